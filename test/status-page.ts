@@ -1,11 +1,6 @@
+import { pageRoutes } from '../src/agent/admin/page-routes.ts';
 import type { StatusReport } from '../src/agent/admin/report.ts';
-import {
-  healthRoutes,
-  pageRoutes,
-  routesOfHost,
-  type StatusSources,
-  statusRoutes,
-} from '../src/agent/admin/routes.ts';
+import { healthRoutes, routesOfHost, type StatusSources, statusRoutes } from '../src/agent/admin/routes.ts';
 import { createHealth } from '../src/agent/admin/status.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { Clock } from '../src/core/ports.ts';
@@ -29,7 +24,7 @@ export async function servePage(report: () => StatusReport, clock: Clock = syste
     { log, clock, drops: { count }, readSecret: async () => '' },
   );
   const routes = {
-    ...pageRoutes(),
+    ...pageRoutes(report, {}),
     ...statusRoutes(sources),
     ...healthRoutes(createHealth(() => undefined)),
   };

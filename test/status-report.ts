@@ -2,7 +2,7 @@ import { createHistory } from '../src/agent/admin/history.ts';
 import { createLive } from '../src/agent/admin/live.ts';
 import type { ProbeStatus, StatusFacts, StatusReport } from '../src/agent/admin/report.ts';
 import type { StatusSources } from '../src/agent/admin/routes.ts';
-import { verdictOf } from '../src/agent/verdict.ts';
+import { createJudge } from '../src/agent/verdict/verdict.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { manualClock } from './clock.ts';
 
@@ -23,13 +23,16 @@ export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
     process: { rssBytes: 80 << 20, heapBytes: 20 << 20, cpuSeconds: 1.5 },
     logs: [],
     logFaults: [],
-    entries: { services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+    entries: { services: [], loggers: [], loggerCount: 0, lastErrors: [], lastWords: [] },
     scrapes: [],
     statsd: [],
     probes: [],
     restarts: {},
     domains: [],
     replication: [],
+    exceeded: [],
+    telemetryTruth: {},
+    versions: {},
     backups: [],
     certificates: [],
     reporters: [],
@@ -40,7 +43,7 @@ export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
     drops: [],
     ...facts,
   };
-  return { verdict: verdictOf(all, Date.parse(all.now)), ...all };
+  return { ...createJudge().judge(all, Date.parse(all.now)), ...all };
 }
 
 /** A probe whose last run ended a second before `statusReportOf`'s now; `reason` makes it one that failed. */

@@ -4,23 +4,20 @@ import type { ProbeReport } from '../probes/runner/probe-state.ts';
 import type { Routes } from '../reporters/listen/http.ts';
 import type { Listener, Listeners } from '../reporters/listen/listener.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
-import {
-  healthRoutes,
-  heartbeatRoutes,
-  pageRoutes,
-  probeRoutes,
-  routesOfHost,
-  type StatusSources,
-  statusRoutes,
-} from './admin/routes.ts';
+import { eventRoutes, heartbeatRoutes } from './admin/announcements.ts';
+import { pageRoutes } from './admin/page-routes.ts';
+import { healthRoutes, probeRoutes, routesOfHost, type StatusSources, statusRoutes } from './admin/routes.ts';
 import type { Health } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
+import type { Judge } from './verdict/verdict.ts';
 
 export interface EndpointsDeps {
   listeners: Listeners;
   health: Health;
   status: StatusSources;
   probes(): readonly ProbeReport[];
+  /** Takes a change that was announced. */
+  announce: Judge['announce'];
   /** Runs a probe now; undefined for a name that is not configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
   /** The mark of this agent's own scrapes. */
@@ -81,10 +78,11 @@ function adminEndpoints(
     const options = { listenAddress: admin.listenAddress, openMetrics: false };
     const metrics = metricsRoutes(options, { ...own, bind: async () => listener }, gather);
     const routes = {
-      ...pageRoutes(),
+      ...pageRoutes(status.report, admin.links ?? {}),
       ...statusRoutes(status),
       ...probeRoutes(probes, checkNow),
       ...heartbeatRoutes(config.backups, config.stateDirectory, rest),
+      ...eventRoutes(admin, rest),
       ...metrics,
     };
     const refused = () => rest.drops.count('pull', 'unauthorized');

@@ -94,7 +94,7 @@ export interface LogPipeline {
   files: LogsSource['files'];
   /** What prevents logs from being written where they can be read. */
   faults: FileFaults['faults'];
-  lastErrors: LastErrors['all'];
+  lastErrors: Pick<LastErrors, 'all' | 'byService'>;
 }
 
 export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
@@ -178,6 +178,6 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     },
     files,
     faults: fileFaults.faults,
-    lastErrors: lastErrors.all,
+    lastErrors,
   };
 }

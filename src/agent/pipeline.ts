@@ -11,7 +11,7 @@ import { readVocabularies } from '../sources/vocabularies.ts';
 import { createHistory } from './admin/history.ts';
 import { createLive } from './admin/live.ts';
 import type { StatusReport } from './admin/report.ts';
-import { type Health, statusReport } from './admin/status.ts';
+import { type Health, statusReport, withReadings } from './admin/status.ts';
 import type { AgentConfig, ReadyConfig, ServiceConfig } from './config/types.ts';
 import { dryRun } from './dry-run.ts';
 import { bindEndpoints, type Endpoints, type EndpointsDeps } from './endpoints.ts';
@@ -25,6 +25,8 @@ import { createRolePipeline } from './role-pipeline.ts';
 import { createRoles, type Roles } from './role-restarts.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State, StateSection } from './state/state.ts';
+import { createServiceReadings } from './verdict/readings.ts';
+import { createJudge, type Judge } from './verdict/verdict.ts';
 
 /** Whether any source of the service reports restarts. */
 const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
@@ -100,6 +102,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     },
   });
   const reporters = createReporters(deps);
+  let changedMs: number | undefined;
+  const readings = createServiceReadings();
+  const judge = createJudge();
+  state.section('incidents').assign(judge.durable);
   const gather: Gather = createGather({
     registry,
     state,
@@ -109,10 +115,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     refresh: (request) => rolePipeline.refresh(request),
   });
 
-  const report = () =>
-    statusReport(current, {
+  const report = () => {
+    const made = statusReport(current, {
       ...deps,
       startedMs,
+      changedMs: () => changedMs,
+      readings: readings.report,
+      judge: judge.judge,
       files: counting.files,
       logFaults: counting.faults,
       lastErrors: counting.lastErrors,
@@ -121,9 +130,18 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       reporters: reporters.status,
       listeners: endpoints.addresses,
     });
+    self.noteVerdict(made);
+    return made;
+  };
+  const watch = createWatch(clock, () => {
+    const now = { nowMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+    withReadings(registry, (rows) => readings.sample(rows, now));
+    report();
+  });
   const endpoints = createEndpointPipeline({
     ...deps,
     report,
+    announce: judge.announce,
     gather,
     mark,
     switched: () => counting.switched,
@@ -156,6 +174,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       async swap() {
         await state.commit();
         current = next;
+        changedMs = clock.nowMs();
         await swapCounting();
         await state.commit();
       },
@@ -172,6 +191,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       await state.commit();
       await endpoints.open();
       await reporters.configure(config.config, gather);
+      watch.start();
     },
     prepare: (next) => [
       () => dryRun(next.config, deps).then(() => undefined),
@@ -181,6 +201,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       async () => ({ swap: () => reporters.configure(next.config, gather), discard: () => {} }),
     ],
     async stop() {
+      watch.stop();
       endpoints.endStreams();
       await Promise.all([counting.stop(), probing.stop()]);
       // Concurrently: each may take seconds, and the agent must stop within five.
@@ -190,11 +211,31 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   };
 }
 
+/** How often the values of the service are judged. */
+const watchIntervalMs = 15_000;
+
+/** Judges at an interval, so that problems begin and end also while nobody asks. */
+function createWatch(clock: Clock, judge: () => void): { start(): void; stop(): void } {
+  let cancel = () => {};
+  const run = () => {
+    judge();
+    cancel = clock.after(watchIntervalMs, run);
+  };
+  return {
+    start() {
+      // Not at once, so that it does not slow the start of the agent.
+      cancel = clock.after(1_000, run);
+    },
+    stop: () => cancel(),
+  };
+}
+
 /** How old the committed counts that the status shows may be. */
 const freshMs = 4_000;
 
 interface EndpointPipelineDeps extends Omit<EndpointsDeps, 'status'> {
   report(): StatusReport;
+  announce: Judge['announce'];
   gather: Gather;
   state: State;
   /** While logs switch to another configuration: resolves when they have. */

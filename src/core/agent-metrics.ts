@@ -219,6 +219,22 @@ const archives = group('archives', ['archive', 'scheme'], {
   ],
 });
 
+const verdict = group('verdict', [], {
+  svc_incident: [
+    'gauge',
+    'none',
+    'Always 1 while a problem lasts that no other one explains; the labels are its kind and its subject.',
+    ['cause', 'subject'],
+  ],
+  svc_telemetry_truth_ratio: [
+    'gauge',
+    'none',
+    'Share of the persistence errors in the log of a role that its own metrics show; absent while it logs none.',
+    ['svc_service'],
+  ],
+  svc_maintenance: ['gauge', 'none', 'Whether announced maintenance is under way: 1 or 0.'],
+});
+
 const agent = group('agent', [], {
   svc_agent_build_info: [
     'gauge',
@@ -284,6 +300,7 @@ export const agentMetrics = [
   ...backups,
   ...recovery,
   ...archives,
+  ...verdict,
   ...agent,
 ] as const;
 export type AgentMetricName = (typeof agentMetrics)[number]['name'];

@@ -210,7 +210,7 @@ function familyViews(
 }
 
 /** Takes snapshots: families sorted by name, series in the order of their opening. */
-function createViews({ state, stores }: ViewDeps): (takes: GatherRequest['takes']) => View {
+function createViews({ state, stores }: ViewDeps): Registry['view'] {
   let names: readonly string[] = [];
   let namedAt = -1;
 
@@ -220,10 +220,10 @@ function createViews({ state, stores }: ViewDeps): (takes: GatherRequest['takes'
     return names;
   };
 
-  return (takes) => {
+  return (takes = () => true, wanted) => {
     const held = new Map<Store, HeldValues>();
     for (const store of stores()) held.set(store, store.hold());
-    const families = familyViews(state, sortedNames(), remembered(takes));
+    const families = familyViews(state, wanted ?? sortedNames(), remembered(takes));
     let latestStore: Store | undefined;
     let latest: Float64Array = new Float64Array(0);
     return {
@@ -269,8 +269,11 @@ export interface Registry {
   readonly immediate: Store;
   readonly drops: Drops;
   intake(options: IntakeOptions): OpenIntake;
-  /** A snapshot of the series whose scope is taken, in one synchronous step. Release it. */
-  view(takes?: GatherRequest['takes']): View;
+  /**
+   * A snapshot of the series whose scope is taken, in one synchronous step. With `wanted` it has only these families, in
+   * this order. Release it.
+   */
+  view(takes?: GatherRequest['takes'], wanted?: readonly string[]): View;
   status(): RegistryStatus;
   /** Series that are open stay, even if the limits are lower now. */
   configure(settings: RegistrySettings): void;
@@ -348,10 +351,10 @@ export function createRegistry(
         },
       };
     },
-    view(takes = () => true) {
+    view(takes, wanted) {
       admission.settleAll();
       own.refresh();
-      return view(takes);
+      return view(takes, wanted);
     },
     status() {
       admission.settleAll();

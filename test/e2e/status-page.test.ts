@@ -207,6 +207,7 @@ onlyShort(test)('markup from outside stays text', async () => {
       services: [{ service: nasty, levels: { [nasty]: 1 } }],
       loggers: [{ service: nasty, logger: nasty, levels: { error: 1 } }],
       loggerCount: 1,
+      lastWords: [],
       lastErrors: [
         { at: '2026-01-01T00:00:00.000Z', service: nasty, level: nasty, logger: nasty, msg: nasty },
       ],

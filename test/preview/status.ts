@@ -274,6 +274,7 @@ function reportAt(nowMs: number, startMs: number, isIll: boolean): StatusReport 
         },
       })),
       loggerCount: 5,
+      lastWords: [],
       lastErrors,
     },
     series: {

@@ -54,6 +54,9 @@ const usual: Readonly<Record<string, readonly string[]>> = {
   family: ['svc_persistence_latency', 'svc_log_entries_total', 'other'],
   component: ['logs', 'push'],
   active_cluster: ['dc1', 'dc2'],
+  cause: ['store_down', 'crash_loop'],
+  subject: ['main', 'history'],
+  svc_service: roles,
 };
 const specific: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   svc_agent_build_info: { version: ['0.1.0'] },
@@ -185,6 +188,9 @@ function gaugeOf(name: string, tags: Tags, isIll: boolean, at: number): number |
     svc_recovery_rehearsal_last_success_timestamp_seconds: momentOf(-9000),
     svc_recovery_rehearsal_duration_seconds: { copy: 700, log: 1900, check: 20 }[tags.phase ?? ''] ?? 0,
     svc_probe_tls_not_after_timestamp_seconds: momentOf(0, isIll ? -800_000 : -6_000_000),
+    svc_incident: isIll && tags.cause === 'store_down' && at > 34 && at < 38 ? 1 : Number.NaN,
+    svc_telemetry_truth_ratio: 0.6,
+    svc_maintenance: 0,
     svc_agent_series: 400,
     svc_agent_state_degraded: 0,
     svc_agent_queue_bytes: isIll ? 1e6 * bump(at, 28, 50) : 0,

@@ -1,16 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
-import { type Problem, type StatusReport, severeEntries } from './report.ts';
-
-/** Something that happened, for the time line. */
-export interface HistoryEvent {
-  /** RFC 3339. */
-  at: string;
-  kind: 'began' | 'ended' | 'failover' | 'restart';
-  /** Of a problem that began or ended. */
-  severity?: Problem['severity'];
-  /** Holds text from outside; escape it. */
-  text: string;
-}
+import { type StatusReport, severeEntries } from './report.ts';
 
 /** One sample of every series. */
 export interface Tick {
@@ -27,8 +16,6 @@ export interface History {
   stop(): void;
   /** The newest sample; undefined before the first. */
   newest(): Tick | undefined;
-  /** Oldest first. */
-  events(): readonly HistoryEvent[];
   /**
    * Every series, oldest value first, NaN where there is none: a little-endian 32-bit length, that many bytes of JSON
    * (`HistoryHeader`), and 32-bit floats, series by series.
@@ -60,8 +47,6 @@ export interface HistoryDeps {
   commit(): Promise<unknown>;
   clock: Clock;
 }
-
-const mostEvents = 200;
 
 /** Four hours at 5 s: 11.25 KiB a series, 1.4 MiB with all 128. */
 const defaults: Required<SeriesHistoryOptions> = { stepMs: 5_000, points: 2880, mostSeries: 128 };
@@ -103,41 +88,6 @@ function sample(report: StatusReport, { gauge, rate }: HistorySampler): void {
     gauge(`replication/${source} to ${target}`, lagSeconds);
   for (const { block, queueBytes } of reporters) gauge(`queue/${block}`, queueBytes);
   for (const { service, levels } of entries.services) rate(`errors/${service}`, severeEntries(levels));
-}
-
-/**
- * Whether a problem of a store's settings began or ended only because the store went down or came up: while it is
- * down its settings are not known.
- */
-const isHidden = ({ id }: Problem, others: readonly Problem[]): boolean =>
-  others.some((other) => other.id !== id && other.id === `store_down${id.slice(id.indexOf('/'))}`);
-
-/** What happened between two reports. */
-function eventsBetween(before: StatusReport, now: StatusReport): HistoryEvent[] {
-  const at = now.now;
-  const known = new Set(before.verdict.problems.map(({ id }) => id));
-  const lasting = new Set(now.verdict.problems.map(({ id }) => id));
-  const allBegan = now.verdict.problems.filter(({ id }) => !known.has(id));
-  const allEnded = before.verdict.problems.filter(({ id }) => !lasting.has(id));
-  const began = allBegan.filter((one) => !isHidden(one, allEnded));
-  const ended = allEnded.filter((one) => !isHidden(one, allBegan));
-  const failovers = new Map(before.domains.map(({ domain, failovers }) => [domain, failovers]));
-  return [
-    ...began.map(({ severity, what, since }): HistoryEvent => {
-      const isNew = since !== undefined && since > before.now;
-      return { at: isNew ? since : at, kind: 'began', severity, text: what };
-    }),
-    ...ended.map(({ severity, what }): HistoryEvent => ({ at, kind: 'ended', severity, text: what })),
-    ...now.domains
-      .filter(({ domain, failovers: count }) => count > (failovers.get(domain) ?? count))
-      .map(({ domain, activeCluster }): HistoryEvent => {
-        const text = `domain ${domain} failed over${activeCluster ? ` to ${activeCluster}` : ''}`;
-        return { at, kind: 'failover', text };
-      }),
-    ...Object.entries(now.restarts)
-      .filter(([role, count]) => count > (before.restarts[role] ?? count))
-      .map(([role]): HistoryEvent => ({ at, kind: 'restart', text: `role ${role} restarted` })),
-  ];
 }
 
 /** The values of all series, in one ring of 32-bit floats for each. */
@@ -214,8 +164,6 @@ export function createHistory(
   let totals = new Map<string, number>();
   let atMs = 0;
   let sampledMs: number | undefined;
-  let before: StatusReport | undefined;
-  let events: HistoryEvent[] = [];
   let newest: Tick | undefined;
   let cancel = () => {};
   let isRunning = false;
@@ -241,8 +189,6 @@ export function createHistory(
     sample(now, { gauge, rate });
     totals = next;
     newest = { tick: rings.tick, atMs, values };
-    if (before) events = [...events, ...eventsBetween(before, now)].slice(-mostEvents);
-    before = now;
   };
 
   const run = async () => {
@@ -265,7 +211,6 @@ export function createHistory(
       cancel();
     },
     newest: () => newest,
-    events: () => events,
     packed: () => rings.packed({ atMs, stepMs }),
   };
 }

@@ -220,7 +220,6 @@ function* cellsOf(report: StatusReport, history: History): Generator<[string, un
     else yield [key, value];
   }
   yield ['tick', history.newest() ?? null];
-  yield ['events', history.events()];
 }
 
 function* listed<T>(key: string, all: readonly T[], name: (one: T) => string): Generator<[string, unknown]> {

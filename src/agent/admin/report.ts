@@ -8,19 +8,83 @@ import type { ReporterStatus } from '../reporters.ts';
 
 export type ProblemSeverity = 'critical' | 'warning';
 
+/** What a problem would become worse by; `svc-agent status --check --for` asks for one of them. */
+export const undertakings = ['deploy', 'upgrade', 'failback'] as const;
+export type Undertaking = (typeof undertakings)[number];
+
+/** Something that shows a problem. `conflict`: two sources that contradict each other. */
+export interface Evidence {
+  source: 'probe' | 'value' | 'log' | 'conflict';
+  /** One clause. Holds text from outside; escape it. */
+  text: string;
+  /** When it was seen, RFC 3339. */
+  at?: string;
+  /** Of a value: what it is, what it usually is, and the limit that it exceeds, as texts with units. */
+  value?: string;
+  usual?: string;
+  limit?: string;
+}
+
+/** Something that changed: a configuration, a schema, a version, a failover, a deploy that was announced. */
+export interface Change {
+  /** RFC 3339. */
+  at: string;
+  kind: ChangeKind;
+  /** One clause. Holds text from outside; escape it. */
+  what: string;
+  /** Of maintenance: when it is over, RFC 3339. */
+  until?: string;
+}
+
+export const changeKinds = [
+  ...['configuration', 'schema', 'version', 'restart', 'failover', 'certificate'],
+  ...['deploy', 'maintenance', 'note'],
+] as const;
+export type ChangeKind = (typeof changeKinds)[number];
+
 /** One thing that is wrong. */
 export interface Problem {
   /** The same as long as the problem lasts: its kind and what it is about. */
   id: string;
+  /** A row of the table of kinds (src/agent/verdict/kinds.ts). */
+  kind: string;
+  /** What it is about, such as `main` or `frontend`; empty if the kind says it all. */
+  subject: string;
   severity: ProblemSeverity;
   /** One clause: `role frontend is down: refused: connection refused`. Holds text from outside; escape it. */
   what: string;
   /** What to set or run, where one command or setting ends it. */
   fix?: string;
-  /** Start of the problem, RFC 3339; absent when it is not known. */
-  since?: string;
+  /** When it began, RFC 3339. It does not change while the problem lasts, across restarts of the agent too. */
+  since: string;
+  evidence: readonly Evidence[];
+  /** The problem that explains this one. */
+  causedBy?: string;
+  /** The problems that this one explains. */
+  consequences: readonly string[];
+  /** What changed in the half hour before it began, newest first; of causes alone. */
+  changes?: readonly Change[];
+  /** What should wait until it is over. */
+  blocks: readonly Undertaking[];
   /** Name of the alert whose runbook applies: `runbooks/<name>.md`. */
   runbook?: string;
+}
+
+/** A problem that is over. */
+export interface Incident {
+  id: string;
+  severity: ProblemSeverity;
+  /** The kind and the subject of the problem, as labels of `svc_incident`. */
+  cause: string;
+  subject: string;
+  what: string;
+  /** RFC 3339. */
+  start: string;
+  end: string;
+  durationSeconds: number;
+  /** What it took down: `4 roles and 3 domains`. */
+  consequences?: string;
+  changes?: readonly Change[];
 }
 
 /** `unknown`: nothing is known to be wrong, and not everything has been checked yet. */
@@ -30,12 +94,27 @@ export interface Verdict {
   /** True only if everything that is watched has been checked and nothing is wrong. */
   ok: boolean;
   level: Level;
-  /** The sentence without its time, for readers that show the time themselves. */
+  /** The sentence without its times, for readers that show the time themselves. */
   headline: string;
-  /** One sentence for people: whether everything is well; if not, what is wrong and since when. */
+  /** One sentence for people: whether everything is well; if not, the cause, since when, and what it took down. */
   sentence: string;
+  /** The first problem that no other one explains; absent if nothing is wrong. */
+  cause?: Pick<Problem, 'id' | 'kind' | 'subject' | 'what' | 'since'>;
   /** Critical ones first; causes before what they cause. */
   problems: readonly Problem[];
+}
+
+/** A value of the service above the limit of an alert, by the agent's own values. */
+export interface Exceeded {
+  /** The kind of problem that it is. */
+  kind: string;
+  /** Labels that say whose value it is. */
+  about: Readonly<Record<string, string>>;
+  value: string;
+  usual?: string;
+  limit: string;
+  /** When it was first above the limit, RFC 3339. */
+  since: string;
 }
 
 /** One file the agent follows. */
@@ -75,6 +154,8 @@ export interface EntriesReport {
   loggerCount: number;
   /** The newest entries of level error and fatal, newest first. */
   lastErrors: readonly Dated<LoggedError>[];
+  /** By service, the newest few entries of level fatal, and those of level error, newest first. */
+  lastWords: readonly { service: string; entries: readonly Dated<LoggedError>[] }[];
 }
 
 /** A domain, as last described; the probe `domain/<domain>` has the rest. */
@@ -114,7 +195,13 @@ export interface StatusFacts {
   health: { ok: boolean; msg: string };
   ready: boolean;
   startedAt: string;
-  config: { files: readonly string[]; lastReloadSuccessful: boolean; lastReloadError?: string };
+  /** `changedAt`: when another configuration was taken last; absent while it is that of the start. */
+  config: {
+    files: readonly string[];
+    lastReloadSuccessful: boolean;
+    lastReloadError?: string;
+    changedAt?: string;
+  };
   state: {
     directory: string;
     degraded?: string;
@@ -136,6 +223,12 @@ export interface StatusFacts {
   domains: readonly DomainReport[];
   /** Lag between two clusters, where it is known. */
   replication: readonly { source: string; target: string; lagSeconds: number }[];
+  /** Values above the limits of alerts. */
+  exceeded: readonly Exceeded[];
+  /** By role, the share of the persistence errors in its log that its own metrics show; only while it logs any. */
+  telemetryTruth: Readonly<Record<string, number>>;
+  /** Versions that roles report of themselves. */
+  versions: Readonly<Record<string, string>>;
   backups: readonly BackupReport[];
   /** Earliest expiry among the certificates that a probe's target shows. */
   certificates: readonly { probe: string; notAfter: string }[];
@@ -152,4 +245,10 @@ export interface StatusFacts {
 export interface StatusReport extends StatusFacts {
   /** Whether everything is well, in one sentence, and what is wrong. */
   verdict: Verdict;
+  /** Problems of the last 30 days that are over, newest first. */
+  incidents: readonly Incident[];
+  /** What changed in the last 30 days, newest first. */
+  changes: readonly Change[];
+  /** The end of the announced maintenance that is under way, RFC 3339. */
+  maintenance?: string;
 }

@@ -1,19 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
-import { join } from 'node:path';
-import type { ReadSecret } from '../../core/access.ts';
 import { isLoopback, isWildcard } from '../../core/address.ts';
-import { systemCode } from '../../core/errors.ts';
-import type { Clock, Drops } from '../../core/ports.ts';
-import type { BackupOptions } from '../../probes/backups/block.ts';
-import { journalPath, readRuns, recordRun } from '../../probes/backups/journal.ts';
 import type { ProbeReport } from '../../probes/runner/probe-state.ts';
-import { type Authenticator, createAuthenticator } from '../../reporters/listen/auth.ts';
-import type { Reply, Request, Routes } from '../../reporters/listen/http.ts';
+import type { Routes } from '../../reporters/listen/http.ts';
 import { machineAddresses } from '../config/environment.ts';
 import type { AdminConfig } from '../config/types.ts';
-import { shippedFolder } from '../installation.ts';
 import type { History } from './history.ts';
 import type { Live } from './live.ts';
 import type { StatusReport } from './report.ts';
@@ -159,126 +150,4 @@ export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => 
     },
   });
   return Object.fromEntries(Object.entries(routes).map(([path, route]) => [path, checked(route)]));
-}
-
-/** The files of the page, as scripts/build.mjs writes them. */
-const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
-  '/': ['index.html', 'text/html; charset=utf-8'],
-  '/page.js': ['page.js', 'text/javascript; charset=utf-8'],
-  '/page.css': ['page.css', 'text/css; charset=utf-8'],
-  '/icon.svg': ['icon.svg', 'image/svg+xml'],
-};
-
-/**
- * Scripts, styles and data come from this listener alone, nothing is inline, and no text becomes markup: the page has
- * no Trusted Types policy.
- */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
-
-const headers = (type: string) => ({
-  'content-type': type,
-  'content-security-policy': policy,
-  'referrer-policy': 'no-referrer',
-  'x-frame-options': 'DENY',
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-});
-
-async function sendFile(reply: Reply, folder: string, file: string, type: string): Promise<void> {
-  try {
-    reply.send(200, await readFile(join(shippedFolder(folder), file)), headers(type));
-  } catch (thrown) {
-    if (systemCode(thrown) !== 'ENOENT') throw thrown;
-    reply.send(404, `No file ${file}.\n`);
-  }
-}
-
-/** The status page and the runbooks that it shows. Nothing of it depends on the agent's data. */
-export function pageRoutes(): Routes {
-  const page = Object.entries(files).map(([path, [file, type]]): [string, Routes[string]] => [
-    path,
-    { handle: (_request, reply) => sendFile(reply, 'dist/page', file, type) },
-  ]);
-  const runbook: Routes[string] = {
-    async handle({ url }, reply) {
-      const [, file] = /^\/runbooks\/((?:recovery\/)?[A-Za-z0-9-]{1,64}\.md)$/.exec(url.pathname) ?? [];
-      if (file) await sendFile(reply, 'runbooks', file, 'text/markdown; charset=utf-8');
-      else reply.send(404, 'No such runbook.\n');
-    },
-  };
-  return { ...Object.fromEntries(page), '/runbooks/*': runbook };
-}
-
-export interface HeartbeatDeps {
-  readSecret: ReadSecret;
-  clock: Clock;
-  drops: Drops;
-}
-
-/**
- * `POST /backup/NAME/start|success|fail` for each backup whose source is a heartbeat (docs/http-api.md). They require the
- * token of the backup as a bearer token, in place of the credentials of the listener. `success` takes `?size=BYTES`.
- */
-export function heartbeatRoutes(
-  backups: readonly BackupOptions[],
-  stateDirectory: string,
-  { readSecret, clock, drops }: HeartbeatDeps,
-): Routes {
-  const tokens = new Map<string, Authenticator>();
-  for (const { name, source } of backups) {
-    if (source.kind === 'heartbeat')
-      tokens.set(name, createAuthenticator({ bearer: source.token }, { readSecret }));
-  }
-  if (tokens.size === 0) return {};
-
-  const record = async (name: string, event: string, size: number | undefined): Promise<void> => {
-    const journal = journalPath(stateDirectory, 'backup', name);
-    const nowMs = clock.nowMs();
-    if (event === 'start') return recordRun(journal, { startMs: nowMs });
-    const begun = (await readRuns(journal)).findLast(({ endMs }) => endMs === undefined);
-    const status = event === 'success' ? 0 : 1;
-    const msg = event === 'success' ? undefined : 'the backup reported a failure';
-    await recordRun(journal, {
-      startMs: begun?.startMs ?? nowMs,
-      // The clock may have been set back since the start.
-      endMs: Math.max(begun?.startMs ?? nowMs, nowMs),
-      status,
-      msg,
-      sizeBytes: size,
-    });
-  };
-
-  const handle = async ({ url, message }: Request, reply: Reply): Promise<void> => {
-    const [, name = '', event = ''] = /^\/backup\/([\w.-]+)\/(start|success|fail)$/.exec(url.pathname) ?? [];
-    const token = tokens.get(name);
-    // An unknown name costs a comparison too, so that the timing does not show which backups there are.
-    const verdict = await (token ?? [...tokens.values()][0]!).authenticate(message.headers.authorization);
-    if (verdict !== 'accepted') {
-      drops.count('pull', 'unauthorized');
-      reply.send(401, 'Unauthorized.\n', {
-        'www-authenticate': 'Bearer realm="svc-agent"',
-        connection: 'close',
-      });
-      return;
-    }
-    const size = url.searchParams.get('size');
-    if (!token || (size !== null && !/^\d{1,16}$/.test(size))) {
-      reply.send(token ? 400 : 404, token ? 'size is not a number of bytes.\n' : 'No such backup.\n');
-      return;
-    }
-    await record(name, event, size === null ? undefined : Number(size));
-    reply.send(200, 'Recorded.\n');
-  };
-  return { '/backup/*': { methods: ['POST'], access: 'open', handle } };
 }

@@ -1,18 +1,21 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
-import type { View } from '../../core/model.ts';
+import type { Kind, SeriesView, View } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
 import type { LogFault } from '../../sources/logs/faults/file-faults.ts';
-import type { LoggedError } from '../../sources/logs/metrics/last-errors.ts';
+import type { LastErrors } from '../../sources/logs/metrics/last-errors.ts';
 import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';
 import type { ReporterStatus } from '../reporters.ts';
 import type { RoleSources } from '../role-pipeline.ts';
 import type { State } from '../state/state.ts';
-import { verdictOf } from '../verdict.ts';
+
+import { familiesRead, type Row, type Rows } from '../verdict/collected.ts';
+import type { ReadingsReport } from '../verdict/readings.ts';
+import type { Judge } from '../verdict/verdict.ts';
 import {
   type BackupReport,
   type Dated,
@@ -102,12 +105,16 @@ interface ReportDeps {
   reporters(): readonly ReporterStatus[];
   files(): readonly LogFileReport[];
   logFaults(): readonly LogFault[];
-  lastErrors(): readonly LoggedError[];
+  lastErrors: Pick<LastErrors, 'all' | 'byService'>;
   listeners(): StatusReport['listeners'];
   relays(): Iterable<RoleSources>;
   probes(): readonly ProbeReport[];
   /** Why the newest configuration was refused; undefined if it was accepted. */
   reloadError(): string | undefined;
+  /** When another configuration than that of the start was taken; undefined before. */
+  changedMs(): number | undefined;
+  readings(): ReadingsReport;
+  judge: Judge['judge'];
 }
 
 /** Labels by name; `service` is the series' own. */
@@ -134,7 +141,7 @@ function measured(view: View): ReadFamily {
 const mostLoggers = 20;
 const sumOf = (levels: Levels) => Object.values(levels).reduce((sum, count) => sum + count, 0);
 
-function entriesOf(rowsOf: ReadFamily, lastErrors: readonly LoggedError[]): EntriesReport {
+function entriesOf(rowsOf: ReadFamily, lastErrors: ReportDeps['lastErrors']): EntriesReport {
   const services = new Map<string, Record<string, number>>();
   const loggers = new Map<string, { service: string; logger: string; levels: Record<string, number> }>();
   const add = (levels: Record<string, number>, { labels: { level = '' }, value }: SeriesRow) => {
@@ -157,7 +164,10 @@ function entriesOf(rowsOf: ReadFamily, lastErrors: readonly LoggedError[]): Entr
     services: [...services].map(([service, levels]) => ({ service, levels })),
     loggers: all.slice(0, mostLoggers),
     loggerCount: all.length,
-    lastErrors: lastErrors.map(dated),
+    lastErrors: lastErrors.all().map(dated),
+    lastWords: lastErrors
+      .byService()
+      .map(({ service, entries }) => ({ service, entries: entries.map(dated) })),
   };
 }
 
@@ -259,8 +269,9 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
   const { registry, state, health, clock } = deps;
   const { lastCommitMs, failures, ...stateStatus } = state.status();
   const relays = [...deps.relays()];
-  const entries = entriesOf(rowsOf, deps.lastErrors());
+  const entries = entriesOf(rowsOf, deps.lastErrors);
   const lastReloadError = deps.reloadError();
+  const changedMs = deps.changedMs();
   return {
     now: timeOf(clock.nowMs()),
     version,
@@ -270,7 +281,12 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
     health: health.health(),
     ready: health.ready().ok,
     startedAt: timeOf(deps.startedMs),
-    config: { files, lastReloadSuccessful: lastReloadError === undefined, lastReloadError },
+    config: {
+      files,
+      lastReloadSuccessful: lastReloadError === undefined,
+      lastReloadError,
+      ...(changedMs !== undefined && { changedAt: timeOf(changedMs) }),
+    },
     state: {
       ...stateStatus,
       lastCommitAt: lastCommitMs === undefined ? undefined : timeOf(lastCommitMs),
@@ -293,6 +309,7 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
       target: labels.target_cluster ?? '',
       lagSeconds: value,
     })),
+    ...deps.readings(),
     backups: backupsOf(config.backups, rowsOf),
     certificates: rowsOf('svc_probe_tls_not_after_timestamp_seconds').map(({ labels, value }) => ({
       probe: labels.probe ?? '',
@@ -311,8 +328,39 @@ export function statusReport(config: ReadyConfig, deps: ReportDeps): StatusRepor
   const view = deps.registry.view(({ relayed }) => !relayed);
   try {
     const facts = factsOf(config, measured(view), deps);
-    return { verdict: verdictOf(facts, deps.clock.nowMs()), ...facts };
+    return { ...deps.judge(facts, deps.clock.nowMs()), ...facts };
   } finally {
     view.release();
   }
+}
+
+/** Calls `use` with the series that the verdict is based on, as the registry has them now. */
+export function withReadings(registry: Registry, use: (rows: Rows) => void): void {
+  const view = registry.view(undefined, familiesRead);
+  try {
+    const families = new Map(view.families.map((family) => [family.name, family]));
+    use((name) => {
+      const family = families.get(name);
+      if (!family) return [];
+      return family.series.map((series) => rowOf(view, family.kind, series));
+    });
+  } finally {
+    view.release();
+  }
+}
+
+function rowOf(view: View, kind: Kind, series: SeriesView): Row {
+  const { service, at, bounds, hasSum, hasCount } = series;
+  const labels = Object.fromEntries(series.labels);
+  const numbers = view.numbers(series);
+  if (kind !== 'histogram') return { service, labels, value: numbers[at] ?? 0 };
+  const total = at + bounds.length;
+  return {
+    service,
+    labels,
+    // The last bucket has everything where the sender has no count.
+    value: numbers[hasCount ? total + 2 : total] ?? 0,
+    buckets: bounds.map((bound, i) => [Number(bound), numbers[at + i] ?? 0] as const),
+    ...(hasSum && { sum: numbers[total + 1] ?? 0 }),
+  };
 }

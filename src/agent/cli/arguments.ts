@@ -35,7 +35,16 @@ export const commands = [
   {
     name: 'status',
     summary: 'show what a running agent is doing',
-    examples: ['status --watch', 'status --json --url https://agent.example.com:9465'],
+    examples: [
+      'status --watch',
+      'status --json --url https://agent.example.com:9465',
+      'status --check --for upgrade',
+    ],
+  },
+  {
+    name: 'incidents',
+    summary: 'list what is wrong now and what was in the last 30 days',
+    examples: ['incidents', 'incidents --json --url 127.0.0.1:9465'],
   },
   {
     name: 'rules',

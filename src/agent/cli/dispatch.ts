@@ -11,6 +11,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   check: async () => (await import('./check.ts')).check,
   probe: async () => (await import('./probe.ts')).probe,
   status: async () => (await import('./status.ts')).status,
+  incidents: async () => (await import('./incidents.ts')).incidents,
   rules: async () => (await import('./rules.ts')).rules,
   dashboards: async () => (await import('./dashboards.ts')).dashboards,
   init: async () => (await import('./init.ts')).init,

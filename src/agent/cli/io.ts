@@ -199,6 +199,12 @@ export function onSignals(signals: Signals): () => void {
   };
 }
 
+/** Calls `gone` when the reader of stdout has ended, such as `head`. Returns the undo. */
+export function onReaderGone(gone: () => void): () => void {
+  process.stdout.once('error', gone);
+  return () => process.stdout.off('error', gone);
+}
+
 /** Writes a file, makes its folder where there is none, and returns its path. Throws `internal`. */
 export function writeInto(folder: string, name: string, text: string): string {
   const path = join(folder, name);

@@ -1,7 +1,14 @@
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
-import type { Level, ProbeStatus, Problem, StatusReport } from '../admin/report.ts';
+import {
+  type Level,
+  type ProbeStatus,
+  type Problem,
+  type StatusReport,
+  type Undertaking,
+  undertakings,
+} from '../admin/report.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
 import {
@@ -9,6 +16,7 @@ import {
   byteText,
   type Colour,
   type Io,
+  onReaderGone,
   onSignals,
   paint,
   plain,
@@ -18,34 +26,75 @@ import {
   wrapped,
 } from './io.ts';
 
-const usage = `Usage: svc-agent status [-c FILE] [--watch] [--json] [--url URL [--ca FILE | --insecure]]
+const usage = `Usage: svc-agent status [-c FILE] [--watch | --check [--for WORK]] [--json] [--url URL [--ca FILE | --insecure]]
 
 Shows the state of everything that a running agent observes: first what is wrong, since when and what to do, then the
 roles, the probes and the agent itself.
       --watch     refreshes every 2 s until Ctrl-C; with --json prints one report per line
+      --check     prints one sentence, for a pipeline: whether the work may begin
+      --for WORK  the work that --check is about: deploy (default), upgrade or failback
 ${targetUsage}Exit status: 0 nothing is known to be wrong; 1 something is wrong, or the agent does not answer; 2 wrong usage or an
-invalid configuration. With --watch: 0 when it is interrupted.
+invalid configuration. With --watch: 0 when it is interrupted. With --check: 0 if nothing is wrong that the work
+would make worse, and everything has been checked; else 1.
 `;
 
 const everyMs = 2000;
 
 /** `svc-agent status`: `/api/status` of a running agent, as one screen or as it is. */
 export async function status(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('status', args, { ...targetOptions, watch: { type: 'boolean' } });
+  const { values } = parseCommand('status', args, {
+    ...targetOptions,
+    watch: { type: 'boolean' },
+    check: { type: 'boolean' },
+    for: { type: 'string' },
+  });
   if (values.help) {
     showHelp('status', usage, io);
     return 0;
   }
+  const work = workOf(values);
   const target = await targetOf(values, '/api/status', io);
   if (values.watch) return watch(target, values.json === true, io);
-  const report = await asked(target);
+  const report = await askStatus(target);
+  if (work !== undefined) return check(report, work, values.json === true, io);
   io.stdout(values.json ? `${JSON.stringify(report)}\n` : `${statusLines(report, io.screen).join('\n')}\n`);
   return isWrong(report.verdict.level) ? 1 : 0;
 }
 
+/** The work of --check; undefined without it. Throws `usage`. */
+function workOf(values: { check?: boolean; for?: string; watch?: boolean }): Undertaking | undefined {
+  const where = 'svc-agent status';
+  if (!values.check) {
+    if (values.for === undefined) return undefined;
+    throw new AgentError('usage', { where, what: '--for without --check', allowed: 'add --check' });
+  }
+  if (values.watch)
+    throw new AgentError('usage', { where, what: '--check with --watch', allowed: 'use one of them' });
+  const work = undertakings.find((one) => one === (values.for ?? 'deploy'));
+  if (work) return work;
+  const allowed = `use ${undertakings.join(', ')}`;
+  throw new AgentError('usage', { where: '--for', what: 'unknown work', got: values.for, allowed });
+}
+
+/** Whether work may begin, as one sentence and as the exit status. */
+function check({ verdict }: StatusReport, work: Undertaking, isJson: boolean, { stdout }: Io): number {
+  const { level, problems } = verdict;
+  const blocking = problems.filter(({ blocks }) => blocks.includes(work));
+  const first = blocking.find(({ causedBy }) => causedBy === undefined) ?? blocking[0];
+  const others = blocking.length > 1 ? ` and ${blocking.length - 1} more` : '';
+  const why =
+    level === 'unknown' ? verdict.headline : first && `${first.what}, since ${first.since}${others}`;
+  const sentence = why === undefined ? `The ${work} may begin.` : `The ${work} should wait: ${why}.`;
+  const ok = why === undefined;
+  const json = { ok, for: work, sentence, problems: blocking.map(({ id }) => id) };
+  stdout(`${isJson ? JSON.stringify(json) : plain(sentence)}\n`);
+  return ok ? 0 : 1;
+}
+
 const isWrong = (level: Level) => level === 'critical' || level === 'warning';
 
-async function asked(target: AgentTarget): Promise<StatusReport> {
+/** The status of a running agent. Throws `internal` if there is none. */
+export async function askStatus(target: AgentTarget): Promise<StatusReport> {
   const where = shownUrl(target.url);
   const report = (await ask(target).catch((cause: unknown) => {
     const allowed = 'is the agent running, and is admin.listenAddress right?';
@@ -70,10 +119,15 @@ async function watch(target: AgentTarget, isJson: boolean, { screen, stdout }: I
         ended = true;
         resolve();
       };
-      undo = onSignals({ stop, reload: stop });
+      const undoSignals = onSignals({ stop, reload: stop });
+      const undoReader = onReaderGone(stop);
+      undo = () => {
+        undoSignals();
+        undoReader();
+      };
     });
     while (!ended) {
-      const text = await asked(target).then(
+      const text = await askStatus(target).then(
         (report) => (isJson ? [JSON.stringify(report)] : statusLines(report, screen)),
         (error: unknown) => noAnswer(error, isJson, screen),
       );
@@ -124,7 +178,9 @@ export function statusLines(report: StatusReport, screen: Screen): string[] {
   const head = wrapped(`${level.toUpperCase()}  ${plain(sentence)}`, columns).map((line) =>
     paint(line, colourOf[level], screen),
   );
-  const tail = agentLines(report, columns);
+  const own = agentLines(report, columns);
+  // On a small screen the end of it, so that problems have room.
+  const tail = own.slice(-Math.max(1, Math.floor(rows / 4)));
   const tables = [rolesTable(report, screen), probesTable(report, nowMs, screen)].filter(
     (lines) => lines.length > 0,
   );
@@ -132,7 +188,9 @@ export function statusLines(report: StatusReport, screen: Screen): string[] {
   const room = rows - head.length - tail.length - 3;
   const below = tables.reduce((sum, lines) => sum + lines.length + 1, 0);
   const shown = shortened(
-    problems.flatMap((problem) => problemLines(problem, nowMs, columns, screen)),
+    problems
+      .filter(({ causedBy }) => causedBy === undefined)
+      .flatMap((problem) => problemLines(problem, problems, nowMs, screen)),
     Math.max(4, room - below),
   );
   const left = room - shown.length;
@@ -150,19 +208,40 @@ const ageOf = (since: string, nowMs: number) => {
   return seconds > 0 ? formatDuration(seconds * 1000) : '0s';
 };
 
-function problemLines(
-  { severity, what, fix, since, runbook }: Problem,
-  nowMs: number,
-  columns: number,
-  screen: Screen,
+/** What shows a problem beside its own text: conflicts, values and last words before results of probes. */
+const evidenceOrder = ['conflict', 'log', 'value', 'probe'];
+const mostEvidence = 2;
+
+/** Below the problem: what shows it, what changed before, and what it takes down. */
+function reasonsOf(
+  { what, evidence, changes = [], consequences }: Problem,
+  all: readonly Problem[],
 ): string[] {
+  const shown = evidence
+    .filter(({ text }) => !what.includes(text))
+    .sort((a, b) => evidenceOrder.indexOf(a.source) - evidenceOrder.indexOf(b.source))
+    .slice(0, mostEvidence);
+  const [change] = changes;
+  const folded = all
+    .filter(({ id }) => consequences.includes(id))
+    .map(({ kind, subject }) => `${kind} ${subject}`);
+  const more = folded.length > 3 ? ` and ${folded.length - 3} more` : '';
+  return [
+    ...shown.map(({ text }) => text),
+    ...(change ? [`changed before: ${change.what}, ${change.at}`] : []),
+    ...(folded.length > 0 ? [`explains ${folded.slice(0, 3).join(', ').replaceAll('_', ' ')}${more}`] : []),
+  ];
+}
+
+function problemLines(problem: Problem, all: readonly Problem[], nowMs: number, screen: Screen): string[] {
+  const { severity, what, fix, since, runbook } = problem;
+  const columns = screen.size()?.columns ?? Infinity;
   const mark = screen.unicode ? '●' : severity === 'critical' ? '!' : '-';
-  const more = [
-    ...(since === undefined ? [] : [`for ${ageOf(since, nowMs)}`]),
-    ...(runbook ? [`runbook ${runbook}`] : []),
-  ].join(', ');
+  const more = [`for ${ageOf(since, nowMs)}`, ...(runbook ? [`runbook ${runbook}`] : [])].join(', ');
   const [first, ...rest] = wrapped(`${plain(what)}${more && ` (${more})`}`, columns - 4);
-  const advice = fix ? wrapped(plain(fix), columns - 6) : [];
+  const advice = [...reasonsOf(problem, all), ...(fix ? [fix] : [])].flatMap((text) =>
+    wrapped(plain(text), columns - 6),
+  );
   return [
     `  ${paint(mark, colourOf[severity], screen)} ${first}`,
     ...rest.map((line) => `    ${line}`),

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { logLevels } from '../../core/reasons.ts';
-import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
+import { interval, listenAddress, parsedAs, webAddress } from '../../core/text-formats.ts';
 import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
 import { clusterGroupBlock } from '../../probes/clusters/block.ts';
@@ -148,6 +148,11 @@ const limitsBlock = z
   })
   .describe('Limits of the series that are received. What the agent finds itself does not count.');
 
+const linkTo = (what: string, example: string) => {
+  const link = webAddress(['http', 'https'], example);
+  return z.string(link.fault).transform(parsedAs(link)).optional().describe(`Address of ${what}.`);
+};
+
 const adminBlock = z
   .strictObject({
     listenAddress: address()
@@ -162,6 +167,18 @@ const adminBlock = z
       .describe('Further names that the Host header of a request may have, such as that of a proxy.'),
     tls: listenerTlsBlock.optional(),
     auth: listenerAuthBlock.optional(),
+    events: z
+      .strictObject({ token: secretBlock.describe('Bearer token of POST /event.') })
+      .optional()
+      .describe('Takes announcements of deploys and maintenance.'),
+    links: z
+      .strictObject({
+        grafana: linkTo('Grafana', 'https://grafana.example.com'),
+        prometheus: linkTo('Prometheus', 'https://prometheus.example.com'),
+        alertmanager: linkTo('Alertmanager', 'https://alertmanager.example.com'),
+      })
+      .optional()
+      .describe('Addresses that the status page links to.'),
   })
   .describe('Status page and API; `admin: ~` turns them off.');
 

@@ -1,4 +1,4 @@
-import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
+import type { ListenerAuth, ListenerTls, Secret } from '../../core/access.ts';
 import type { Fault } from '../../core/errors.ts';
 import type { LogLevel } from '../../core/ports.ts';
 import type { ArchivalOptions, DomainDefaults } from '../../probes/archival/archives.ts';
@@ -66,6 +66,12 @@ interface LimitsConfig {
   allowValues: readonly string[];
 }
 
+export interface AdminLinks {
+  grafana?: string;
+  prometheus?: string;
+  alertmanager?: string;
+}
+
 export interface AdminConfig {
   /** host:port; port 0 selects a free port. */
   listenAddress: string;
@@ -73,6 +79,10 @@ export interface AdminConfig {
   health?: string;
   /** Further names in a Host header, such as that of a proxy. */
   allowedHosts?: readonly string[];
+  /** Token of `POST /event`; without it there is no such path. */
+  events?: { token: Secret };
+  /** Addresses of other programs that the page links to. */
+  links?: AdminLinks;
   tls?: ListenerTls;
   auth?: ListenerAuth;
 }

@@ -29,6 +29,7 @@ export const states = {
   taken: { 1: ['loaded', 'green'], 0: ['rejected', 'red'] },
   on: { 1: ['on', 'green'], 0: ['off', 'text'] },
   active: { 1: ['active', 'blue'] },
+  lasts: { 1: ['lasts', 'red'] },
   yes: { 1: ['yes', 'blue'], 0: ['no', 'text'] },
 } as const;
 export type StateName = keyof typeof states;

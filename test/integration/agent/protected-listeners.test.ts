@@ -52,6 +52,7 @@ function outletsDeps(): EndpointsDeps {
     roleDown: () => false,
     probes: () => [],
     checkNow: async () => undefined,
+    announce: () => {},
   };
 }
 

@@ -53,6 +53,7 @@ test('a sample every 5 s: a role as 1 or 0, what rises as a rate, what is unknow
       services: [{ service: 'worker', levels: { error: 2 * seconds } }],
       loggers: [],
       loggerCount: 0,
+      lastWords: [],
       lastErrors: [],
     },
   }));
@@ -114,57 +115,6 @@ test('a ring per series, the oldest value leaves; a series without values is for
   expect(header.series).toContain('health/other/up');
   expect(header.series).not.toContain('health/role-1/up');
   expect(values['health/other/up']).toEqual(Array(10).fill(1));
-});
-
-test('what began, what ended, failovers and restarts', async () => {
-  let facts: Partial<StatusFacts> = {
-    probes: [probeStatusOf('store/main')],
-    restarts: { worker: 1 },
-    domains: [{ domain: 'a', failovers: 0 }],
-  };
-  const { clock, history } = started(() => facts);
-  await pass(clock, 5);
-  facts = {
-    ...facts,
-    probes: [probeStatusOf('store/main', refused, { since: '2026-01-01T00:00:07.000Z' })],
-    restarts: { worker: 2 },
-    domains: [{ domain: 'a', failovers: 1, activeCluster: 'dc2' }],
-  };
-  await pass(clock, 5);
-  facts = { ...facts, probes: [probeStatusOf('store/main')] };
-  await pass(clock, 5);
-  expect(history.events()).toEqual([
-    {
-      at: '2026-01-01T00:00:07.000Z',
-      kind: 'began',
-      severity: 'critical',
-      text: 'store main is down: connection refused',
-    },
-    { at: '2026-01-01T00:00:10.000Z', kind: 'failover', text: 'domain a failed over to dc2' },
-    { at: '2026-01-01T00:00:10.000Z', kind: 'restart', text: 'role worker restarted' },
-    {
-      at: '2026-01-01T00:00:15.000Z',
-      kind: 'ended',
-      severity: 'critical',
-      text: 'store main is down: connection refused',
-    },
-  ]);
-});
-
-test('a store that is down says nothing of its settings: they neither end nor begin', async () => {
-  const weak = { check: 'archive_mode', holds: false, found: 'off', severity: 'recovery_weak' };
-  const up = { probes: [probeStatusOf('store/main', { details: { checks: [weak] } })] };
-  let facts: Partial<StatusFacts> = up;
-  const { clock, history } = started(() => facts);
-  await pass(clock, 5);
-  facts = { probes: [probeStatusOf('store/main', refused)] };
-  await pass(clock, 5);
-  facts = up;
-  await pass(clock, 5);
-  expect(history.events().map(({ kind, text }) => `${kind} ${text}`)).toEqual([
-    'began store main is down: connection refused',
-    'ended store main is down: connection refused',
-  ]);
 });
 
 test('a state that cannot be written does not end it, and a stop does', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { StatusReport } from '../../../src/agent/admin/report.ts';
+import type { Problem, StatusReport } from '../../../src/agent/admin/report.ts';
 import { plainScreen, screenOf } from '../../../src/agent/cli/io.ts';
 import { statusLines } from '../../../src/agent/cli/status.ts';
 import { statusReportOf } from '../../status-report.ts';
@@ -14,6 +14,19 @@ const probe = (name: string, ok: boolean, msg: string) =>
     nextRun: now,
     last: { ok, msg, reason: ok ? undefined : 'refused', at: now, durationMs: 3 },
   }) as unknown as StatusReport['probes'][number];
+
+const problemOf = (change: Partial<Problem>): Problem => ({
+  id: 'kind/',
+  kind: 'kind',
+  subject: '',
+  severity: 'warning',
+  what: '',
+  since: '2026-01-02T03:03:05.000Z',
+  evidence: [],
+  consequences: [],
+  blocks: [],
+  ...change,
+});
 
 const report = (change: Partial<StatusReport> = {}): StatusReport => ({
   ...statusReportOf({
@@ -38,15 +51,15 @@ const down = report({
     headline: 'Store main is down',
     sentence: 'Store main is down, since 2026-01-02 03:03 UTC.',
     problems: [
-      {
+      problemOf({
         id: 'store_down/main',
         severity: 'critical',
         what: 'store main is down: refused: \u001b[2J',
         since: '2026-01-02T03:03:05.000Z',
         runbook: 'SvcStoreDown',
         fix: 'start it',
-      },
-      { id: 'reload/', severity: 'warning', what: 'the new configuration was refused' },
+      }),
+      problemOf({ id: 'reload/', severity: 'warning', what: 'the new configuration was refused' }),
     ],
   },
   probes: [probe('archive/history', true, 'readable'), probe('store/main', false, 'connect ECONNREFUSED')],
@@ -78,7 +91,7 @@ describe('the status', () => {
       'CRITICAL  Store main is down, since 2026-01-02 03:03 UTC.',
       '  ! store main is down: refused:  [2J (for 1m, runbook SvcStoreDown)',
       '      start it',
-      '  - the new configuration was refused',
+      '  - the new configuration was refused (for 1m)',
     ]);
     const probes = lines.findIndex((line) => line.startsWith('PROBE'));
     expect(lines[probes + 1]).toMatch(/^store\/main +refused/);
@@ -97,11 +110,9 @@ describe('the status', () => {
     [80, 8],
   ])('fits %d columns and %d rows, the verdict first and the agent last', (columns, rows) => {
     const many = Array.from({ length: 30 }, (_, i) => probe(`store/s${i}`, false, 'no answer '.repeat(20)));
-    const problems = many.map(({ name }) => ({
-      id: name,
-      severity: 'critical' as const,
-      what: `${name} ${'x'.repeat(99)}`,
-    }));
+    const problems = many.map(({ name }) =>
+      problemOf({ id: name, severity: 'critical', what: `${name} ${'x'.repeat(99)}` }),
+    );
     const lines = statusLines(
       { ...down, probes: many, verdict: { ...down.verdict, problems } },
       screen(columns, rows),

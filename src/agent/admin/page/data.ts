@@ -1,4 +1,4 @@
-import type { HistoryEvent, HistoryHeader, Tick } from '../history.ts';
+import type { HistoryHeader, Tick } from '../history.ts';
 import type { LogFileReport, ProbeStatus, StatusReport } from '../report.ts';
 
 /** What is plotted: values by name, oldest first, NaN where there is none. */
@@ -12,7 +12,6 @@ export interface Plotted {
 
 export interface Data {
   report: StatusReport | undefined;
-  events: readonly HistoryEvent[];
   plotted: Plotted;
   /** When the last event came, by this machine's clock; undefined before the first. */
   lastMessageMs: number | undefined;
@@ -80,7 +79,6 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
   const parts: StatusParts = new Map();
   const data: Data = {
     report: undefined,
-    events: [],
     plotted: { atMs: 0, stepMs: 5_000, length: 0, series: new Map() },
     lastMessageMs: undefined,
   };
@@ -123,7 +121,6 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
         parts.set(key, value);
       removeUnlisted(parts);
       data.report = reportOf(parts);
-      data.events = (parts.get('events') ?? []) as HistoryEvent[];
       // Another version of the agent has another version of this page.
       if (version !== undefined && version !== data.report.version) return location.reload();
       data.lastMessageMs = Date.now();

@@ -1,4 +1,4 @@
-import { reasonOf } from '../../verdict.ts';
+import { reasonOf } from '../../verdict/probe-text.ts';
 import type { DomainReport, ProbeStatus, StatusReport } from '../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
@@ -58,14 +58,14 @@ function clusterItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement 
 }
 
 /** Failovers since the agent started, and the last one of each domain before that. */
-function failoverTimeLine({ events, plotted }: Data, report: StatusReport, { shown }: Frame): HTMLElement {
+function failoverTimeLine({ plotted }: Data, report: StatusReport, { shown }: Frame): HTMLElement {
   const last = report.domains.flatMap(({ domain, lastFailover, activeCluster }): Mark[] => {
     const text = `${domain} failed over to ${activeCluster ?? 'another cluster'}`;
     return lastFailover ? [{ atMs: Date.parse(lastFailover), kind: 'failover', text }] : [];
   });
-  const seen = events
+  const seen = report.changes
     .filter(({ kind }) => kind === 'failover')
-    .map(({ at, text }): Mark => ({ atMs: Date.parse(at), kind: 'failover', text }));
+    .map(({ at, what: text }): Mark => ({ atMs: Date.parse(at), kind: 'failover', text }));
   return h(
     'div',
     { class: 'timeline' },

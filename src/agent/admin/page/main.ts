@@ -1,5 +1,5 @@
-import type { HistoryEvent } from '../history.ts';
-import type { Problem, StatusReport } from '../report.ts';
+import type { Evidence, Problem, StatusReport } from '../report.ts';
+import { type TimelineEvent, timelineOf } from '../timeline.ts';
 import * as agent from './agent-section.ts';
 import { backups } from './backup-section.ts';
 import { type Data, follow, silentMs } from './data.ts';
@@ -41,9 +41,10 @@ const runbook = (name: string | undefined): Child =>
 
 /** The sentence: is everything well; if not, what is wrong and since when. */
 function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean): HTMLElement {
-  const { level, headline, problems } = verdict;
-  const worst = problems.filter(({ severity }) => severity === level);
-  const since = worst.flatMap(({ since }) => since ?? []).sort()[0];
+  const { level, headline, cause, problems } = verdict;
+  const since = cause?.since;
+  // An agent that does not answer has a runbook of its own.
+  const name = isSilent ? 'SvcAgentDown' : problems[0]?.runbook;
   const tone = isSilent ? 'quiet' : toneOf(level);
   return h(
     'div',
@@ -69,48 +70,98 @@ function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean):
           : `As of ${moment(nowMs, nowMs)}`,
       ),
     ),
-    worst[0] && h('div', { class: 'act' }, runbook(worst[0].runbook)),
+    name !== undefined && h('div', { class: 'act' }, runbook(name)),
   );
 }
 
-function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
-  const item = ({ id, severity, what, fix, since, runbook: name }: Problem) =>
-    h(
-      'li',
-      { key: id, class: `problem ${severity === 'critical' ? 'bad' : 'warn'}` },
-      glyph(severity === 'critical' ? 'bad' : 'warn'),
-      h(
-        'div',
-        { class: 'words' },
-        h(
-          'p',
-          { class: 'what' },
-          h('span', { class: 'hidden' }, `${severity}: `),
-          what.charAt(0).toUpperCase() + what.slice(1),
-        ),
-        h(
-          'p',
-          { class: 'small muted' },
-          since ? `since ${moment(since, nowMs)}, ${ago(since, nowMs)}` : severity,
-        ),
-        fix && h('p', { class: 'fix small' }, 'Set ', h('code', {}, fix)),
-      ),
-      runbook(name),
-    );
+const evidenceNames = { probe: 'Probe', value: 'Value', log: 'Log', conflict: 'But' } as const;
+
+const evidenceItem = ({ source, text, at }: Evidence, nowMs: number): HTMLElement =>
+  h(
+    'li',
+    {},
+    h('span', { class: 'muted' }, `${evidenceNames[source]}: `),
+    text,
+    at !== undefined && h('time', { class: 'muted', datetime: at }, `, ${moment(at, nowMs)}`),
+  );
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** What a cause took down, folded under it; equal kinds together. */
+function consequences(cause: Problem, byId: ReadonlyMap<string, Problem>): Child {
+  const found = cause.consequences.flatMap((id) => byId.get(id) ?? []);
+  const item = ({ id, what }: Problem) => h('li', { key: id }, capital(what));
   return (
-    verdict.problems.length > 0 &&
+    found.length > 0 &&
     h(
-      'section',
-      { class: 'problems', key: 'problems', 'aria-label': 'Problems' },
-      folded({ key: 'more-problems', most: 6 }, verdict.problems, (part) => h('ul', {}, part.map(item))),
+      'details',
+      { key: `${cause.id} consequences`, class: 'more' },
+      h('summary', {}, `${found.length} ${found.length === 1 ? 'problem' : 'problems'} because of it`),
+      folded({ key: `${cause.id} more`, most: 20 }, found, (part) =>
+        h('ul', { class: 'plainlist' }, part.map(item)),
+      ),
     )
   );
 }
 
-const eventText = { began: 'began', ended: 'ended', failover: 'failover', restart: 'restart' } as const;
+/** What shows a cause, and what changed before it. */
+function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
+  return (
+    evidence.length + changes.length > 0 &&
+    h(
+      'ul',
+      { class: 'plainlist small evidence' },
+      evidence.map((one) => evidenceItem(one, nowMs)),
+      changes.map(({ at, what }) =>
+        h(
+          'li',
+          {},
+          h('span', { class: 'muted' }, 'Before: '),
+          `${what}, `,
+          h('time', { datetime: at }, moment(at, nowMs)),
+        ),
+      ),
+    )
+  );
+}
 
-function happened({ events, plotted }: Data, frame: Frame): Child {
+/** The causes, each with what shows it and with what it took down. */
+function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
+  const byId = new Map(verdict.problems.map((problem) => [problem.id, problem]));
+  const item = (problem: Problem) => {
+    const { id, severity, what, fix, since, runbook: name } = problem;
+    const tone = severity === 'critical' ? 'bad' : 'warn';
+    return h(
+      'li',
+      { key: id, class: `problem ${tone}` },
+      glyph(tone),
+      h(
+        'div',
+        { class: 'words' },
+        h('p', { class: 'what' }, h('span', { class: 'hidden' }, `${severity}: `), capital(what)),
+        h('p', { class: 'small muted' }, `since ${moment(since, nowMs)}, ${ago(since, nowMs)}`),
+        evidenceOf(problem, nowMs),
+        fix && h('p', { class: 'fix small' }, 'Set ', h('code', {}, fix)),
+        consequences(problem, byId),
+      ),
+      runbook(name),
+    );
+  };
+  const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
+  return (
+    causes.length > 0 &&
+    h(
+      'section',
+      { class: 'problems', key: 'problems', 'aria-label': 'Problems' },
+      folded({ key: 'more-problems', most: 6 }, causes, (part) => h('ul', {}, part.map(item))),
+    )
+  );
+}
+
+function happened({ plotted }: Data, report: StatusReport, frame: Frame): Child {
   const { nowMs, shown } = frame;
+  const events = timelineOf(report);
+  const toneText = { began: { critical: 'bad', warning: 'warn' } } as const;
   const marks = events.map(
     ({ at, kind, severity, text }): Mark => ({
       atMs: Date.parse(at),
@@ -118,18 +169,15 @@ function happened({ events, plotted }: Data, frame: Frame): Child {
       text,
     }),
   );
-  const newestFirst = [...events].sort((a, b) => b.at.localeCompare(a.at));
-  const item = ({ at, kind, severity, text }: HistoryEvent, i: number) =>
+  const item = ({ at, kind, severity = 'warning', text }: TimelineEvent, i: number) =>
     h(
       'li',
       { key: `${at} ${i}`, class: 'event' },
       h('time', { class: 'muted number', datetime: at }, moment(at, nowMs)),
       h(
         'span',
-        {
-          class: `tag ${kind === 'began' ? (severity === 'critical' ? 'bad' : 'warn') : kind === 'ended' ? 'good' : 'quiet'}`,
-        },
-        eventText[kind],
+        { class: `tag ${kind === 'began' ? toneText.began[severity] : kind === 'ended' ? 'good' : 'quiet'}` },
+        kind,
       ),
       h('span', {}, text),
     );
@@ -137,10 +185,10 @@ function happened({ events, plotted }: Data, frame: Frame): Child {
     { id: 'events', title: 'What happened', aside: axis(frame) },
     timeLine('Events', marks, plotted, shown),
     events.length > 0
-      ? folded({ key: 'more-events', most: 8 }, newestFirst, (part) =>
+      ? folded({ key: 'more-events', most: 8 }, events, (part) =>
           h('ol', { class: 'events' }, part.map(item)),
         )
-      : h('p', { class: 'note' }, 'Nothing has changed since the agent started.'),
+      : h('p', { class: 'note' }, 'Nothing has happened in the last 30 days.'),
   );
 }
 
@@ -162,7 +210,7 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
       'div',
       { class: 'grid', key: 'grid' },
       roles(data, report, frame),
-      happened(data, frame),
+      happened(data, report, frame),
       domains(data, report, frame),
       stores(data, report, frame),
       backups(data, report, frame),

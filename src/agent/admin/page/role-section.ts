@@ -1,4 +1,4 @@
-import { reasonOf } from '../../verdict.ts';
+import { reasonOf } from '../../verdict/probe-text.ts';
 import type { ProbeStatus, StatusReport } from '../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h } from './dom.ts';

@@ -58,6 +58,33 @@ const state = ({ highest, job, moment }: Queries): PanelRow => ({
   ],
 });
 
+const verdict = ({ highest }: Queries): PanelRow => ({
+  title: 'Verdict',
+  panels: [
+    timeline(
+      'Incidents',
+      'Problems that no other one explains, by kind and subject, as the agents see them.',
+      'lasts',
+      highest('svc_incident', 'cause, subject'),
+      { width: 12, height: 8 },
+    ),
+    timeseries(
+      'Errors that the metrics show',
+      'Share of the persistence errors in the log of a role that its own metrics show. Below 1, alerts on its metrics may not fire.',
+      'share',
+      highest('svc_telemetry_truth_ratio', 'svc_service'),
+      { width: 6, height: 8 },
+    ),
+    timeline(
+      'Maintenance',
+      'Whether announced maintenance is under way.',
+      'on',
+      highest('svc_maintenance', 'instance'),
+      { width: 6, height: 8 },
+    ),
+  ],
+});
+
 const losses = ({ peak, rate, total }: Queries): PanelRow => ({
   title: 'Drops and refusals',
   panels: [
@@ -207,5 +234,12 @@ export const agent: Dashboard = {
   title: 'Agent',
   description: 'The agents themselves: their state, drops, reports, probes and resources.',
   choices: [instance],
-  rows: (queries) => [state(queries), losses(queries), reports(queries), probes(queries), resources(queries)],
+  rows: (queries) => [
+    state(queries),
+    verdict(queries),
+    losses(queries),
+    reports(queries),
+    probes(queries),
+    resources(queries),
+  ],
 };

@@ -9,6 +9,9 @@ export interface LoggedError {
   logger: string;
   /** Redacted, at most 300 characters. */
   msg: string;
+  /** Identifiers of the workflow and of its run, where the entry has them. They are never labels. */
+  workflow?: string;
+  run?: string;
 }
 
 /** Takes the errors of one service's entries. */
@@ -21,8 +24,14 @@ export interface ErrorNotes {
 
 const longestMessage = 300;
 const longestLabel = 80;
+/** Entries of each level kept of each service, and services of which any are kept. */
+const wordsPerLevel = 3;
+const mostServices = 100;
 /** Bounds what a log full of errors costs: only this many entries of a chunk become texts. */
 const mostPerChunk = 16;
+
+/** The fields of an entry that are kept, beside its level. */
+export const errorFields = ['logger', 'msg', 'error', 'wf-id', 'wf-run-id'] as const;
 
 const secrets =
   /\b(pass(?:word|wd)?|pwd|secret|token|api[-_]?key|access[-_]?key|authorization|credentials?)(["']?\s*[=:]\s*["']?)(?:(?:bearer|basic)\s+)?[^\s"',;&)}\]]+/gi;
@@ -47,6 +56,8 @@ const copied = (text: string) => Buffer.from(text).toString();
 export interface LastErrors {
   /** Newest first. */
   all(): readonly LoggedError[];
+  /** The newest few of each service, those of level fatal first, then newest first. */
+  byService(): readonly { service: string; entries: readonly LoggedError[] }[];
   /** Notes the errors of entries whose fields have these slots. */
   of(slots: Slots, levelKey: string): ErrorNotes;
 }
@@ -54,24 +65,49 @@ export interface LastErrors {
 /** `size` is how many are kept. `nowMs` is wall clock. */
 export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
   let kept: LoggedError[] = [];
+  /** By service and level, oldest first. */
+  const words = new Map<string, { fatal: LoggedError[]; error: LoggedError[] }>();
   let more = mostPerChunk;
+  const noteWord = (entry: LoggedError) => {
+    let own = words.get(entry.service);
+    if (!own && words.size >= mostServices) return;
+    own ??= { fatal: [], error: [] };
+    words.set(entry.service, own);
+    const level = entry.level === 'fatal' ? 'fatal' : 'error';
+    own[level] = [...own[level], entry].slice(-wordsPerLevel);
+  };
   return {
     all: () => kept.slice(-size).reverse(),
+    byService: () =>
+      [...words].map(([service, { fatal, error }]) => ({
+        service,
+        entries: [...fatal.toReversed(), ...error.toReversed()],
+      })),
     of(slots, levelKey) {
-      const [level, logger, msg, error] = [levelKey, 'logger', 'msg', 'error'].map((name) => slots.of(name));
+      const level = slots.of(levelKey);
+      const [logger, msg, error, workflow, run] = errorFields.map((name) => slots.of(name));
+      const idIn = (fields: Fields, slot: number): string | undefined => {
+        const text = textOf(fields, slot);
+        return text ? copied(cut(redactedMessage(cut(text, 4 * longestLabel)), longestLabel)) : undefined;
+      };
       return {
         note(service, fields) {
           if (more === 0) return;
           more--;
           const text = [msg!, error!].map((slot) => textOf(fields, slot)).filter(Boolean);
-          kept.push({
+          const ids = { workflow: idIn(fields, workflow!), run: idIn(fields, run!) };
+          const entry: LoggedError = {
             atMs: nowMs(),
             service,
-            level: textOf(fields, level!) ?? '',
+            level: textOf(fields, level) ?? '',
             logger: copied(cut(textOf(fields, logger!) ?? '', longestLabel)),
             // Cut first, so that a message of a megabyte costs no more; a secret that is cut in two is still found.
             msg: copied(cut(redactedMessage(cut(text.join(': '), 4 * longestMessage)), longestMessage)),
-          });
+            ...(ids.workflow !== undefined && { workflow: ids.workflow }),
+            ...(ids.run !== undefined && { run: ids.run }),
+          };
+          noteWord(entry);
+          kept.push(entry);
           if (kept.length > 2 * size) kept = kept.slice(-size);
         },
         flush() {

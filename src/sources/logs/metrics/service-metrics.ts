@@ -6,7 +6,7 @@ import { type Fields, plainText, type Slots, textOf } from '../lines/fields.ts';
 import type { FileState, LineMetrics } from '../lines/line-classifier.ts';
 import type { LogRule, LogsOptions } from '../options.ts';
 import { createNewestEntry, exposeNewestEntry, newestFamily, readEntryTime } from './entry-time.ts';
-import type { LastErrors } from './last-errors.ts';
+import { errorFields, type LastErrors } from './last-errors.ts';
 import { type LogRuleDeps, type LogRuleMetric, openLogRuleMetric, ruleFields } from './log-rule.ts';
 import { createLogSeries, type LogIntake } from './log-series.ts';
 import { createPersistenceErrors, persistenceFamily, persistenceFields } from './persistence-errors.ts';
@@ -54,7 +54,7 @@ const reporterErrors: LogRule = {
 
 /** The fields of an entry that a service's metrics read. */
 export function metricFields({ levelKey, rules }: LogMetricsOptions): readonly string[] {
-  return [levelKey, 'logger', 'ts', ...persistenceFields, ...rules.flatMap(ruleFields)];
+  return [levelKey, 'ts', ...errorFields, ...persistenceFields, ...rules.flatMap(ruleFields)];
 }
 
 /** Shows a service's series as they were before a restart, a step for each; those of its rules apart. */

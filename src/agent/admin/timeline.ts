@@ -1,0 +1,34 @@
+import type { Change, Problem, StatusReport } from './report.ts';
+
+/** Something that happened, for the time line. */
+export interface TimelineEvent {
+  /** RFC 3339. */
+  at: string;
+  kind: 'began' | 'ended' | Change['kind'];
+  /** Of a problem that began or ended. */
+  severity?: Problem['severity'];
+  /** Holds text from outside; escape it. */
+  text: string;
+}
+
+const most = 200;
+
+/** Starts of what lasts, starts and ends of what is over, and what changed, newest first. */
+export function timelineOf({
+  verdict,
+  incidents,
+  changes,
+}: Pick<StatusReport, 'verdict' | 'incidents' | 'changes'>): TimelineEvent[] {
+  const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
+  const events = [
+    ...causes.map(
+      ({ since, severity, what }): TimelineEvent => ({ at: since, kind: 'began', severity, text: what }),
+    ),
+    ...incidents.flatMap(({ start, end, severity, what: text }): TimelineEvent[] => [
+      { at: start, kind: 'began', severity, text },
+      { at: end, kind: 'ended', severity, text },
+    ]),
+    ...changes.map(({ at, kind, what }): TimelineEvent => ({ at, kind, text: what })),
+  ];
+  return events.sort((a, b) => b.at.localeCompare(a.at)).slice(0, most);
+}

@@ -1,0 +1,64 @@
+import { formatDuration } from '../../core/text-formats.ts';
+import type { Incident, StatusReport } from '../admin/report.ts';
+import { targetOf, targetOptions, targetUsage } from './agent-client.ts';
+import { parseCommand } from './arguments.ts';
+import { type Io, plain, table } from './io.ts';
+import { askStatus } from './status.ts';
+
+const usage = `Usage: svc-agent incidents [-c FILE] [--json] [--url URL [--ca FILE | --insecure]]
+
+Lists what is wrong now and what was wrong in the last 30 days, newest first: when it began, how long it lasted, its
+cause, and what it took down.
+${targetUsage}Exit status: 0 success; 1 the agent does not answer; 2 wrong usage or an invalid configuration.
+`;
+
+/** `svc-agent incidents`: what lasts and what is over, by a running agent. */
+export async function incidents(args: readonly string[], io: Io): Promise<number> {
+  const { values } = parseCommand('incidents', args, targetOptions);
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  const report = await askStatus(await targetOf(values, '/api/status', io));
+  const lasting = lastingIn(report);
+  if (values.json) io.stdout(`${JSON.stringify({ lasting, incidents: report.incidents })}\n`);
+  else if (lasting.length + report.incidents.length === 0) io.stdout('No incident in the last 30 days.\n');
+  else io.stdout(table(['START', 'LASTED', 'SEVERITY', 'WHAT'], rowsOf(report, lasting), io.screen));
+  return 0;
+}
+
+/** The causes that last. */
+const lastingIn = ({ verdict }: StatusReport) =>
+  verdict.problems.filter(({ causedBy }) => causedBy === undefined);
+
+/** A time without its fraction of a second. */
+const timeOf = (text: string): string => text.replace(/\.\d+Z$/, 'Z');
+
+function whatOf({
+  what,
+  consequences,
+  changes = [],
+}: Pick<Incident, 'what' | 'consequences' | 'changes'>): string {
+  const [change] = changes;
+  return [what, consequences && `took down ${consequences}`, change && `after ${change.what}`]
+    .filter(Boolean)
+    .join('; ');
+}
+
+function rowsOf({ incidents: over, now }: StatusReport, lasting: ReturnType<typeof lastingIn>): string[][] {
+  const lasted = (ms: number) => formatDuration(Math.max(0, Math.round(ms / 1e3)) * 1e3) || '0s';
+  return [
+    ...lasting.map(({ since, severity, what, changes }) => [
+      timeOf(since),
+      `${lasted(Date.parse(now) - Date.parse(since))}, lasts`,
+      severity,
+      plain(whatOf({ what, changes })),
+    ]),
+    ...over.map(({ start, durationSeconds, severity, ...rest }) => [
+      timeOf(start),
+      lasted(durationSeconds * 1e3),
+      severity,
+      plain(whatOf(rest)),
+    ]),
+  ];
+}

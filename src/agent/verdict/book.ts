@@ -1,0 +1,177 @@
+import { AgentError } from '../../core/errors.ts';
+import type { Durable } from '../../core/ports.ts';
+import { type Change, changeKinds, type Incident, type ProblemSeverity } from '../admin/report.ts';
+
+/** A problem that lasts. */
+export interface OpenProblem {
+  line: string;
+  sinceMs: number;
+  /** Set for one that no other explains, so that it becomes an incident when it ends. */
+  cause?: {
+    id: string;
+    severity: ProblemSeverity;
+    kind: string;
+    subject: string;
+    what: string;
+    consequences?: string;
+    changes?: readonly Change[];
+  };
+}
+
+/** Starts of problems, incidents that are over, and changes; all of it survives restarts of the agent. */
+export interface IncidentBook {
+  /** The start of a problem: the one that is known, else this. */
+  start(line: string, sinceMs: number): number;
+  /**
+   * Takes what lasts now. What is missing has ended, unless `isUnknown` says that nothing can be said about it yet, as after
+   * a restart of the agent.
+   */
+  update(lasting: readonly OpenProblem[], nowMs: number, isUnknown: (line: string) => boolean): void;
+  /** Adds a change; one that is there already is not added again. */
+  changed(change: Change): void;
+  /** Newest first. */
+  incidents(nowMs: number): readonly Incident[];
+  changes(nowMs: number): readonly Change[];
+  readonly durable: Durable;
+}
+
+const keptMs = 30 * 86_400_000;
+/** Bounds the section of the state: 300 incidents of some 400 bytes, and starts of some 100. */
+const mostIncidents = 300;
+const mostOpen = 1_000;
+const mostChanges = 300;
+const longestText = 300;
+/** A problem that is back within this is the same one. */
+const pauseMs = 60_000;
+
+const sectionName = 'incidents';
+const version = 1;
+
+interface Section {
+  version: number;
+  open: OpenProblem[];
+  incidents: Incident[];
+  changes: Change[];
+}
+
+const cut = (text: string): string =>
+  text.length > longestText ? `${text.slice(0, longestText - 1)}…` : text;
+
+function unreadable(what: string, cause?: unknown): AgentError {
+  return new AgentError('state_unreadable', { where: `state: section ${sectionName}`, what }, cause);
+}
+
+function decode(bytes: Uint8Array): Section {
+  let section: Partial<Section> | null;
+  try {
+    section = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Partial<Section> | null;
+  } catch (thrown) {
+    throw unreadable('not JSON', thrown);
+  }
+  if (section?.version !== version) throw unreadable('unknown version');
+  const { open, incidents, changes } = section;
+  if (!Array.isArray(open) || !Array.isArray(incidents) || !Array.isArray(changes))
+    throw unreadable('a list is missing');
+  return section as Section;
+}
+
+const incidentOf = (
+  { sinceMs, cause }: OpenProblem & { cause: NonNullable<OpenProblem['cause']> },
+  endMs: number,
+): Incident => {
+  const { id, severity, kind, subject, what, consequences, changes } = cause;
+  return {
+    id,
+    severity,
+    cause: kind,
+    subject: cut(subject),
+    what: cut(what),
+    start: new Date(sinceMs).toISOString(),
+    end: new Date(endMs).toISOString(),
+    durationSeconds: Math.max(0, Math.round((endMs - sinceMs) / 1e3)),
+    ...(consequences && { consequences }),
+    ...(changes && changes.length > 0 && { changes }),
+  };
+};
+
+/** Whether the state need not be written again for it: numbers in its text may differ. */
+const isAlike = (one: OpenProblem | undefined, other: OpenProblem): boolean =>
+  one?.cause?.id === other.cause?.id && one?.cause?.consequences === other.cause?.consequences;
+
+export function createIncidentBook(): IncidentBook {
+  let open = new Map<string, OpenProblem>();
+  /** Ended, and perhaps back soon. */
+  let paused = new Map<string, { problem: OpenProblem; endMs: number }>();
+  /** Oldest first. */
+  let incidents: Incident[] = [];
+  let changes: Change[] = [];
+  let frozen: Uint8Array | undefined;
+
+  const close = ({ cause, ...rest }: OpenProblem, endMs: number) => {
+    if (!cause) return;
+    incidents = [...incidents, incidentOf({ ...rest, cause }, endMs)].slice(-mostIncidents);
+  };
+  /** What has been over for longer than a pause is over; returns whether there was any. */
+  const settle = (nowMs: number): boolean => {
+    // The wall clock may have been set back.
+    const over = [...paused].filter(([, { endMs }]) => Math.abs(nowMs - endMs) >= pauseMs);
+    for (const [line, { problem, endMs }] of over) {
+      paused.delete(line);
+      close(problem, endMs);
+    }
+    return over.length > 0;
+  };
+  const recent = <T>(all: readonly T[], timeOf: (one: T) => string, nowMs: number): T[] =>
+    all.filter((one) => nowMs - Date.parse(timeOf(one)) < keptMs);
+  /** Those that are paused are shown as over. */
+  const ended = () => [
+    ...incidents,
+    ...[...paused.values()].flatMap(({ problem: { cause, ...rest }, endMs }) =>
+      cause ? [incidentOf({ ...rest, cause }, endMs)] : [],
+    ),
+  ];
+
+  return {
+    start: (line, sinceMs) => open.get(line)?.sinceMs ?? paused.get(line)?.problem.sinceMs ?? sinceMs,
+    update(lasting, nowMs, isUnknown) {
+      const next = new Map(lasting.slice(0, mostOpen).map((one) => [one.line, one]));
+      for (const [line, problem] of open) {
+        if (next.has(line)) continue;
+        if (isUnknown(line)) next.set(line, problem);
+        else paused.set(line, { problem, endMs: nowMs });
+      }
+      for (const line of next.keys()) paused.delete(line);
+      const isSame =
+        next.size === open.size && [...next].every(([line, one]) => isAlike(open.get(line), one));
+      open = next;
+      if (settle(nowMs) || !isSame) frozen = undefined;
+    },
+    changed(change) {
+      const { at, kind } = change;
+      const what = cut(change.what);
+      if (changes.some((known) => known.kind === kind && known.what === what && known.at === at)) return;
+      changes = [...changes, { ...change, what }]
+        .sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+        .slice(-mostChanges);
+      frozen = undefined;
+    },
+    incidents: (nowMs) => recent(ended(), ({ end }) => end, nowMs).sort((a, b) => b.end.localeCompare(a.end)),
+    changes: (nowMs) => recent(changes, ({ at }) => at, nowMs).reverse(),
+    durable: {
+      name: sectionName,
+      freeze() {
+        const section: Section = { version, open: [...open.values()], incidents: ended(), changes };
+        frozen ??= new TextEncoder().encode(JSON.stringify(section));
+        return frozen;
+      },
+      restore(bytes) {
+        const section = decode(bytes);
+        open = new Map(section.open.map((one) => [one.line, one]));
+        incidents = section.incidents.slice(-mostIncidents);
+        changes = section.changes.filter(({ kind }) => changeKinds.includes(kind)).slice(-mostChanges);
+        paused = new Map();
+        frozen = undefined;
+      },
+    },
+  };
+}

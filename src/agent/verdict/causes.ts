@@ -1,0 +1,217 @@
+import type { StatusFacts } from '../admin/report.ts';
+import { type Begun, idOf } from './found.ts';
+import { type KindOfProblem, kinds, placeOf } from './kinds.ts';
+
+/** A problem and what it is folded under. */
+export interface Explained {
+  found: Begun;
+  /** The id of the problem that explains it; undefined for a cause. */
+  causedBy?: string;
+}
+
+/** A problem may be seen this much before its cause: probes run half a minute apart, and rates need two. */
+const toleranceMs = 180_000;
+
+type Related = (cause: Begun, effect: Begun, facts: StatusFacts) => boolean;
+
+/** What can cause what, and how both must be related. */
+interface Rule {
+  causes: readonly KindOfProblem[];
+  effects: readonly KindOfProblem[];
+  related: Related;
+}
+
+const storeFaults = ['disk_full', 'connections', 'store_down', 'read_only', 'schema'] as const;
+const processFaults = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
+const roleFaults = ['crash_loop', 'heap', 'gc_pause', 'role_down', 'fatal', 'role_failing'] as const;
+const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] as const;
+const workFaults = ['list_unpolled', 'list_stalled', 'backlog_growth', 'workflow_timeouts'] as const;
+const domainFaults = ['domain', 'failover', 'disagreement'] as const;
+const replicationFaults = ['replication_failures', 'replication_lag', 'replication'] as const;
+const backupFaults = [
+  ...(['wal_stalled', 'backup_failed', 'backup_missing', 'backup_late', 'backup_damaged'] as const),
+  ...(['backup_offsite', 'recovery'] as const),
+];
+
+const sameStore: Related = (cause, effect) => cause.about.store === effect.about.store;
+const sameRole: Related = (cause, effect) => cause.about.role === effect.about.role;
+const sameProbe: Related = (cause, effect) => cause.about.probe === effect.about.probe;
+const always: Related = () => true;
+
+/** The roles that each role calls. */
+const calls: Readonly<Record<string, readonly string[]>> = {
+  worker: ['frontend', 'history', 'matching'],
+  frontend: ['history', 'matching'],
+  matching: ['history'],
+  history: ['matching'],
+};
+/** A role is not known by name if the installation has others. */
+const isCalledBy = (callee = '', caller = ''): boolean => calls[caller]?.includes(callee) ?? false;
+
+/** Words of a role that blame its store. */
+const blamesStore =
+  /persist|database|sql|cassandra|\bstore\b|shard|connection|dial tcp|timed? ?out|unavailable|schema/i;
+/** Reasons of a health check that a store cannot cause. */
+const ownReasons: ReadonlySet<string> = new Set([
+  ...['resolve', 'tls', 'tls_expired', 'tls_untrusted', 'tls_hostname', 'not_in_ring', 'credentials'],
+]);
+
+/** Whether the last words of a role are fatal and blame something else than its store. */
+function blamesItself({ evidence }: Begun): boolean {
+  const words = evidence.filter(({ source, text }) => source === 'log' && text.startsWith('fatal'));
+  return words.length > 0 && !words.some(({ text }) => blamesStore.test(text));
+}
+
+/**
+ * Whether a store can explain the state of a role. A process that is gone while most others live did not die of the store
+ * that all of them use, unless its log says so.
+ */
+const isOfStore: Related = (_cause, effect, { probes }) => {
+  if (blamesItself(effect) || ownReasons.has(effect.reason ?? '')) return false;
+  if (effect.reason !== 'refused') return true;
+  if (effect.evidence.some(({ source, text }) => source === 'log' && blamesStore.test(text))) return true;
+  const roles = probes.filter(({ kind, last }) => kind === 'health' && last);
+  return roles.filter(({ last }) => !last!.ok).length * 2 >= roles.length;
+};
+
+/** A role that runs and fails because of one that it calls; a process that is gone has a cause of its own. */
+const isCaller: Related = (cause, effect) =>
+  isCalledBy(cause.about.role, effect.about.role) &&
+  effect.reason !== 'refused' &&
+  !ownReasons.has(effect.reason ?? '') &&
+  !blamesItself(effect);
+
+const ofRequests: Related = ({ about: { role = '' } }, { about }) =>
+  about.callee === role ||
+  (about.callee !== undefined && isCalledBy(role, about.callee)) ||
+  about.role === role;
+
+const sharesCluster: Related = (cause, effect) =>
+  cause.about.clusters?.some((name) => effect.about.clusters?.includes(name)) ?? false;
+
+const sameWork: Related = (cause, effect) =>
+  cause.about.domain === effect.about.domain &&
+  (effect.about.tasklist === undefined || effect.about.tasklist === cause.about.tasklist);
+
+/** Without history or matching no task is handed out; without the frontend no worker can ask for one. */
+const runsWork: Related = ({ about: { role = '' } }) => role !== 'worker';
+const asksFrontend: Related = ({ about: { role = '' } }) => role !== 'worker' && role !== 'matching';
+
+const rules: readonly Rule[] = [
+  {
+    causes: storeFaults,
+    effects: [...storeFaults, 'data_at_risk', 'persistence_latency'],
+    related: sameStore,
+  },
+  { causes: storeFaults, effects: [...backupFaults, 'flapping', 'stale'], related: sameStore },
+  { causes: storeFaults, effects: processFaults, related: isOfStore },
+  {
+    causes: [...storeFaults, 'persistence_latency'],
+    effects: ['persistence_latency', ...callFaults, ...workFaults, ...domainFaults, ...replicationFaults],
+    related: always,
+  },
+  { causes: storeFaults, effects: ['archival_stalled', 'log_silent', 'heap', 'gc_pause'], related: always },
+  { causes: roleFaults, effects: [...processFaults, 'flapping', 'stale', 'log_silent'], related: sameRole },
+  { causes: roleFaults, effects: ['persistence_errors', 'persistence_latency'], related: sameRole },
+  { causes: processFaults, effects: ['role_down', 'role_failing'], related: isCaller },
+  {
+    causes: [...roleFaults, 'scrape_down'],
+    effects: ['request_errors', 'frontend_latency'],
+    related: ofRequests,
+  },
+  { causes: roleFaults, effects: [...workFaults, ...replicationFaults], related: runsWork },
+  { causes: roleFaults, effects: domainFaults, related: asksFrontend },
+  {
+    causes: ['crash_loop', 'role_down'],
+    effects: ['archival_stalled'],
+    related: ({ about }) => about.role === 'worker',
+  },
+  { causes: ['persistence_errors'], effects: [...callFaults, ...workFaults], related: always },
+  {
+    causes: ['request_errors', 'frontend_latency'],
+    effects: ['frontend_latency', ...workFaults],
+    related: always,
+  },
+  { causes: workFaults, effects: workFaults, related: sameWork },
+  { causes: ['cluster_down'], effects: [...replicationFaults, ...domainFaults], related: sharesCluster },
+  { causes: ['cluster_down'], effects: ['replication'], related: always },
+  { causes: replicationFaults, effects: ['replication_lag', 'replication', 'failover'], related: always },
+  { causes: ['disagreement'], effects: ['failover'], related: (a, b) => a.about.domain === b.about.domain },
+  {
+    causes: ['archive_down'],
+    effects: ['archival_stalled'],
+    related: (a, b) => a.about.archive === b.about.archive,
+  },
+  { causes: backupFaults, effects: backupFaults, related: sameStore },
+  { causes: ['backup_damaged', 'backup_missing', 'backup_late'], effects: ['recovery'], related: sameStore },
+  {
+    causes: [...processFaults, 'store_down', 'cluster_down'],
+    effects: ['certificate', 'flapping'],
+    related: sameProbe,
+  },
+];
+
+/** The ranks of roles of one kind of problem: a caller comes after those that it calls. */
+const roleRanks = ['history', 'matching', 'frontend', 'worker'];
+const rankOf = ({ about: { role = '' } }: Begun): number => roleRanks.indexOf(role);
+
+/** Whether a problem may be the cause of another by the order of kinds, and of roles within a kind. */
+function isBefore(cause: Begun, effect: Begun): boolean {
+  const places = placeOf(cause.kind) - placeOf(effect.kind);
+  if (places !== 0) return places < 0;
+  const ranks = rankOf(cause) - rankOf(effect);
+  return ranks === 0 ? cause.subject < effect.subject : ranks < 0;
+}
+
+/** The rules by `CAUSE EFFECT`, because thousands of problems are compared. */
+const relations = new Map<string, Related[]>();
+for (const { causes, effects, related } of rules)
+  for (const cause of causes)
+    for (const effect of effects) {
+      const pair = `${cause} ${effect}`;
+      relations.set(pair, [...(relations.get(pair) ?? []), related]);
+    }
+
+const explains = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
+  cause.sinceMs <= effect.sinceMs + toleranceMs &&
+  isBefore(cause, effect) &&
+  (relations.get(`${cause.kind} ${effect.kind}`)?.some((related) => related(cause, effect, facts)) ?? false);
+
+const severities = { critical: 0, warning: 1 } as const;
+
+/** Causes that are looked at: thousands of problems have few causes. */
+const mostCauses = 200;
+
+/**
+ * Folds what a cause explains under it, and orders causes: critical ones first, then by what can cause what, then by when
+ * they began. A cause is as severe as the worst that it explains. Each cause is followed by what it explains.
+ */
+export function explained(all: readonly Begun[], facts: StatusFacts): Explained[] {
+  const inOrder = [...all].sort((a, b) => placeOf(a.kind) - placeOf(b.kind) || a.sinceMs - b.sinceMs);
+  const roots: Begun[] = [];
+  const folded = new Map<Begun, Begun[]>();
+  for (const effect of inOrder) {
+    const cause = rootOf(effect, inOrder, facts);
+    if (cause === effect) roots.push(effect);
+    folded.set(cause, [...(folded.get(cause) ?? []), ...(cause === effect ? [] : [effect])]);
+  }
+  const worst = (root: Begun) =>
+    Math.min(...[root, ...folded.get(root)!].map(({ kind }) => severities[kinds[kind].severity]));
+  roots.sort((a, b) => worst(a) - worst(b));
+  return roots.flatMap((root) => [
+    { found: root },
+    ...folded.get(root)!.map((found) => ({ found, causedBy: idOf(root) })),
+  ]);
+}
+
+/** Follows what explains a problem to the cause that nothing explains. */
+function rootOf(effect: Begun, inOrder: readonly Begun[], facts: StatusFacts): Begun {
+  let at = effect;
+  // Each step leads to an earlier place in the order, so this ends.
+  for (let steps = 0; steps < inOrder.length; steps++) {
+    const cause = inOrder.slice(0, mostCauses).find((one) => explains(one, at, facts));
+    if (!cause) break;
+    at = cause;
+  }
+  return at;
+}

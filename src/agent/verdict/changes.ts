@@ -1,0 +1,95 @@
+import type { Change, StatusFacts } from '../admin/report.ts';
+
+/** What is compared between two reports to find changes. */
+interface Compared {
+  schemas: ReadonlyMap<string, string>;
+  versions: ReadonlyMap<string, string>;
+  restarts: ReadonlyMap<string, number>;
+  failovers: ReadonlyMap<string, number>;
+  certificates: ReadonlyMap<string, string>;
+  configuration: string | undefined;
+}
+
+function comparedOf({ probes, versions, restarts, domains, certificates, config }: StatusFacts): Compared {
+  const schemas = probes.flatMap(({ kind, name, last }): [string, string][] => {
+    const schema = last?.ok === true && kind === 'store' ? last.details?.schema : undefined;
+    return typeof schema === 'string' ? [[name.slice('store/'.length), schema]] : [];
+  });
+  return {
+    schemas: new Map(schemas),
+    versions: new Map(Object.entries(versions)),
+    restarts: new Map(Object.entries(restarts)),
+    failovers: new Map(domains.map(({ domain, failovers }) => [domain, failovers])),
+    certificates: new Map(certificates.map(({ probe, notAfter }) => [probe, notAfter])),
+    configuration: config.changedAt,
+  };
+}
+
+/** Entries that were known before and have another value now. */
+const altered = <T>(before: ReadonlyMap<string, T>, now: ReadonlyMap<string, T>): [string, T, T][] =>
+  [...now].flatMap(([key, value]): [string, T, T][] => {
+    const known = before.get(key);
+    return known === undefined || known === value ? [] : [[key, known, value]];
+  });
+
+/** A change is dated by what knows its time, else by the report that shows it first. */
+function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Change[] {
+  const { now: at } = facts;
+  const failedOver = (domain: string) => facts.domains.find((one) => one.domain === domain);
+  const grew = (a: number, b: number) => b > a;
+  return [
+    ...(now.configuration !== undefined && now.configuration !== before.configuration
+      ? [
+          {
+            at: now.configuration,
+            kind: 'configuration',
+            what: 'the agent took a new configuration',
+          } as const,
+        ]
+      : []),
+    ...altered(before.schemas, now.schemas).map(
+      ([store, old, next]): Change => ({ at, kind: 'schema', what: `schema of ${store}: ${old} to ${next}` }),
+    ),
+    ...altered(before.versions, now.versions).map(
+      ([role, old, next]): Change => ({ at, kind: 'version', what: `version of ${role}: ${old} to ${next}` }),
+    ),
+    ...altered(before.restarts, now.restarts)
+      .filter(([, old, next]) => grew(old, next))
+      .map(([role]): Change => ({ at, kind: 'restart', what: `role ${role} restarted` })),
+    ...altered(before.failovers, now.failovers)
+      .filter(([, old, next]) => grew(old, next))
+      .map(([domain]): Change => {
+        const { activeCluster, lastFailover } = failedOver(domain) ?? {};
+        const to = activeCluster ? ` to ${activeCluster}` : '';
+        return { at: lastFailover ?? at, kind: 'failover', what: `domain ${domain} failed over${to}` };
+      }),
+    ...altered(before.certificates, now.certificates).map(
+      ([probe, , next]): Change => ({
+        at,
+        kind: 'certificate',
+        what: `another certificate at ${probe}, until ${next}`,
+      }),
+    ),
+  ];
+}
+
+/** Finds what changed from one report to the next. */
+export function createChangeFinder(): (facts: StatusFacts) => Change[] {
+  /** Merged, so that a role that is down for a while is compared with what it was before. */
+  let known: Compared | undefined;
+  return (facts) => {
+    const now = comparedOf(facts);
+    const found = known ? changesBetween(known, now, facts) : [];
+    const merged = <T>(before: ReadonlyMap<string, T> | undefined, next: ReadonlyMap<string, T>) =>
+      new Map([...(before ?? []), ...next]);
+    known = {
+      schemas: merged(known?.schemas, now.schemas),
+      versions: merged(known?.versions, now.versions),
+      restarts: merged(known?.restarts, now.restarts),
+      failovers: merged(known?.failovers, now.failovers),
+      certificates: merged(known?.certificates, now.certificates),
+      configuration: now.configuration,
+    };
+    return found;
+  };
+}

@@ -1,0 +1,206 @@
+import { slowByDesign } from '../../monitoring/alerts/work.ts';
+import { limitOf } from './kinds.ts';
+import type { Tracks } from './tracks.ts';
+
+/** One series with its newest value. */
+export interface Row {
+  service: string;
+  labels: Readonly<Record<string, string>>;
+  /** Of a histogram, its count. */
+  value: number;
+  /** Of a histogram: cumulative counts by upper bound. */
+  buckets?: readonly (readonly [bound: number, count: number])[];
+  /** Of a histogram that has one. */
+  sum?: number;
+}
+
+/** The series of a family; empty if there are none. */
+export type Rows = (family: string) => readonly Row[];
+
+/** What a value is about, as labels. */
+export type About = Readonly<Record<string, string>>;
+
+/** Sums of rows by what they are about; `undefined` leaves a row out. */
+function summed(
+  rows: readonly Row[],
+  aboutOf: (row: Row) => About | undefined,
+  numberOf = (row: Row): number => row.value,
+): Map<string, { value: number; service: string }> {
+  const sums = new Map<string, { value: number; service: string }>();
+  for (const row of rows) {
+    const about = aboutOf(row);
+    if (!about) continue;
+    const key = JSON.stringify(about);
+    const known = sums.get(key);
+    if (known) known.value += numberOf(row);
+    else sums.set(key, { value: numberOf(row), service: row.service });
+  }
+  return sums;
+}
+
+const byRole = ({ service }: Row): About => ({ role: service });
+const byDomain = ({ labels: { domain } }: Row): About | undefined =>
+  domain === undefined || domain === 'all' ? undefined : { domain };
+const byList = ({ labels: { domain, tasklist } }: Row): About | undefined =>
+  tasklist === undefined ? undefined : { domain: domain ?? '', tasklist };
+const byStore = ({ labels: { store = '', database = '' } }: Row): About => ({ store, database });
+
+/** How many observations took longer than a limit, which is a bound of the histogram or lies above one. */
+function slower({ value, buckets = [] }: Row, limit: number): number {
+  let within = 0;
+  for (const [bound, count] of buckets) if (bound <= limit) within = Math.max(within, count);
+  return value - within;
+}
+
+const byDesign = new RegExp(/"(.*)"/.exec(slowByDesign)![1]!);
+const isQuick = ({ labels: { operation = '' } }: Row) => !byDesign.test(operation);
+
+/** The callees of requests, as the catalog names them. */
+export const callees = ['frontend', 'history', 'matching'] as const;
+
+/** One thing that is kept of each sample: the family, whose value it is, and which value. */
+interface Collected {
+  track: string;
+  family: string;
+  about(row: Row): About | undefined;
+  value?(row: Row): number;
+}
+
+const outcomes = ['completed', 'failed', 'canceled', 'continued_as_new', 'timeout'];
+
+/** Everything that is kept. Several rows of one track are added up. */
+const collected: readonly Collected[] = [
+  { track: 'persistence errors', family: 'svc_persistence_errors', about: byRole },
+  { track: 'persistence requests', family: 'svc_persistence_requests', about: byRole },
+  { track: 'persistence logged', family: 'svc_log_persistence_errors_total', about: byRole },
+  {
+    track: 'persistence calls',
+    family: 'svc_persistence_latency',
+    about: ({ service, labels: { operation = '' } }) => ({ role: service, operation }),
+  },
+  {
+    track: 'persistence slow',
+    family: 'svc_persistence_latency',
+    about: ({ service, labels: { operation = '' } }) => ({ role: service, operation }),
+    value: (row) => slower(row, limitOf('SvcPersistenceLatency')),
+  },
+  {
+    track: 'frontend calls',
+    family: 'svc_frontend_client_latency',
+    about: (row) => (isQuick(row) ? {} : undefined),
+  },
+  {
+    track: 'frontend slow',
+    family: 'svc_frontend_client_latency',
+    about: (row) => (isQuick(row) ? {} : undefined),
+    value: (row) => slower(row, limitOf('SvcFrontendLatency')),
+  },
+  ...callees.flatMap((callee) =>
+    ['errors', 'requests'].map(
+      (what): Collected => ({
+        track: `request ${what}`,
+        family: `svc_${callee}_client_${what}`,
+        about: ({ service }) => ({ role: service, callee }),
+      }),
+    ),
+  ),
+  // A callee that tells its own faults from answers such as "already started".
+  { track: 'own errors', family: 'cadence_errors', about: byRole },
+  { track: 'own requests', family: 'cadence_requests', about: byRole },
+  { track: 'backlog', family: 'svc_matching_tasklist_backlog', about: byList },
+  { track: 'pollers', family: 'svc_matching_pollers', about: byList },
+  { track: 'handed', family: 'svc_matching_tasks_dispatched', about: byList },
+  { track: 'handed', family: 'svc_matching_poll_success', about: byList },
+  { track: 'polls', family: 'svc_matching_poll_success', about: byList },
+  { track: 'polls', family: 'svc_matching_poll_timeout', about: byList },
+  // Whether the product counts polls at all.
+  { track: 'any polls', family: 'svc_matching_poll_success', about: () => ({}) },
+  { track: 'any polls', family: 'svc_matching_poll_timeout', about: () => ({}) },
+  { track: 'timeouts', family: 'svc_workflow_timeout', about: byDomain },
+  ...outcomes.map(
+    (outcome): Collected => ({
+      track: 'closed',
+      family: `svc_workflow_${outcome}`,
+      about: byDomain,
+    }),
+  ),
+  { track: 'completed', family: 'svc_workflow_completed', about: () => ({}) },
+  { track: 'heap', family: 'svc_memory_heap', about: byRole },
+  {
+    track: 'gc',
+    family: 'svc_memory_gc_pause_ms',
+    // A counter of ms, or a timer, whose sum is in seconds. The quantiles of a summary are neither.
+    about: (row) => ('quantile' in row.labels ? undefined : byRole(row)),
+    value: ({ value, sum }) => (sum === undefined ? value : sum * 1e3),
+  },
+  {
+    track: 'fatal',
+    family: 'svc_log_entries_total',
+    about: (row) => (row.labels.level === 'fatal' ? byRole(row) : undefined),
+  },
+  { track: 'restarts', family: 'svc_role_restarts_total', about: byRole },
+  { track: 'log bytes', family: 'svc_log_bytes_total', about: byRole },
+  { track: 'role up', family: 'svc_role_up', about: byRole },
+  { track: 'role up', family: 'svc_role_scrape_up', about: byRole },
+  {
+    track: 'log lost',
+    family: 'svc_log_skipped_bytes_total',
+    about: (row) => (row.labels.reason === 'start_at_end' ? undefined : byRole(row)),
+  },
+  {
+    track: 'dropped',
+    family: 'svc_agent_dropped_total',
+    about: ({ labels: { component = '', reason = '' } }) => ({ component, reason }),
+  },
+  {
+    track: 'replication failures',
+    family: 'svc_replication_task_failures_total',
+    about: ({ labels: { source_cluster: source = '', target_cluster: target = '' } }) => ({ source, target }),
+  },
+  {
+    track: 'wal oldest',
+    family: 'svc_store_wal_oldest_unarchived_timestamp_seconds',
+    about: byStore,
+  },
+  {
+    track: 'archived',
+    family: 'svc_archival_newest_object_timestamp_seconds',
+    about: ({ labels: { archive = '', scheme = '' } }) => ({ archive, scheme }),
+  },
+  {
+    track: 'backup end',
+    family: 'svc_backup_last_success_timestamp_seconds',
+    about: ({ labels: { backup = '' } }) => ({ backup }),
+  },
+];
+
+/** The families that are read, so that a view has no others. */
+export const familiesRead: readonly string[] = [
+  ...new Set([...collected.map(({ family }) => family), 'build_information']),
+];
+
+/** Keeps the newest values of a sample; `before` are the services that had values in the sample before. */
+export function collect(rows: Rows, tracks: Tracks, before: ReadonlySet<string>): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const sums = new Map<string, Map<string, { value: number; service: string }>>();
+  for (const { track, family, about, value } of collected) {
+    const found = rows(family);
+    for (const { service } of found) seen.add(service);
+    const into = sums.get(track) ?? new Map<string, { value: number; service: string }>();
+    sums.set(track, into);
+    for (const [key, one] of summed(found, about, value)) {
+      const known = into.get(key);
+      into.set(key, { value: one.value + (known?.value ?? 0), service: one.service });
+    }
+  }
+  const waiting = sums.get('backlog');
+  for (const [track, values] of sums)
+    for (const [key, { value, service }] of values) {
+      // Lists without a backlog are most lists, and nothing is judged of them.
+      if (listTracks.has(track) && !((waiting?.get(key)?.value ?? 0) > 0)) continue;
+      tracks.set(track, key, value, !listTracks.has(track) && before.has(service));
+    }
+  return seen;
+}
+
+const listTracks: ReadonlySet<string> = new Set(['backlog', 'pollers', 'handed', 'polls']);

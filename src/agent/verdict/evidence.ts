@@ -1,0 +1,320 @@
+import {
+  type BackupFailureReason,
+  type BackupType,
+  type StoreCheckSeverity,
+  storeCheckNeededBy,
+} from '../../core/reasons.ts';
+import type { Evidence, ProbeStatus, StatusFacts } from '../admin/report.ts';
+import type { Found } from './found.ts';
+import { type KindOfProblem, limitOf } from './kinds.ts';
+import { phaseOf, reasonOf } from './probe-text.ts';
+import { valueProblems, withLastWords } from './value-evidence.ts';
+
+const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>): string => name.slice(name.indexOf('/') + 1);
+/** The store of `STORE/DATABASE`. */
+const storeOf = (subject: string): string => subject.split('/')[0]!;
+const msOf = (time: string | undefined): number | undefined =>
+  time === undefined ? undefined : Date.parse(time);
+
+/** The kind of problem of a failing target, by the kind of its probe. */
+const downKinds: Readonly<Record<string, KindOfProblem>> = {
+  health: 'role_down',
+  store: 'store_down',
+  cluster: 'cluster_down',
+  domain: 'domain',
+  replication: 'replication',
+  archive: 'archive_down',
+  backup: 'backup_failed',
+  recovery: 'recovery',
+  rehearsal: 'recovery',
+};
+
+const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {
+  no_backup: 'backup_missing',
+  late: 'backup_late',
+  incomplete: 'backup_damaged',
+  corrupt: 'backup_damaged',
+  shrunken: 'backup_damaged',
+  log_gap: 'backup_damaged',
+  chain_broken: 'backup_damaged',
+  offsite_missing: 'backup_offsite',
+  retention: 'backup_retention',
+  snapshot_not_cleared: 'backup_retention',
+};
+
+function failingKind({ kind, last }: ProbeStatus): KindOfProblem {
+  if (kind === 'backup') return backupKinds[last?.reason as BackupFailureReason] ?? 'backup_failed';
+  const disagrees = last?.reason === 'clusters_disagree' || last?.reason === 'version_mismatch';
+  return kind === 'domain' && disagrees ? 'disagreement' : (downKinds[kind] ?? 'stale');
+}
+
+/** What a store or a cluster does instead of working, where the reason says it. */
+const predicates: Readonly<Record<string, string>> = {
+  refused: 'refuses|refuse connections',
+  unreachable: 'is|are unreachable',
+  resolve: 'has|have no address',
+  connect_timeout: 'does|do not answer',
+  too_slow: 'does|do not answer',
+  credentials: 'refuses|refuse the credentials',
+  tls_expired: 'has|have an expired certificate',
+  too_many_connections: 'has|have no connection left',
+  shutting_down: 'is|are shutting down',
+};
+const saysMore: ReadonlySet<string> = new Set(['store', 'cluster']);
+const predicateOf = ({ kind, last }: ProbeStatus): string | undefined =>
+  saysMore.has(kind) || last?.reason === 'tls_expired' ? predicates[last?.reason ?? ''] : undefined;
+
+/** The result of a probe as evidence. */
+function probeEvidence(probe: ProbeStatus): Evidence {
+  const { name, last } = probe;
+  const phase = last?.ok === false ? phaseOf(probe) : undefined;
+  const took = `${Math.round(last?.durationMs ?? 0)} ms`;
+  const text = `${name}: ${reasonOf(probe)}${phase ? `, in phase ${phase.replaceAll('_', ' ')} after ${took}` : ''}`;
+  return { source: 'probe', text, at: last?.at };
+}
+
+/** What a probe is about. */
+function aboutOf({ name, kind, last }: ProbeStatus): Found['about'] {
+  const subject = name.slice(name.indexOf('/') + 1);
+  const probe = { probe: name };
+  const { details = {} } = last ?? {};
+  switch (kind) {
+    case 'health':
+      return { ...probe, role: subject };
+    case 'store':
+    case 'recovery':
+    case 'rehearsal':
+      return { ...probe, store: storeOf(subject) };
+    case 'backup':
+      return { ...probe, ...(typeof details.store === 'string' && { store: details.store }) };
+    case 'cluster':
+      return { ...probe, clusters: [subject] };
+    case 'domain':
+      return { ...probe, domain: subject, clusters: (details.clusters ?? []) as string[] };
+    case 'archive':
+      return { ...probe, archive: subject };
+    default:
+      return probe;
+  }
+}
+
+/** A check of a store, as `details.checks` has it. */
+interface StoreCheckResult {
+  check: string;
+  holds: boolean | 'unknown';
+  found: string;
+  severity: StoreCheckSeverity;
+  accepted?: string;
+  set?: string;
+}
+
+/** The stores of which there are backups, as `STORE TYPE`. */
+type BackedUp = ReadonlySet<string>;
+
+const backedUpIn = (probes: readonly ProbeStatus[]): BackedUp =>
+  new Set(
+    probes
+      .filter(({ kind }) => kind === 'backup')
+      .map(({ last }) => `${last?.details?.store} ${last?.details?.type}`),
+  );
+
+const neededBy: Readonly<Record<string, BackupType>> = storeCheckNeededBy;
+/** Checks that are a kind of problem of their own. */
+const checkKinds: Readonly<Record<string, KindOfProblem>> = {
+  schema: 'schema',
+  connections: 'connections',
+  free_space: 'disk_full',
+};
+
+function storeProblems(probe: ProbeStatus, backedUp: BackedUp): Found[] {
+  const details = probe.last?.details ?? {};
+  const subject = subjectOf(probe);
+  const about = aboutOf(probe);
+  const at = probe.last?.at;
+  const checks = (details.checks ?? []) as readonly StoreCheckResult[];
+  const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
+  const found = failing.flatMap(({ check, severity, found: what, set: fix }): Found[] => {
+    const needed = neededBy[check];
+    // As with the alert: without such backups the setting is the owner's decision.
+    const isDecision = needed !== undefined && !backedUp.has(`${about.store} ${needed}`);
+    const advised = severity === 'advice' || isDecision ? undefined : severity;
+    const kind = checkKinds[check] ?? advised;
+    const detail = `${check}: ${what}`;
+    const evidence: Evidence[] = [{ source: 'probe', text: `${probe.name}: ${detail}`, at }];
+    return kind ? [{ kind, subject, about, detail, fix, evidence, line: `${kind}/${subject}/${check}` }] : [];
+  });
+  if (details.readOnly === true && details.replica !== true)
+    found.push({
+      kind: 'read_only',
+      subject,
+      about,
+      sinceMs: msOf(at),
+      detail: 'the server is set to read only',
+      evidence: [probeEvidence(probe)],
+    });
+  return found;
+}
+
+/** A domain that one cluster has cannot fail over by the decision of its owner, unless the group has more clusters. */
+function domainProblems(probe: ProbeStatus, clusterCount: number): Found[] {
+  const details = probe.last?.details ?? {};
+  const readiness = details.failover as { ready?: boolean; why?: string } | undefined;
+  const about = aboutOf(probe);
+  const spans = Math.max(clusterCount, about.clusters?.length ?? 0);
+  if (readiness?.ready !== false || details.global === false || spans < 2) return [];
+  const detail = readiness.why;
+  return [{ kind: 'failover', subject: subjectOf(probe), about, detail, evidence: [probeEvidence(probe)] }];
+}
+
+const isDiskFull = /no space left|disk (?:is )?full|could not extend file|ENOSPC/i;
+
+function failingProblems(probe: ProbeStatus): Found[] {
+  const { kind, state, last, since, consecutiveFailures, name } = probe;
+  const subject = subjectOf(probe);
+  const about = aboutOf(probe);
+  const isDown = state === 'down';
+  // A role has thresholds: one failed check is not an outage.
+  const failing = kind === 'health' && !isDown ? 'role_failing' : failingKind(probe);
+  // The first failure of the row of failures that ended in the state.
+  const firstMs = msOf(last!.at)! - Math.max(0, consecutiveFailures - 1) * probe.intervalMs;
+  const sinceMs = isDown ? Math.min(msOf(since) ?? firstMs, msOf(last!.at)!) : firstMs;
+  const common = { subject, about, reason: last!.reason, sinceMs, evidence: [probeEvidence(probe)] };
+  const line = kind === 'backup' ? `probe/${name} ${failing}` : `probe/${name}`;
+  const found: Found = {
+    ...common,
+    kind: failing,
+    detail: reasonOf(probe),
+    predicate: predicateOf(probe),
+    line,
+  };
+  if (kind !== 'store' || !isDiskFull.test(last!.msg)) return [found];
+  return [{ ...common, kind: 'disk_full', detail: last!.msg }, found];
+}
+
+function probeProblems(probe: ProbeStatus, facts: StatusFacts, backedUp: BackedUp, nowMs: number): Found[] {
+  const { kind, last, flapping, intervalMs, timeoutMs, name } = probe;
+  const about = aboutOf(probe);
+  if (!last) return [];
+  if (nowMs - Date.parse(last.at) > 3 * intervalMs + timeoutMs) {
+    const detail = `the last one is of ${last.at}`;
+    return [
+      {
+        kind: 'stale',
+        subject: name,
+        about,
+        sinceMs: msOf(last.at),
+        detail,
+        evidence: [probeEvidence(probe)],
+      },
+    ];
+  }
+  if (!last.ok) return failingProblems(probe);
+  const clusterCount = facts.probes.filter((one) => one.kind === 'cluster').length;
+  return [
+    ...(flapping
+      ? [{ kind: 'flapping', subject: name, about, evidence: [probeEvidence(probe)] } as const]
+      : []),
+    ...(kind === 'store' ? storeProblems(probe, backedUp) : []),
+    ...(kind === 'domain' ? domainProblems(probe, clusterCount) : []),
+  ];
+}
+
+function scrapeProblems({ scrapes, probes }: StatusFacts): Found[] {
+  const isChecked = (service: string) =>
+    probes.some(({ name, last }) => name === `health/${service}` && last && !last.ok);
+  return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
+    if (up || !lastFailure || isChecked(service)) return [];
+    const { reason, what, atMs } = lastFailure;
+    const detail = `${reason}: ${what}`;
+    const at = new Date(atMs).toISOString();
+    const evidence: Evidence[] = [{ source: 'probe', text: `scrape of ${service}: ${detail}`, at }];
+    const sinceMs = lastTakenMs ?? atMs;
+    return [
+      { kind: 'scrape_down', subject: service, about: { role: service }, detail, sinceMs, reason, evidence },
+    ];
+  });
+}
+
+/** Behind by more than this is a problem, as the alert has it. */
+function logProblems({ logs }: StatusFacts): Found[] {
+  const mostLagBytes = limitOf('SvcLogLag');
+  return logs.flatMap(({ path, services, state, lagBytes }): Found[] => {
+    const about = services.length === 1 ? { role: services[0]! } : {};
+    if (state !== 'following' && state !== 'missing' && !state.startsWith('not read: '))
+      return [{ kind: 'log_unread', subject: path, about, detail: state, evidence: [] }];
+    if (lagBytes <= mostLagBytes) return [];
+    const detail = `${Math.round(lagBytes / 2 ** 20)} MiB behind`;
+    return [{ kind: 'log_lag', subject: path, about, detail, evidence: [] }];
+  });
+}
+
+function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
+  const found: Found[] = [];
+  const own = { about: {}, evidence: [] };
+  if (state.degraded !== undefined)
+    found.push({
+      ...own,
+      kind: 'state',
+      subject: '',
+      detail: state.degraded,
+      sinceMs: msOf(state.lastCommitAt),
+    });
+  if (!config.lastReloadSuccessful)
+    found.push({ ...own, kind: 'reload', subject: '', detail: config.lastReloadError });
+  for (const { block, kind, failingSince, lastFailure } of reporters)
+    if (failingSince !== undefined)
+      found.push({
+        ...own,
+        kind: 'report',
+        subject: `${block}.${kind}`,
+        detail: lastFailure?.reason,
+        sinceMs: msOf(failingSince),
+      });
+  return found;
+}
+
+function replicationProblems({ replication }: StatusFacts): Found[] {
+  return replication
+    .filter(({ lagSeconds }) => lagSeconds > limitOf('SvcReplicationLag'))
+    .map(({ source, target, lagSeconds }) => {
+      const value = `${Math.round(lagSeconds)} s behind`;
+      const limit = `${limitOf('SvcReplicationLag')} s`;
+      return {
+        kind: 'replication_lag',
+        subject: `${source} to ${target}`,
+        about: { clusters: [source, target] },
+        detail: value,
+        evidence: [{ source: 'value', text: `${target} is ${value} ${source}`, value, limit }],
+      };
+    });
+}
+
+function certificateProblems({ certificates }: StatusFacts, nowMs: number): Found[] {
+  return certificates
+    .filter(({ notAfter }) => Date.parse(notAfter) - nowMs < limitOf('SvcCertificateExpiring') * 1e3)
+    .map(({ probe, notAfter }) => {
+      const isOver = Date.parse(notAfter) <= nowMs;
+      return {
+        kind: 'certificate',
+        subject: probe,
+        about: { probe },
+        detail: `on ${notAfter}`,
+        ...(isOver && { predicate: 'has|have expired' }),
+        evidence: [{ source: 'probe', text: `${probe}: its certificate ends on ${notAfter}` }],
+      };
+    });
+}
+
+/** Everything that is wrong by the facts, in no order. Pure. */
+export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
+  const backedUp = backedUpIn(facts.probes);
+  return [
+    ...facts.probes.flatMap((probe) => probeProblems(probe, facts, backedUp, nowMs)),
+    ...scrapeProblems(facts),
+    ...replicationProblems(facts),
+    ...certificateProblems(facts, nowMs),
+    ...logProblems(facts),
+    ...agentProblems(facts),
+    ...valueProblems(facts),
+  ].map((found) => withLastWords(found, facts));
+}

@@ -1,0 +1,42 @@
+import type { Evidence, ProblemSeverity } from '../admin/report.ts';
+import { type KindOfProblem, kinds } from './kinds.ts';
+
+/** What a problem is about, for its relations to other problems. */
+export interface Subjects {
+  store?: string;
+  role?: string;
+  /** Of requests. */
+  callee?: string;
+  domain?: string;
+  tasklist?: string;
+  clusters?: readonly string[];
+  archive?: string;
+  /** The probe whose target it is about. */
+  probe?: string;
+}
+
+/** A problem as evidence shows it, before its start is known for sure and before causes are sought. */
+export interface Found {
+  kind: KindOfProblem;
+  /** The subject; empty if the noun is enough. */
+  subject: string;
+  about: Subjects;
+  detail?: string;
+  fix?: string;
+  /** In place of the predicate of the kind, where the reason says more: `refuses|refuse connections`. */
+  predicate?: string;
+  /** The earliest moment that the evidence shows, wall clock. */
+  sinceMs?: number;
+  /** Why the probe failed, if one did. */
+  reason?: string;
+  /** Problems of one line have one start: a role that fails its checks and then is down. Default: the id. */
+  line?: string;
+  evidence: readonly Evidence[];
+}
+
+export const idOf = ({ kind, subject }: Pick<Found, 'kind' | 'subject'>): string => `${kind}/${subject}`;
+export const lineOf = (found: Found): string => found.line ?? idOf(found);
+export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => kinds[kind].severity;
+
+/** A found problem whose start is known. */
+export type Begun = Found & { sinceMs: number };

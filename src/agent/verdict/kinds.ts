@@ -1,0 +1,198 @@
+import type { Alert } from '../../monitoring/alert.ts';
+import { alertsOf, pack } from '../../monitoring/packs.ts';
+import type { ProblemSeverity, Undertaking } from '../admin/report.ts';
+
+interface KindRow {
+  severity: ProblemSeverity;
+  /** What a sentence says: `role` `frontend` `is|are down`; `is|are` is the singular and the plural. */
+  noun: string;
+  predicate: string;
+  /** The recommended alerts on the same condition. The first has the runbook, and the limit of a value. */
+  alerts: readonly Alert['name'][];
+  /** What should wait until it is over. */
+  blocks: readonly Undertaking[];
+  /** Whether what it is about does not work at all: `4 roles are down because of it`. */
+  isDown?: true;
+}
+
+const every = ['deploy', 'upgrade', 'failback'] as const;
+const data = ['upgrade', 'failback'] as const;
+const nothing = [] as const;
+
+const row = (
+  severity: ProblemSeverity,
+  noun: string,
+  predicate: string,
+  alerts: readonly Alert['name'][],
+  blocks: readonly Undertaking[],
+  more: Pick<KindRow, 'isDown'> = {},
+): KindRow => ({ severity, noun, predicate, alerts, blocks, ...more });
+
+/**
+ * Every kind of problem, causes before what they can cause: disk and server, store, role, domain, workflows, then
+ * backups and the agent itself. A problem is explained only by one of an earlier row (`causes.ts`). Limits are those of
+ * the alerts, so that they are declared once.
+ */
+const rows = {
+  disk_full: row('critical', 'the disk of store', 'is|are almost full', ['SvcStoreDataAtRisk'], every),
+  connections: row('warning', 'store', 'is|are short of connections', ['SvcStoreConnections'], every),
+  store_down: row('critical', 'store', 'is|are down', ['SvcStoreDown'], every, { isDown: true }),
+  read_only: row('critical', 'store', 'refuses|refuse writes', ['SvcStoreReadOnly'], every),
+  schema: row('critical', 'database', 'has|have the wrong schema', ['SvcSchemaMismatch'], every),
+  data_at_risk: row('critical', 'store', 'puts|put data at risk', ['SvcStoreDataAtRisk'], every),
+  persistence_latency: row('warning', 'store calls of role', 'are slow', ['SvcPersistenceLatency'], every),
+  crash_loop: row(
+    'critical',
+    'role',
+    'crashes|crash again and again',
+    ['SvcCrashLooping', 'SvcHighRestartRate'],
+    every,
+    { isDown: true },
+  ),
+  heap: row('warning', 'role', 'has|have a large heap', ['SvcHeapMemory'], ['deploy', 'upgrade']),
+  gc_pause: row(
+    'warning',
+    'role',
+    'pauses|pause for garbage collection',
+    ['SvcGCPause'],
+    ['deploy', 'upgrade'],
+  ),
+  role_down: row('critical', 'role', 'is|are down', ['SvcRoleUnhealthy', 'SvcServiceDown'], every, {
+    isDown: true,
+  }),
+  fatal: row('critical', 'role', 'logged fatal errors', ['SvcFatalLogEntry'], every),
+  role_failing: row('warning', 'role', 'failed a health check', ['SvcHealthFailing'], every),
+  scrape_down: row('warning', 'role', 'cannot be scraped', ['SvcInstanceDown'], every),
+  persistence_errors: row(
+    'critical',
+    'role',
+    'has|have persistence errors',
+    ['SvcPersistenceErrorRate', 'SvcPersistenceErrorRatio'],
+    every,
+  ),
+  request_errors: row('warning', 'requests from', 'fail', ['SvcRequestErrors'], every),
+  frontend_latency: row('warning', 'the frontend', 'answers slowly', ['SvcFrontendLatency'], every),
+  cluster_down: row('critical', 'cluster', 'is|are unreachable', ['SvcClusterUnreachable'], data, {
+    isDown: true,
+  }),
+  replication_failures: row(
+    'warning',
+    'replication',
+    'has|have failing tasks',
+    ['SvcReplicationTaskFailures'],
+    data,
+  ),
+  replication_lag: row('critical', 'replication', 'lags|lag behind', ['SvcReplicationLag'], data),
+  replication: row('warning', 'replication', 'cannot be read', ['SvcReplicationLagUnknown'], ['failback']),
+  disagreement: row('critical', 'domain', 'differs|differ between clusters', ['SvcDomainDisagreement'], data),
+  domain: row('warning', 'domain', 'cannot be read', ['SvcProbeStale'], ['failback'], { isDown: true }),
+  failover: row('warning', 'domain', 'cannot fail over', ['SvcDomainTooFewClusters'], data),
+  list_unpolled: row(
+    'critical',
+    'task list',
+    'has|have tasks and no poller',
+    ['SvcTaskListAbandoned', 'SvcTaskListStalled'],
+    ['deploy', 'upgrade'],
+  ),
+  list_stalled: row('critical', 'task list', 'is|are stalled', ['SvcTaskListStalled'], ['deploy', 'upgrade']),
+  backlog_growth: row(
+    'warning',
+    'the backlog of task list',
+    'grows|grow fast',
+    ['SvcTaskListBacklogGrowth'],
+    ['deploy', 'upgrade'],
+  ),
+  workflow_timeouts: row(
+    'warning',
+    'workflows of domain',
+    'time out',
+    ['SvcWorkflowTimeouts', 'SvcWorkflowTimeoutShare'],
+    ['deploy', 'upgrade'],
+  ),
+  wal_stalled: row(
+    'critical',
+    'store',
+    'does|do not archive its|their log',
+    ['SvcWalArchivingStalled'],
+    data,
+  ),
+  archive_down: row('warning', 'archive', 'cannot be used', ['SvcArchiveDown'], nothing, { isDown: true }),
+  archival_stalled: row('warning', 'archive', 'receives|receive nothing', ['SvcArchivalStalled'], nothing),
+  backup_failed: row('warning', 'backup', 'failed', ['SvcBackupFailures'], data),
+  backup_missing: row('critical', 'backup', 'has|have never succeeded', ['SvcBackupNeverSucceeded'], data),
+  backup_late: row('critical', 'backup', 'is|are late', ['SvcBackupAge'], data),
+  backup_damaged: row('critical', 'backup', 'is|are damaged', ['SvcBackupIntegrity'], data),
+  backup_skew: row('warning', 'backup', 'ended in the future', ['SvcBackupClockSkew'], data),
+  backup_offsite: row('warning', 'backup', 'has|have no off-site copy', ['SvcBackupOffsiteAge'], nothing),
+  backup_retention: row(
+    'warning',
+    'backup',
+    'breaks|break its|their retention',
+    ['SvcBackupRetention'],
+    nothing,
+  ),
+  recovery_weak: row(
+    'warning',
+    'store',
+    'has|have settings that weaken recovery',
+    ['SvcStoreRecoveryWeak'],
+    nothing,
+  ),
+  recovery: row(
+    'critical',
+    'database',
+    'cannot be recovered within its|their objectives',
+    ['SvcRecoveryObjectiveMissed'],
+    data,
+    { isDown: true },
+  ),
+  certificate: row('warning', 'certificate', 'expires|expire soon', ['SvcCertificateExpiring'], nothing),
+  flapping: row('warning', 'target', 'is|are flapping', ['SvcHealthFailing'], every),
+  stale: row('warning', 'probe', 'has|have no new result|results', ['SvcProbeStale'], every),
+  log_unread: row('warning', 'log file', 'is|are not read', ['SvcLogSilent'], nothing),
+  log_silent: row('warning', 'the log of role', 'does|do not grow', ['SvcLogSilent'], nothing),
+  log_lag: row('warning', 'log file', 'is|are read late', ['SvcLogLag'], nothing),
+  log_lost: row('warning', 'log lines of role', 'were lost', ['SvcLogBytesLost'], nothing),
+  dropping: row('warning', 'data of', 'is dropped by the agent', ['SvcAgentDropping'], nothing),
+  state: row('warning', 'the state', 'cannot be written', ['SvcAgentStateDegraded'], nothing),
+  reload: row('warning', 'the new configuration', 'was refused', ['SvcAgentReloadFailed'], nothing),
+  report: row('warning', 'reporter', 'cannot deliver', ['SvcAgentReportFailing'], nothing),
+} as const satisfies Readonly<Record<string, KindRow>>;
+export type KindOfProblem = keyof typeof rows;
+
+export const kinds: Readonly<Record<KindOfProblem, KindRow>> = rows;
+export const kindNames = Object.keys(rows) as readonly KindOfProblem[];
+
+const places = new Map<string, number>(kindNames.map((kind, place) => [kind, place]));
+/** The place of a kind in the table: a cause comes before what it causes. */
+export const placeOf = (kind: KindOfProblem): number => places.get(kind)!;
+export const isKind = (text: string): text is KindOfProblem => places.has(text);
+
+/** Recommended alerts without a kind of problem, and why. A test holds this and the table to the rules. */
+export const unjudged: Readonly<Record<string, string>> = {
+  SvcServiceRecovering: 'explains other alerts; it is no condition of its own',
+  SvcAgentsRecovering: 'explains other alerts; it is no condition of its own',
+  SvcRoleRecovering: 'explains other alerts; it is no condition of its own',
+  SvcStoreRecovering: 'explains other alerts; it is no condition of its own',
+  SvcClusterRecovering: 'explains other alerts; it is no condition of its own',
+  SvcRoleUnwatched: 'an agent that is down has no verdict',
+  SvcAgentDown: 'an agent that is down has no verdict',
+  SvcTargetsVanished: 'only Prometheus knows its targets',
+  SvcRoleAbsent: 'only Prometheus knows its targets',
+  SvcTaskListBacklogNotFalling: 'compares two hours; an agent keeps the values of a quarter of an hour',
+  SvcDomainFailover:
+    'a failover is a change, which the verdict lists beside the problems that began after it',
+  SvcRoleReporterErrors:
+    'a defect of the role that is there in health, too; svc_telemetry_truth_ratio says how much it hides',
+  SvcArchivalOff: 'a change of a domain that its owner made',
+};
+
+const alerts = new Map<string, Alert>(alertsOf(pack('recommended')).map((alert) => [alert.name, alert]));
+
+/** The recommended alert of this name. */
+export function alertNamed(name: Alert['name']): Alert {
+  return alerts.get(name)!;
+}
+
+/** The limit that an alert compares with. */
+export const limitOf = (name: Alert['name']): number => alertNamed(name).threshold!;

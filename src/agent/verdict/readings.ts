@@ -1,0 +1,105 @@
+import { withUnit } from '../../monitoring/alert.ts';
+import type { Exceeded } from '../admin/report.ts';
+import { type About, collect, type Rows } from './collected.ts';
+import { type Condition, conditions, truthOf } from './conditions.ts';
+import { createTracks } from './tracks.ts';
+
+/** What the values of the service show. */
+export interface ReadingsReport {
+  exceeded: readonly Exceeded[];
+  telemetryTruth: Readonly<Record<string, number>>;
+  versions: Readonly<Record<string, string>>;
+}
+
+/** Judges the values that sources and probes measure, sample by sample. */
+export interface ServiceReadings {
+  /** Takes a sample; `monotonicMs` for spans, `nowMs` for the times that are reported. */
+  sample(rows: Rows, now: { nowMs: number; monotonicMs: number }): void;
+  report(): ReadingsReport;
+}
+
+/** A condition that holds, or held within the hold. */
+interface Held {
+  sinceMs: number;
+  value: number;
+}
+
+/** How fast what is usual follows: by a sixth of an hour's samples. */
+const usualWeight = 1 / 40;
+/** Values of which what is usual is kept. */
+const mostUsual = 4_000;
+
+const shownOf = ({ unit, shownTimes = 1 }: Condition, value: number): string => {
+  const shown = value * shownTimes;
+  return unit === 'none' ? countText(shown) : withUnit(unit === 'seconds' ? Math.round(shown) : shown, unit);
+};
+
+/** A number for people: whole from 10 on, with thousands apart. */
+function countText(value: number): string {
+  const rounded = value >= 10 ? Math.round(value) : Number(value.toPrecision(2));
+  return rounded.toLocaleString('en-US');
+}
+
+export function createServiceReadings(): ServiceReadings {
+  const tracks = createTracks();
+  let held = new Map<string, Held>();
+  const usual = new Map<string, number>();
+  let before: ReadonlySet<string> = new Set();
+  let report: ReadingsReport = { exceeded: [], telemetryTruth: {}, versions: {} };
+
+  const noteUsual = (id: string, value: number) => {
+    const known = usual.get(id);
+    if (known !== undefined) usual.set(id, known + (value - known) * usualWeight);
+    else if (usual.size < mostUsual) usual.set(id, value);
+  };
+
+  /** What is above the limit of a condition, with the time since when. */
+  const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
+    const { kind, of, limit, noun, forMs = 0, heldMs = 0 } = condition;
+    return tracks.keys(of).flatMap((key): Exceeded[] => {
+      const id = `${place} ${key}`;
+      const value = condition.value(key, { tracks, nowMs });
+      if (value === undefined) return [];
+      if (value <= limit) {
+        noteUsual(id, value);
+        return [];
+      }
+      const one = { sinceMs: held.get(id)?.sinceMs ?? nowMs - heldMs, value };
+      into.set(id, one);
+      if (nowMs - one.sinceMs < forMs) return [];
+      const known = usual.get(id);
+      return [
+        {
+          kind,
+          about: JSON.parse(key) as About,
+          value: `${shownOf(condition, value)} ${noun}`,
+          ...(known !== undefined && { usual: shownOf(condition, known) }),
+          limit: shownOf(condition, limit),
+          since: new Date(one.sinceMs).toISOString(),
+        },
+      ];
+    });
+  };
+
+  return {
+    sample(rows, { nowMs, monotonicMs }) {
+      tracks.begin(monotonicMs);
+      before = collect(rows, tracks, before);
+      const next = new Map<string, Held>();
+      const exceeded = conditions.flatMap((condition, place) => judge(condition, place, nowMs, next));
+      held = next;
+      report = { exceeded, telemetryTruth: truthOf(tracks), versions: versionsIn(rows) };
+    },
+    report: () => report,
+  };
+}
+
+/** The version of each role, where its page has it. */
+function versionsIn(rows: Rows): Record<string, string> {
+  const versions: Record<string, string> = {};
+  for (const { service, labels } of rows('build_information')) {
+    const version = labels.build_version ?? labels.version ?? labels.revision;
+    if (version) versions[service] = version.slice(0, 80);
+  }
+  return versions;
+}

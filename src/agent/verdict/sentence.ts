@@ -1,0 +1,174 @@
+import type { ProbeStatus, StatusFacts, Verdict } from '../admin/report.ts';
+import type { Explained } from './causes.ts';
+import { type Begun, type Found, idOf } from './found.ts';
+import { kinds } from './kinds.ts';
+
+/** A predicate in the singular or the plural: `is|are down`. */
+const inNumber = (predicate: string, isPlural: boolean): string =>
+  predicate.replace(/(\w+)\|(\w+)/g, isPlural ? '$2' : '$1');
+
+export const listed = (items: readonly string[]): string =>
+  items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
+
+/** Nouns that are the same in the plural, and those that end with a word that is no noun. */
+const unchanging = /^replication$| (?:of|from)$|^the frontend$/;
+
+export const plural = (noun: string, count: number): string => {
+  if (count === 1 || unchanging.test(noun)) return noun;
+  return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+};
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+const predicateOf = ({ kind, predicate }: Found): string => predicate ?? kinds[kind].predicate;
+
+/** One clause on a problem: `role frontend is down: refused: connection refused`. */
+export function whatOf(found: Found): string {
+  const { kind, subject, detail } = found;
+  const clause = [kinds[kind].noun, subject, inNumber(predicateOf(found), false)].filter(Boolean).join(' ');
+  return detail ? `${clause}: ${detail}` : clause;
+}
+
+/** At most four are named, to keep the sentence short. */
+const mostNamed = 4;
+const longestName = 60;
+
+/** Databases of one store that is down are one store. */
+const nameOf = ({ kind, subject }: Found): string =>
+  kinds[kind].noun === 'store' || kind === 'disk_full' ? subject.split('/')[0]! : subject;
+
+/** A clause on problems of one kind and one predicate. */
+function clauseOf(found: readonly Found[]): string {
+  const [first] = found;
+  const { noun } = kinds[first!.kind];
+  const names = [...new Set(found.map(nameOf))];
+  const predicate = predicateOf(first!);
+  if (names[0] === '') return `${noun} ${inNumber(predicate, false)}`;
+  const verb = inNumber(predicate, names.length > 1);
+  const isShort = names.length <= mostNamed && names.every(({ length }) => length <= longestName);
+  return isShort
+    ? `${plural(noun, names.length)} ${listed(names)} ${verb}`
+    : `${names.length} ${plural(noun, names.length)} ${verb}`;
+}
+
+/** What consequences are about, in the words of a sentence, in the order in which they are named. */
+const counted: readonly (readonly [noun: string, of: (found: Found) => string | undefined])[] = [
+  ['role', ({ about, kind }) => (kind === 'persistence_latency' ? undefined : about.role)],
+  ['cluster', ({ kind, subject }) => (kind === 'cluster_down' ? subject : undefined)],
+  ['domain', ({ about, kind }) => (kind === 'recovery' ? undefined : about.domain)],
+  ['objective', ({ kind, subject }) => (kind === 'recovery' ? subject : undefined)],
+  ['backup', ({ kind, subject }) => (kind.startsWith('backup_') ? subject : undefined)],
+  ['replication', ({ kind, subject }) => (kind.startsWith('replication') ? subject : undefined)],
+];
+
+/** How many subjects of each noun the consequences have: `4 roles, 3 domains and 2 objectives`. */
+export function consequencesText(all: readonly Found[]): string | undefined {
+  const counts = counted.map(
+    ([noun, of]) => [noun, new Set(all.flatMap((one) => of(one) ?? [])).size] as const,
+  );
+  const parts = counts.filter(([, size]) => size > 0).map(([noun, size]) => `${size} ${plural(noun, size)}`);
+  if (parts.length > 0) return listed(parts);
+  return all.length > 0 ? `${all.length} more ${plural('problem', all.length)}` : undefined;
+}
+
+/** `; 4 roles are down because of it`. */
+function becauseText(all: readonly Found[], causes: number): string {
+  const text = consequencesText(all);
+  if (!text) return '';
+  const isDown = all.some(({ kind }) => kinds[kind].isDown);
+  const isOne = /^1 [^,]*$/.test(text) && !text.includes(' and ');
+  const verb = isDown ? (isOne ? 'is down' : 'are down') : isOne ? 'suffers' : 'suffer';
+  return `; ${text} ${verb} because of ${causes === 1 ? 'it' : 'them'}`;
+}
+
+/** `19:44:10 UTC`, with the day if it is another one than now. */
+export function timeText(atMs: number, nowMs: number): string {
+  const [day, time] = new Date(atMs).toISOString().split('T') as [string, string];
+  const isToday = day === new Date(nowMs).toISOString().slice(0, 10);
+  return `${isToday ? '' : `${day} `}${time.slice(0, 8)} UTC`;
+}
+
+/** Clauses of causes; the others are counted. */
+const mostClauses = 3;
+
+/** Causes of one kind and predicate, in their order. */
+function grouped(roots: readonly Begun[]): Begun[][] {
+  const groups = new Map<string, Begun[]>();
+  for (const root of roots) {
+    const key = `${root.kind} ${predicateOf(root)}`;
+    groups.set(key, [...(groups.get(key) ?? []), root]);
+  }
+  return [...groups.values()];
+}
+
+/** The sentence on what is wrong, with and without its times. */
+export function wrongSentence(
+  all: readonly Explained[],
+  nowMs: number,
+): Pick<Verdict, 'headline' | 'sentence'> {
+  const roots = all.filter(({ causedBy }) => causedBy === undefined).map(({ found }) => found);
+  const effects = all.filter(({ causedBy }) => causedBy !== undefined);
+  const groups = grouped(roots).slice(0, mostClauses);
+  const shown = groups.flat();
+  const ids = new Set(shown.map(idOf));
+  const folded = effects.filter(({ causedBy }) => ids.has(causedBy!)).map(({ found }) => found);
+  const rest = all.length - shown.length - folded.length;
+  const more = rest > 0 ? [`${rest} more ${plural('problem', rest)}`] : [];
+  const because = becauseText(folded, new Set(shown.map(nameOf)).size);
+  const sentenceOf = (clause: (group: readonly Begun[]) => string) =>
+    capital(`${listed([...groups.map(clause), ...more])}${because}`);
+  const since = (group: readonly Begun[]) =>
+    timeText(Math.min(...group.map(({ sinceMs }) => sinceMs)), nowMs);
+  return {
+    headline: sentenceOf(clauseOf),
+    sentence: `${sentenceOf((group) => `${clauseOf(group)} since ${since(group)}`)}.`,
+  };
+}
+
+/** What the sentence counts when all is well, by the kind of the probe. */
+const watchedNouns: Readonly<Record<string, string>> = {
+  health: 'role',
+  store: 'store',
+  cluster: 'cluster',
+  domain: 'domain',
+  archive: 'archive',
+  backup: 'backup',
+};
+
+const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>) => name.slice(name.indexOf('/') + 1);
+
+/** What is watched, as a list with numbers. */
+function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {
+  const roles = new Set([...scrapes, ...statsd].map(({ service }) => service));
+  const counts = new Map([['role', roles]]);
+  for (const probe of probes) {
+    const noun = watchedNouns[probe.kind];
+    if (noun === undefined) continue;
+    const subject = probe.kind === 'store' ? subjectOf(probe).split('/')[0]! : subjectOf(probe);
+    counts.set(noun, (counts.get(noun) ?? new Set()).add(subject));
+  }
+  counts.set('log file', new Set(logs.map(({ path }) => path)));
+  return [...counts].flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
+}
+
+/** The verdict where no problem is known. */
+export function verdictWithoutProblems(facts: StatusFacts): Pick<Verdict, 'level' | 'headline'> {
+  const all = watched(facts);
+  if (!facts.ready) return { level: 'unknown', headline: 'The agent is starting' };
+  if (all.length === 0)
+    return {
+      level: 'unknown',
+      headline: 'Nothing is watched: the configuration names no role, store or log',
+    };
+  const pending = [
+    ...facts.probes.filter(({ last }) => !last),
+    ...facts.scrapes.filter(({ up, lastFailure }) => !up && !lastFailure),
+  ].length;
+  const checks = facts.probes.length + facts.scrapes.length;
+  if (pending > 0)
+    return {
+      level: 'unknown',
+      headline: `Nothing is wrong so far; ${pending} of ${checks} checks have no result yet`,
+    };
+  return { level: 'ok', headline: `All is well: ${listed(all)}` };
+}

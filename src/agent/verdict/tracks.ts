@@ -1,0 +1,142 @@
+/** The values of a quarter of an hour, so that a span of ten minutes is whole. */
+const points = 61;
+/** Each costs 500 bytes; further ones are not judged. */
+const mostTracks = 4_000;
+
+/** One value over time. */
+interface Track {
+  /** A ring; NaN where there was no value. */
+  values: Float64Array;
+  /** Number of the newest sample that has a value. */
+  last: number;
+  /** When the value last changed, monotonic ms. */
+  changedMs: number;
+}
+
+/** Short histories of values by name and key. Times are monotonic ms. */
+export interface Tracks {
+  /** Begins a sample. */
+  begin(nowMs: number): void;
+  /**
+   * Adds the value of this sample. `wasThere`: the sender was there in the previous sample, so that a counter that is new
+   * began at 0 and did not come back.
+   */
+  set(name: string, key: string, value: number, wasThere?: boolean): void;
+  /** Keys of a name that have a value in this sample. */
+  keys(name: string): string[];
+  newest(name: string, key: string): number | undefined;
+  /** Increase of a counter per second over a span; undefined while less than a minute of it is known. */
+  rate(name: string, key: string, spanMs: number): number | undefined;
+  /** Increase of a counter within a span, however much of it is known. */
+  increase(name: string, key: string, spanMs: number): number;
+  /** The least value of a span; undefined if not all of it is known. */
+  least(name: string, key: string, spanMs: number): number | undefined;
+  /** Change of a gauge per second over a span; undefined while less than a minute of it is known. */
+  slope(name: string, key: string, spanMs: number): number | undefined;
+  /** How long the value has been the same, ms; undefined if there is no value. */
+  unchangedMs(name: string, key: string): number | undefined;
+}
+
+const leastKnownMs = 60_000;
+
+export function createTracks(): Tracks {
+  const byName = new Map<string, Map<string, Track>>();
+  const times = new Float64Array(points).fill(Number.NaN);
+  let count = 0;
+  let sample = -1;
+  let nowMs = 0;
+
+  const trackOf = (name: string, key: string) => byName.get(name)?.get(key);
+  const open = (name: string, key: string): Track | undefined => {
+    const known = trackOf(name, key);
+    if (known || count >= mostTracks) return known;
+    const group = byName.get(name) ?? new Map<string, Track>();
+    byName.set(name, group);
+    const track = { values: new Float64Array(points).fill(Number.NaN), last: -1, changedMs: nowMs };
+    group.set(key, track);
+    count++;
+    return track;
+  };
+  /** Frees what has had no value for a whole history. */
+  const sweep = () => {
+    for (const group of byName.values())
+      for (const [key, { last }] of group)
+        if (sample - last >= points) {
+          group.delete(key);
+          count--;
+        }
+  };
+  /** Values with their times within a span, oldest first, up to the newest sample; none without a newest value. */
+  const within = (name: string, key: string, spanMs: number): [atMs: number, value: number][] => {
+    const track = trackOf(name, key);
+    if (!track || track.last !== sample) return [];
+    const found: [number, number][] = [];
+    for (let at = sample; at >= 0 && at > sample - points; at--) {
+      const atMs = times[at % points]!;
+      if (nowMs - atMs > spanMs) break;
+      const value = track.values[at % points]!;
+      if (!Number.isNaN(value)) found.push([atMs, value]);
+    }
+    return found.reverse();
+  };
+  const knownMs = (values: readonly [number, number][]) =>
+    values.length < 2 ? 0 : values.at(-1)![0] - values[0]![0];
+
+  const increaseOf = (values: readonly [number, number][]): number => {
+    let sum = 0;
+    for (let i = 1; i < values.length; i++) {
+      const [before, now] = [values[i - 1]![1], values[i]![1]];
+      // A total that fell began again at 0.
+      sum += now >= before ? now - before : now;
+    }
+    return sum;
+  };
+
+  return {
+    begin(atMs) {
+      sample++;
+      nowMs = atMs;
+      times[sample % points] = atMs;
+      for (const group of byName.values())
+        for (const { values } of group.values()) values[sample % points] = Number.NaN;
+      if (sample % points === 0) sweep();
+    },
+    set(name, key, value, wasThere = false) {
+      const track = open(name, key);
+      if (!track) return;
+      const isNew = track.last < sample - 1;
+      if (isNew && wasThere && sample > 0) track.values[(sample - 1) % points] = 0;
+      if (track.values[track.last % points] !== value || track.last < 0) track.changedMs = nowMs;
+      track.values[sample % points] = value;
+      track.last = sample;
+    },
+    keys: (name) =>
+      [...(byName.get(name) ?? [])].filter(([, { last }]) => last === sample).map(([key]) => key),
+    newest(name, key) {
+      const track = trackOf(name, key);
+      return track?.last === sample ? track.values[sample % points] : undefined;
+    },
+    rate(name, key, spanMs) {
+      const values = within(name, key, spanMs);
+      const spannedMs = knownMs(values);
+      return spannedMs < leastKnownMs ? undefined : (increaseOf(values) / spannedMs) * 1e3;
+    },
+    increase: (name, key, spanMs) => increaseOf(within(name, key, spanMs)),
+    least(name, key, spanMs) {
+      const values = within(name, key, spanMs);
+      // Samples are some seconds apart.
+      if (knownMs(values) < spanMs * 0.9) return undefined;
+      return Math.min(...values.map(([, value]) => value));
+    },
+    slope(name, key, spanMs) {
+      const values = within(name, key, spanMs);
+      const spannedMs = knownMs(values);
+      if (spannedMs < leastKnownMs) return undefined;
+      return ((values.at(-1)![1] - values[0]![1]) / spannedMs) * 1e3;
+    },
+    unchangedMs(name, key) {
+      const track = trackOf(name, key);
+      return track?.last === sample ? nowMs - track.changedMs : undefined;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import type { EntriesReport, Evidence, Exceeded, StatusFacts } from '../admin/report.ts';
+import type { Found, Subjects } from './found.ts';
+import { isKind, type KindOfProblem } from './kinds.ts';
+
+type Labels = Exceeded['about'];
+
+/** The subject of a value, and what it is about. */
+function subjectOf(kind: KindOfProblem, labels: Labels): { subject: string; about: Subjects } {
+  const { role, operation: _, callee, domain, tasklist, source, target, store, database, ...rest } = labels;
+  if (callee !== undefined) return { subject: `${role} to ${callee}`, about: { role, callee } };
+  if (role !== undefined) return { subject: role, about: { role } };
+  if (tasklist !== undefined) return { subject: `${domain}/${tasklist}`, about: { domain, tasklist } };
+  if (domain !== undefined) return { subject: domain, about: { domain } };
+  if (source !== undefined)
+    return { subject: `${source} to ${target}`, about: { clusters: [source, target ?? ''] } };
+  if (store !== undefined) return { subject: database ? `${store}/${database}` : store, about: { store } };
+  if (rest.archive !== undefined) return { subject: rest.archive, about: { archive: rest.archive } };
+  if (kind === 'frontend_latency') return { subject: '', about: { callee: 'frontend' } };
+  return { subject: rest.backup ?? rest.component ?? '', about: {} };
+}
+
+/** The part of a value that its subject does not name. */
+const partOf = ({ operation, reason }: Labels): string | undefined =>
+  operation ?? reason?.replaceAll('_', ' ');
+
+function valueEvidence({ about, value, usual, limit, since }: Exceeded): Evidence {
+  const part = partOf(about);
+  const known = [usual !== undefined && `usual ${usual}`, `limit ${limit}`].filter(Boolean).join(', ');
+  const text = `${part ? `${part}: ` : ''}${value} (${known})`;
+  return { source: 'value', text, at: since, value, ...(usual !== undefined && { usual }), limit };
+}
+
+/** Where two sources say different things about a role that has errors. */
+function conflicts(role: string, { value }: Exceeded, facts: StatusFacts): Evidence[] {
+  const health = facts.probes.find(({ name }) => name === `health/${role}`)?.last;
+  const stores = facts.probes.filter(({ kind, last }) => kind === 'store' && last?.ok === true);
+  const truth = facts.telemetryTruth[role];
+  const texts = [
+    health?.ok === true && `Health says ok, but ${value.replace(/ its (log|metrics)$/, ' the $1')}`,
+    stores.length > 0 && `The agent reaches ${stores[0]!.name}, but the role does not get answers`,
+    truth !== undefined &&
+      truth < 0.5 &&
+      `The metrics of the role show ${Math.round(truth * 100)} % of the errors in its log`,
+  ];
+  return texts.flatMap((text): Evidence[] => (text ? [{ source: 'conflict', text }] : []));
+}
+
+/** Kinds about which the newest errors in the log of the role say why. */
+const explainedByLog: ReadonlySet<KindOfProblem> = new Set([
+  ...(['role_down', 'role_failing', 'crash_loop', 'fatal', 'scrape_down', 'persistence_errors'] as const),
+]);
+/** Older entries than this have nothing to do with a problem. */
+const longestBeforeMs = 600_000;
+
+/** The newest entry in the log of a role since shortly before a problem began, a fatal one if there is one. */
+function lastWordOf({ kind, about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): Evidence[] {
+  if (!explainedByLog.has(kind)) return [];
+  const all = lastWords.find(({ service }) => service === role)?.entries ?? [];
+  const entries = all.filter(
+    ({ at }) => sinceMs === undefined || Date.parse(at) >= sinceMs - longestBeforeMs,
+  );
+  const entry = entries.find(({ level }) => level === 'fatal') ?? entries[0];
+  if (!entry) return [];
+  const { workflow, run } = entry;
+  const ids = [workflow && `workflow ${workflow}`, run && `run ${run}`].filter(Boolean).join(', ');
+  return [{ source: 'log', text: `${entry.level}: ${entry.msg}${ids ? ` (${ids})` : ''}`, at: entry.at }];
+}
+
+/** Problems that values above their limits show; those of one subject are one. */
+export function valueProblems(facts: StatusFacts): Found[] {
+  const found = new Map<string, Found & { evidence: Evidence[] }>();
+  for (const one of facts.exceeded) {
+    if (!isKind(one.kind)) continue;
+    const { subject, about } = subjectOf(one.kind, one.about);
+    const id = `${one.kind}/${subject}`;
+    const sinceMs = Date.parse(one.since);
+    const known = found.get(id);
+    if (known) {
+      known.evidence.push(valueEvidence(one));
+      known.sinceMs = Math.min(known.sinceMs ?? sinceMs, sinceMs);
+      continue;
+    }
+    const { role } = about;
+    const contradictions = one.kind === 'persistence_errors' && role ? conflicts(role, one, facts) : [];
+    const evidence = [valueEvidence(one), ...contradictions];
+    found.set(id, { kind: one.kind, subject, about, detail: one.value, sinceMs, evidence });
+  }
+  return [...found.values()];
+}
+
+/** The problem with the last words of the role that it is about, where they say why. */
+export function withLastWords(found: Found, { entries }: StatusFacts): Found {
+  const words = lastWordOf(found, entries);
+  return words.length > 0 ? { ...found, evidence: [...found.evidence, ...words] } : found;
+}

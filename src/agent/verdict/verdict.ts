@@ -1,0 +1,180 @@
+import type { Durable } from '../../core/ports.ts';
+import type { Change, Problem, StatusFacts, StatusReport, Verdict } from '../admin/report.ts';
+import { createIncidentBook, type OpenProblem } from './book.ts';
+import { type Explained, explained } from './causes.ts';
+import { createChangeFinder } from './changes.ts';
+import { settlingMs } from './conditions.ts';
+import { problemsIn } from './evidence.ts';
+import { type Begun, type Found, idOf, lineOf, severityOf } from './found.ts';
+import { kinds } from './kinds.ts';
+import { consequencesText, verdictWithoutProblems, whatOf, wrongSentence } from './sentence.ts';
+
+/** What a judge says: the verdict on now, and what was. */
+export type Judgement = Pick<StatusReport, 'verdict' | 'incidents' | 'changes' | 'maintenance'>;
+
+/** Concludes from facts; remembers when problems began, what is over, and what changed. */
+export interface Judge {
+  judge(facts: StatusFacts, nowMs: number): Judgement;
+  /** Adds a change that was announced, such as a deploy. */
+  announce(change: Change): void;
+  readonly durable: Durable;
+}
+
+/** What changed this long before a problem may have caused it. */
+const changedBeforeMs = 30 * 60_000;
+const mostChanges = 5;
+
+/** What a probe cannot see while its target is down: it then still holds. */
+const outlasting: ReadonlySet<string> = new Set([
+  ...['disk_full', 'connections', 'schema', 'data_at_risk', 'recovery_weak', 'certificate', 'failover'],
+]);
+
+/** Problems of the last report that their probe cannot see any more because its target is down. */
+function carried(before: readonly Begun[], now: readonly Found[], { probes }: StatusFacts): Found[] {
+  const failing = new Set(probes.filter(({ last }) => last?.ok === false).map(({ name }) => name));
+  const ids = new Set(now.map(idOf));
+  return before.filter(
+    (one) => outlasting.has(one.kind) && failing.has(one.about.probe ?? '') && !ids.has(idOf(one)),
+  );
+}
+
+/** The changes shortly before a moment, newest first. */
+const changesBefore = (atMs: number, changes: readonly Change[]): Change[] =>
+  changes
+    .filter(({ at }) => Date.parse(at) <= atMs && atMs - Date.parse(at) <= changedBeforeMs)
+    .slice(0, mostChanges);
+
+/** The end of the maintenance that is under way. */
+const maintenanceIn = (changes: readonly Change[], nowMs: number): string | undefined =>
+  changes
+    .flatMap(({ until }) => (until !== undefined && Date.parse(until) > nowMs ? [until] : []))
+    .sort()
+    .at(-1);
+
+function problemOf(
+  { found, causedBy }: Explained,
+  consequences: readonly string[],
+  changes: readonly Change[],
+): Problem {
+  const { kind, subject, fix, evidence, sinceMs } = found;
+  const { alerts, blocks } = kinds[kind];
+  const before = causedBy === undefined ? changesBefore(sinceMs, changes) : [];
+  return {
+    id: idOf(found),
+    kind,
+    subject,
+    severity: severityOf(found),
+    what: whatOf(found),
+    ...(fix !== undefined && { fix }),
+    since: new Date(sinceMs).toISOString(),
+    evidence,
+    ...(causedBy !== undefined && { causedBy }),
+    consequences,
+    ...(before.length > 0 && { changes: before }),
+    blocks,
+    runbook: alerts[0],
+  };
+}
+
+/** The ids of what each cause explains. */
+function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
+  const byCause = new Map<string, Explained[]>();
+  for (const one of all) {
+    if (one.causedBy === undefined) continue;
+    const known = byCause.get(one.causedBy);
+    if (known) known.push(one);
+    else byCause.set(one.causedBy, [one]);
+  }
+  return byCause;
+}
+
+function verdictOf(
+  all: readonly Explained[],
+  problems: readonly Problem[],
+  facts: StatusFacts,
+  nowMs: number,
+): Verdict {
+  const [first] = problems;
+  if (!first) {
+    const { level, headline } = verdictWithoutProblems(facts);
+    return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
+  }
+  const level = problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
+  const { id, kind, subject, what, since } = first;
+  return {
+    ok: false,
+    level,
+    ...wrongSentence(all, nowMs),
+    cause: { id, kind, subject, what, since },
+    problems,
+  };
+}
+
+/** Whether nothing can be said yet about what a line of problems is about, as after a restart of the agent. */
+function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: number): boolean {
+  const kind = line.split('/')[0]!;
+  const probe = probes.find(({ name }) => line === `probe/${name}` || line.startsWith(`probe/${name} `));
+  if (probe) return probe.last === undefined;
+  return nowMs - Date.parse(startedAt) < Math.max(settlingMs(kind), settleMs);
+}
+/** How long after a start of the agent nothing that it cannot see counts as over. */
+const settleMs = 60_000;
+
+export function createJudge(): Judge {
+  const book = createIncidentBook();
+  const findChanges = createChangeFinder();
+  let before: readonly Begun[] = [];
+
+  const begun = (found: Found, nowMs: number): Begun => ({
+    ...found,
+    sinceMs: book.start(lineOf(found), Math.min(found.sinceMs ?? nowMs, nowMs)),
+  });
+  /** What the book keeps of a problem; an incident of its own is what no other problem explains. */
+  const openOf = (
+    { found, causedBy }: Explained,
+    problem: Problem,
+    effects: readonly Explained[],
+  ): OpenProblem => {
+    const { id, severity, kind, subject, what, changes } = problem;
+    const consequences = consequencesText(effects.map((one) => one.found));
+    return {
+      line: lineOf(found),
+      sinceMs: found.sinceMs,
+      ...(causedBy === undefined && { cause: { id, severity, kind, subject, what, consequences, changes } }),
+    };
+  };
+
+  return {
+    judge(facts, nowMs) {
+      for (const change of findChanges(facts)) book.changed(change);
+      const found = problemsIn(facts, nowMs);
+      const all = explained(
+        [...found, ...carried(before, found, facts)].map((one) => begun(one, nowMs)),
+        facts,
+      );
+      before = all.map((one) => one.found);
+      const changes = book.changes(nowMs);
+      const effects = consequencesOf(all);
+      const effectsOf = ({ found: one, causedBy }: Explained) =>
+        causedBy === undefined ? (effects.get(idOf(one)) ?? []) : [];
+      const problems = all.map((one) =>
+        problemOf(
+          one,
+          effectsOf(one).map((effect) => idOf(effect.found)),
+          changes,
+        ),
+      );
+      const open = all.map((one, i) => openOf(one, problems[i]!, effectsOf(one)));
+      book.update(open, nowMs, (line) => isUnknownYet(line, facts, nowMs));
+      const maintenance = maintenanceIn(changes, nowMs);
+      return {
+        verdict: verdictOf(all, problems, facts, nowMs),
+        incidents: book.incidents(nowMs),
+        changes,
+        ...(maintenance !== undefined && { maintenance }),
+      };
+    },
+    announce: (change) => book.changed(change),
+    durable: book.durable,
+  };
+}
