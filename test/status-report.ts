@@ -6,9 +6,9 @@ import { createJudge } from '../src/agent/verdict/verdict.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { manualClock } from './clock.ts';
 
-/** What `/api/status` serves of an agent that watches nothing, with `facts` in place of its own. */
-export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
-  const all: StatusFacts = {
+/** The facts of an agent that watches nothing, with `facts` in place of its own. */
+export function statusFactsOf(facts: Partial<StatusFacts> = {}): StatusFacts {
+  return {
     now: '2026-01-01T00:01:00.000Z',
     version: '1.2.3',
     node: '20.20.2',
@@ -43,6 +43,11 @@ export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
     drops: [],
     ...facts,
   };
+}
+
+/** What `/api/status` serves of an agent that watches nothing, with `facts` in place of its own. */
+export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
+  const all = statusFactsOf(facts);
   return { ...createJudge().judge(all, Date.parse(all.now)), ...all };
 }
 

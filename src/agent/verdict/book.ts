@@ -20,8 +20,8 @@ export interface OpenProblem {
 
 /** Starts of problems, incidents that are over, and changes; all of it survives restarts of the agent. */
 export interface IncidentBook {
-  /** The start of a problem: the one that is known, else this. */
-  start(line: string, sinceMs: number): number;
+  /** The start of a problem that is seen now: the one that is known, else this. */
+  start(line: string, sinceMs: number, nowMs: number): number;
   /**
    * Takes what lasts now. What is missing has ended, unless `isUnknown` says that nothing can be said about it yet, as after
    * a restart of the agent.
@@ -108,18 +108,18 @@ export function createIncidentBook(): IncidentBook {
   let frozen: Uint8Array | undefined;
 
   const close = ({ cause, ...rest }: OpenProblem, endMs: number) => {
+    frozen = undefined;
     if (!cause) return;
     incidents = [...incidents, incidentOf({ ...rest, cause }, endMs)].slice(-mostIncidents);
   };
-  /** What has been over for longer than a pause is over; returns whether there was any. */
-  const settle = (nowMs: number): boolean => {
-    // The wall clock may have been set back.
-    const over = [...paused].filter(([, { endMs }]) => Math.abs(nowMs - endMs) >= pauseMs);
-    for (const [line, { problem, endMs }] of over) {
+  /** What has been over for longer than a pause is over for good. */
+  const settle = (nowMs: number) => {
+    for (const [line, { problem, endMs }] of paused) {
+      // The wall clock may have been set back.
+      if (Math.abs(nowMs - endMs) < pauseMs) continue;
       paused.delete(line);
       close(problem, endMs);
     }
-    return over.length > 0;
   };
   const recent = <T>(all: readonly T[], timeOf: (one: T) => string, nowMs: number): T[] =>
     all.filter((one) => nowMs - Date.parse(timeOf(one)) < keptMs);
@@ -132,8 +132,12 @@ export function createIncidentBook(): IncidentBook {
   ];
 
   return {
-    start: (line, sinceMs) => open.get(line)?.sinceMs ?? paused.get(line)?.problem.sinceMs ?? sinceMs,
+    start(line, sinceMs, nowMs) {
+      settle(nowMs);
+      return open.get(line)?.sinceMs ?? paused.get(line)?.problem.sinceMs ?? sinceMs;
+    },
     update(lasting, nowMs, isUnknown) {
+      settle(nowMs);
       const next = new Map(lasting.slice(0, mostOpen).map((one) => [one.line, one]));
       for (const [line, problem] of open) {
         if (next.has(line)) continue;
@@ -144,7 +148,7 @@ export function createIncidentBook(): IncidentBook {
       const isSame =
         next.size === open.size && [...next].every(([line, one]) => isAlike(open.get(line), one));
       open = next;
-      if (settle(nowMs) || !isSame) frozen = undefined;
+      if (!isSame) frozen = undefined;
     },
     changed(change) {
       const { at, kind } = change;

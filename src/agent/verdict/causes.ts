@@ -12,7 +12,7 @@ export interface Explained {
 /** A problem may be seen this much before its cause: probes run half a minute apart, and rates need two. */
 const toleranceMs = 180_000;
 
-type Related = (cause: Begun, effect: Begun, facts: StatusFacts) => boolean;
+type Related = (cause: Begun, effect: Begun, facts: Pick<StatusFacts, 'probes'>) => boolean;
 
 /** What can cause what, and how both must be related. */
 interface Rule {
@@ -21,6 +21,7 @@ interface Rule {
   related: Related;
 }
 
+const lostStore = ['disk_full', 'store_down'] as const;
 const storeFaults = ['disk_full', 'connections', 'store_down', 'read_only', 'schema'] as const;
 const processFaults = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
 const roleFaults = ['crash_loop', 'heap', 'gc_pause', 'role_down', 'fatal', 'role_failing'] as const;
@@ -62,17 +63,31 @@ function blamesItself({ evidence }: Begun): boolean {
   return words.length > 0 && !words.some(({ text }) => blamesStore.test(text));
 }
 
-/**
- * Whether a store can explain the state of a role. A process that is gone while most others live did not die of the store
- * that all of them use, unless its log says so.
- */
-const isOfStore: Related = (_cause, effect, { probes }) => {
-  if (blamesItself(effect) || ownReasons.has(effect.reason ?? '')) return false;
-  if (effect.reason !== 'refused') return true;
-  if (effect.evidence.some(({ source, text }) => source === 'log' && blamesStore.test(text))) return true;
+const saysFatal = ({ evidence }: Begun): boolean =>
+  evidence.some(({ source, text }) => source === 'log' && text.startsWith('fatal'));
+
+/** Whether the process is gone, and with it at least half of the roles. */
+const isGoneWithOthers: Related = (_cause, effect, { probes }) => {
   const roles = probes.filter(({ kind, last }) => kind === 'health' && last);
-  return roles.filter(({ last }) => !last!.ok).length * 2 >= roles.length;
+  const gone = roles.filter(({ last }) => last!.reason === 'refused').length;
+  return effect.reason === 'refused' && gone * 2 >= roles.length && !blamesItself(effect);
 };
+
+/**
+ * Whether a store can explain the state of a role. A process that is gone while others live did not die of the store that
+ * all of them use, unless its last words say so.
+ */
+const isOfStore: Related = (cause, effect, facts) => {
+  if (blamesItself(effect) || ownReasons.has(effect.reason ?? '')) return false;
+  return effect.reason !== 'refused' || saysFatal(effect) || isGoneWithOthers(cause, effect, facts);
+};
+
+/** Reasons of a health check that a role has while it runs and misses something. */
+const dependentReasons: ReadonlySet<string> = new Set(['persistence', 'not_ok', 'http_status', 'warming_up']);
+
+/** Whether a role says that its store is at fault. */
+const saysStore: Related = (_cause, effect) =>
+  !blamesItself(effect) && (dependentReasons.has(effect.reason ?? '') || saysFatal(effect));
 
 /** A role that runs and fails because of one that it calls; a process that is gone has a cause of its own. */
 const isCaller: Related = (cause, effect) =>
@@ -98,19 +113,25 @@ const runsWork: Related = ({ about: { role = '' } }) => role !== 'worker';
 const asksFrontend: Related = ({ about: { role = '' } }) => role !== 'worker' && role !== 'matching';
 
 const rules: readonly Rule[] = [
+  { causes: ['disk_full'], effects: ['store_down', 'read_only', 'data_at_risk'], related: sameStore },
   {
-    causes: storeFaults,
-    effects: [...storeFaults, 'data_at_risk', 'persistence_latency'],
-    related: sameStore,
+    causes: ['connections'],
+    effects: ['store_down'],
+    related: (cause, effect, facts) =>
+      sameStore(cause, effect, facts) && effect.reason === 'too_many_connections',
   },
-  { causes: storeFaults, effects: [...backupFaults, 'flapping', 'stale'], related: sameStore },
-  { causes: storeFaults, effects: processFaults, related: isOfStore },
+  { causes: lostStore, effects: [...backupFaults, 'flapping', 'stale', 'data_at_risk'], related: sameStore },
+  { causes: lostStore, effects: processFaults, related: isOfStore },
+  { causes: ['read_only', 'schema'], effects: processFaults, related: saysStore },
+  // A role refuses to start with the wrong schema.
+  { causes: ['schema'], effects: ['role_down', 'crash_loop'], related: isGoneWithOthers },
+  { causes: storeFaults, effects: ['persistence_latency', 'persistence_errors'], related: always },
   {
-    causes: [...storeFaults, 'persistence_latency'],
+    causes: [...lostStore, 'read_only', 'persistence_latency'],
     effects: ['persistence_latency', ...callFaults, ...workFaults, ...domainFaults, ...replicationFaults],
     related: always,
   },
-  { causes: storeFaults, effects: ['archival_stalled', 'log_silent', 'heap', 'gc_pause'], related: always },
+  { causes: lostStore, effects: ['archival_stalled', 'log_silent'], related: always },
   { causes: roleFaults, effects: [...processFaults, 'flapping', 'stale', 'log_silent'], related: sameRole },
   { causes: roleFaults, effects: ['persistence_errors', 'persistence_latency'], related: sameRole },
   { causes: processFaults, effects: ['role_down', 'role_failing'], related: isCaller },
@@ -124,7 +145,7 @@ const rules: readonly Rule[] = [
   {
     causes: ['crash_loop', 'role_down'],
     effects: ['archival_stalled'],
-    related: ({ about }) => about.role === 'worker',
+    related: ({ about, reason = '' }) => about.role === 'worker' && !ownReasons.has(reason),
   },
   { causes: ['persistence_errors'], effects: [...callFaults, ...workFaults], related: always },
   {
@@ -146,9 +167,10 @@ const rules: readonly Rule[] = [
   { causes: ['backup_damaged', 'backup_missing', 'backup_late'], effects: ['recovery'], related: sameStore },
   {
     causes: [...processFaults, 'store_down', 'cluster_down'],
-    effects: ['certificate', 'flapping'],
-    related: sameProbe,
+    effects: ['certificate'],
+    related: (cause, effect, facts) => sameProbe(cause, effect, facts) && cause.reason === 'tls_expired',
   },
+  { causes: [...processFaults, 'store_down', 'cluster_down'], effects: ['flapping'], related: sameProbe },
 ];
 
 /** The ranks of roles of one kind of problem: a caller comes after those that it calls. */

@@ -127,7 +127,7 @@ export function createJudge(): Judge {
 
   const begun = (found: Found, nowMs: number): Begun => ({
     ...found,
-    sinceMs: book.start(lineOf(found), Math.min(found.sinceMs ?? nowMs, nowMs)),
+    sinceMs: book.start(lineOf(found), Math.min(found.sinceMs ?? nowMs, nowMs), nowMs),
   });
   /** What the book keeps of a problem; an incident of its own is what no other problem explains. */
   const openOf = (

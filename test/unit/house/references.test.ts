@@ -111,7 +111,7 @@ const commandLine = /^(?:npm|npx|apt|git|node|kubectl|svc-agent) /;
 const fileEnding =
   /\.(?:ts|js|mjs|md|json|yaml|yml|txt|log|css|svg|html|conf|timer|service|sh|gz|lock|prom|cjs)$/;
 const answered =
-  /^\/(?:$|page\.js$|page\.css$|icon\.svg$|api\/(?:status|events|history)$|runbooks|metrics$|probes$|probe$|backup|health$|ready$|success$|fail$)/;
+  /^\/(?:$|page\.js$|page\.css$|icon\.svg$|api\/(?:status|events|history)$|runbooks|metrics$|probes$|probe$|backup|event|health$|ready$|success$|fail$)/;
 
 interface Schema {
   properties?: Readonly<Record<string, Schema>>;

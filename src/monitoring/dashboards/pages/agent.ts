@@ -68,19 +68,12 @@ const verdict = ({ highest }: Queries): PanelRow => ({
       highest('svc_incident', 'cause, subject'),
       { width: 12, height: 8 },
     ),
-    timeseries(
-      'Errors that the metrics show',
-      'Share of the persistence errors in the log of a role that its own metrics show. Below 1, alerts on its metrics may not fire.',
-      'share',
-      highest('svc_telemetry_truth_ratio', 'svc_service'),
-      { width: 6, height: 8 },
-    ),
     timeline(
       'Maintenance',
       'Whether announced maintenance is under way.',
       'on',
       highest('svc_maintenance', 'instance'),
-      { width: 6, height: 8 },
+      { width: 12, height: 8 },
     ),
   ],
 });

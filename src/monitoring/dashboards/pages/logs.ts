@@ -82,6 +82,13 @@ const reading = ({ highest, rate, total }: Queries): PanelRow => ({
       { width: 8, runbooks: ['SvcRoleReporterErrors'] },
     ),
     timeseries(
+      'Errors that the metrics show',
+      'Share of the persistence errors in the log of a role that its own metrics show: 1 is all. Below it, alerts on its metrics may not fire.',
+      'count',
+      highest('svc_telemetry_truth_ratio', 'svc_service'),
+      { width: 8 },
+    ),
+    timeseries(
       'Skipped bytes',
       'By reason. start_at_end: content from before the first scan, skipped by configuration; other reasons are losses.',
       'bytesPerSecond',

@@ -1,0 +1,360 @@
+import type { RoleName, WorldState } from './world.ts';
+
+/** What a fault shows itself by; another fault of which this is all that shows is not seen behind it. */
+export type Symptom =
+  | 'health'
+  | 'persistence'
+  | 'requests'
+  | 'latency'
+  | 'work'
+  | 'domain'
+  | 'replication'
+  | 'archive'
+  | 'recovery'
+  | 'checks';
+
+/** A type of incident: the fault, and how a reader would name it. */
+export interface IncidentType {
+  name: string;
+  inject(state: WorldState): void;
+  /** Must be in the first sentence. */
+  says: RegExp;
+  /** What it breaks by the rules of the world. */
+  breaks: readonly Symptom[];
+  /** All that it shows itself by; none: something of its own. */
+  shows?: Symptom;
+  /** What it puts the fault into: two faults cannot be in one place. */
+  place?: string;
+}
+
+const everything: readonly Symptom[] = [
+  ...(['health', 'persistence', 'requests', 'latency', 'work', 'domain', 'archive'] as const),
+];
+
+const ofStore = (name: string, reason: string, msg: string, says: RegExp): IncidentType => ({
+  name,
+  inject: ({ store }) => {
+    store.failure = [reason, msg, 'connect'];
+  },
+  says,
+  breaks: [...everything, 'recovery', 'checks', 'replication'],
+  place: 'store',
+});
+
+const killed = (role: RoleName, breaks: readonly Symptom[]): IncidentType => ({
+  name: `${role} is killed`,
+  inject: ({ roles }) => {
+    roles[role].gone = true;
+  },
+  says: new RegExp(`roles? [\\w, ]*${role}[\\w, ]* (?:is|are) down`, 'i'),
+  breaks,
+  shows: 'health',
+  place: role,
+});
+
+const crashing = (role: RoleName, msg: string, breaks: readonly Symptom[]): IncidentType => ({
+  name: `${role} crashes: ${msg}`,
+  inject: ({ roles }) => {
+    roles[role].crashesWith = msg;
+  },
+  says: new RegExp(`roles? [\\w, ]*${role}[\\w, ]* crash(?:es)? again and again`, 'i'),
+  breaks,
+  place: role,
+});
+
+const unhealthy = (
+  role: RoleName,
+  reason: string,
+  msg: string,
+  breaks: readonly Symptom[],
+  says: RegExp,
+): IncidentType => ({
+  name: `${role}: ${reason}`,
+  inject: ({ roles }) => {
+    roles[role].health = [reason, msg];
+  },
+  says,
+  breaks,
+  shows: 'health',
+  place: role,
+});
+
+const calls: readonly Symptom[] = ['requests', 'latency', 'work', 'archive'];
+const frontendCalls: readonly Symptom[] = [...calls, 'domain', 'replication'];
+
+const simple = (
+  name: string,
+  says: RegExp,
+  inject: IncidentType['inject'],
+  more: Partial<IncidentType> = {},
+): IncidentType => ({
+  name,
+  says,
+  inject,
+  breaks: [],
+  ...more,
+});
+
+export const incidentTypes: readonly IncidentType[] = [
+  ofStore(
+    'store refuses',
+    'refused',
+    'connect ECONNREFUSED 127.0.0.1:5432',
+    /store main refuses connections/i,
+  ),
+  ofStore('store is silent', 'connect_timeout', 'no answer within 5 s', /store main does not answer/i),
+  ofStore(
+    'password changed',
+    'credentials',
+    'password authentication failed',
+    /store main refuses the credentials/i,
+  ),
+  ofStore(
+    'certificate of the store ended',
+    'tls_expired',
+    'certificate has expired',
+    /store main has an expired certificate/i,
+  ),
+  ofStore(
+    'store is shutting down',
+    'shutting_down',
+    'the database system is shutting down',
+    /store main is shutting down/i,
+  ),
+  ofStore(
+    'disk full',
+    'query_failed',
+    'could not extend file: No space left on device',
+    /disk of store main is almost full/i,
+  ),
+  simple(
+    'connections run out',
+    /store main is short of connections/i,
+    ({ store }) => {
+      store.checks.connections = '98 of 100 connections are open';
+    },
+    { shows: 'checks', breaks: ['persistence'] },
+  ),
+  simple(
+    'store is read only',
+    /store main refuses writes/i,
+    ({ store }) => {
+      store.readOnly = true;
+    },
+    { breaks: ['persistence', 'work', 'requests', 'latency', 'domain', 'replication'], shows: 'checks' },
+  ),
+  simple(
+    'a schema that is too old',
+    /database main\/persistence has the wrong schema/i,
+    ({ store }) => {
+      store.checks.schema = 'version 0.30, expected 0.37 or newer';
+    },
+    { shows: 'checks' },
+  ),
+  simple(
+    'store is slow',
+    /store calls of roles? .* are slow/i,
+    ({ store }) => {
+      store.slow = true;
+    },
+    { breaks: ['latency'], shows: 'persistence' },
+  ),
+  killed('frontend', frontendCalls),
+  killed('history', frontendCalls),
+  killed('matching', calls),
+  killed('worker', ['archive']),
+  unhealthy('history', 'first_byte_timeout', 'no answer within 5 s', frontendCalls, /role history is down/i),
+  unhealthy('matching', 'not_in_ring', 'not a member of the ring', calls, /role matching is down/i),
+  unhealthy(
+    'worker',
+    'tls_expired',
+    'certificate has expired',
+    [],
+    /role worker has an expired certificate/i,
+  ),
+  crashing('history', 'bootstrap ringpop: join duration exceeded 30 s', frontendCalls),
+  crashing('frontend', 'invalid configuration: unknown key', frontendCalls),
+  crashing('worker', 'out of memory', ['archive']),
+  simple('a large heap', /role matching has a large heap/i, ({ roles }) => {
+    roles.matching.heap = 9e9;
+  }),
+  simple('long pauses', /role history pauses for garbage collection/i, ({ roles }) => {
+    roles.history.pauses = 300;
+  }),
+  simple(
+    'the port of the page is closed',
+    /role worker cannot be scraped/i,
+    ({ roles }) => {
+      roles.worker.pageClosed = true;
+    },
+    { shows: 'health', place: 'worker' },
+  ),
+  simple(
+    'history alone cannot reach the store',
+    /role history has persistence errors/i,
+    ({ roles }) => {
+      roles.history.ownErrors = 15;
+    },
+    { shows: 'persistence', breaks: ['requests', 'latency', 'work'] },
+  ),
+  simple(
+    'matching fails requests',
+    /requests from .*to matching.* fail/i,
+    ({ failingRequests }) => {
+      failingRequests.matching = 0.4;
+    },
+    { shows: 'requests', breaks: ['latency', 'work'] },
+  ),
+  simple(
+    'the frontend is slow',
+    /the frontend answers slowly/i,
+    (state) => {
+      state.frontendSlow = true;
+    },
+    { shows: 'latency', breaks: ['work'] },
+  ),
+  simple(
+    'no worker polls',
+    /task list orders\/default has tasks and no poller/i,
+    (state) => {
+      state.workers = 'gone';
+    },
+    { shows: 'work', breaks: ['work'], place: 'workers' },
+  ),
+  simple(
+    'workers get no task',
+    /task list orders\/default is stalled/i,
+    (state) => {
+      state.workers = 'stuck';
+    },
+    { shows: 'work', breaks: ['work'], place: 'workers' },
+  ),
+  simple(
+    'more work than workers',
+    /backlog of task list orders\/default grows/i,
+    (state) => {
+      state.backlogGrowth = 200;
+    },
+    { shows: 'work', breaks: ['work'] },
+  ),
+  simple(
+    'workflows time out',
+    /workflows of domain orders time out/i,
+    (state) => {
+      state.timeouts = 9;
+    },
+    { shows: 'work' },
+  ),
+  simple(
+    'the other cluster is lost',
+    /cluster dc2 is unreachable/i,
+    (state) => {
+      state.cluster = ['unreachable', 'no route to host'];
+    },
+    { breaks: ['replication', 'domain'] },
+  ),
+  simple(
+    'replication lags',
+    /replication dc1 to dc2 lags behind/i,
+    (state) => {
+      state.replicationLagSeconds = 900;
+    },
+    { shows: 'replication', breaks: ['domain'] },
+  ),
+  simple(
+    'replication tasks fail',
+    /replication dc1 to dc2 has failing tasks/i,
+    (state) => {
+      state.replicationFailures = 40;
+    },
+    { shows: 'replication', breaks: ['replication'] },
+  ),
+  simple(
+    'clusters disagree',
+    /domain orders differs between clusters/i,
+    (state) => {
+      state.domain = ['clusters_disagree', 'dc1 says dc1, dc2 says dc2'];
+    },
+    { shows: 'domain', place: 'domain' },
+  ),
+  simple(
+    'the client cannot describe the domain',
+    /domain orders cannot be read/i,
+    (state) => {
+      state.domain = ['command_missing', 'no such file: cadence'];
+    },
+    { shows: 'domain', place: 'domain' },
+  ),
+  simple(
+    'the bucket is gone',
+    /archive history cannot be used/i,
+    (state) => {
+      state.archive = ['not_found', 'no such bucket'];
+    },
+    { breaks: ['archive'] },
+  ),
+  simple(
+    'nothing is archived',
+    /archive history receives nothing/i,
+    (state) => {
+      state.archivesNothing = true;
+    },
+    { shows: 'archive' },
+  ),
+  simple(
+    'a backup failed',
+    /backup nightly failed/i,
+    ({ backups }) => {
+      backups.nightly = ['backup_failed', 'exit status 1'];
+    },
+    { shows: 'recovery', breaks: ['recovery'], place: 'nightly' },
+  ),
+  simple(
+    'a backup is late',
+    /backup nightly is late/i,
+    ({ backups }) => {
+      backups.nightly = ['late', 'due two hours ago'];
+    },
+    { shows: 'recovery', breaks: ['recovery'], place: 'nightly' },
+  ),
+  simple(
+    'the log is not archived',
+    /store main does not archive its log/i,
+    (state) => {
+      state.walStalled = true;
+    },
+    { shows: 'recovery', breaks: ['recovery'] },
+  ),
+  simple('a certificate ends soon', /certificate health\/frontend expires soon/i, (state) => {
+    state.certificateDays = 3;
+  }),
+  simple('a log cannot be read', /log file \/var\/log\/history.log is not read/i, (state) => {
+    state.logState = 'permission denied';
+  }),
+  simple('a log is read late', /log file \/var\/log\/history.log is read late/i, (state) => {
+    state.lagBytes = 200 << 20;
+  }),
+  simple('log lines are lost', /log lines of role history were lost/i, (state) => {
+    state.lost = 500;
+  }),
+  simple('the platform refuses', /reporter metrics.hostedmetrics cannot deliver/i, (state) => {
+    state.reporterFails = true;
+  }),
+  simple('the disk of the agent is full', /the state cannot be written/i, (state) => {
+    state.stateDegraded = 'ENOSPC';
+  }),
+  simple('a bad configuration', /the new configuration was refused/i, (state) => {
+    state.reloadError = 'roles: unknown role';
+  }),
+  simple('datagrams are dropped', /data of statsd is dropped/i, (state) => {
+    state.drops = 50;
+  }),
+  simple(
+    'a fatal entry',
+    /role matching logged fatal errors/i,
+    (state) => {
+      state.fatal = { role: 'matching', msg: 'panic: index out of range' };
+    },
+    { shows: 'health', breaks: ['requests', 'latency', 'work'], place: 'matching' },
+  ),
+];

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
+import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
+import { type IncidentType, incidentTypes } from '../../../fleet/incidents.ts';
+import { createWorld } from '../../../fleet/world.ts';
+import { bySize } from '../../../size.ts';
+import { statusFactsOf } from '../../../status-report.ts';
+
+/** A fleet that is well for six minutes; then faults are put in, a minute apart, and a quarter of an hour passes. */
+function play(faults: readonly IncidentType[], isShuffled = false) {
+  const world = createWorld();
+  const readings = createServiceReadings();
+  const judge = createJudge();
+  const look = () => {
+    const { nowMs, monotonicMs, facts, rows } = world.step();
+    readings.sample(rows, { nowMs, monotonicMs });
+    return judge.judge(statusFactsOf({ ...facts, ...readings.report() }), nowMs);
+  };
+  let before = look();
+  for (let i = 0; i < 24; i++) before = look();
+  const inOrder = isShuffled ? faults.toReversed() : faults;
+  let { verdict } = before;
+  for (const { inject } of inOrder) {
+    inject(world.state);
+    for (let i = 0; i < 4; i++) ({ verdict } = look());
+  }
+  for (let i = 0; i < 64; i++) ({ verdict } = look());
+  return { before: before.verdict, verdict };
+}
+
+test.each(incidentTypes.map((type) => [type.name, type] as const))(
+  '%s: the first sentence names it',
+  (_, type) => {
+    const { before, verdict } = play([type]);
+    expect(before.sentence).toMatch(/^All is well/);
+    expect(verdict.sentence).toMatch(type.says);
+    // Databases of one store that fail are one store in the sentence.
+    expect(verdict.cause?.what.replace(/store main\/persistence/, 'store main')).toMatch(type.says);
+  },
+);
+
+/** Whether all that one fault shows is also broken by the other. */
+const isBehind = (one: IncidentType, other: IncidentType) =>
+  one.shows !== undefined && other.breaks.includes(one.shows);
+
+const pairs = incidentTypes.flatMap((first, i) =>
+  incidentTypes
+    .slice(i + 1)
+    .filter(({ place }) => place === undefined || place !== first.place)
+    .map((second) => [first, second] as const),
+);
+const shown = bySize({
+  short: pairs.filter((_, i) => i % 61 === 0),
+  long: pairs.filter((_, i) => i % 11 === 0),
+  nightly: pairs,
+});
+
+test.each(shown.map(([first, second], i) => [first.name, second.name, first, second, i % 2 === 1] as const))(
+  '%s, and %s: the first sentence names both',
+  (_, __, first, second, isShuffled) => {
+    const { verdict } = play([first, second], isShuffled);
+    if (!isBehind(first, second)) expect(verdict.sentence).toMatch(first.says);
+    if (!isBehind(second, first)) expect(verdict.sentence).toMatch(second.says);
+  },
+);

@@ -1,0 +1,247 @@
+import { expect, test } from 'vitest';
+import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
+import { timelineOf } from '../../../../src/agent/admin/timeline.ts';
+import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
+import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+
+const startMs = Date.parse('2026-01-01T00:00:00.000Z');
+const atOf = (seconds: number) => new Date(startMs + seconds * 1e3).toISOString();
+const refused = { reason: 'refused', msg: 'connection refused' } as const;
+
+const look = (judge: Judge, seconds: number, facts: Partial<StatusFacts>) =>
+  judge.judge(
+    statusFactsOf({ startedAt: atOf(-3600), now: atOf(seconds), ...facts }),
+    startMs + seconds * 1e3,
+  );
+const store = (seconds: number, isDown: boolean, from = seconds) => ({
+  probes: [probeStatusOf('store/main', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(from) })],
+});
+/** An agent that begins with what another one wrote. */
+const restarted = (judge: Judge): Judge => {
+  const next = createJudge();
+  next.durable.restore(judge.durable.freeze());
+  return next;
+};
+
+test('a restart of the agent keeps the start of a problem, also before its first check', () => {
+  const first = createJudge();
+  look(first, 0, store(0, false));
+  expect(look(first, 10, store(10, true)).verdict.problems[0]?.since).toBe(atOf(10));
+  const second = restarted(first);
+  const started = { startedAt: atOf(40) };
+  const unchecked = {
+    ...started,
+    probes: [{ ...store(41, true).probes[0]!, last: undefined, state: undefined }],
+  };
+  expect(look(second, 41, unchecked)).toMatchObject({
+    verdict: { problems: [], level: 'unknown' },
+    incidents: [],
+  });
+  // The probe of a new process knows nothing of the beginning.
+  const { verdict } = look(second, 50, { ...started, ...store(50, true, 50) });
+  expect(verdict.problems[0]?.since).toBe(atOf(10));
+  expect(verdict.sentence).toBe('Store main refuses connections since 00:00:10 UTC.');
+  look(second, 60, { ...started, ...store(60, false) });
+  const third = restarted(second);
+  expect(look(third, 200, store(200, false)).incidents).toEqual([
+    expect.objectContaining({ id: 'store_down/main', start: atOf(10), end: atOf(60), durationSeconds: 50 }),
+  ]);
+});
+
+test('a problem that ended while the agent was down ends when its first check is well', () => {
+  const first = createJudge();
+  look(first, 0, store(0, true, 0));
+  const second = restarted(first);
+  expect(look(second, 100, { startedAt: atOf(90), ...store(100, false) }).incidents).toMatchObject([
+    { start: atOf(0), end: atOf(100) },
+  ]);
+});
+
+test('a pause of less than a minute is none, a longer one ends the incident', () => {
+  const judge = createJudge();
+  look(judge, 0, store(0, true, 0));
+  expect(look(judge, 20, store(20, false)).incidents).toHaveLength(1);
+  const again = look(judge, 50, store(50, true, 50));
+  expect(again).toMatchObject({ incidents: [], verdict: { problems: [{ since: atOf(0) }] } });
+  look(judge, 60, store(60, false));
+  const { incidents, verdict } = look(judge, 130, store(130, true, 130));
+  expect(incidents).toMatchObject([{ start: atOf(0), end: atOf(60) }]);
+  expect(verdict.problems[0]?.since).toBe(atOf(130));
+});
+
+test('a role that fails its checks and then is down has one start; what a cause took down is told, not listed', () => {
+  const judge = createJudge();
+  const role = (seconds: number, state: 'up' | 'down', consecutiveFailures: number) => [
+    probeStatusOf(
+      'health/history',
+      { ...refused, at: atOf(seconds) },
+      { state, consecutiveFailures, since: atOf(seconds) },
+    ),
+  ];
+  look(judge, 0, { probes: role(0, 'up', 1) });
+  expect(look(judge, 30, { probes: role(30, 'down', 3) }).verdict.problems[0]).toMatchObject({
+    kind: 'role_down',
+    since: atOf(0),
+  });
+  const both = { probes: [...role(60, 'down', 5), ...store(60, true, 1).probes] };
+  expect(look(judge, 60, both).verdict.problems).toMatchObject([
+    { id: 'store_down/main', consequences: ['role_down/history'] },
+    { id: 'role_down/history', causedBy: 'store_down/main', since: atOf(0) },
+  ]);
+  const { incidents } = look(judge, 90, {
+    probes: [probeStatusOf('health/history', { at: atOf(90) }), ...store(90, false).probes],
+  });
+  expect(incidents).toMatchObject([{ cause: 'store_down', subject: 'main', consequences: '1 role' }]);
+});
+
+test('what a probe saw before its target went down still holds: a full disk stays the cause', () => {
+  const judge = createJudge();
+  const checks = [{ check: 'free_space', holds: false, found: '1 % free', severity: 'data_at_risk' }];
+  look(judge, 0, { probes: [probeStatusOf('store/main', { at: atOf(0), details: { checks } })] });
+  expect(look(judge, 30, store(30, true, 30)).verdict).toMatchObject({
+    cause: { id: 'disk_full/main', since: atOf(0) },
+    sentence:
+      'The disk of store main is almost full since 00:00:00 UTC; 1 more problem is down because of it.',
+  });
+  expect(look(judge, 60, store(60, false)).verdict.problems).toEqual([]);
+});
+
+test('incidents are kept for 30 days, and 300 at most', () => {
+  const judge = createJudge();
+  const dayMs = 86_400;
+  look(judge, 0, store(0, true, 0));
+  look(judge, 10, store(10, false));
+  expect(look(judge, 29 * dayMs, store(29 * dayMs, false)).incidents).toHaveLength(1);
+  expect(look(judge, 31 * dayMs, store(31 * dayMs, false)).incidents).toEqual([]);
+  for (let i = 0; i < 310; i++) {
+    look(judge, 40 * dayMs + i * 200, store(40 * dayMs + i * 200, true, 40 * dayMs + i * 200));
+    look(judge, 40 * dayMs + i * 200 + 100, store(40 * dayMs + i * 200 + 100, false));
+  }
+  const { incidents } = look(judge, 41 * dayMs, store(41 * dayMs, false));
+  expect(incidents).toHaveLength(300);
+  expect(incidents[0]!.end > incidents[299]!.end).toBe(true);
+  expect(judge.durable.freeze().length).toBeLessThan(150_000);
+});
+
+test.each([
+  ['no JSON', 'x'],
+  ['another version', '{"version":2,"open":[],"incidents":[],"changes":[]}'],
+  ['half of it', '{"version":1,"open":[]}'],
+])('a section that it did not write, %s, is refused', (_, text) => {
+  expect(() => createJudge().durable.restore(Buffer.from(text))).toThrow(/state: section incidents/);
+});
+
+test('what changed in the half hour before stands beside the cause, and on the time line', () => {
+  const judge = createJudge();
+  const facts = (seconds: number, isDown: boolean, more: Partial<StatusFacts> = {}) => ({
+    ...store(seconds, isDown, seconds),
+    versions: { history: '1.0' },
+    restarts: { history: 1 },
+    domains: [{ domain: 'a', failovers: 0 }],
+    certificates: [{ probe: 'store/main', notAfter: '2027-01-01T00:00:00.000Z' }],
+    ...more,
+  });
+  look(judge, 0, facts(0, false));
+  judge.announce({ at: atOf(5), kind: 'deploy', what: 'history 1.1' });
+  const changed = {
+    versions: { history: '1.1' },
+    restarts: { history: 2 },
+    domains: [{ domain: 'a', failovers: 1, activeCluster: 'dc2', lastFailover: atOf(11) }],
+    certificates: [{ probe: 'store/main', notAfter: '2028-01-01T00:00:00.000Z' }],
+    config: { files: [], lastReloadSuccessful: true, changedAt: atOf(12) },
+  };
+  look(judge, 15, facts(15, false, changed));
+  const report = look(judge, 20, facts(20, true, changed));
+  expect(report.verdict.problems[0]?.changes?.map(({ kind, what }) => `${kind}: ${what}`).sort()).toEqual([
+    'certificate: another certificate at store/main, until 2028-01-01T00:00:00.000Z',
+    'configuration: the agent took a new configuration',
+    'failover: domain a failed over to dc2',
+    'restart: role history restarted',
+    'version: version of history: 1.0 to 1.1',
+  ]);
+  expect(timelineOf(report).map(({ at, kind }) => `${at} ${kind}`)).toEqual([
+    `${atOf(20)} began`,
+    `${atOf(15)} certificate`,
+    `${atOf(15)} restart`,
+    `${atOf(15)} version`,
+    `${atOf(12)} configuration`,
+    `${atOf(11)} failover`,
+    `${atOf(5)} deploy`,
+  ]);
+  // Half an hour later it explains nothing.
+  look(judge, 2_000, facts(2_000, false, changed));
+  expect(look(judge, 2_100, facts(2_100, true, changed)).verdict.problems[0]?.changes).toBeUndefined();
+  expect(look(restarted(judge), 2_200, facts(2_200, true, changed)).changes).toHaveLength(6);
+});
+
+test('announced maintenance lasts until its end', () => {
+  const judge = createJudge();
+  judge.announce({ at: atOf(0), kind: 'maintenance', what: 'new disks', until: atOf(60) });
+  expect(look(judge, 59, store(59, false)).maintenance).toBe(atOf(60));
+  expect(look(judge, 60, store(60, false)).maintenance).toBeUndefined();
+});
+
+test('the last words of a role that is down are its newest fatal entry, with workflow and run', () => {
+  const entry = (level: string, msg: string, seconds: number) => ({
+    ...{ at: atOf(seconds), level, msg, service: 'history', logger: '', workflow: 'w-1', run: 'r-1' },
+  });
+  const entries = (words: ReturnType<typeof entry>[]) => ({
+    entries: {
+      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+      lastWords: [{ service: 'history', entries: words }],
+    },
+  });
+  const down = {
+    probes: [probeStatusOf('health/history', { ...refused, at: atOf(10) }, { since: atOf(10) })],
+  };
+  const wordsOf = (words: ReturnType<typeof entry>[]) =>
+    look(createJudge(), 20, { ...down, ...entries(words) }).verdict.problems[0]!.evidence.filter(
+      ({ source }) => source === 'log',
+    );
+  const fatal = entry('fatal', 'bootstrap ringpop: join duration exceeded 30 s', 8);
+  const said = 'fatal: bootstrap ringpop: join duration exceeded 30 s (workflow w-1, run r-1)';
+  expect(wordsOf([fatal, entry('error', 'later', 9)])).toEqual([{ source: 'log', text: said, at: atOf(8) }]);
+  expect(wordsOf([entry('error', 'alone', 9)])).toMatchObject([
+    { text: 'error: alone (workflow w-1, run r-1)' },
+  ]);
+  // Words of an hour ago are about something else.
+  expect(wordsOf([entry('fatal', 'old', -3600)])).toEqual([]);
+});
+
+test('health that says ok beside errors is a conflict, and so are metrics that hide them', () => {
+  const exceeded = [
+    {
+      ...{ kind: 'persistence_errors', about: { role: 'history' }, limit: '12', since: atOf(0) },
+      value: '1,899 persistence errors a minute are in its log',
+    },
+  ];
+  const { verdict } = look(createJudge(), 10, {
+    probes: [probeStatusOf('health/history', { at: atOf(9) }), ...store(9, false).probes],
+    exceeded,
+    telemetryTruth: { history: 0.03 },
+  });
+  expect(
+    verdict.problems[0]!.evidence.filter(({ source }) => source === 'conflict').map(({ text }) => text),
+  ).toEqual([
+    'Health says ok, but 1,899 persistence errors a minute are in the log',
+    'The agent reaches store/main, but the role does not get answers',
+    'The metrics of the role show 3 % of the errors in its log',
+  ]);
+});
+
+test('beside an installation of one cluster, a global domain and a local one are well', () => {
+  const domain = (name: string, details: object) =>
+    probeStatusOf(`domain/${name}`, { at: atOf(0), details: details as Record<string, unknown> });
+  const { verdict } = look(createJudge(), 1, {
+    probes: [
+      domain('canary', {
+        global: true,
+        clusters: ['c0'],
+        failover: { ready: false, why: 'no other cluster has the domain' },
+      }),
+      domain('local', { global: false, clusters: ['c0', 'c1'], failover: { ready: false, why: 'x' } }),
+      probeStatusOf('cluster/c0', { at: atOf(0) }),
+    ],
+  });
+  expect(verdict).toMatchObject({ ok: true, sentence: 'All is well: 2 domains and 1 cluster.' });
+});
