@@ -126,7 +126,9 @@ test.each(bySize({ short: someAppearances, long: everyAppearance, nightly: every
     const { tab, complaints } = await open(await example(isIll), { width, height, dark });
     await tab.waitForFunction(`document.querySelectorAll('[data-plot] canvas').length > 3`);
     // On a busy machine the page may have missed the agent for a moment.
-    await expect.poll(() => headline(tab)).toMatch(isIll ? /^Store main is down/ : /^All is well: 4 roles/);
+    await expect
+      .poll(() => headline(tab))
+      .toMatch(isIll ? /^Store main refuses connections/ : /^All is well: 4 roles/);
     expect(await sideways(tab)).toBe(0);
     expect(await violations(tab)).toEqual([]);
     // With everything that folds unfolded.
@@ -307,7 +309,7 @@ test.each(bySize({ short: [360], long: [1920], nightly: [360, 1920] }))(
   async (width) => {
     const { url, change } = await serve(crowd(5_000));
     const { tab, complaints } = await open(url, { width });
-    expect(await headline(tab)).toBe('Role service-0 is down and 50 more problems');
+    expect(await headline(tab)).toBe('Role service-0 is down and 50 domains cannot be read');
     const table = tab.getByRole('table', { name: 'Domains', exact: true });
     // Those that fail come first.
     expect(await table.locator('tbody tr').first().innerText()).toMatch(/^domain-0\s+fault/);

@@ -141,7 +141,10 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ store }) => {
       store.readOnly = true;
     },
-    { breaks: ['persistence', 'work', 'requests', 'latency', 'domain', 'replication'], shows: 'checks' },
+    {
+      breaks: ['persistence', 'work', 'requests', 'latency', 'domain', 'replication', 'archive'],
+      shows: 'checks',
+    },
   ),
   simple(
     'a schema that is too old',
@@ -149,7 +152,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ store }) => {
       store.checks.schema = 'version 0.30, expected 0.37 or newer';
     },
-    { shows: 'checks' },
+    { shows: 'checks', breaks: ['persistence'] },
   ),
   simple(
     'store is slow',
@@ -163,8 +166,20 @@ export const incidentTypes: readonly IncidentType[] = [
   killed('history', frontendCalls),
   killed('matching', calls),
   killed('worker', ['archive']),
-  unhealthy('history', 'first_byte_timeout', 'no answer within 5 s', frontendCalls, /role history is down/i),
-  unhealthy('matching', 'not_in_ring', 'not a member of the ring', calls, /role matching is down/i),
+  unhealthy(
+    'history',
+    'first_byte_timeout',
+    'no answer within 5 s',
+    frontendCalls,
+    /roles? [\w, ]*history[\w, ]* (?:is|are) down/i,
+  ),
+  unhealthy(
+    'matching',
+    'not_in_ring',
+    'not a member of the ring',
+    calls,
+    /roles? [\w, ]*matching[\w, ]* (?:is|are) down/i,
+  ),
   unhealthy(
     'worker',
     'tls_expired',
@@ -175,12 +190,22 @@ export const incidentTypes: readonly IncidentType[] = [
   crashing('history', 'bootstrap ringpop: join duration exceeded 30 s', frontendCalls),
   crashing('frontend', 'invalid configuration: unknown key', frontendCalls),
   crashing('worker', 'out of memory', ['archive']),
-  simple('a large heap', /role matching has a large heap/i, ({ roles }) => {
-    roles.matching.heap = 9e9;
-  }),
-  simple('long pauses', /role history pauses for garbage collection/i, ({ roles }) => {
-    roles.history.pauses = 300;
-  }),
+  simple(
+    'a large heap',
+    /role matching has a large heap/i,
+    ({ roles }) => {
+      roles.matching.heap = 9e9;
+    },
+    { place: 'matching' },
+  ),
+  simple(
+    'long pauses',
+    /role history pauses for garbage collection/i,
+    ({ roles }) => {
+      roles.history.pauses = 300;
+    },
+    { place: 'history' },
+  ),
   simple(
     'the port of the page is closed',
     /role worker cannot be scraped/i,
@@ -195,7 +220,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ roles }) => {
       roles.history.ownErrors = 15;
     },
-    { shows: 'persistence', breaks: ['requests', 'latency', 'work'] },
+    { shows: 'persistence', breaks: ['requests', 'latency', 'work'], place: 'history' },
   ),
   simple(
     'matching fails requests',
@@ -219,7 +244,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.workers = 'gone';
     },
-    { shows: 'work', breaks: ['work'], place: 'workers' },
+    { shows: 'work', breaks: ['work', 'archive'], place: 'workers' },
   ),
   simple(
     'workers get no task',
@@ -227,7 +252,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.workers = 'stuck';
     },
-    { shows: 'work', breaks: ['work'], place: 'workers' },
+    { shows: 'work', breaks: ['work', 'archive'], place: 'workers' },
   ),
   simple(
     'more work than workers',
@@ -235,7 +260,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.backlogGrowth = 200;
     },
-    { shows: 'work', breaks: ['work'] },
+    { shows: 'work', breaks: ['work', 'archive'], place: 'workers' },
   ),
   simple(
     'workflows time out',
@@ -328,12 +353,22 @@ export const incidentTypes: readonly IncidentType[] = [
   simple('a certificate ends soon', /certificate health\/frontend expires soon/i, (state) => {
     state.certificateDays = 3;
   }),
-  simple('a log cannot be read', /log file \/var\/log\/history.log is not read/i, (state) => {
-    state.logState = 'permission denied';
-  }),
-  simple('a log is read late', /log file \/var\/log\/history.log is read late/i, (state) => {
-    state.lagBytes = 200 << 20;
-  }),
+  simple(
+    'a log cannot be read',
+    /log file \/var\/log\/history.log is not read/i,
+    (state) => {
+      state.logState = 'permission denied';
+    },
+    { place: 'log' },
+  ),
+  simple(
+    'a log is read late',
+    /log file \/var\/log\/history.log is read late/i,
+    (state) => {
+      state.lagBytes = 200 << 20;
+    },
+    { place: 'log' },
+  ),
   simple('log lines are lost', /log lines of role history were lost/i, (state) => {
     state.lost = 500;
   }),

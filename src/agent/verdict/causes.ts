@@ -24,7 +24,7 @@ interface Rule {
 const lostStore = ['disk_full', 'store_down'] as const;
 const storeFaults = ['disk_full', 'connections', 'store_down', 'read_only', 'schema'] as const;
 const processFaults = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
-const roleFaults = ['crash_loop', 'heap', 'gc_pause', 'role_down', 'fatal', 'role_failing'] as const;
+const deadRole = ['crash_loop', 'role_down', 'fatal', 'role_failing'] as const;
 const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] as const;
 const workFaults = ['list_unpolled', 'list_stalled', 'backlog_growth', 'workflow_timeouts'] as const;
 const domainFaults = ['domain', 'failover', 'disagreement'] as const;
@@ -89,11 +89,10 @@ const dependentReasons: ReadonlySet<string> = new Set(['persistence', 'not_ok', 
 const saysStore: Related = (_cause, effect) =>
   !blamesItself(effect) && (dependentReasons.has(effect.reason ?? '') || saysFatal(effect));
 
-/** A role that runs and fails because of one that it calls; a process that is gone has a cause of its own. */
+/** A role that runs and misses one that it calls. */
 const isCaller: Related = (cause, effect) =>
   isCalledBy(cause.about.role, effect.about.role) &&
-  effect.reason !== 'refused' &&
-  !ownReasons.has(effect.reason ?? '') &&
+  dependentReasons.has(effect.reason ?? '') &&
   !blamesItself(effect);
 
 const ofRequests: Related = ({ about: { role = '' } }, { about }) =>
@@ -109,8 +108,11 @@ const sameWork: Related = (cause, effect) =>
   (effect.about.tasklist === undefined || effect.about.tasklist === cause.about.tasklist);
 
 /** Without history or matching no task is handed out; without the frontend no worker can ask for one. */
-const runsWork: Related = ({ about: { role = '' } }) => role !== 'worker';
-const asksFrontend: Related = ({ about: { role = '' } }) => role !== 'worker' && role !== 'matching';
+const runsWork: Related = ({ about: { role = '' } }) => /^(?:frontend|history|matching)$/.test(role);
+/** Tasks of other clusters are applied by history, and those about domains by the worker. */
+const replicates: Related = ({ about: { role = '' } }) => role === 'history' || role === 'worker';
+/** A domain is described by the frontend, which reads it from the store. */
+const isFrontend: Related = ({ about: { role } }) => role === 'frontend';
 
 const rules: readonly Rule[] = [
   { causes: ['disk_full'], effects: ['store_down', 'read_only', 'data_at_risk'], related: sameStore },
@@ -127,21 +129,32 @@ const rules: readonly Rule[] = [
   { causes: ['schema'], effects: ['role_down', 'crash_loop'], related: isGoneWithOthers },
   { causes: storeFaults, effects: ['persistence_latency', 'persistence_errors'], related: always },
   {
-    causes: [...lostStore, 'read_only', 'persistence_latency'],
-    effects: ['persistence_latency', ...callFaults, ...workFaults, ...domainFaults, ...replicationFaults],
+    causes: [...lostStore, 'read_only'],
+    effects: [...callFaults, ...workFaults, ...domainFaults, ...replicationFaults],
     related: always,
   },
   { causes: lostStore, effects: ['archival_stalled', 'log_silent'], related: always },
-  { causes: roleFaults, effects: [...processFaults, 'flapping', 'stale', 'log_silent'], related: sameRole },
-  { causes: roleFaults, effects: ['persistence_errors', 'persistence_latency'], related: sameRole },
+  {
+    causes: ['persistence_latency'],
+    effects: ['persistence_latency', 'request_errors', 'frontend_latency'],
+    related: always,
+  },
+  { causes: ['heap', 'gc_pause', ...deadRole], effects: [...processFaults, 'flapping'], related: sameRole },
+  { causes: ['heap'], effects: ['gc_pause'], related: sameRole },
+  {
+    causes: deadRole,
+    effects: ['stale', 'log_silent', 'persistence_errors', 'persistence_latency', 'gc_pause'],
+    related: sameRole,
+  },
   { causes: processFaults, effects: ['role_down', 'role_failing'], related: isCaller },
   {
-    causes: [...roleFaults, 'scrape_down'],
+    causes: ['gc_pause', ...processFaults],
     effects: ['request_errors', 'frontend_latency'],
     related: ofRequests,
   },
-  { causes: roleFaults, effects: [...workFaults, ...replicationFaults], related: runsWork },
-  { causes: roleFaults, effects: domainFaults, related: asksFrontend },
+  { causes: processFaults, effects: workFaults, related: runsWork },
+  { causes: deadRole, effects: replicationFaults, related: replicates },
+  { causes: deadRole, effects: domainFaults, related: isFrontend },
   {
     causes: ['crash_loop', 'role_down'],
     effects: ['archival_stalled'],
@@ -157,14 +170,17 @@ const rules: readonly Rule[] = [
   { causes: ['cluster_down'], effects: [...replicationFaults, ...domainFaults], related: sharesCluster },
   { causes: ['cluster_down'], effects: ['replication'], related: always },
   { causes: replicationFaults, effects: ['replication_lag', 'replication', 'failover'], related: always },
-  { causes: ['disagreement'], effects: ['failover'], related: (a, b) => a.about.domain === b.about.domain },
+  {
+    causes: ['disagreement'],
+    effects: ['failover'],
+    related: (cause, effect) => cause.about.domain === effect.about.domain,
+  },
   {
     causes: ['archive_down'],
     effects: ['archival_stalled'],
-    related: (a, b) => a.about.archive === b.about.archive,
+    related: (cause, effect) => cause.about.archive === effect.about.archive,
   },
-  { causes: backupFaults, effects: backupFaults, related: sameStore },
-  { causes: ['backup_damaged', 'backup_missing', 'backup_late'], effects: ['recovery'], related: sameStore },
+  { causes: backupFaults, effects: ['recovery'], related: sameStore },
   {
     causes: [...processFaults, 'store_down', 'cluster_down'],
     effects: ['certificate'],

@@ -1,5 +1,4 @@
 import { type ThresholdUnit, withUnit } from '../../monitoring/alert.ts';
-import type { About } from './collected.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
 import type { Tracks } from './tracks.ts';
 
@@ -32,7 +31,8 @@ export interface Condition {
   forMs?: number;
   /** How long it has held already when it is first seen: the span of a least value. */
   heldMs?: number;
-  about?(about: About): About;
+  /** Of an increase within a span, which began with its first step: that span. */
+  countedMs?: number;
 }
 
 /** The persistence errors that a role may log per second; those that it counts have the limit of the alert. */
@@ -241,6 +241,7 @@ export const conditions: readonly Condition[] = [
     value: (key, { tracks }) => tracks.increase('fatal', key, longMs),
     ...limited('SvcFatalLogEntry'),
     noun: 'fatal entries in ten minutes',
+    countedMs: longMs,
   },
   {
     kind: 'crash_loop',
@@ -248,6 +249,7 @@ export const conditions: readonly Condition[] = [
     value: (key, { tracks }) => tracks.increase('restarts', key, 15 * minute),
     ...limited('SvcCrashLooping'),
     noun: 'restarts in a quarter of an hour',
+    countedMs: 15 * minute,
   },
   {
     kind: 'log_silent',

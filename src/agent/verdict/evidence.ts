@@ -204,7 +204,7 @@ function probeProblems(probe: ProbeStatus, facts: StatusFacts, backedUp: BackedU
         about,
         sinceMs: msOf(last.at),
         detail,
-        evidence: [probeEvidence(probe)],
+        evidence: [],
       },
     ];
   }

@@ -55,7 +55,7 @@ export function createServiceReadings(): ServiceReadings {
 
   /** What is above the limit of a condition, with the time since when. */
   const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
-    const { kind, of, limit, noun, forMs = 0, heldMs = 0 } = condition;
+    const { kind, of, limit, noun, forMs = 0, heldMs = 0, countedMs = 0 } = condition;
     return tracks.keys(of).flatMap((key): Exceeded[] => {
       const id = `${place} ${key}`;
       const value = condition.value(key, { tracks, nowMs });
@@ -64,7 +64,8 @@ export function createServiceReadings(): ServiceReadings {
         noteUsual(id, value);
         return [];
       }
-      const one = { sinceMs: held.get(id)?.sinceMs ?? nowMs - heldMs, value };
+      const earlierMs = Math.max(heldMs, tracks.increasedAgoMs(of, key, countedMs));
+      const one = { sinceMs: held.get(id)?.sinceMs ?? nowMs - earlierMs, value };
       into.set(id, one);
       if (nowMs - one.sinceMs < forMs) return [];
       const known = usual.get(id);

@@ -29,6 +29,8 @@ export interface Tracks {
   rate(name: string, key: string, spanMs: number): number | undefined;
   /** Increase of a counter within a span, however much of it is known. */
   increase(name: string, key: string, spanMs: number): number;
+  /** How long ago the first increase within a span was, ms; 0 without any. */
+  increasedAgoMs(name: string, key: string, spanMs: number): number;
   /** The least value of a span; undefined if not all of it is known. */
   least(name: string, key: string, spanMs: number): number | undefined;
   /** Change of a gauge per second over a span; undefined while less than a minute of it is known. */
@@ -122,6 +124,11 @@ export function createTracks(): Tracks {
       return spannedMs < leastKnownMs ? undefined : (increaseOf(values) / spannedMs) * 1e3;
     },
     increase: (name, key, spanMs) => increaseOf(within(name, key, spanMs)),
+    increasedAgoMs(name, key, spanMs) {
+      const values = within(name, key, spanMs);
+      const first = values.findIndex(([, value], i) => i > 0 && value !== values[i - 1]![1]);
+      return first < 0 ? 0 : nowMs - values[first]![0];
+    },
     least(name, key, spanMs) {
       const values = within(name, key, spanMs);
       // Samples are some seconds apart.
