@@ -31,7 +31,7 @@ const domainFaults = ['domain', 'failover', 'disagreement'] as const;
 const replicationFaults = ['replication_failures', 'replication_lag', 'replication'] as const;
 const backupFaults = [
   ...(['wal_stalled', 'backup_failed', 'backup_missing', 'backup_late', 'backup_damaged'] as const),
-  ...(['backup_offsite', 'recovery'] as const),
+  ...(['backup_offsite', 'recovery', 'not_proven'] as const),
 ];
 
 const sameStore: Related = (cause, effect) => cause.about.store === effect.about.store;
@@ -180,7 +180,7 @@ const rules: readonly Rule[] = [
     effects: ['archival_stalled'],
     related: (cause, effect) => cause.about.archive === effect.about.archive,
   },
-  { causes: backupFaults, effects: ['recovery'], related: sameStore },
+  { causes: backupFaults, effects: ['recovery', 'not_proven'], related: sameStore },
   {
     causes: [...processFaults, 'store_down', 'cluster_down'],
     effects: ['certificate'],

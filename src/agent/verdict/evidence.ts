@@ -26,7 +26,7 @@ const downKinds: Readonly<Record<string, KindOfProblem>> = {
   archive: 'archive_down',
   backup: 'backup_failed',
   recovery: 'recovery',
-  rehearsal: 'recovery',
+  rehearsal: 'not_proven',
 };
 
 const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {

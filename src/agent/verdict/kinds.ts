@@ -146,6 +146,13 @@ const rows = {
     data,
     { isDown: true },
   ),
+  not_proven: row(
+    'warning',
+    'database',
+    'is|are not proven to be recoverable',
+    ['SvcRecoveryNotProven'],
+    data,
+  ),
   certificate: row('warning', 'certificate', 'expires|expire soon', ['SvcCertificateExpiring'], nothing),
   flapping: row('warning', 'target', 'is|are flapping', ['SvcHealthFailing'], every),
   stale: row('warning', 'probe', 'has|have no new result|results', ['SvcProbeStale'], every),

@@ -178,6 +178,10 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
     failing('recovery/main/p', { reason: 'unverified', msg: 'x' }),
     'database main/p cannot be recovered within its objectives: unverified: x',
   ],
+  not_proven: [
+    failing('rehearsal/main/p', { reason: 'failed', msg: 'x' }),
+    'database main/p is not proven to be recoverable: failed: x',
+  ],
   certificate: [
     () => ({ certificates: [{ probe: 'health/f', notAfter: '2026-01-10T00:00:00.000Z' }] }),
     'certificate health/f expires soon: on 2026-01-10T00:00:00.000Z',
