@@ -246,8 +246,13 @@ onlyShort(test)(
     await tab.keyboard.press('Tab');
     expect(await tab.evaluate('document.activeElement.className')).toBe('skip');
     await tab.keyboard.press('Tab');
+    expect(await tab.evaluate('document.activeElement.id')).toBe('filter');
+    await tab.keyboard.press('Tab');
+    // The agent is a minute old.
+    expect(await tab.locator('input:checked').getAttribute('value')).toBe('15 min');
     await tab.keyboard.press('ArrowRight');
-    expect(await tab.locator('input:checked').getAttribute('value')).toBe('4 h');
+    expect(await tab.locator('input:checked').getAttribute('value')).toBe('1 h');
+    expect(tab.url()).toContain('?window=1+h');
     await tab.keyboard.press('Tab');
     expect(await tab.evaluate('document.activeElement.textContent')).toContain('What to do');
     await tab.keyboard.press('Enter');
@@ -322,6 +327,68 @@ test.each(bySize({ short: [360], long: [1920], nightly: [360, 1920] }))(
     expect(complaints).toEqual([]);
   },
 );
+
+/** A large installation that is well but for one store and one domain. */
+function large(): Partial<StatusFacts> {
+  const details = { activeCluster: 'dc1', clusters: ['dc1', 'dc2'], failover: { ready: true, why: '' } };
+  return {
+    roles: ['frontend'],
+    probes: [
+      probeStatusOf('health/frontend'),
+      ...Array.from({ length: 40 }, (_, i) => probeStatusOf(`store/store-${i}`, i === 7 ? refused : {})),
+      ...Array.from({ length: 500 }, (_, i) => probeStatusOf(`domain/domain-${i}`, { details })),
+    ],
+  };
+}
+
+onlyShort(test)(
+  'forty stores and five hundred domains: two screens, a filter by name, and all of it in the address',
+  async () => {
+    const { url } = await serve(large());
+    const { tab, complaints } = await open(url, { width: 1920, height: 1080 });
+    expect(await headline(tab)).toBe('Store store-7 refuses connections');
+    expect(await tab.evaluate('document.documentElement.scrollHeight')).toBeLessThanOrEqual(2 * 1080);
+    expect(await tab.locator('.target.store h3').first().innerText()).toBe('store-7');
+    await tab.locator('#filter').fill('-33');
+    const names = () => tab.locator('.target.store h3, tbody td:first-child strong').allInnerTexts();
+    await expect
+      .poll(names)
+      .toEqual(expect.arrayContaining(['store-33', 'domain-33', 'domain-330', 'domain-339']));
+    expect((await names()).every((name) => name.includes('-33'))).toBe(true);
+    const again = await open(tab.url(), { width: 1920, height: 1080 });
+    await expect.poll(() => again.tab.locator('.target.store h3').allInnerTexts()).toEqual(['store-33']);
+    expect(complaints).toEqual([]);
+  },
+);
+
+onlyShort(test)(
+  'without JavaScript the verdict can be read, and markup from outside stays text',
+  async () => {
+    const { url } = await serve({ probes: [probeStatusOf('store/<b>main</b>', refused)] });
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    closing.push(() => context.close());
+    const tab = await context.newPage();
+    await tab.goto(url);
+    expect(await tab.locator('h1').innerText()).toBe(
+      'Store <b>main< refuses connections since 00:00:30 UTC.',
+    );
+    expect(await tab.locator('main li').allInnerTexts()).toEqual([
+      'critical store <b>main</b> refuses connections: connection refused, since 2026-01-01T00:00:30.000Z',
+    ]);
+    expect(await tab.locator('main b').count()).toBe(0);
+  },
+);
+
+onlyShort(test)('the selected window can be seen with forced colours', async () => {
+  const { url } = await serve({ probes: [probeStatusOf('health/frontend')] });
+  const page = await browser.newPage({ forcedColors: 'active' });
+  const { tab } = await open(url, {}, page);
+  await tab.locator('.segments input').first().waitFor({ state: 'attached' });
+  const colours = await tab.evaluate(
+    `[...document.querySelectorAll('.segments span')].map((one) => getComputedStyle(one).backgroundColor)`,
+  );
+  expect(new Set(colours as string[]).size).toBe(2);
+});
 
 onlyShort(test)('the verification of a backup shows how far it is', async () => {
   const nightly = (progress: Pick<ProbeStatus, 'progress'>) => ({

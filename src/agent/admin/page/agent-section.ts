@@ -58,23 +58,46 @@ function loggerTable({ loggers, loggerCount }: StatusReport['entries']): Child {
   return [h('h3', {}, title), table('Loggers', ['Logger', 'Role', 'Errors', 'Entries'], rows)];
 }
 
+type LastError = StatusReport['entries']['lastErrors'][number];
+
+/** Equal errors with their number and their first and last time, the newest first. */
+function groupedErrors(
+  entries: readonly LastError[],
+): { last: LastError; first: LastError; times: number }[] {
+  const groups = new Map<string, { last: LastError; first: LastError; times: number }>();
+  for (const entry of entries) {
+    const key = JSON.stringify([entry.service, entry.level, entry.logger, entry.msg]);
+    const known = groups.get(key);
+    if (known) {
+      known.first = entry;
+      known.times++;
+    } else groups.set(key, { last: entry, first: entry, times: 1 });
+  }
+  return [...groups.values()];
+}
+
 function lastErrors({ lastErrors: entries }: StatusReport['entries'], nowMs: number): Child {
   if (entries.length === 0) return note('None since the agent started.');
-  const item = ({ at, service, level, logger, msg }: (typeof entries)[number], i: number) =>
+  const item = ({
+    last: { at, service, level, logger, msg },
+    first,
+    times,
+  }: ReturnType<typeof groupedErrors>[0]) =>
     h(
       'li',
-      { key: `${at} ${i}`, class: 'entry' },
+      { key: `${service} ${level} ${logger} ${msg}`, class: 'entry' },
       h(
         'div',
         { class: 'line small' },
         pill(level === 'fatal' ? 'bad' : 'warn', level),
         h('span', {}, service),
         logger !== '' && h('span', { class: 'muted' }, logger),
+        times > 1 && h('span', { class: 'muted' }, `${count(times)} times, first ${moment(first.at, nowMs)}`),
         h('time', { class: 'push muted', datetime: at }, moment(at, nowMs)),
       ),
       h('p', { class: 'msg' }, msg || '(no message)'),
     );
-  return folded({ key: 'more-errors', most: 6 }, entries, (part) =>
+  return folded({ key: 'more-errors', most: 6 }, groupedErrors(entries), (part) =>
     h('ol', { class: 'entries' }, part.map(item)),
   );
 }

@@ -86,7 +86,10 @@ const rankOf = (probe: ProbeStatus): number => {
 function domainTable(probes: readonly ProbeStatus[], report: StatusReport, frame: Frame): Child {
   const head = ['Domain', 'Active in', 'Clusters', 'Failover', 'Failovers'];
   const reports = new Map(report.domains.map((one) => [one.domain, one]));
-  const inOrder = [...probes].sort((one, other) => rankOf(one) - rankOf(other));
+  const inOrder = probes
+    .filter((probe) => frame.takes(subjectOf(probe)))
+    .sort((one, other) => rankOf(one) - rankOf(other));
+  if (inOrder.length === 0) return note('No domain has this in its name.');
   return folded({ key: 'more-domains', most: mostDomains, noun: 'domains' }, inOrder, (part, isRest) => {
     const rows = part.map((probe) => domainRow(probe, reports.get(subjectOf(probe)), frame));
     return table(isRest ? 'More domains' : 'Domains', head, rows);

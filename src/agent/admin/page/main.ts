@@ -18,17 +18,40 @@ const windows = [
   ['1 h', 3_600],
   ['4 h', 14_400],
 ] as const;
-let shownWindow: (typeof windows)[number] = windows[1];
+type Window = (typeof windows)[number];
+
+/** What the reader chose; it is in the address, so that a link shows the same. */
+const chosen = new URLSearchParams(location.search);
+let shownWindow: Window | undefined = windows.find(([name]) => name === chosen.get('window'));
+let filter = chosen.get('filter') ?? '';
+
+function keepInAddress(name: 'window' | 'filter', value: string): void {
+  if (value === '') chosen.delete(name);
+  else chosen.set(name, value);
+  const query = chosen.toString();
+  history.replaceState(null, '', query ? `?${query}` : location.pathname);
+}
+
+/** The window that the reader chose, else the first that holds all that the agent has seen. */
+function windowOf({ report }: Data): Window {
+  if (shownWindow) return shownWindow;
+  const ageSeconds = report ? (Date.parse(report.now) - Date.parse(report.startedAt)) / 1e3 : 0;
+  return windows.find(([, seconds]) => seconds >= ageSeconds) ?? windows[2];
+}
 
 const find = (selector: string) => document.querySelector<HTMLElement>(selector)!;
 const main = find('#main');
 
-const frameOf = ({ plotted, report }: Data): Frame => ({
-  // The agent's clock, because its measurements have its times.
-  nowMs: Date.parse(report?.now ?? '') || Date.now(),
-  shown: Math.round((shownWindow[1] * 1e3) / plotted.stepMs),
-  shownText: shownWindow[0],
-});
+function frameOf(data: Data): Frame {
+  const [shownText, seconds] = windowOf(data);
+  return {
+    // The agent's clock, because its measurements have its times.
+    nowMs: Date.parse(data.report?.now ?? '') || Date.now(),
+    shown: Math.round((seconds * 1e3) / data.plotted.stepMs),
+    shownText,
+    takes: (name) => name.toLowerCase().includes(filter.toLowerCase()),
+  };
+}
 
 const runbook = (name: string | undefined): Child =>
   name !== undefined &&
@@ -192,10 +215,15 @@ function happened({ plotted }: Data, report: StatusReport, frame: Frame): Child 
   );
 }
 
+/** Drawn once the age of the agent is known. */
+let hasWindows = false;
+
 function show(data: Data, { ticked }: { ticked: boolean }): void {
   const { report, lastMessageMs } = data;
   if (!report) return;
   const frame = frameOf(data);
+  if (!hasWindows) drawWindows();
+  hasWindows = true;
   const isSilent = lastMessageMs !== undefined && Date.now() - lastMessageMs > silentMs;
   document.documentElement.classList.toggle('silent', isSilent);
   draw(find('#instance'), report.instance);
@@ -229,28 +257,38 @@ const isUnplotted = () => document.querySelector('[data-plot]:empty') !== null;
 const data = follow(show);
 const again = () => show(data, { ticked: true });
 
-draw(
-  find('#window'),
-  h('legend', { class: 'hidden' }, 'Time that plots show'),
-  windows.map((one) =>
-    h(
-      'label',
-      {},
-      h('input', {
-        type: 'radio',
-        name: 'window',
-        value: one[0],
-        checked: one === shownWindow,
-        change: () => {
-          shownWindow = one;
-          again();
-        },
-      }),
-      h('span', {}, one[0]),
+function drawWindows(): void {
+  const selected = windowOf(data);
+  draw(
+    find('#window'),
+    h('legend', { class: 'hidden' }, 'Time that plots show'),
+    windows.map((one) =>
+      h(
+        'label',
+        {},
+        h('input', {
+          type: 'radio',
+          name: 'window',
+          value: one[0],
+          checked: one === selected,
+          change: () => {
+            shownWindow = one;
+            keepInAddress('window', one[0]);
+            again();
+          },
+        }),
+        h('span', {}, one[0]),
+      ),
     ),
-  ),
-);
-draw(main, h('p', { class: 'note', key: 'wait' }, 'Waiting for the agent…'));
+  );
+}
+const filterField = find('#filter') as HTMLInputElement;
+filterField.value = filter;
+filterField.addEventListener('input', () => {
+  filter = filterField.value.trim();
+  keepInAddress('filter', filter);
+  again();
+});
 new ResizeObserver(() => drawPlots(data.plotted, frameOf(data).shown)).observe(main);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
 document.addEventListener('toggle', () => drawPlots(data.plotted, frameOf(data).shown), true);

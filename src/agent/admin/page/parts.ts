@@ -9,6 +9,8 @@ export interface Frame {
   shown: number;
   /** The same as text: `1 h`. */
   shownText: string;
+  /** Whether the reader's filter leaves a store or a domain of this name. */
+  takes(name: string): boolean;
 }
 
 export type Tone = 'good' | 'warn' | 'bad' | 'quiet';

@@ -1,6 +1,6 @@
 import uPlot from 'uplot';
 import type { Plotted } from './data.ts';
-import { h } from './dom.ts';
+import { type Child, h } from './dom.ts';
 import { moment } from './format.ts';
 
 export interface PlotLine {
@@ -41,8 +41,9 @@ const wanted = new Map<string, PlotSpec>();
 const knownOf = (values: Float32Array | undefined, shown: number): number[] =>
   Array.from(values?.subarray(-shown) ?? []).filter((value) => !Number.isNaN(value));
 
-/** The place of a plot; `drawPlots` fills it. Its label has the newest and the highest value of each line as text. */
-export function plot(spec: PlotSpec, { series }: Plotted, shown: number): HTMLElement {
+/** The place of a plot, which `drawPlots` fills; nothing while it has no value. Its label has the newest and the highest value of each line as text. */
+export function plot(spec: PlotSpec, { series }: Plotted, shown: number): Child {
+  if (spec.lines.every(({ series: name }) => knownOf(series.get(name), shown).length === 0)) return undefined;
   wanted.set(spec.id, spec);
   const words = spec.lines.map(({ series: name, label }) => {
     const values = knownOf(series.get(name), shown);

@@ -2,21 +2,30 @@ import type { ProbeStatus, StatusReport } from '../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h } from './dom.ts';
 import { count, seconds } from './format.ts';
-import { type Frame, facts, meter, pill, section } from './parts.ts';
+import { type Frame, facts, folded, meter, note, pill, section } from './parts.ts';
 import { plot } from './plots.ts';
 import { axis, failureText, probesOf, sinceText, stateOf, subjectOf, targetItem } from './targets.ts';
 
-/** Each database with its latency and the checks of its settings. */
+/** Databases that are shown without opening a fold. */
+const mostStores = 6;
+
+/** Each database with its latency and the checks of its settings; those that fail come first. */
 export function stores(data: Data, report: StatusReport, frame: Frame): Child {
-  const probes = probesOf(report, 'store');
-  if (probes.length === 0) return undefined;
-  const isWide = probes.length > 1;
+  const all = probesOf(report, 'store');
+  if (all.length === 0) return undefined;
+  const probes = all
+    .filter((probe) => frame.takes(subjectOf(probe)))
+    .sort((one, other) => Number(other.last?.ok === false) - Number(one.last?.ok === false));
+  const isWide = all.length > 1;
   return section(
     { id: 'stores', title: 'Stores', aside: axis(frame), wide: isWide },
-    h(
-      'ul',
-      { class: `targets${isWide ? ' columns' : ''}` },
-      probes.map((probe) => storeItem(probe, data, frame)),
+    probes.length === 0 && note('No store has this in its name.'),
+    folded({ key: 'more-stores', most: mostStores, noun: 'databases' }, probes, (part) =>
+      h(
+        'ul',
+        { class: `targets${isWide ? ' columns' : ''}` },
+        part.map((probe) => storeItem(probe, data, frame)),
+      ),
     ),
   );
 }
