@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest';
+import type { Row } from '../../../../src/agent/verdict/collected.ts';
+import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
+import { createTracks } from '../../../../src/agent/verdict/tracks.ts';
+
+const stepMs = 15_000;
+
+/** Samples of series that a function of the step gives, for a number of steps. */
+function sampled(steps: number, rowsAt: (step: number) => Readonly<Record<string, Row[]>>) {
+  const readings = createServiceReadings();
+  for (let step = 0; step <= steps; step++) {
+    const rows = rowsAt(step);
+    const at = step * stepMs;
+    readings.sample((family) => rows[family] ?? [], { nowMs: 1_767_225_600_000 + at, monotonicMs: at });
+  }
+  return readings.report();
+}
+const row = (service: string, value: number, labels: Record<string, string> = {}): Row => ({
+  service,
+  labels,
+  value,
+});
+const kindsOf = (report: ReturnType<typeof sampled>) => report.exceeded.map(({ kind }) => kind);
+
+test.each([
+  // The alert: more than 10 a second.
+  ['at the limit', 150, []],
+  ['above the limit', 151, ['persistence_errors']],
+])('counted persistence errors %s', (_, perStep, kinds) => {
+  const report = sampled(20, (step) => ({
+    svc_persistence_requests: [row('history', step * 100_000)],
+    svc_persistence_errors: [row('history', step * perStep)],
+  }));
+  expect(kindsOf(report)).toEqual(kinds);
+});
+
+test('a counter that appears began at 0 if its sender was there, and at its value if it was not', () => {
+  const appears = (wasThere: boolean) =>
+    sampled(20, (step) => ({
+      svc_log_bytes_total: wasThere || step >= 15 ? [row('history', 1)] : [],
+      svc_log_entries_total: step >= 15 ? [row('history', 1, { level: 'fatal' })] : [],
+    }));
+  expect(kindsOf(appears(true))).toEqual(['fatal']);
+  expect(kindsOf(appears(false))).toEqual([]);
+});
+
+test('restarts in a quarter of an hour: three are a loop, and it began with the first', () => {
+  const restartsAt = [8, 14, 20];
+  const report = sampled(24, (step) => ({
+    svc_role_restarts_total: [row('history', 5 + restartsAt.filter((at) => at <= step).length)],
+  }));
+  expect(report.exceeded).toMatchObject([
+    { kind: 'crash_loop', value: '3 restarts in a quarter of an hour', since: '2026-01-01T00:02:00.000Z' },
+  ]);
+});
+
+test('what is usual stands beside what is above the limit', () => {
+  let total = 0;
+  const report = sampled(40, (step) => {
+    total += step <= 20 ? 15 : 600;
+    return {
+      svc_persistence_requests: [row('history', step * 100_000)],
+      svc_log_persistence_errors_total: [row('history', 0)],
+      svc_workflow_timeout: [row('history', total, { domain: 'orders' })],
+      svc_workflow_completed: [row('history', step * 100_000, { domain: 'orders' })],
+    };
+  });
+  expect(report.exceeded).toMatchObject([
+    {
+      kind: 'workflow_timeouts',
+      value: '2,400 workflows a minute time out',
+      limit: '300',
+      about: { domain: 'orders' },
+    },
+  ]);
+  // It was 60 a minute, and rose for the two minutes that a rate takes.
+  expect(Number(report.exceeded[0]!.usual)).toBeGreaterThanOrEqual(60);
+  expect(Number(report.exceeded[0]!.usual)).toBeLessThan(120);
+});
+
+test('a callee that counts its own faults is judged by them: answers such as "already started" are none', () => {
+  const calls = (own: Record<string, Row[]>) =>
+    sampled(20, (step) => ({
+      svc_history_client_requests: [row('frontend', step * 100)],
+      svc_history_client_errors: [row('frontend', step * 80)],
+      ...Object.fromEntries(
+        Object.entries(own).map(([family, rows]) => [
+          family,
+          rows.map((one) => ({ ...one, value: one.value * step })),
+        ]),
+      ),
+    }));
+  expect(kindsOf(calls({}))).toEqual(['request_errors']);
+  expect(kindsOf(calls({ cadence_requests: [row('history', 100)] }))).toEqual([]);
+  expect(
+    kindsOf(calls({ cadence_requests: [row('history', 100)], cadence_errors: [row('history', 9)] })),
+  ).toEqual(['request_errors']);
+});
+
+test.each([
+  ['one that is polled', { svc_matching_poll_timeout: 2 }, []],
+  ['one that nobody polls', { svc_matching_poll_timeout: 0 }, ['list_unpolled', 'list_stalled']],
+  ['one of a product that counts no polls', {}, []],
+])('a list with tasks: %s', (_, polls: Record<string, number>, kinds) => {
+  const list = { domain: 'orders', tasklist: 'default' };
+  const report = sampled(60, (step) => ({
+    svc_matching_tasklist_backlog: [row('matching', 50, list)],
+    ...Object.fromEntries(
+      Object.entries(polls).map(([family, perStep]) => [family, [row('matching', 7 + perStep * step, list)]]),
+    ),
+  }));
+  expect(kindsOf(report).filter((kind) => kind === 'list_unpolled' || kinds.includes(kind as never))).toEqual(
+    kinds,
+  );
+});
+
+test('how much of the errors in the log the metrics show', () => {
+  const truth = (shown: number) =>
+    sampled(20, (step) => ({
+      svc_log_persistence_errors_total: [row('history', step * 100)],
+      svc_persistence_errors: [row('history', step * shown)],
+    })).telemetryTruth.history;
+  expect(truth(3)).toBeCloseTo(0.03);
+  expect(truth(0)).toBe(0);
+  expect(truth(500)).toBe(1);
+});
+
+test('a track keeps a quarter of an hour, knows a reset, and is bounded', () => {
+  const tracks = createTracks();
+  const totals = [10, 20, 30, 5, 15];
+  for (const [i, total] of totals.entries()) {
+    tracks.begin(i * stepMs);
+    tracks.set('total', 'a', total);
+    for (let key = 0; key < 5_000; key++) tracks.set('many', `${key}`, 1);
+  }
+  // 10 + 10 + 5 after the reset + 10, in a minute.
+  expect(tracks.rate('total', 'a', 60_000)).toBeCloseTo(35 / 60);
+  expect(tracks.increase('total', 'a', 30_000)).toBe(15);
+  expect(tracks.least('total', 'a', 60_000)).toBe(5);
+  expect(tracks.least('total', 'a', 120_000)).toBeUndefined();
+  expect(tracks.slope('total', 'a', 60_000)).toBeCloseTo(5 / 60);
+  expect(tracks.unchangedMs('many', '1')).toBe(60_000);
+  expect(tracks.keys('many')).toHaveLength(3_999);
+  tracks.begin(5 * stepMs);
+  expect(tracks.keys('total')).toEqual([]);
+  expect(tracks.rate('total', 'a', 60_000)).toBeUndefined();
+});
