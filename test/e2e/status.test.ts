@@ -9,6 +9,7 @@ import { command, commandHere, folder, mainFile, type RunningAgent, start, start
 
 const place = folder();
 afterAll(() => place.remove());
+const token = 'a-token-of-the-pipeline';
 const roles = ['frontend', 'history', 'matching', 'worker'];
 let agent: RunningAgent;
 let url: string;
@@ -25,7 +26,7 @@ beforeEach(async ({ task }) => {
     stringify({
       stateDirectory: join(directory, 'state'),
       metrics: { pullmetrics: { listenAddress: '127.0.0.1:0' } },
-      admin: { listenAddress: `127.0.0.1:${await freePort()}` },
+      admin: { listenAddress: `127.0.0.1:${await freePort()}`, events: { token } },
       services: Object.fromEntries(
         roles.map((role) => [
           role,
@@ -87,6 +88,64 @@ describe('svc-agent status', () => {
     await agent.end();
     await until('it says that nobody answers', () => /^NO ANSWER .*no answer/m.test(watching.output()));
     expect(await watching.end('SIGINT')).toBe(0);
+  });
+
+  test('--watch ends when its reader has ended', async () => {
+    const line = `${process.execPath} ${mainFile} status --watch --json --url ${url} | head -n 1`;
+    const watching = start('/bin/sh', ['-c', line]);
+    expect(await watching.ended).toBe(0);
+    expect(JSON.parse(watching.output().split('\n')[0]!).verdict.level).toMatch(/critical|unknown/);
+  });
+
+  test('--check: one sentence and an exit status; incidents: what lasts', async () => {
+    await until('the store is down', async () => {
+      const { stdout } = await commandHere(['status', '--url', url, '--json']);
+      return JSON.parse(stdout).verdict.cause?.id === 'store_down/main/persistence' || undefined;
+    });
+    const check = await commandHere(['status', '--url', url, '--check']);
+    expect(check.status).toBe(1);
+    expect(check.stdout).toMatch(
+      /^The deploy should wait: store main\/persistence refuses connections: .*, since 20[-\dT:.]+Z(?: and \d more)?\.\n$/,
+    );
+    const json = await commandHere(['status', '--url', url, '--check', '--for', 'failback', '--json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, for: 'failback' });
+    const wrong = await commandHere(['status', '--url', url, '--check', '--for', 'lunch']);
+    expect([wrong.status, wrong.stderr]).toEqual([
+      2,
+      expect.stringContaining('use deploy, upgrade, failback'),
+    ]);
+    expect((await commandHere(['status', '--url', url, '--for', 'deploy'])).status).toBe(2);
+    const { stdout, status } = await commandHere(['incidents', '--url', url]);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/lasts +critical +store main\/persistence refuses connections/);
+  });
+
+  test('POST /event announces with its token, and with nothing else', async () => {
+    const post = (body: string, bearer = token) =>
+      fetch(`${url}/event`, { method: 'POST', body, headers: { authorization: `Bearer ${bearer}` } });
+    expect((await post('{"text":"x"}', 'wrong')).status).toBe(401);
+    expect((await fetch(`${url}/event`, { method: 'POST', body: '{"text":"x"}' })).status).toBe(401);
+    for (const bad of [
+      '',
+      'x',
+      'null',
+      '{"text":""}',
+      '{"kind":"began","text":"x"}',
+      '{"kind":"maintenance","text":"x"}',
+    ])
+      expect((await post(bad)).status, bad).toBe(400);
+    expect((await post(`{"text":"${'x'.repeat(5_000)}"}`)).status).toBe(400);
+    expect((await post('{"text":"history 1.4.2 password=hush"}')).status).toBe(200);
+    expect((await post('{"kind":"maintenance","text":"disks","seconds":600}')).status).toBe(200);
+    const { stdout } = await commandHere(['status', '--url', url, '--json']);
+    const { changes, maintenance } = JSON.parse(stdout);
+    expect(changes).toMatchObject([
+      { kind: 'maintenance', what: 'disks', until: maintenance },
+      { kind: 'deploy', what: 'history 1.4.2 password=…' },
+    ]);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(metrics).toMatch(/^svc_maintenance 1$/m);
+    expect(metrics).toMatch(/^svc_incident\{cause="store_down",subject="main\/persistence"\} 1$/m);
   });
 
   test.skipIf(!hasScript)('--watch leaves a terminal as it was', async () => {

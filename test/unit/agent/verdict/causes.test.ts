@@ -1,0 +1,176 @@
+import { expect, test } from 'vitest';
+import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
+import { probeStatusOf, statusReportOf } from '../../../status-report.ts';
+
+const now = '2026-01-01T12:00:00.000Z';
+const last = { at: '2026-01-01T11:59:59.000Z' };
+const refused = { ...last, reason: 'refused', msg: 'connection refused' } as const;
+const down = (name: Parameters<typeof probeStatusOf>[0], since: string, reason: object = refused) =>
+  probeStatusOf(name, { ...refused, ...reason }, { since: `2026-01-01T${since}.000Z` });
+const up = (name: Parameters<typeof probeStatusOf>[0]) => probeStatusOf(name, last);
+/** Each problem with what explains it. */
+const causesIn = (facts: Partial<StatusFacts>) =>
+  statusReportOf({ now, ...facts }).verdict.problems.map(({ id, causedBy }) =>
+    causedBy === undefined ? id : `${id} by ${causedBy}`,
+  );
+const exceeded = (kind: string, about: Record<string, string>, since = '11:30:00') => ({
+  ...{ kind, about, value: '9', limit: '1', since: `2026-01-01T${since}.000Z` },
+});
+
+test.each([
+  ['at the same time', '11:00:00', ['store_down/main', 'role_down/history by store_down/main']],
+  ['three minutes before', '10:57:00', ['store_down/main', 'role_down/history by store_down/main']],
+  ['earlier', '10:56:59', ['store_down/main', 'role_down/history']],
+])('a role that went down %s', (_, since, causes) => {
+  expect(causesIn({ probes: [down('store/main', '11:00:00'), down('health/history', since)] })).toEqual(
+    causes,
+  );
+});
+
+test('critical causes come first, also where their kind comes later', () => {
+  const probes = [
+    probeStatusOf('store/main', {
+      ...last,
+      details: { checks: [{ check: 'connections', holds: false, found: 'x', severity: 'advice' }] },
+    }),
+    down('recovery/other/db', '11:00:00', { reason: 'unverified', msg: 'x' }),
+  ];
+  expect(causesIn({ probes })).toEqual(['recovery/other/db', 'connections/main']);
+});
+
+test('a warning that takes down something critical is as severe as that', () => {
+  const probes = [
+    down('recovery/main/db', '11:00:00', { reason: 'no_backup', msg: 'x' }),
+    down('backup/nightly', '11:00:00', { reason: 'backup_failed', msg: 'x', details: { store: 'main' } }),
+    down('domain/d', '11:00:00', { reason: 'clusters_disagree', msg: 'x' }),
+  ];
+  expect(causesIn({ probes })).toEqual([
+    'disagreement/d',
+    'backup_failed/nightly',
+    'recovery/main/db by backup_failed/nightly',
+  ]);
+});
+
+test.each([
+  ['alone beside three that live', 3, {}, ['role_down/history', 'store_down/main']],
+  ['with as many as live', 1, {}, ['role_down/history by store_down/main', 'store_down/main']],
+  [
+    'that says why: persistence',
+    3,
+    { reason: 'persistence', msg: 'x' },
+    ['role_down/history by store_down/main', 'store_down/main'],
+  ],
+  [
+    'that has another certificate',
+    0,
+    { reason: 'tls_untrusted', msg: 'x' },
+    ['role_down/history', 'store_down/main'],
+  ],
+])('a role that is gone %s, behind a store', (_, living, reason, causes) => {
+  const alive = ['frontend', 'matching', 'worker'].slice(0, living).map((role) => up(`health/${role}`));
+  const probes = [down('store/main', '11:00:00'), down('health/history', '11:00:00', reason), ...alive];
+  expect(causesIn({ probes }).sort()).toEqual(causes);
+});
+
+test('last words decide: those that blame the store, and those that do not', () => {
+  const words = (msg: string): Partial<StatusFacts> => ({
+    probes: [
+      down('store/main', '11:00:00'),
+      down('health/history', '11:00:00'),
+      up('health/frontend'),
+      up('health/matching'),
+      up('health/worker'),
+    ],
+    entries: {
+      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+      lastWords: [
+        {
+          service: 'history',
+          entries: [{ at: '2026-01-01T10:59:59.000Z', service: 'history', level: 'fatal', logger: '', msg }],
+        },
+      ],
+    },
+  });
+  expect(causesIn(words('cannot start: sql: connection refused'))).toContain(
+    'role_down/history by store_down/main',
+  );
+  expect(causesIn(words('bootstrap ringpop: join duration exceeded 30 s'))).toContain('role_down/history');
+});
+
+test('a role that says that it misses something is explained by one that it calls, not the other way round', () => {
+  const missing = { reason: 'not_ok', msg: 'x' };
+  expect(
+    causesIn({ probes: [down('health/frontend', '11:00:00', missing), down('health/history', '11:00:00')] }),
+  ).toEqual(['role_down/history', 'role_down/frontend by role_down/history']);
+  expect(
+    causesIn({
+      probes: [
+        down('health/frontend', '11:00:00', { reason: 'too_slow', msg: 'x' }),
+        down('health/history', '11:00:00'),
+      ],
+    }),
+  ).toEqual(['role_down/frontend', 'role_down/history']);
+  expect(
+    causesIn({ probes: [down('health/history', '11:00:00', missing), down('health/frontend', '11:00:00')] }),
+  ).toEqual(['role_down/history', 'role_down/frontend']);
+});
+
+test('causes are followed to the first: a full disk, its store, a role, its callers and their work', () => {
+  const causes = causesIn({
+    probes: [
+      down('store/main', '11:20:00', {
+        reason: 'query_failed',
+        msg: 'could not extend file: No space left on device',
+      }),
+      down('health/history', '11:20:00', { reason: 'persistence', msg: 'x' }),
+    ],
+    exceeded: [
+      exceeded('persistence_errors', { role: 'history' }),
+      exceeded('request_errors', { role: 'frontend', callee: 'history' }),
+      exceeded('list_stalled', { domain: 'd', tasklist: 't' }),
+      exceeded('workflow_timeouts', { domain: 'd' }),
+    ],
+  });
+  expect(causes[0]).toBe('disk_full/main');
+  expect(causes.slice(1).every((text) => text.endsWith(' by disk_full/main'))).toBe(true);
+  expect(causes).toHaveLength(7);
+});
+
+test.each([
+  [
+    'requests',
+    exceeded('request_errors', { role: 'frontend', callee: 'matching' }),
+    'role_down/matching',
+    true,
+  ],
+  [
+    'requests to another',
+    exceeded('request_errors', { role: 'worker', callee: 'frontend' }),
+    'role_down/worker',
+    true,
+  ],
+  [
+    'a list of another domain',
+    exceeded('list_stalled', { domain: 'd', tasklist: 't' }),
+    'role_down/worker',
+    false,
+  ],
+  ['a list', exceeded('list_stalled', { domain: 'd', tasklist: 't' }), 'role_down/matching', true],
+])('%s and a role', (_, problem, cause, isExplained) => {
+  const role = cause.split('/')[1]!;
+  const [, second] = causesIn({ probes: [down(`health/${role}`, '11:00:00')], exceeded: [problem] });
+  expect(second?.endsWith(` by ${cause}`)).toBe(isExplained);
+});
+
+test('5,000 domains behind one cluster are one cause, and found soon', () => {
+  const domains = Array.from({ length: 5_000 }, (_, i) =>
+    probeStatusOf(`domain/d${i}`, {
+      ...last,
+      details: { global: true, clusters: ['dc1', 'dc2'], failover: { ready: false, why: 'dc2 is down' } },
+    }),
+  );
+  const { verdict } = statusReportOf({ now, probes: [down('cluster/dc2', '11:00:00'), ...domains] });
+  expect(verdict.sentence).toBe(
+    'Cluster dc2 refuses connections since 11:00:00 UTC; 5000 domains suffer because of it.',
+  );
+});
