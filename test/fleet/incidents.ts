@@ -160,12 +160,12 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ store }) => {
       store.slow = true;
     },
-    { breaks: ['latency'], shows: 'persistence' },
+    { breaks: ['latency', 'requests', 'work'], shows: 'persistence' },
   ),
   killed('frontend', frontendCalls),
   killed('history', frontendCalls),
-  killed('matching', calls),
-  killed('worker', ['archive']),
+  killed('matching', frontendCalls),
+  killed('worker', ['archive', 'replication']),
   unhealthy(
     'history',
     'first_byte_timeout',
@@ -177,19 +177,19 @@ export const incidentTypes: readonly IncidentType[] = [
     'matching',
     'not_in_ring',
     'not a member of the ring',
-    calls,
+    frontendCalls,
     /roles? [\w, ]*matching[\w, ]* (?:is|are) down/i,
   ),
   unhealthy(
     'worker',
     'tls_expired',
     'certificate has expired',
-    [],
+    ['replication'],
     /role worker has an expired certificate/i,
   ),
   crashing('history', 'bootstrap ringpop: join duration exceeded 30 s', frontendCalls),
   crashing('frontend', 'invalid configuration: unknown key', frontendCalls),
-  crashing('worker', 'out of memory', ['archive']),
+  crashing('worker', 'out of memory', ['archive', 'replication']),
   simple(
     'a large heap',
     /role matching has a large heap/i,
@@ -204,7 +204,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ roles }) => {
       roles.history.pauses = 300;
     },
-    { place: 'history' },
+    { place: 'history', breaks: ['requests', 'latency', 'work'] },
   ),
   simple(
     'the port of the page is closed',
@@ -332,7 +332,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ backups }) => {
       backups.nightly = ['backup_failed', 'exit status 1'];
     },
-    { shows: 'recovery', breaks: ['recovery'], place: 'nightly' },
+    { place: 'nightly' },
   ),
   simple(
     'a backup is late',
@@ -340,7 +340,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ backups }) => {
       backups.nightly = ['late', 'due two hours ago'];
     },
-    { shows: 'recovery', breaks: ['recovery'], place: 'nightly' },
+    { place: 'nightly' },
   ),
   simple(
     'the log is not archived',
@@ -348,7 +348,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.walStalled = true;
     },
-    { shows: 'recovery', breaks: ['recovery'] },
+    {},
   ),
   simple('a certificate ends soon', /certificate health\/frontend expires soon/i, (state) => {
     state.certificateDays = 3;

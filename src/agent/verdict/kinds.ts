@@ -142,7 +142,7 @@ const rows = {
     'critical',
     'database',
     'cannot be recovered within its|their objectives',
-    ['SvcRecoveryObjectiveMissed'],
+    ['SvcRecoveryObjectiveMissed', 'SvcRecoveryUnknown'],
     data,
     { isDown: true },
   ),
