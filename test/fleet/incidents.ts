@@ -332,7 +332,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ backups }) => {
       backups.nightly = ['backup_failed', 'exit status 1'];
     },
-    { place: 'nightly' },
+    { shows: 'recovery', place: 'nightly' },
   ),
   simple(
     'a backup is late',
@@ -340,7 +340,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ backups }) => {
       backups.nightly = ['late', 'due two hours ago'];
     },
-    { place: 'nightly' },
+    { shows: 'recovery', place: 'nightly' },
   ),
   simple(
     'the log is not archived',
@@ -348,7 +348,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.walStalled = true;
     },
-    {},
+    { shows: 'recovery' },
   ),
   simple('a certificate ends soon', /certificate health\/frontend expires soon/i, (state) => {
     state.certificateDays = 3;

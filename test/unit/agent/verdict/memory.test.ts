@@ -168,10 +168,14 @@ test('what changed in the half hour before stands beside the cause, and on the t
     `${atOf(11)} failover`,
     `${atOf(5)} deploy`,
   ]);
+  // What changed after the start is no cause of it.
+  judge.announce({ at: atOf(25), kind: 'note', what: 'later' });
+  const later = look(judge, 30, facts(30, true, changed)).verdict.problems[0]?.changes;
+  expect(later?.map(({ what }) => what)).not.toContain('later');
   // Half an hour later it explains nothing.
   look(judge, 2_000, facts(2_000, false, changed));
   expect(look(judge, 2_100, facts(2_100, true, changed)).verdict.problems[0]?.changes).toBeUndefined();
-  expect(look(restarted(judge), 2_200, facts(2_200, true, changed)).changes).toHaveLength(6);
+  expect(look(restarted(judge), 2_200, facts(2_200, true, changed)).changes).toHaveLength(7);
 });
 
 test('announced maintenance lasts until its end', () => {

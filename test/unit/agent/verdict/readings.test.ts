@@ -78,6 +78,16 @@ test('what is usual stands beside what is above the limit', () => {
   expect(Number(report.exceeded[0]!.usual)).toBeLessThan(120);
 });
 
+test('a share of few calls means nothing', () => {
+  const failing = (perStep: number) =>
+    sampled(20, (step) => ({
+      svc_matching_client_requests: [row('frontend', step * perStep)],
+      svc_matching_client_errors: [row('frontend', step * perStep)],
+    }));
+  expect(kindsOf(failing(2.9))).toEqual([]);
+  expect(kindsOf(failing(3.1))).toEqual(['request_errors']);
+});
+
 test('a callee that counts its own faults is judged by them: answers such as "already started" are none', () => {
   const calls = (own: Record<string, Row[]>) =>
     sampled(20, (step) => ({
