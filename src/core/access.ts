@@ -108,7 +108,7 @@ export const scrapeMarkHeader = 'x-svc-agent-scrape';
 
 /** Names of variables and paths as people write them. Another text may be the secret itself, written in their place. */
 const variableName = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/;
-const filePath = /^\.{0,2}\/[\w./@-]*$/;
+const filePath = /^(?:\.{0,2}\/[\w./@-]*|(?:[a-z_.-]+\/)+[a-z_.-]+)$/;
 
 /** The place that a secret names, for messages; without its name where that may be the secret. */
 export function secretPlaceText(secret: { env: string } | { file: string }): string {
