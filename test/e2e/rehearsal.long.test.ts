@@ -248,10 +248,10 @@ describe.skipIf(!hasMariadb || !hasMariadbTools)('a rehearsal of MariaDB', () =>
     execFileSync('mariadb-backup', [...options, `--target-dir=${path('full')}`], { stdio: 'pipe' });
     await server.sql('FLUSH BINARY LOGS');
     await server.sql("INSERT INTO svc.executions VALUES (-1, 'x')");
-    newestMs = Date.now();
     // Neither the changes of another database of the server nor its default database are in the way.
     await server.sql('CREATE DATABASE other; CREATE TABLE other.executions (i INT PRIMARY KEY)');
     await server.sql('USE other; INSERT INTO executions VALUES (1); USE mysql');
+    newestMs = Date.now();
     await server.sql('FLUSH BINARY LOGS');
     const names = (await server.sql('SHOW BINARY LOGS')).map(({ Log_name }) => String(Log_name)).slice(0, -1);
     mkdirSync(path('binlog'));

@@ -214,7 +214,13 @@ async function startServer(
     // With a standby's connections a server insists on the limits of the one that was backed up.
     ...['hot_standby=off', 'archive_mode=off', 'primary_conninfo=', 'synchronous_standby_names='],
     ...['ssl=off', 'logging_collector=off', 'log_destination=stderr', 'log_timezone=UTC', 'lc_messages=C'],
-    ...['shared_buffers=32MB', 'max_worker_processes=2', 'max_wal_senders=0', 'autovacuum=off'],
+    ...[
+      'shared_buffers=32MB',
+      'dynamic_shared_memory_type=mmap',
+      'max_worker_processes=2',
+      'max_wal_senders=0',
+      'autovacuum=off',
+    ],
     ...more,
   ];
   const server = sandbox.start([

@@ -33,9 +33,11 @@ async function main(): Promise<void> {
   spawnSync('ionice', ['-c', '3', '-p', String(process.pid)], { stdio: 'ignore' });
   // Without an answer the agent asks again later.
   if (!(await takeLock(request.owner))) return;
-  removeLeftovers(request.directory, request.owner);
+  await removeLeftovers(request.directory, request.owner);
   if ('clean' in request) return;
-  write(await rehearse(request, (phase) => write({ phase })));
+  const cut = new AbortController();
+  process.once('SIGTERM', () => cut.abort());
+  write(await rehearse(request, (phase) => write({ phase }), cut.signal));
 }
 
 // A pipe whose reader is gone: the agent has ended, which the bounds of the sandbox notice, too.

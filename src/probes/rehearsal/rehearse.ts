@@ -37,7 +37,8 @@ const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name 
 /** Restores, looks at what was restored, and removes it. Never rejects. */
 export async function rehearse(
   request: RehearsalRequest,
-  onPhase: (phase: RehearsalPhase) => void = () => {},
+  onPhase: (phase: RehearsalPhase) => void,
+  signal: AbortSignal,
 ): Promise<RehearsalAnswer> {
   const phasesMs: RehearsalAnswer['phasesMs'] = {};
   const measure: Phases['measure'] = async (phase, work) => {
@@ -54,7 +55,7 @@ export async function rehearse(
   let found: Partial<RehearsalAnswer> = {};
   let fault: { result: 'failed' | 'unknown'; msg: string } | undefined;
   try {
-    sandbox = openSandbox({ ...request, user });
+    sandbox = openSandbox({ ...request, user, signal });
     const restored = await (await load())(request, sandbox, { measure });
     const { path } = sandbox;
     found = await measure('check', () => whatIsThere(request, restored));

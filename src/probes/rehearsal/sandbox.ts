@@ -64,6 +64,8 @@ export interface SandboxOptions {
   timeoutMs: number;
   /** Whom the server runs as if the agent is root; servers refuse root. */
   user: string;
+  /** Cuts it off. */
+  signal: AbortSignal;
 }
 
 const prefix = 'svc-agent-rehearsal-';
@@ -74,7 +76,14 @@ const spareBytes = 256 << 20;
 const saidBytes = 64 << 10;
 
 /** Throws CannotLook. */
-export function openSandbox({ directory, owner, maxBytes, timeoutMs, user }: SandboxOptions): Sandbox {
+export function openSandbox({
+  directory,
+  owner,
+  maxBytes,
+  timeoutMs,
+  user,
+  signal,
+}: SandboxOptions): Sandbox {
   const identity = identityOf(user);
   const path = madeIn(directory);
   writeFileSync(join(path, ownerFile), owner);
@@ -102,10 +111,12 @@ export function openSandbox({ directory, owner, maxBytes, timeoutMs, user }: San
     return program;
   };
   const stop = async () => {
+    await endProcessesOf(path);
     for (const { child } of running) child.kill('SIGKILL');
     await Promise.all([...running].map(({ ended }) => ended));
-    endProcessesOf(path);
   };
+  const cutOff = () => over.abort(new CannotLook('it was cut off'));
+  signal.addEventListener('abort', cutOff, { once: true });
   over.signal.addEventListener('abort', () => void stop());
   return {
     path,
@@ -251,7 +262,7 @@ export async function sizeOf(path: string): Promise<number> {
  * Ends the servers and removes the directories that killed rehearsals of this owner left. The processes are known by the
  * directory on their command line, so that no other one is met.
  */
-export function removeLeftovers(directory: string, owner: string): void {
+export async function removeLeftovers(directory: string, owner: string): Promise<void> {
   if (!existsSync(directory)) return;
   for (const name of readdirSync(directory)) {
     if (!name.startsWith(prefix)) continue;
@@ -263,21 +274,45 @@ export function removeLeftovers(directory: string, owner: string): void {
       continue;
     }
     if (left !== owner) continue;
-    endProcessesOf(path);
+    await endProcessesOf(path);
     rmSync(path, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
-/** Kills processes whose command line names the directory; from proc(5). None on a system without /proc. */
-function endProcessesOf(path: string): void {
-  const pids = existsSync('/proc') ? readdirSync('/proc').filter((name) => /^\d+$/.test(name)) : [];
-  for (const pid of pids) {
-    if (Number(pid) === process.pid) continue;
+/** How long a server may take to end by itself. */
+const graceMs = 3000;
+
+/**
+ * Ends processes whose command line names the directory. A server that is only killed leaves its shared memory behind:
+ * SIGQUIT ends one of PostgreSQL at once, and it removes what it has.
+ */
+async function endProcessesOf(path: string): Promise<void> {
+  signalAll(path, 'SIGQUIT');
+  const beganMs = performance.now();
+  while (processesOf(path).length > 0 && performance.now() - beganMs < graceMs)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  signalAll(path, 'SIGKILL');
+}
+
+function signalAll(path: string, name: NodeJS.Signals): void {
+  for (const pid of processesOf(path)) {
     try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      if (words.some((word) => word.includes(`${path}/`))) process.kill(Number(pid), 'SIGKILL');
+      process.kill(pid, name);
     } catch {
       // It has ended, or is another user's.
     }
   }
+}
+
+/** From proc(5): none on a system without /proc. */
+function processesOf(path: string): number[] {
+  const pids = existsSync('/proc') ? readdirSync('/proc').filter((name) => /^\d+$/.test(name)) : [];
+  return pids.map(Number).filter((pid) => {
+    if (pid === process.pid) return false;
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${path}/`);
+    } catch {
+      return false;
+    }
+  });
 }
