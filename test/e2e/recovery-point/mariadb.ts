@@ -1,0 +1,329 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { type Mariadb, startMariadb } from '../../mariadb.ts';
+import { type Bed, oneOf, type Plot, type Random } from './round.ts';
+
+export interface MariadbBed extends Bed {
+  server: Mariadb;
+  /** Directory of the dumps and of the backups of mariadb-backup. */
+  backups: string;
+  /** Directory of the copied binary logs. */
+  binlog: string;
+  dump(name?: string): string;
+  physical(): string;
+  /** Begins a new file, and copies those that are closed. */
+  archive(): Promise<void>;
+}
+
+const stamp = (ms = Date.now()) => `${new Date(ms).toISOString().replace(/[-:]|\..*/g, '')}Z`;
+const inShell = (script: string, ...args: string[]) =>
+  spawnSync('bash', ['-o', 'pipefail', '-c', script, 'bash', ...args], { encoding: 'utf8' });
+
+const logsOf = (bed: MariadbBed) =>
+  readdirSync(bed.binlog)
+    .filter((name) => /^bin\.\d+$/.test(name))
+    .sort()
+    .map((name) => join(bed.binlog, name));
+
+/** Rows of the ledger; none where it is not there. */
+const rowsOf = async (server: Mariadb): Promise<number[]> => {
+  try {
+    return (await server.sql('SELECT seq FROM svc.ledger ORDER BY seq')).map(({ seq }) => Number(seq));
+  } catch {
+    return [];
+  }
+};
+
+/** Applies the log from a position to its end, or to the first event that cannot be read, as an operator does. */
+function applyLog(bed: MariadbBed, server: Mariadb, log: string, position: string): void {
+  const files = logsOf(bed).filter((path) => path >= join(bed.binlog, log));
+  if (files[0] !== join(bed.binlog, log)) return;
+  // Files after a missing one do not continue it.
+  const numbers = files.map((path) => Number(path.slice(-6)));
+  const whole = files.filter((_, at) => numbers[at]! - numbers[0]! === at);
+  const options = ['--no-defaults', `--start-position=${position}`];
+  const client = `mysql --no-defaults --socket=${join(server.folder, 's')} --user=root`;
+  inShell(`mariadb-binlog "$@" | ${client} --binary-mode`, ...options, ...whole);
+}
+
+async function restoreDump(bed: MariadbBed, path: string): Promise<number[]> {
+  const server = await startMariadb();
+  try {
+    const bytes = readFileSync(path);
+    let text: string;
+    try {
+      text = (bytes[0] === 0x1f ? gunzipSync(bytes) : bytes).toString('latin1');
+    } catch {
+      return [];
+    }
+    await server.sql('CREATE DATABASE svc');
+    const socket = ['--no-defaults', `--socket=${join(server.folder, 's')}`, '--user=root'];
+    const loaded = spawnSync('mysql', [...socket, 'svc'], { input: Buffer.from(text, 'latin1') });
+    const [, log, position] = /MASTER_LOG_FILE='([^']+)', MASTER_LOG_POS=(\d+)/.exec(text) ?? [];
+    // A log on top of half a dump is no restore.
+    if (loaded.status === 0 && log && position) applyLog(bed, server, log, position);
+    return await rowsOf(server);
+  } finally {
+    await server.stop();
+  }
+}
+
+async function restorePhysical(bed: MariadbBed, path: string): Promise<number[]> {
+  const data = `${path}.restored`;
+  cpSync(path, data, { recursive: true });
+  try {
+    const prepared = spawnSync('mariadb-backup', ['--no-defaults', '--prepare', `--target-dir=${data}`]);
+    if (prepared.status !== 0) return [];
+    if (process.getuid?.() === 0) execFileSync('chown', ['-R', 'mysql:', data]);
+    const server = await startMariadb(`--datadir=${data}`);
+    try {
+      const info = join(data, 'xtrabackup_binlog_info');
+      const [log, position] = existsSync(info) ? readFileSync(info, 'utf8').split(/\s+/) : [];
+      if (log && position) applyLog(bed, server, log, position);
+      return await rowsOf(server);
+    } finally {
+      await server.stop();
+    }
+  } catch {
+    return [];
+  } finally {
+    rmSync(data, { recursive: true, force: true });
+  }
+}
+
+/** A server with a binary log, and a configuration that observes dumps or copies of its files, and the log. */
+export async function mariadbBed(random: Random): Promise<MariadbBed> {
+  const server = await startMariadb('--log-bin=bin', '--server-id=1');
+  const backups = join(server.folder, 'backups');
+  const binlog = join(backups, 'binlog');
+  mkdirSync(binlog, { recursive: true });
+  await server.sql('CREATE DATABASE svc');
+  await server.sql('CREATE TABLE svc.ledger (seq INT PRIMARY KEY, at DATETIME(6)) ENGINE = InnoDB');
+  await server.sql('CREATE TABLE svc.tasks (i INT PRIMARY KEY) ENGINE = InnoDB');
+  const level = oneOf(random, ['header', 'full', 'full']);
+  const data = join(server.folder, 'data');
+  const socket = `--socket=${join(server.folder, 's')}`;
+  let nth = 0;
+  let isLost = false;
+  const bed: MariadbBed = {
+    server,
+    backups,
+    binlog,
+    level,
+    yaml: `stores: [{name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: root, databases: {persistence: svc}}]
+backups:
+  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms}}, integrity: {level: ${level}}}
+  - {name: physical, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^physical-(?<time>\\d{8}T\\d{6}Z)-\\d+$', settle: 1ms}}, integrity: {level: ${level}}}
+  - {name: binlog, store: main, database: persistence, type: log, source: {segments: {directory: ${binlog}, log: binlog, settle: 1ms}}}
+`,
+    // One statement: the server commits it before it answers.
+    write: (sequence) => server.sql(`INSERT INTO svc.ledger VALUES (${sequence}, NOW(6))`),
+    dump(name = `dump-${stamp()}-${nth++}.sql.gz`) {
+      const path = join(backups, name);
+      const options = ['--no-defaults', socket, '--user=root', '--single-transaction', '--master-data=2'];
+      const { status, stderr } = inShell(
+        `mariadb-dump "\${@:2}" | gzip > "$1"`,
+        path,
+        ...[...options, 'svc'],
+      );
+      if (status !== 0) throw new Error(`mariadb-dump: ${stderr}`);
+      return path;
+    },
+    physical() {
+      const path = join(backups, `physical-${stamp()}-${nth++}`);
+      const options = ['--no-defaults', '--backup', '--user=root', socket, `--datadir=${data}`];
+      execFileSync('mariadb-backup', [...options, `--target-dir=${path}`], { stdio: 'pipe' });
+      return path;
+    },
+    async archive() {
+      await server.sql('FLUSH BINARY LOGS');
+      const closed = (await server.sql('SHOW BINARY LOGS'))
+        .map(({ Log_name }) => String(Log_name))
+        .slice(0, -1);
+      for (const name of closed)
+        if (!existsSync(join(binlog, name))) cpSync(join(data, name), join(binlog, name));
+    },
+    async lose() {
+      isLost = true;
+      // Its folder has the backups, too, which stay until the bed is removed.
+      server.signal('SIGKILL');
+    },
+    async restores() {
+      const found: number[][] = [];
+      for (const name of readdirSync(backups)) {
+        const path = join(backups, name);
+        if (/^dump-/.test(name)) found.push(await restoreDump(bed, path));
+        if (/^physical-.*-\d+$/.test(name)) found.push(await restorePhysical(bed, path));
+      }
+      return found;
+    },
+    async remove() {
+      if (!isLost) server.signal('SIGKILL');
+      await server.stop();
+    },
+  };
+  return bed;
+}
+
+const withLog = (backup: 'dump' | 'physical'): Plot<MariadbBed>['play'] =>
+  async function play(bed, { random, rows }) {
+    bed[backup]();
+    const files = 2 + Math.floor(random() * 3);
+    for (let n = 0; n < files; n++) {
+      await rows(3 + Math.floor(random() * 10));
+      await bed.archive();
+    }
+  };
+const dumpAndLog = withLog('dump');
+
+const newest = (bed: MariadbBed, pattern: RegExp) =>
+  join(
+    bed.backups,
+    readdirSync(bed.backups)
+      .filter((name) => pattern.test(name))
+      .sort()
+      .at(-1)!,
+  );
+
+export const mariadbPlots: readonly Plot<MariadbBed>[] = [
+  { name: 'a dump with its log', isGood: true, play: dumpAndLog },
+  { name: 'a copy of the files with the log', isGood: true, play: withLog('physical') },
+  {
+    name: 'the log was not copied for a while',
+    async play(bed, moments) {
+      await dumpAndLog(bed, moments);
+      await moments.rows(60);
+    },
+  },
+  {
+    name: 'the copies were copied by cp -r',
+    async play(bed, moments) {
+      await dumpAndLog(bed, moments);
+      await moments.rows(60);
+    },
+    after(bed) {
+      execFileSync('cp', ['-r', bed.binlog, `${bed.binlog}.copy`]);
+      rmSync(bed.binlog, { recursive: true });
+      renameSync(`${bed.binlog}.copy`, bed.binlog);
+    },
+  },
+  {
+    name: 'half a binary log',
+    play: dumpAndLog,
+    after(bed, random) {
+      const path = oneOf(random, logsOf(bed));
+      truncateSync(path, Math.floor(statSync(path).size * (0.2 + 0.7 * random())));
+    },
+  },
+  {
+    name: 'the newest binary log is half',
+    play: dumpAndLog,
+    after(bed, random) {
+      const path = logsOf(bed).at(-1)!;
+      truncateSync(path, Math.floor(statSync(path).size * (0.3 + 0.6 * random())));
+    },
+  },
+  {
+    name: 'a damaged byte in a binary log',
+    play: dumpAndLog,
+    after(bed, random) {
+      const path = oneOf(random, logsOf(bed));
+      const bytes = readFileSync(path);
+      bytes[Math.floor(bytes.length * (0.3 + 0.6 * random()))]! ^= 0x10;
+      writeFileSync(path, bytes);
+    },
+  },
+  {
+    name: 'a binary log in the middle is gone',
+    async play(bed, moments) {
+      await dumpAndLog(bed, moments);
+      await moments.rows(5);
+      await bed.archive();
+    },
+    after: (bed, random) => unlinkSync(oneOf(random, logsOf(bed).slice(1, -1))),
+  },
+  {
+    name: 'the log of the dump is gone',
+    play: dumpAndLog,
+    after(bed) {
+      const log = /MASTER_LOG_FILE='([^']+)'/.exec(
+        gunzipSync(readFileSync(newest(bed, /^dump-/))).toString(),
+      )![1]!;
+      for (const path of logsOf(bed)) if (path <= join(bed.binlog, log)) unlinkSync(path);
+    },
+  },
+  {
+    name: 'an old dump under a new name, without its log',
+    async play(bed, { rows }) {
+      const path = bed.dump();
+      await rows(150);
+      renameSync(path, join(bed.backups, `dump-${stamp()}-new.sql.gz`));
+    },
+  },
+  {
+    name: 'half a dump',
+    async play(bed, { rows, random }) {
+      await bed.server.sql('INSERT INTO svc.tasks SELECT seq FROM svc.seq_1_to_5000');
+      const path = bed.dump();
+      const text = gunzipSync(readFileSync(path));
+      const half = text.subarray(0, Math.floor(text.length * (0.2 + 0.7 * random())));
+      writeFileSync(path, gzipSync(half));
+      await rows(10);
+    },
+  },
+  {
+    name: 'gzip of an error message',
+    async play(bed, { rows }) {
+      const message = 'mariadb-dump: Got error: 1045: "Access denied for user" when trying to connect\n';
+      writeFileSync(join(bed.backups, `dump-${stamp()}-0.sql.gz`), gzipSync(message));
+      await rows(10);
+    },
+  },
+  {
+    name: 'a dump of another database',
+    async play(bed, { rows }) {
+      await bed.server.sql('CREATE DATABASE other; CREATE TABLE other.things (i INT PRIMARY KEY)');
+      const socket = `--socket=${join(bed.server.folder, 's')}`;
+      const path = join(bed.backups, `dump-${stamp()}-0.sql.gz`);
+      const { status } = inShell(
+        `mariadb-dump --no-defaults ${socket} --user=root --single-transaction --master-data=2 other | gzip > "$1"`,
+        path,
+      );
+      if (status !== 0) throw new Error('mariadb-dump failed');
+      await rows(10);
+    },
+  },
+  {
+    name: 'a copy of the files lacks a table',
+    play: withLog('physical'),
+    after(bed) {
+      const path = newest(bed, /^physical-.*-\d+$/);
+      for (const name of readdirSync(join(path, 'svc')))
+        if (name.startsWith('ledger.')) unlinkSync(join(path, 'svc', name));
+    },
+  },
+  {
+    name: 'a copy of the files lacks a table that was created while it was made',
+    play: withLog('physical'),
+    after(bed) {
+      // The tool names what was created meanwhile ledger.new until it is prepared.
+      const path = newest(bed, /^physical-.*-\d+$/);
+      for (const name of readdirSync(join(path, 'svc')))
+        if (/^ledger\.(?:ibd|new)$/.test(name)) unlinkSync(join(path, 'svc', name));
+    },
+  },
+];

@@ -1,0 +1,608 @@
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import {
+  asPostgres,
+  ownedByPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresProgram,
+  postgresPrograms,
+  startPostgres,
+} from '../../postgres.ts';
+import { until } from '../../until.ts';
+import { type Bed, oneOf, type Plot, type Random } from './round.ts';
+
+export interface PostgresBed extends Bed {
+  server: Postgres;
+  /** Directory of base backups and dumps. */
+  backups: string;
+  /** Directory of the archived log. */
+  wal: string;
+  /** While this file is there, the archiver fails. */
+  blocked: string;
+  base(): void;
+  dump(format?: 'custom' | 'sql', more?: readonly string[], database?: string, name?: string): string;
+  /** Ends a segment and waits until it is archived. */
+  archive(): Promise<void>;
+}
+
+const stamp = (ms = Date.now()) => `${new Date(ms).toISOString().replace(/[-:]|\..*/g, '')}Z`;
+const chownAll = (path: string) => {
+  if (process.getuid?.() === 0) execFileSync('chown', ['-R', 'postgres:', path]);
+};
+
+export const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
+export const segmentsOf = (bed: PostgresBed): string[] =>
+  readdirSync(bed.wal)
+    .filter(isSegment)
+    .sort()
+    .map((name) => join(bed.wal, name));
+
+/** Rows of the ledger in a server that somebody restored. */
+export async function rowsOf(server: Pick<Postgres, 'query'>, database: string): Promise<number[]> {
+  const { rows } = await server.query('SELECT seq FROM ledger ORDER BY seq', database);
+  return rows.map(({ seq }) => Number(seq));
+}
+
+/** Starts what was restored to `data`, lets it replay all there is, and reads the ledger; nothing if it does not start. */
+export async function readRestored(data: string, restoreCommand?: string): Promise<number[]> {
+  const settings = ['archive_mode=off', ...(restoreCommand ? [`restore_command=${restoreCommand}`] : [])];
+  let server: Postgres | undefined;
+  try {
+    server = await startPostgres({ data, settings });
+    const restored = server;
+    await until('the log is replayed', async () => {
+      const { rows } = await restored.query('SELECT pg_is_in_recovery() AS still');
+      return rows[0].still === false;
+    });
+    return await rowsOf(restored, 'svc');
+  } catch {
+    return [];
+  } finally {
+    await server?.stop();
+    rmSync(data, { recursive: true, force: true });
+  }
+}
+
+const isBase = (path: string) => existsSync(join(path, 'PG_VERSION'));
+
+async function restoreBase(bed: PostgresBed, path: string): Promise<number[]> {
+  const data = join(postgresFolder(), 'data');
+  cpSync(path, data, { recursive: true });
+  writeFileSync(join(data, 'recovery.signal'), '');
+  // The files of the server that was lost have paths and ports of its own.
+  appendFileSync(join(data, 'postgresql.conf'), "recovery_target_timeline = 'latest'\n");
+  chownAll(data);
+  execFileSync('chmod', ['700', data]);
+  // The server refuses to start over a segment that was cut off; an operator leaves that one out.
+  const isWhole = `case %f in *.*) true;; *) test "$(stat -c %%s ${bed.wal}/%f)" = 16777216;; esac`;
+  return readRestored(data, `${isWhole} && cp ${bed.wal}/%f %p`);
+}
+
+async function restoreDump(scratch: Postgres, path: string, nth: number): Promise<number[]> {
+  const database = `restored_${nth}`;
+  const at = ['-h', '127.0.0.1', '-p', String(scratch.port), '-U', 'postgres', '-d', database];
+  await scratch.query(`CREATE DATABASE ${database}`);
+  try {
+    const bytes = readFileSync(path);
+    const plain = bytes[0] === 0x1f ? gunzipSync(bytes) : bytes;
+    if (plain.subarray(0, 5).toString() === 'PGDMP')
+      postgresProgram('pg_restore', [...at, '--no-owner', path]);
+    else postgresProgram('psql', [...at, '-v', 'ON_ERROR_STOP=1', '-q'], plain.toString());
+  } catch {
+    // What a tool restored before it failed is looked at all the same.
+  }
+  return rowsOf(scratch, database).catch(() => []);
+}
+
+/** A server with an archive of its log, and a configuration that observes bases, dumps and the log. */
+export async function plainBed(random: Random): Promise<PostgresBed> {
+  const backups = postgresFolder();
+  const [wal, blocked] = [join(backups, 'wal'), join(backups, 'blocked')];
+  mkdirSync(wal);
+  ownedByPostgres(wal);
+  const server = await startPostgres({
+    settings: [
+      ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
+      `archive_command=test ! -e ${blocked} && cp %p ${wal}/%f.part && mv ${wal}/%f.part ${wal}/%f`,
+    ],
+  });
+  await server.query('CREATE DATABASE svc');
+  await server.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)', 'svc');
+  const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+  const walMethod = oneOf(random, ['none', 'stream']);
+  const level = oneOf(random, ['header', 'full', 'full']);
+  let nth = 0;
+  const bed: PostgresBed = {
+    server,
+    backups,
+    wal,
+    blocked,
+    level,
+    yaml: `stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
+backups:
+  - {name: base, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^base-(?<time>\\d{8}T\\d{6}Z)', settle: 1ms}}, integrity: {level: ${level}}}
+  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms}}, integrity: {level: ${level}}}
+  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wal}, log: wal, settle: 1ms}}}
+`,
+    write: (sequence) => server.query(`INSERT INTO ledger VALUES (${sequence}, clock_timestamp())`, 'svc'),
+    base() {
+      const path = join(backups, `base-${stamp()}-${nth++}`);
+      postgresProgram('pg_basebackup', [
+        ...port,
+        ...['-D', path, `--wal-method=${walMethod}`, '--checkpoint=fast'],
+      ]);
+    },
+    dump(format = 'custom', more = [], database = 'svc', name = `dump-${stamp()}-${nth++}`) {
+      const path = join(backups, name);
+      const text = format === 'sql' ? postgresProgram('pg_dump', [...port, ...more, database]) : undefined;
+      if (text === undefined) postgresProgram('pg_dump', [...port, '-Fc', ...more, '-f', path, database]);
+      else writeFileSync(path, text);
+      return path;
+    },
+    archive: async () => void (await server.archiveWal()),
+    lose: () => server.kill(),
+    async restores() {
+      const found: number[][] = [];
+      const paths = readdirSync(backups).map((name) => join(backups, name));
+      for (const path of paths.filter(isBase)) found.push(await restoreBase(bed, path));
+      const dumps = paths.filter((path) => basename(path).startsWith('dump-'));
+      if (dumps.length === 0) return found;
+      const scratch = await startPostgres();
+      for (const [at, path] of dumps.entries()) found.push(await restoreDump(scratch, path, at));
+      await scratch.stop();
+      return found;
+    },
+    async remove() {
+      await server.stop();
+      rmSync(backups, { recursive: true, force: true });
+    },
+  };
+  return bed;
+}
+
+type Play = Plot<PostgresBed>['play'];
+
+/** A base, then some segments. */
+const baseAndLog: Play = async (bed, { random, rows }) => {
+  bed.base();
+  const segments = 3 + Math.floor(random() * 3);
+  for (let n = 0; n < segments; n++) {
+    await rows(3 + Math.floor(random() * 10));
+    await bed.archive();
+  }
+};
+
+function flip(path: string, at: number): void {
+  const bytes = readFileSync(path);
+  bytes[at] = bytes[at]! ^ 0x10;
+  writeFileSync(path, bytes);
+}
+
+/** Where its records begin and end: the rest of a segment that was switched is zeroes. */
+function usedBytes(path: string): number {
+  const bytes = readFileSync(path);
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0) end--;
+  return end;
+}
+
+const newestDump = (bed: PostgresBed) =>
+  join(
+    bed.backups,
+    readdirSync(bed.backups)
+      .filter((name) => name.startsWith('dump-'))
+      .sort()
+      .at(-1)!,
+  );
+
+const dumpThen = (change: (path: string, bed: PostgresBed) => void): Plot<PostgresBed>['play'] =>
+  async function play(bed, { rows }) {
+    change(bed.dump(), bed);
+    await rows(10);
+  };
+
+/** The table of faults; with and without one, each is played with the level and the method of the round. */
+export const plainPlots: readonly Plot<PostgresBed>[] = [
+  { name: 'a base with its log', isGood: true, play: baseAndLog },
+  { name: 'a dump', isGood: true, play: dumpThen(() => {}) },
+  {
+    name: 'a dump in SQL',
+    isGood: true,
+    async play(bed, { rows }) {
+      bed.dump('sql');
+      await rows(10);
+    },
+  },
+  {
+    name: 'the log is not archived',
+    play: baseAndLog,
+    after: (bed) => segmentsOf(bed).forEach(unlinkSync),
+  },
+  {
+    name: 'the first segment of the base is pruned',
+    play: baseAndLog,
+    after(bed) {
+      const start = readdirSync(bed.wal)
+        .find((name) => name.endsWith('.backup'))!
+        .slice(0, 24);
+      for (const path of segmentsOf(bed)) if (basename(path) <= start) unlinkSync(path);
+    },
+  },
+  {
+    name: 'a segment in the middle is gone',
+    play: baseAndLog,
+    after: (bed, random) => unlinkSync(oneOf(random, segmentsOf(bed).slice(1, -1))),
+  },
+  {
+    name: 'the archiver is behind',
+    async play(bed, moments) {
+      await baseAndLog(bed, moments);
+      writeFileSync(bed.blocked, '');
+      await moments.rows(20);
+      await bed.server.query('SELECT pg_switch_wal()');
+      await moments.rows(20);
+    },
+  },
+  {
+    name: 'the archiver is behind, and the archive was copied by cp -r',
+    async play(bed, moments) {
+      await baseAndLog(bed, moments);
+      writeFileSync(bed.blocked, '');
+      await moments.rows(40);
+    },
+    after(bed) {
+      execFileSync('cp', ['-r', bed.wal, `${bed.wal}.copy`]);
+      rmSync(bed.wal, { recursive: true });
+      renameSync(`${bed.wal}.copy`, bed.wal);
+      chownAll(bed.wal);
+    },
+  },
+  {
+    name: 'the timeline was switched, and the first segments of the new one are missing',
+    async play(bed, moments) {
+      await baseAndLog(bed, moments);
+      // The same data goes on as a standby that is promoted.
+      await bed.server.restart([], () => {
+        writeFileSync(join(bed.server.data, 'standby.signal'), '');
+        ownedByPostgres(join(bed.server.data, 'standby.signal'));
+      });
+      await bed.server.query('SELECT pg_promote()');
+      for (let n = 0; n < 3; n++) {
+        await until('a row', () => bed.write(1_000_000 + n).then(() => true));
+        await bed.archive();
+      }
+    },
+    after(bed) {
+      const [first] = segmentsOf(bed).filter((path) => basename(path).startsWith('00000002'));
+      if (first) unlinkSync(first);
+    },
+  },
+  {
+    name: 'a segment is damaged',
+    play: baseAndLog,
+    after(bed, random) {
+      const path = oneOf(random, segmentsOf(bed).slice(1));
+      flip(path, Math.floor(usedBytes(path) * (0.1 + 0.8 * random())));
+    },
+  },
+  {
+    name: 'a segment is cut off',
+    play: baseAndLog,
+    after(bed, random) {
+      const path = oneOf(random, segmentsOf(bed).slice(1));
+      truncateSync(path, Math.floor(statSync(path).size * random()));
+    },
+  },
+  {
+    name: 'the newest segment is one of before under a new name',
+    play: baseAndLog,
+    after(bed) {
+      const all = segmentsOf(bed);
+      cpSync(all.at(-2)!, all.at(-1)!);
+    },
+  },
+  {
+    name: 'an old dump under a new name',
+    async play(bed, { rows }) {
+      const path = bed.dump();
+      await rows(150);
+      renameSync(path, join(bed.backups, `dump-${stamp()}-new`));
+    },
+  },
+  {
+    name: 'an old dump copied under a new name',
+    async play(bed, { rows }) {
+      const path = bed.dump(undefined, [], 'svc', 'old');
+      await rows(150);
+      cpSync(path, join(bed.backups, `dump-${stamp()}-new`));
+    },
+  },
+  {
+    name: 'a name in the future',
+    async play(bed, { rows }) {
+      bed.dump(undefined, [], 'svc', `dump-${stamp(Date.now() + 55 * 60_000)}`);
+      await rows(10);
+    },
+  },
+  {
+    name: 'a link to an old dump',
+    async play(bed, { rows }) {
+      const path = bed.dump(undefined, [], 'svc', 'old');
+      const daysAgo = Date.now() / 1000 - 3 * 86_400;
+      utimesSync(path, daysAgo, daysAgo);
+      await rows(150);
+      symlinkSync(path, join(bed.backups, `dump-${stamp()}`));
+    },
+  },
+  {
+    name: 'a dump of another database',
+    async play(bed, { rows }) {
+      await bed.server.query('CREATE DATABASE other');
+      await bed.server.query('CREATE TABLE things AS SELECT generate_series(1, 100) i', 'other');
+      bed.dump(undefined, [], 'other');
+      await rows(10);
+    },
+  },
+  {
+    name: 'a dump of the schema alone',
+    async play(bed, { rows, random }) {
+      bed.dump(oneOf(random, ['custom', 'sql']), ['--schema-only']);
+      await rows(10);
+    },
+  },
+  {
+    name: 'gzip of an error message',
+    async play(bed, { rows }) {
+      const message = 'pg_dump: error: connection to server failed: FATAL: role "backup" does not exist\n';
+      writeFileSync(join(bed.backups, `dump-${stamp()}.sql.gz`), gzipSync(message));
+      await rows(10);
+    },
+  },
+  {
+    name: 'gzip of gzip of a dump',
+    play: dumpThen((path) => writeFileSync(path, gzipSync(gzipSync(readFileSync(path))))),
+  },
+  {
+    name: 'gzip of a dump in custom format',
+    play: dumpThen((path) => writeFileSync(path, gzipSync(readFileSync(path)))),
+  },
+  {
+    name: 'half a dump',
+    async play(bed, { rows, random }) {
+      // Big enough that its data is not in the last bytes alone.
+      await bed.server.query(
+        'CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i',
+        'svc',
+      );
+      const path = bed.dump(oneOf(random, ['custom', 'sql']));
+      truncateSync(path, Math.floor(statSync(path).size * (0.2 + 0.7 * random())));
+      await rows(10);
+    },
+  },
+  {
+    name: 'a dump with a damaged byte',
+    play: dumpThen(() => {}),
+    after(bed, random) {
+      const path = newestDump(bed);
+      flip(path, Math.floor(statSync(path).size * (0.5 + 0.5 * random())));
+    },
+  },
+];
+
+// pgBackRest and Barman
+
+const ofTool = (argv: readonly string[]) => {
+  const [program, ...rest] = argv;
+  return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+};
+
+async function toolBed(
+  base: string,
+  archiveCommand: string,
+  of: (server: Postgres) => {
+    entries: string;
+    wal: () => string;
+    base(): void;
+    filed(): void;
+    /** Returns the command that fetches the log, if the tool has not configured one. */
+    restoreTo(data: string): string | undefined;
+  },
+): Promise<PostgresBed> {
+  const blocked = join(base, 'blocked');
+  const server = await startPostgres({
+    settings: [
+      ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
+      `archive_command=test ! -e ${blocked} && ${archiveCommand}`,
+    ],
+  });
+  await server.query('CREATE DATABASE svc');
+  await server.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)', 'svc');
+  const tool = of(server);
+  // Barman refuses a backup before the first segment has arrived.
+  await server.archiveWal();
+  tool.filed();
+  return {
+    server,
+    backups: base,
+    get wal() {
+      return tool.wal();
+    },
+    blocked,
+    level: 'full',
+    yaml: `stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
+backups:
+${tool.entries}`,
+    write: (sequence) => server.query(`INSERT INTO ledger VALUES (${sequence}, clock_timestamp())`, 'svc'),
+    base: tool.base,
+    dump: () => '',
+    async archive() {
+      await server.archiveWal();
+      tool.filed();
+    },
+    lose: () => server.kill(),
+    async restores() {
+      const data = join(postgresFolder(), 'data');
+      mkdirSync(data, { mode: 0o700 });
+      ownedByPostgres(data);
+      let fetch: string | undefined;
+      try {
+        fetch = tool.restoreTo(data);
+      } catch {
+        return [[]];
+      }
+      return [await readRestored(data, fetch)];
+    },
+    async remove() {
+      await server.stop();
+      rmSync(base, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function pgBackRestBed(random: Random): Promise<PostgresBed> {
+  const base = postgresFolder();
+  const [config, repository] = [join(base, 'pgbackrest.conf'), join(base, 'repository')];
+  for (const name of ['repository', 'log', 'lock', 'spool']) {
+    mkdirSync(join(base, name));
+    ownedByPostgres(join(base, name));
+  }
+  const tool = (...args: string[]) =>
+    asPostgres(['pgbackrest', `--config=${config}`, '--stanza=main', ...args]);
+  const words = (argv: readonly string[]) => JSON.stringify(argv);
+  const observed = random() < 0.5;
+  return toolBed(base, `pgbackrest --config=${config} --stanza=main archive-push %p`, (server) => {
+    writeFileSync(
+      config,
+      `[global]
+repo1-path=${repository}
+repo1-retention-full=9
+log-path=${base}/log
+lock-path=${base}/lock
+spool-path=${base}/spool
+start-fast=y
+log-level-console=warn
+[main]
+pg1-path=${server.data}
+pg1-port=${server.port}
+pg1-socket-path=${server.folder}
+pg1-user=postgres
+`,
+    );
+    ofTool(tool('stanza-create'));
+    const archive = join(
+      repository,
+      'archive/main',
+      `${readFileSync(join(server.data, 'PG_VERSION'), 'utf8').trim()}-1`,
+    );
+    const verify = words(tool('verify', '--output=text', '--verbose'));
+    return {
+      entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: pgbackrest, command: ${words(tool('info', '--output=json'))}, verify: ${verify}}}, integrity: {level: full}}
+${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${archive}, log: wal, settle: 1ms}}}\n` : ''}`,
+      wal: () => join(archive, readdirSync(archive).find((name) => /^[0-9A-F]{16}$/.test(name))!),
+      base: () => ofTool(tool('backup', '--type=full')),
+      filed() {},
+      restoreTo(data) {
+        ofTool(tool('restore', `--pg1-path=${data}`, '--type=default'));
+        return undefined;
+      },
+    };
+  });
+}
+
+export async function barmanBed(random: Random): Promise<PostgresBed> {
+  const base = postgresFolder();
+  const [config, home] = [join(base, 'barman.conf'), join(base, 'barman')];
+  const incoming = join(home, 'main/incoming');
+  for (const path of [home, join(home, 'main'), incoming, join(base, 'lock'), join(base, 'none.d')]) {
+    mkdirSync(path);
+    ownedByPostgres(path);
+  }
+  const tool = (...args: string[]) => asPostgres(['barman', '-c', config, ...args]);
+  const observed = random() < 0.5;
+  return toolBed(base, `cp %p ${incoming}/%f`, (server) => {
+    const connection = `host=${server.folder} port=${server.port} user=postgres`;
+    writeFileSync(
+      config,
+      `[barman]
+barman_home=${home}
+barman_user=postgres
+configuration_files_directory=${base}/none.d
+barman_lock_directory=${base}/lock
+log_file=${base}/lock/barman.log
+[main]
+description=main
+conninfo=${connection} dbname=postgres
+streaming_conninfo=${connection}
+backup_method=postgres
+path_prefix=${postgresPrograms}
+archiver=on
+immediate_checkpoint=true
+`,
+      { mode: 0o644 },
+    );
+    const barman = tool().join(' ');
+    const script = `${barman} -f json list-backups main; ${barman} -f json show-backup main latest || true`;
+    const wals = join(home, 'main/wals');
+    return {
+      entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: barman, command: ${JSON.stringify(['sh', '-c', script])}, verify: ${JSON.stringify(tool('verify-backup', 'main', '{id}'))}}}, integrity: {level: full}}
+${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wals}, log: wal, settle: 1ms}}}\n` : ''}`,
+      wal: () => join(wals, readdirSync(wals).find((name) => /^[0-9A-F]{16}$/.test(name))!),
+      base: () => ofTool(tool('backup', 'main')),
+      filed: () => ofTool(tool('archive-wal', 'main')),
+      restoreTo(data) {
+        ofTool(tool('recover', '--get-wal', 'main', 'latest', data));
+        return `barman -c ${config} get-wal main %f > %p`;
+      },
+    };
+  });
+}
+
+const toolSegments = (bed: PostgresBed): string[] =>
+  readdirSync(bed.wal)
+    .filter((name) => /^[0-9A-F]{24}(?:-|$)/.test(name))
+    .sort()
+    .map((name) => join(bed.wal, name));
+
+/** For tools that keep the log by themselves, in files of their own form. */
+export const toolPlots: readonly Plot<PostgresBed>[] = [
+  { name: 'a backup with its log', isGood: true, play: baseAndLog },
+  {
+    name: 'a segment in the middle is deleted',
+    play: baseAndLog,
+    after: (bed, random) => unlinkSync(oneOf(random, toolSegments(bed).slice(2, -1))),
+  },
+  {
+    name: 'a segment in the middle is damaged',
+    play: baseAndLog,
+    after(bed, random) {
+      const path = oneOf(random, toolSegments(bed).slice(2));
+      flip(path, Math.floor(Math.max(30, usedBytes(path) * 0.5)));
+    },
+  },
+  {
+    name: 'the archiver is behind',
+    async play(bed, moments) {
+      await baseAndLog(bed, moments);
+      writeFileSync(bed.blocked, '');
+      await moments.rows(40);
+    },
+  },
+];

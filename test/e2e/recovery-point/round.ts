@@ -1,0 +1,207 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../until.ts';
+import { folder, type RunningAgent, startAgent } from '../process.ts';
+
+// One round: a writer with a sequence, backups, a fault, the store taken away; what the built agent claims then, held
+// against what the server's own tools restore. Nothing here knows how the agent reads a backup.
+
+export type Random = () => number;
+
+/** Numbers that look random and are the same in every run. */
+export function seeded(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export const oneOf = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
+
+/** A store with its backups. Each of them restores by hand, with the tools of the store. */
+export interface Bed {
+  /** Blocks `stores` and `backups` of agent.yaml. */
+  yaml: string;
+  /** Integrity level of the backups. */
+  level: string;
+  /** Commits one row. */
+  write(sequence: number): Promise<unknown>;
+  /** The store is gone, without a word. */
+  lose(): Promise<void>;
+  /** What each backup restores to, by itself and with its log: the sequence numbers found. Throws nothing. */
+  restores(): Promise<(readonly number[])[]>;
+  remove(): Promise<void>;
+}
+
+/** What goes wrong in a round: `play` takes the backups, and `after` acts when the store is gone. */
+export interface Plot<B extends Bed> {
+  name: string;
+  /** Nothing goes wrong: at the level `full` the agent has to claim a point. */
+  isGood?: true;
+  play(bed: B, moments: Moments): Promise<void>;
+  after?(bed: B, random: Random): Promise<void> | void;
+}
+
+export interface Moments {
+  random: Random;
+  /** Resolves after that many more rows were committed. */
+  rows(count: number): Promise<void>;
+}
+
+/** Commits rows one after the other, and remembers when the server had confirmed each: ms since the epoch. */
+function startWriter(bed: Bed) {
+  const confirmedMs = new Map<number, number>();
+  let stopped = false;
+  const ended = (async () => {
+    for (let sequence = 1; !stopped; sequence++) {
+      try {
+        await bed.write(sequence);
+      } catch {
+        // The store is gone. Whether this last row was committed, nobody knows.
+        return;
+      }
+      confirmedMs.set(sequence, Date.now());
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+  return {
+    confirmedMs,
+    rows: async (count: number) => {
+      const wanted = confirmedMs.size + count;
+      await until(`${wanted} rows`, () => confirmedMs.size >= wanted);
+    },
+    async stop() {
+      stopped = true;
+      await ended;
+    },
+  };
+}
+
+/** What the agent says. */
+export interface Claim {
+  /** `svc_recovery_ready`; undefined where it is absent. */
+  ready?: number;
+  /** Each `svc_backup_recovery_point_timestamp_seconds`, by backup, and the point of the chain in `/api/status`; in ms. */
+  pointsMs: Readonly<Record<string, number>>;
+  msg: string;
+}
+
+/** The built agent beside the store, with a new state. */
+async function openAgent(bed: Bed) {
+  const place = folder();
+  const file = join(place.path, 'agent.yaml');
+  writeFileSync(
+    file,
+    `stateDirectory: ${join(place.path, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: {listenAddress: 127.0.0.1:0}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+${bed.yaml}`,
+  );
+  const agent = await startAgent(file);
+  return {
+    claim: () => claimOf(agent),
+    async close() {
+      await agent.end();
+      place.remove();
+    },
+  };
+}
+
+/** Lets it check what is there, and reads the claim. */
+async function claimOf(agent: RunningAgent): Promise<Claim> {
+  const get = async (path: string) => (await fetch(`http://${agent.address('admin')}${path}`)).json();
+  const names = ((await get('/probes')) as { name: string }[]).map(({ name }) => name);
+  // What a verification finds, or the end of a log, is seen by the next check.
+  for (let round = 0; round < 3; round++)
+    for (const name of names.filter((each) => /^(?:store|backup|recovery)\//.test(each)))
+      await get(`/probe?name=${encodeURIComponent(name)}`);
+  const shown = JSON.stringify(await get('/probe?name=recovery%2Fmain%2Fpersistence&debug=1'));
+  const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+  const pointsMs: Record<string, number> = {};
+  const points = page.matchAll(
+    /^svc_backup_recovery_point_timestamp_seconds\{(?=[^}]*backup="(\w+)")[^}]*\} (\S+)$/gm,
+  );
+  for (const [, name, value] of points) pointsMs[name!] = Number(value) * 1000;
+  const chain = shown.match(/"recoveryPoint":"([^"]+)"/)?.[1];
+  if (chain !== undefined) pointsMs.chain = Date.parse(chain);
+  const ready = /^svc_recovery_ready\{[^}]*\} (\d)$/m.exec(page)?.[1];
+  return {
+    ...(ready === undefined ? {} : { ready: Number(ready) }),
+    pointsMs,
+    msg: shown.match(/"msg":"([^"]*)"/)?.[1] ?? '',
+  };
+}
+
+export interface Verdict {
+  /** While the store is there, unless its fault comes later, and when it is gone. */
+  claims: Claim[];
+  /** Rows that the best restore has, and those that the server had confirmed. */
+  restored: number;
+  confirmed: number;
+  /** When the server had confirmed the first row that the best restore lacks; Infinity if it lacks none. */
+  firstLostMs: number;
+  /** What is wrong with the claim, for the message of the test; empty if it holds. */
+  broken: string[];
+}
+
+/**
+ * The promise: what was confirmed before the claimed point is there after a restore. A claim is held against the best of
+ * all restores, so that it is never refuted by a choice of the operator.
+ */
+export async function playRound<B extends Bed>(bed: B, plot: Plot<B>, random: Random): Promise<Verdict> {
+  const writer = startWriter(bed);
+  try {
+    await writer.rows(5 + Math.floor(random() * 20));
+    await plot.play(bed, { random, rows: writer.rows });
+    await writer.rows(Math.floor(random() * 30));
+    const claims: Claim[] = [];
+    // An agent that watched all the time, or one that is started when the store is gone.
+    let agent = plot.after ? undefined : await openAgent(bed);
+    try {
+      if (agent) claims.push(await agent.claim());
+      await bed.lose();
+      await writer.stop();
+      await plot.after?.(bed, random);
+      agent ??= await openAgent(bed);
+      claims.push(await agent.claim());
+    } finally {
+      await agent?.close();
+    }
+    const verdict = verdictOf(claims, writer.confirmedMs, await bed.restores());
+    const isSilent = claims.some(({ pointsMs }) => pointsMs.chain === undefined);
+    if (plot.isGood && bed.level === 'full' && isSilent)
+      verdict.broken.push('claims no point of a good backup');
+    return verdict;
+  } finally {
+    await writer.stop();
+  }
+}
+
+function verdictOf(
+  claims: Claim[],
+  confirmedMs: ReadonlyMap<number, number>,
+  restores: readonly (readonly number[])[],
+): Verdict {
+  let restored = 0;
+  let firstLostMs = Number.NEGATIVE_INFINITY;
+  for (const restore of restores) {
+    const found = new Set(restore);
+    const lost = [...confirmedMs].filter(([sequence]) => !found.has(sequence)).map(([, atMs]) => atMs);
+    const lostMs = found.size === 0 ? Number.NEGATIVE_INFINITY : Math.min(...lost);
+    if (lostMs < firstLostMs) continue;
+    firstLostMs = lostMs;
+    restored = found.size;
+  }
+  const broken = claims.flatMap(({ ready, pointsMs }) => [
+    ...(restored === 0 && ready === 1 ? ['ready, and nothing can be restored'] : []),
+    ...Object.entries(pointsMs).flatMap(([name, pointMs]) =>
+      pointMs > firstLostMs ? [`${name} claims ${Math.round(pointMs - firstLostMs)} ms too much`] : [],
+    ),
+  ]);
+  return { claims, restored, confirmed: confirmedMs.size, firstLostMs, broken };
+}
