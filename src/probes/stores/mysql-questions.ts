@@ -51,7 +51,7 @@ function isHarmless({ errno, sqlState }: MysqlRefusal): boolean {
 /** Errors of a server or a proxy that takes only one statement at a time. */
 const oneStatementOnly: ReadonlySet<number> = new Set([1064, 8130]);
 
-/** Errors that persist while a connection is kept: a missing right, an unknown statement or variable. */
+/** Errors that do not end within a session: a missing right, an unknown statement or variable. */
 const isLasting = ({ errno }: MysqlRefusal) => errno !== 1146 && !late.has(errno);
 
 /**

@@ -6,7 +6,7 @@ import { type StoreKindName, type StoreOptions, storeRoles, usualStoreUser } fro
  */
 type Grants = (user: string, databases: readonly string[]) => string[];
 
-/** Every agent keeps one connection for each database at most, and opens another for a moment. */
+/** Every agent has one session at a time; a session that is cut off may outlive its check on the server. */
 const connectionsAtMost = 10;
 
 const quoted = (mark: string) => (name: string) => `${mark}${name.replaceAll(mark, mark + mark)}${mark}`;
