@@ -134,6 +134,7 @@ const rules: readonly Rule[] = [
     related: always,
   },
   { causes: lostStore, effects: ['archival_stalled', 'log_silent'], related: always },
+  { causes: ['log_deleted', 'log_disk_full', 'log_gone'], effects: ['log_silent'], related: sameRole },
   {
     causes: ['persistence_latency'],
     effects: ['persistence_latency', 'request_errors', 'frontend_latency'],

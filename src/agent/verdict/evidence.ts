@@ -1,10 +1,11 @@
+import { dirname } from 'node:path';
 import {
   type BackupFailureReason,
   type BackupType,
   type StoreCheckSeverity,
   storeCheckNeededBy,
 } from '../../core/reasons.ts';
-import type { Evidence, ProbeStatus, StatusFacts } from '../admin/report.ts';
+import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../admin/report.ts';
 import type { Found } from './found.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
 import { phaseOf, reasonOf } from './probe-text.ts';
@@ -235,6 +236,43 @@ function scrapeProblems({ scrapes, probes }: StatusFacts): Found[] {
   });
 }
 
+type LogFaultText = (fault: LogFaultReport) => Required<Pick<Found, 'kind' | 'detail' | 'fix'>>;
+
+/** What each fault of a log file says, and what ends it. */
+const logFaultTexts: Readonly<Record<LogFaultReport['kind'], LogFaultText>> = {
+  gone: ({ path }) => ({
+    kind: 'log_gone',
+    detail: 'it was there, and no file is there any more',
+    fix: `have the role write its log to ${path} again, or change logs.paths`,
+  }),
+  disk_full: ({ path }) => ({
+    kind: 'log_disk_full',
+    detail: 'its file system has no free space, and it does not grow',
+    fix: `free space: df ${dirname(path)}`,
+  }),
+  deleted: ({ writer }) => ({
+    kind: 'log_deleted',
+    detail: writer
+      ? `process ${writer.pid} (${writer.command}) still writes to the deleted file`
+      : 'a process still writes to the deleted file',
+    fix: 'restart the process, or have it open its log again; its lines are lost when it ends',
+  }),
+};
+
+function logFaultProblems({ logFaults }: StatusFacts): Found[] {
+  return logFaults.map((fault) => {
+    const { path, services, since } = fault;
+    const about = services.length === 1 ? { role: services[0]! } : {};
+    return {
+      ...logFaultTexts[fault.kind](fault),
+      subject: path,
+      about,
+      sinceMs: Date.parse(since),
+      evidence: [],
+    };
+  });
+}
+
 /** Behind by more than this is a problem, as the alert has it. */
 function logProblems({ logs }: StatusFacts): Found[] {
   const mostLagBytes = limitOf('SvcLogLag');
@@ -314,6 +352,7 @@ export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
     ...replicationProblems(facts),
     ...certificateProblems(facts, nowMs),
     ...logProblems(facts),
+    ...logFaultProblems(facts),
     ...agentProblems(facts),
     ...valueProblems(facts),
   ].map((found) => withLastWords(found, facts));

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import type {
+  Exceeded,
+  LogFaultReport,
+  ProbeStatus,
+  StatusFacts,
+} from '../../../../src/agent/admin/report.ts';
 import { type KindOfProblem, kindNames, kinds, unjudged } from '../../../../src/agent/verdict/kinds.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { alertsOf, pack } from '../../../../src/monitoring/packs.ts';
@@ -26,6 +31,10 @@ const check = (name: string, severity: string) =>
 const exceeding =
   (kind: KindOfProblem, about: Exceeded['about'], value = '9 of them') =>
   (): Facts => ({ exceeded: [{ kind, about, value, usual: '1', limit: '5', since: beganAt }] });
+
+const logFault =
+  (kind: LogFaultReport['kind'], more: Partial<LogFaultReport> = {}) =>
+  (): Facts => ({ logFaults: [{ kind, path: '/a.log', services: ['history'], since: beganAt, ...more }] });
 
 const domain = (details: object) => failing('domain/orders', { details: details as never });
 
@@ -197,6 +206,15 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
     }),
     'log file /a.log is not read: permission denied',
   ],
+  log_deleted: [
+    logFault('deleted', { writer: { pid: 4711, command: 'svc' } }),
+    'log file /a.log is written although deleted: process 4711 (svc) still writes to the deleted file',
+  ],
+  log_disk_full: [
+    logFault('disk_full'),
+    'log file /a.log cannot be written: its file system has no free space, and it does not grow',
+  ],
+  log_gone: [logFault('gone'), 'log file /a.log is gone: it was there, and no file is there any more'],
   log_silent: [
     exceeding('log_silent', { role: 'history' }),
     'the log of role history does not grow: 9 of them',
