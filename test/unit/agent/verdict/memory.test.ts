@@ -178,6 +178,17 @@ test('what changed in the half hour before stands beside the cause, and on the t
   expect(look(restarted(judge), 2_200, facts(2_200, true, changed)).changes).toHaveLength(7);
 });
 
+test('what is seen for the first time did not change', () => {
+  const judge = createJudge();
+  look(judge, 0, {});
+  const seen = {
+    restarts: { history: 4 },
+    versions: { history: '1.0' },
+    domains: [{ domain: 'a', failovers: 3 }],
+  };
+  expect(look(judge, 5, seen).changes).toEqual([]);
+});
+
 test('announced maintenance lasts until its end', () => {
   const judge = createJudge();
   judge.announce({ at: atOf(0), kind: 'maintenance', what: 'new disks', until: atOf(60) });

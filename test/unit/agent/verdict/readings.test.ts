@@ -88,6 +88,22 @@ test('a share of few calls means nothing', () => {
   expect(kindsOf(failing(3.1))).toEqual(['request_errors']);
 });
 
+test('drops are a problem after a quarter of an hour', () => {
+  const dropping = (steps: number) =>
+    sampled(steps, (step) => ({
+      svc_agent_dropped_total: [row('', step, { component: 'statsd', reason: 'buffer_full' })],
+    }));
+  expect(kindsOf(dropping(60))).toEqual([]);
+  expect(kindsOf(dropping(70))).toEqual(['dropping']);
+});
+
+test('a few time-outs an hour are no share', () => {
+  const late = (perStep: number) =>
+    sampled(60, (step) => ({ svc_workflow_timeout: [row('history', step * perStep, { domain: 'orders' })] }));
+  expect(kindsOf(late(0.14))).toEqual([]);
+  expect(kindsOf(late(0.16))).toEqual(['workflow_timeouts']);
+});
+
 test('a callee that counts its own faults is judged by them: answers such as "already started" are none', () => {
   const calls = (own: Record<string, Row[]>) =>
     sampled(20, (step) => ({
