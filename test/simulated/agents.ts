@@ -188,7 +188,7 @@ function gaugeOf(name: string, tags: Tags, isIll: boolean, at: number): number |
     svc_recovery_rehearsal_last_success_timestamp_seconds: momentOf(-9000),
     svc_recovery_rehearsal_duration_seconds: { copy: 700, log: 1900, check: 20 }[tags.phase ?? ''] ?? 0,
     svc_probe_tls_not_after_timestamp_seconds: momentOf(0, isIll ? -800_000 : -6_000_000),
-    svc_incident: isIll && tags.cause === 'store_down' && at > 34 && at < 38 ? 1 : Number.NaN,
+    svc_incident: isIll && tags.cause === 'store_down' ? 1 : Number.NaN,
     svc_telemetry_truth_ratio: 0.6,
     svc_maintenance: 0,
     svc_agent_series: 400,
