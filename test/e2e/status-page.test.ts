@@ -497,10 +497,10 @@ onlyShort(describe)('of the built agent', () => {
     // The browser keeps the answers from the page; the agent counts what it refused.
     const own = await (await fetch(`http://${agent.address('admin')}/metrics`)).text();
     expect(own).toMatch(
-      /^svc_agent_dropped_total\{[^}]*component="pull"[^}]*reason="unauthorized"[^}]*\} 4$/m,
+      /^svc_agent_dropped_total\{[^}]*component="pull"[^}]*reason="unauthorized"[^}]*\} 6$/m,
     );
     expect(asked).toEqual(['health']);
-    // A link that a person follows is answered.
+    // An address that a person opens is answered.
     expect((await tab.goto(probe))?.status()).toBe(200);
   });
 });
