@@ -190,7 +190,7 @@ describe('svc-agent demo', () => {
     ['--for', 'soon', '--for: not a duration, got "soon"'],
     ['--for', '2d', '--for: too short or too long, got "2d"'],
     ['--incident-after', 'never', '--incident-after: not a duration, got "never"'],
-    ['--forever', '', "Unknown option '--forever'"],
+    ['--forever', '', 'unknown option, got "--forever"'],
   ])('refuses %s %s', async (option, value, message) => {
     const { status, stderr } = await startDemo(option, ...(value ? [value] : [])).ended;
     expect(status).toBe(2);

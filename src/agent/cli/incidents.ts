@@ -1,7 +1,7 @@
 import { formatDuration } from '../../core/text-formats.ts';
 import type { Incident, StatusReport } from '../admin/report.ts';
 import { targetOf, targetOptions, targetUsage } from './agent-client.ts';
-import { parseCommand } from './arguments.ts';
+import { parseCommand, showHelp } from './arguments.ts';
 import { type Io, plain, table } from './io.ts';
 import { askStatus } from './status.ts';
 
@@ -16,7 +16,7 @@ ${targetUsage}Exit status: 0 success; 1 the agent does not answer; 2 wrong usage
 export async function incidents(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('incidents', args, targetOptions);
   if (values.help) {
-    io.stdout(usage);
+    showHelp('incidents', usage, io);
     return 0;
   }
   const report = await askStatus(await targetOf(values, '/api/status', io));
