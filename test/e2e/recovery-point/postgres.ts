@@ -419,6 +419,7 @@ async function toolBed(
   archiveCommand: string,
   of: (server: Postgres) => {
     entries: string;
+    isLogObserved: boolean;
     wal: () => string;
     base(): void;
     filed(): void;
@@ -446,7 +447,8 @@ async function toolBed(
       return tool.wal();
     },
     blocked,
-    level: 'full',
+    // Without an entry that observes the log, a point is unknown.
+    level: tool.isLogObserved ? 'full' : 'none',
     yaml: `stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
 backups:
 ${tool.entries}`,
@@ -514,6 +516,7 @@ pg1-user=postgres
     );
     const verify = words(tool('verify', '--output=text', '--verbose'));
     return {
+      isLogObserved: observed,
       entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: pgbackrest, command: ${words(tool('info', '--output=json'))}, verify: ${verify}}}, integrity: {level: full}}
 ${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${archive}, log: wal, settle: 1ms}}}\n` : ''}`,
       wal: () => join(archive, readdirSync(archive).find((name) => /^[0-9A-F]{16}$/.test(name))!),
@@ -562,6 +565,7 @@ immediate_checkpoint=true
     const script = `${barman} -f json list-backups main; ${barman} -f json show-backup main latest || true`;
     const wals = join(home, 'main/wals');
     return {
+      isLogObserved: observed,
       entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: barman, command: ${JSON.stringify(['sh', '-c', script])}, verify: ${JSON.stringify(tool('verify-backup', 'main', '{id}'))}}}, integrity: {level: full}}
 ${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wals}, log: wal, settle: 1ms}}}\n` : ''}`,
       wal: () => join(wals, readdirSync(wals).find((name) => /^[0-9A-F]{16}$/.test(name))!),
@@ -569,6 +573,10 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
       filed: () => ofTool(tool('archive-wal', 'main')),
       restoreTo(data) {
         ofTool(tool('recover', '--get-wal', 'main', 'latest', data));
+        // The command that it writes there does not name this configuration, and wins over postgresql.conf.
+        const written = join(data, 'postgresql.auto.conf');
+        const lines = readFileSync(written, 'utf8').split('\n');
+        writeFileSync(written, lines.filter((line) => !line.startsWith('restore_command')).join('\n'));
         return `barman -c ${config} get-wal main %f > %p`;
       },
     };
