@@ -354,7 +354,7 @@ function planBinlog({ store, directory, offsite }: PlanTarget, server: string): 
 /** Data directories of the node, from its own configuration. */
 const findData = [
   `conf=\${CASSANDRA_CONF:-/etc/cassandra}/cassandra.yaml`,
-  `mapfile -t roots < <(sed -n '/^data_file_directories:/,/^[^ #-]/s/^ *- *//p' "$conf" | tr -d ""'")`,
+  `mapfile -t roots < <(sed -n '/^data_file_directories:/,/^[^ #-]/s/^ *- *//p' "$conf" | tr -d "\\"'")`,
   `[ "\${#roots[@]}" -gt 0 ] || roots=("\${CASSANDRA_HOME:-/var/lib/cassandra}/data")`,
 ];
 

@@ -213,16 +213,31 @@ backups:
   });
 
   test.each([
-    [
-      ['backup', 'run', '--job', 'nighty', '--', 'true'],
-      /no such backup, got "nighty"; did you mean nightly\?/,
-    ],
     [['backup', 'run', '--', 'true'], /--job is missing/],
     [['backup', 'run', '--job', 'nightly'], /no command/],
     [['backup', 'walk'], /unknown action, got "walk"/],
   ])('%j is wrong usage', (args, message) => {
     const { status, stderr } = command([...args.slice(0, 2), '-c', file, ...args.slice(2)]);
     expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringMatching(message) });
+  });
+
+  test('a job that the configuration does not have runs all the same, and is not recorded', () => {
+    const { status, stderr } = command([
+      'backup',
+      'run',
+      '--job',
+      'nighty',
+      '-c',
+      file,
+      '--',
+      'sh',
+      '-c',
+      'exit 3',
+    ]);
+    expect(status).toBe(3);
+    expect(stderr).toMatch(
+      /no such backup, got "nighty"; did you mean nightly\?.*\n.*this run is not recorded/,
+    );
   });
 
   test('a command that cannot be started is 127, and recorded', () => {
@@ -283,7 +298,7 @@ stores:
   writeFileSync(file, `${readFileSync(file, 'utf8')}\n${entries}\n`);
   expect(command(['check', '-c', file]).stderr).toBe('');
   const kubernetes = command(['backup', 'plan', '--format', 'kubernetes', '-c', file]).stdout;
-  expect(kubernetes.match(/kind: CronJob/g)).toHaveLength(8);
+  expect(kubernetes.match(/kind: CronJob/g)).toHaveLength(9);
   place.remove();
 });
 

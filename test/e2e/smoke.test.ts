@@ -108,7 +108,9 @@ test('a datagram reaches the hosted platform', async () => {
 });
 
 test('a backup is verified by the process that is made for it', async () => {
-  writeFileSync(join(place.path, 'dumps', 'a.gz'), gzipSync('data'));
+  const dump =
+    '--\n-- PostgreSQL database dump\n--\n\nSELECT 1;\n\n--\n-- PostgreSQL database dump complete\n--\n';
+  writeFileSync(join(place.path, 'dumps', 'a.gz'), gzipSync(dump));
   await shows(
     'svc_backup_integrity_ok{backup="nightly",backup_type="full",database="persistence",level="full",store="main"} 1',
   );

@@ -143,9 +143,11 @@ describe('svc-agent status', () => {
       { kind: 'maintenance', what: 'disks', until: maintenance },
       { kind: 'deploy', what: 'history 1.4.2 password=…' },
     ]);
-    const metrics = await (await fetch(`${url}/metrics`)).text();
-    expect(metrics).toMatch(/^svc_maintenance 1$/m);
-    expect(metrics).toMatch(/^svc_incident\{cause="store_down",subject="main\/persistence"\} 1$/m);
+    await until('both are metrics', async () => {
+      const metrics = await (await fetch(`${url}/metrics`)).text();
+      const incident = /^svc_incident\{cause="store_down",subject="main\/persistence"\} 1$/m;
+      return /^svc_maintenance 1$/m.test(metrics) && incident.test(metrics);
+    });
   });
 
   test.skipIf(!hasScript)('--watch leaves a terminal as it was', async () => {

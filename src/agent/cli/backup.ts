@@ -108,9 +108,7 @@ async function journalOf(job: string, values: ConfigurationValues, io: Io): Prom
     const known = names.length === 0 ? 'the configuration has none' : `there is ${names.join(', ')}`;
     throw wrongUsage('no such backup', job, `${near ? `did you mean ${near}? ` : ''}${known}`);
   } catch (thrown) {
-    io.stderr(
-      `svc-agent: ${errorText(thrown)}\nsvc-agent: the command runs all the same; this run is not recorded\n`,
-    );
+    io.stderr(`${errorText(thrown)}\nsvc-agent: the command runs all the same; this run is not recorded\n`);
     return undefined;
   }
 }

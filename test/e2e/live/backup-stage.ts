@@ -114,6 +114,8 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
     },
     async drill() {
       await until('a verified dump', verified);
+      // A restore refuses beside any session in the database.
+      await server.disconnect();
       const restore = program(
         ...['recover', 'database-corruption', '--store', 'main', '--database', 'persistence', '-c', file],
         ...['--execute', '--yes', '--confirm', 'main', '--force', 'there is no history service'],
