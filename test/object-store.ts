@@ -59,7 +59,7 @@ const statuses: Readonly<Record<string, number>> = {
 /** The page of a list that a query asks for, as ListObjectsV2 has it. */
 function listDocument(
   objects: ReadonlyMap<string, string>,
-  sizeOf: (key: string) => number,
+  { sizeOf, md5Of }: { sizeOf(key: string): number; md5Of(key: string): string },
   query: URLSearchParams,
   { pageSize = 1000, encodes = true }: ObjectStoreServerOptions,
 ): string {
@@ -75,7 +75,7 @@ function listDocument(
   const contents = page.map(
     (key) =>
       `<Contents><Key>${shown(key)}</Key><LastModified>${objects.get(key)}</LastModified>` +
-      `<ETag>&quot;d41d8cd98f00b204e9800998ecf8427e&quot;</ETag><Size>${sizeOf(key)}</Size></Contents>`,
+      `<ETag>&quot;${md5Of(key)}&quot;</ETag><Size>${sizeOf(key)}</Size></Contents>`,
   );
   const more = wanted.length > page.length;
   const next = more
@@ -99,7 +99,9 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
   const contents = new Map<string, string>();
   const changed: string[] = [];
   const modified = new Map<string, string>();
-  const etagOf = (body: Buffer) => `"${createHash('md5').update(body).digest('hex')}"`;
+  const md5 = (body: Buffer) => createHash('md5').update(body).digest('hex');
+  const etagOf = (body: Buffer) => `"${md5(body)}"`;
+  const md5Of = (key: string): string => md5(Buffer.from(contents.get(key) ?? '', 'latin1'));
   const refuse = (response: ServerResponse, code: string, status = statuses[code] ?? 403): void => {
     response.writeHead(status, { 'content-type': 'application/xml' }).end(errorDocument(code));
   };
@@ -115,7 +117,7 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
       refuse(response, 'NotImplemented', 501);
     else {
       response.writeHead(200, { 'content-type': 'application/xml' });
-      response.end(listDocument(objects, sizeOf, searchParams, options));
+      response.end(listDocument(objects, { sizeOf, md5Of }, searchParams, options));
     }
   };
   const serveObject = (request: IncomingMessage, response: ServerResponse, path: string): void => {

@@ -354,7 +354,7 @@ function planBinlog({ store, directory, offsite }: PlanTarget, server: string): 
 /** Data directories of the node, from its own configuration. */
 const findData = [
   `conf=\${CASSANDRA_CONF:-/etc/cassandra}/cassandra.yaml`,
-  `mapfile -t roots < <(sed -n '/^data_file_directories:/,/^[^ #-]/s/^ *- *//p' "$conf" | tr -d "\\"'")`,
+  `mapfile -t roots < <(awk '/^[^ #-]/ { on = /^data_file_directories:/ } on && !/^ *#/' "$conf" | grep -o "/[^],\\"' ]*")`,
   `[ "\${#roots[@]}" -gt 0 ] || roots=("\${CASSANDRA_HOME:-/var/lib/cassandra}/data")`,
 ];
 
@@ -383,6 +383,7 @@ function planSnapshots(target: PlanTarget, prefix: string, copies: string): Plan
       `name=${prefix}-${stamp}`,
       `nodetool snapshot --tag "$name" ${keyspace}`,
       ...eachTable(database, copies, 'snapshots/"$name"', ['cp -p "$folder"/* "$copy"']),
+      `[ -n "\${copy:-}" ] || { echo "no snapshot below \${roots[*]}: set CASSANDRA_CONF" >&2; exit 1; }`,
       '# The copies are the backup; the snapshot would keep the disk of the node full.',
       `nodetool clearsnapshot -t "$name" ${keyspace}`,
       ...offsite.copyEach(

@@ -8,7 +8,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
@@ -45,7 +45,7 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
         (_, i) => `INSERT INTO svc.${table} (i, state) VALUES (${from + i}, 'state ${from + i}')`,
       ),
     );
-  const env = { PATH: `${programs}:${process.env.PATH}` };
+  const env: Record<string, string> = { PATH: `${programs}:${process.env.PATH}` };
   /** Runs a job as cron does, once it is known where this node keeps its data. */
   const take = (job: string) => {
     const script = join(jobs, `${job}.sh`);
@@ -132,10 +132,7 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
     const planned = command(['backup', 'plan', '--directory', copies, '--out', jobs, '-c', file]);
     expect(planned.status, planned.stderr).toBe(0);
     writeFileSync(file, readFileSync(file, 'utf8') + readFileSync(join(jobs, 'backups.yaml'), 'utf8'));
-    for (const name of readdirSync(jobs).filter((each) => each.endsWith('.sh'))) {
-      const path = join(jobs, name);
-      writeFileSync(path, readFileSync(path, 'utf8').replaceAll('/var/lib/cassandra/data', server.data));
-    }
+    env.CASSANDRA_CONF = dirname(server.data);
     mkdirSync(programs);
     const nodetool = `#!/bin/sh\nexec ${shellQuoted(server.nodetool())} "$@"\n`;
     writeFileSync(join(programs, 'nodetool'), nodetool, { mode: 0o755 });

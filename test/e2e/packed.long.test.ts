@@ -78,7 +78,9 @@ test('the licence notices of what is bundled come with it, and nothing superfluo
   expect(existsSync(join(installed, 'rules', 'tests'))).toBe(false);
   const shipped = readdirSync(installed).sort();
   const folders = ['dashboards', 'deploy', 'dist', 'docs', 'examples', 'rules', 'runbooks', 'vocabularies'];
-  expect(shipped).toEqual([...folders, 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'].sort());
+  expect(shipped).toEqual(
+    [...folders, 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'].sort(),
+  );
 });
 
 test('the demo of an installed svc-agent runs, without a store, and names its command', async () => {

@@ -165,3 +165,43 @@ describe('svc-agent status', () => {
     expect(Math.max(...lines.map((line) => line.trimEnd().length))).toBeLessThanOrEqual(80);
   });
 });
+
+describe('svc-agent maintenance', () => {
+  test('announces planned work with the token of the configuration', async () => {
+    const { status, stdout, stderr } = await commandHere([
+      'maintenance',
+      '--for',
+      '10m',
+      '--reason',
+      'disks',
+      '-c',
+      file,
+    ]);
+    expect([status, stderr]).toEqual([0, '']);
+    const [, until = ''] = /^maintenance for 10m, until (\S+): disks\n$/.exec(stdout) ?? [];
+    const report = JSON.parse(await (await fetch(`${url}/api/status`)).text());
+    expect(report.changes).toMatchObject([{ kind: 'maintenance', what: 'disks' }]);
+    expect(Math.abs(Date.parse(report.maintenance) - Date.parse(until))).toBeLessThan(60_000);
+  });
+
+  test.each([
+    [['--reason', 'x'], 'svc-agent maintenance: option --for is missing'],
+    [['--for', '10m'], 'svc-agent maintenance: option --reason is missing'],
+    [['--for', 'soon', '--reason', 'x'], '--for: not a length of time, got "soon"; use the form 30m or 2h'],
+  ])('%j is wrong usage', async (args, message) => {
+    const { status, stderr } = await commandHere(['maintenance', ...args, '-c', file]);
+    expect(status).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  test('says what the agent refuses, and that a token is needed', async () => {
+    const long = await commandHere(['maintenance', '--for', '8d', '--reason', 'x', '-c', file]);
+    expect(long.status).toBe(1);
+    expect(long.stderr).toMatch(/refused with HTTP 400, seconds is not a number from 1 to 604800/);
+    const other = join(place.path, 'without.yaml');
+    writeFileSync(other, stringify({ services: { frontend: {} }, admin: { listenAddress: '127.0.0.1:1' } }));
+    const without = await commandHere(['maintenance', '--for', '1m', '--reason', 'x', '-c', other]);
+    expect(without.status).toBe(2);
+    expect(without.stderr).toContain('admin.events.token: missing');
+  });
+});

@@ -148,31 +148,6 @@ async function silence(
 describe('a store that is silent in the midst of its answers ends each check in time and keeps nothing open', () => {
   const databases = { persistence: 'svc_main', visibility: 'svc_visibility' };
 
-  test.skipIf(!hasPostgres)(
-    'a backend of PostgreSQL that is stopped is replaced, and gone once it goes on',
-    async () => {
-      const server = await startPostgres();
-      after.push(() => server.stop());
-      const [probe] = probesOf(server.port, { user: 'postgres' });
-      const pids = async (): Promise<number[]> =>
-        (
-          await server.query("SELECT pid FROM pg_stat_activity WHERE application_name = 'svc-agent'")
-        ).rows.map(({ pid }) => pid);
-      expect((await runCheck(probe!)).reason).toBeUndefined();
-      const [stopped] = await pids();
-      process.kill(stopped!, 'SIGSTOP');
-      after.push(async () => {
-        if ((await pids()).includes(stopped!)) process.kill(stopped!, 'SIGCONT');
-      });
-      for (let checks = 0; checks < 3; checks++) {
-        expect((await runCheck(probe!)).reason).toBeUndefined();
-        expect(await pids()).toHaveLength(2);
-      }
-      process.kill(stopped!, 'SIGCONT');
-      await pollUntil(pids, (all) => all.length === 1 && !all.includes(stopped!));
-    },
-  );
-
   test.skipIf(!hasMariadb)(
     'MariaDB',
     async () => {

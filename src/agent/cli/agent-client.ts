@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { get, type IncomingMessage } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ListenerAuth } from '../../core/access.ts';
 import { AgentError } from '../../core/errors.ts';
@@ -58,13 +58,18 @@ export interface AgentTarget extends Trust {
   authorization?: string | undefined;
 }
 
-async function jsonOf(response: IncomingMessage): Promise<unknown> {
+async function textOf(response: IncomingMessage): Promise<string> {
   let text = '';
   response.setEncoding('utf8');
   for await (const piece of response) {
     text += piece as string;
     if (text.length > maxAnswerBytes) throw new Error(`answer over ${maxAnswerBytes} bytes`);
   }
+  return text;
+}
+
+async function jsonOf(response: IncomingMessage): Promise<unknown> {
+  const text = await textOf(response);
   if (response.statusCode === 401) throw new Error('HTTP 401, the listener requires credentials');
   try {
     return JSON.parse(text);
@@ -73,12 +78,13 @@ async function jsonOf(response: IncomingMessage): Promise<unknown> {
   }
 }
 
-/** The answer to a GET, over `socket` if TLS is already established. */
+/** The answer to a GET, or to a POST of `body`, over `socket` if TLS is already established. */
 function requested(
   url: URL,
   authorization: string | undefined,
   socket: TLSSocket | undefined,
   signal: AbortSignal,
+  body?: string,
 ): Promise<IncomingMessage> {
   // Node takes a ready connection only where there is no agent at all.
   const through = socket ? { createConnection: () => socket } : { agent: false as const };
@@ -86,22 +92,25 @@ function requested(
   plain.protocol = 'http:';
   return new Promise((resolve, reject) => {
     const headers = { host: url.host, ...(authorization !== undefined && { authorization }) };
-    get(plain, { signal, headers, ...through }, resolve).on('error', reject);
+    const method = body === undefined ? 'GET' : 'POST';
+    request(plain, { method, signal, headers, ...through }, resolve)
+      .on('error', reject)
+      .end(body);
   });
 }
 
-/**
- * GETs a JSON answer of a running agent, whatever its status but 401. Rejects on none within 5 s or one that is no
- * JSON.
- */
-export async function ask(target: AgentTarget): Promise<unknown> {
+/** Requests the target, with `body` by POST, and gives what `read` makes of the answer. Rejects if none comes within 5 s. */
+async function exchanged<T>(
+  target: AgentTarget,
+  read: (response: IncomingMessage) => Promise<T>,
+  body?: string,
+): Promise<T> {
   const url = new URL(target.url);
   const ended = AbortSignal.timeout(timeoutMs);
   let socket: TLSSocket | undefined;
   try {
     if (url.protocol === 'https:') socket = await connectTrusted(url, target, ended);
-    const response = await requested(url, target.authorization, socket, ended);
-    return await jsonOf(response);
+    return await read(await requested(url, target.authorization, socket, ended, body));
   } catch (error) {
     if (ended.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
     throw error;
@@ -109,6 +118,20 @@ export async function ask(target: AgentTarget): Promise<unknown> {
     socket?.destroy();
   }
 }
+
+/**
+ * GETs a JSON answer of a running agent, whatever its status but 401. Rejects if no answer arrives within 5 s, or if it
+ * is not JSON.
+ */
+export const ask = (target: AgentTarget): Promise<unknown> => exchanged(target, jsonOf);
+
+/** POSTs JSON to a running agent. Rejects if no answer arrives within 5 s. */
+export const tell = (target: AgentTarget, body: unknown): Promise<{ status: number; text: string }> =>
+  exchanged(
+    target,
+    async (response) => ({ status: response.statusCode ?? 0, text: await textOf(response) }),
+    JSON.stringify(body),
+  );
 
 /** A URL for messages: credentials left out. */
 export function shownUrl(text: string): string {
@@ -160,7 +183,7 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
   }
   const { listenAddress, health, tls, auth } = admin;
   // It answers clients without a certificate, without TLS.
-  if (path !== '/api/status' && health) return { url: `http://${dialled(health)}${path}` };
+  if (/^\/(?:health|ready)$/.test(path) && health) return { url: `http://${dialled(health)}${path}` };
   const authorization = auth && path === '/api/status' ? await authorizationOf(auth, io) : undefined;
   const url = `${tls ? 'https' : 'http'}://${dialled(listenAddress)}${path}`;
   return { url, authorization, certFile: tls?.certFile };

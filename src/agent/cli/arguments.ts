@@ -47,6 +47,11 @@ export const commands = [
     examples: ['incidents', 'incidents --json --url 127.0.0.1:9465'],
   },
   {
+    name: 'maintenance',
+    summary: 'announce planned work to a running agent',
+    examples: ['maintenance --for 30m --reason upgrade', 'maintenance --for 2h --reason disks -c agent.yaml'],
+  },
+  {
     name: 'rules',
     summary: 'print or write alert and recording rules for Prometheus',
     examples: ['rules --out /etc/prometheus/rules', 'rules --pack spec --job frontend=svc-frontend'],

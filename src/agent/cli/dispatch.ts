@@ -12,6 +12,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   probe: async () => (await import('./probe.ts')).probe,
   status: async () => (await import('./status.ts')).status,
   incidents: async () => (await import('./incidents.ts')).incidents,
+  maintenance: async () => (await import('./maintenance.ts')).maintenance,
   rules: async () => (await import('./rules.ts')).rules,
   dashboards: async () => (await import('./dashboards.ts')).dashboards,
   init: async () => (await import('./init.ts')).init,

@@ -45,13 +45,10 @@ async function restoreDump(
     await sandbox.run([join(programs, 'initdb'), ...options]).catch(asUnknown);
     await startServer(programs, data, sandbox, []).catch(asUnknown);
     const name = `"${database.replaceAll('"', '""')}"`;
-    await question(
-      programs,
-      sandbox,
-      administrator,
-      'postgres',
-      `CREATE DATABASE ${name} TEMPLATE template0`,
-    );
+    // A new server has this one already, and it is empty.
+    if (database === 'postgres') return;
+    const statement = `CREATE DATABASE ${name} TEMPLATE template0`;
+    await question(programs, sandbox, administrator, 'postgres', statement);
   });
   await phases.measure('restore', async () => {
     const at = [...connection(sandbox, administrator), '--dbname', database];

@@ -51,8 +51,8 @@ const backups: Readonly<Record<string, Row>> = {
     alerts: [
       critical(
         'SvcBackupIntegrity',
-        { ...alertsOn('damaged'), level: 'header' },
-        /damaged .* fails its integrity test at level header/,
+        { ...alertsOn('damaged'), level: 'full' },
+        /damaged .* fails its integrity test at level full/,
       ),
     ],
   },
