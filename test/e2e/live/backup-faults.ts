@@ -1,5 +1,7 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { drillName } from '../../../src/probes/backups/backups.ts';
+import { journalPath, recordRun } from '../../../src/probes/backups/journal.ts';
 import { firstConfig } from './configs.ts';
 import { critical, type Fault, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
@@ -127,8 +129,16 @@ export const backupFaults: readonly Fault[] = [
     again: (stage) => {
       for (const name of ['failing', 'ahead']) report(stage, name, backups[name]!.ill);
     },
-    undo(stage) {
+    async undo(stage) {
       reportAll(stage, 'well');
+      // With a log, how long a restore takes must have been measured.
+      const { stateDirectory } = stage.agents.first;
+      const drill = journalPath(
+        stateDirectory,
+        'recovery',
+        drillName('database-corruption', 'main', 'persistence'),
+      );
+      await recordRun(drill, { startMs: Date.now() - 1000, endMs: Date.now(), status: 0 });
       const now = Math.floor(Date.now() / 1000);
       copies(stage, String(now));
       const copied = { id: String(now), start: now, end: now, size: sizeBytes };
