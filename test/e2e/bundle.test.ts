@@ -68,6 +68,24 @@ test('the bundle has configuration, check, doctor and status, and no secret', as
   expect(parts.machine.node).toBe(process.version);
 });
 
+test.each([
+  ['a misspelt key', `hearbeat: ${secrets.literal}`],
+  [
+    'a list where a secret belongs',
+    `stores: [{name: a, kind: postgres, address: '127.0.0.1:1', password: [${secrets.literal}]}]`,
+  ],
+  [
+    'a word where a map belongs',
+    `metrics: {pullmetrics: {listenAddress: '127.0.0.1:0', auth: ${secrets.literal}}}`,
+  ],
+])('%s does not show in the bundle', (_, line) => {
+  const file = join(place.path, 'misspelt.yaml');
+  writeFileSync(file, `services: {frontend: {}}\n${line}\n`);
+  const { status, stdout } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
+  expect([status, stdout.includes(secrets.literal)]).toEqual([0, false]);
+  expect(JSON.parse(stdout).configuration[0].content.services).toEqual({ frontend: {} });
+});
+
 test('without a running agent, and with a configuration that is wrong, the bundle says so', () => {
   const file = join(place.path, 'wrong.yaml');
   writeFileSync(file, `services: {frontend: {scrape: "http://reader:${secrets.url}@127.0.0.1:1/"}}\n`);

@@ -1,11 +1,31 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { root } from '../unit/house/imports.ts';
 import { explainingFaults } from './live/explaining-faults.ts';
 import { faults } from './live/faults.ts';
 import { outages } from './live/outages.ts';
 import { keyOf, shippedAlerts } from './live/shipped.ts';
 
+interface PromtoolFile {
+  tests: { alert_rule_test?: { alertname: string; exp_alerts?: unknown[] }[] }[];
+}
+
 /** Alerts that the stage cannot have: it has no backup that a rehearsal can restore, and keeps its agents. promtool plays them. */
 const playedByPromtool = ['SvcRecoveryNotProven', 'SvcRecoveryUnknown'];
+
+test.each(playedByPromtool)('%s fires in a case of promtool', (alert) => {
+  const folder = join(root, 'rules/tests');
+  const fires = readdirSync(folder).some((name) => {
+    const { tests } = parse(readFileSync(join(folder, name), 'utf8')) as PromtoolFile;
+    const expected = tests.flatMap(({ alert_rule_test: cases = [] }) => cases);
+    return expected.some(
+      ({ alertname, exp_alerts: alerts = [] }) => alertname === alert && alerts.length > 0,
+    );
+  });
+  expect(fires).toBe(true);
+});
 
 test('every shipped alert has a live fault', () => {
   const shipped = ['recommended', 'slo'].flatMap(shippedAlerts);

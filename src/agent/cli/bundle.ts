@@ -5,7 +5,7 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { readFileText } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { isSecret, redacted, type TreeNode, type TreePath } from '../config/tree.ts';
+import { isSecret, pathText, redacted, type TreeNode, type TreePath } from '../config/tree.ts';
 import { readYaml } from '../config/yaml.ts';
 import { version } from '../installation.ts';
 import { ask, targetOf, targetOptions, targetUsage } from './agent-client.ts';
@@ -35,7 +35,12 @@ export async function bundle(args: readonly string[], io: Io): Promise<number> {
   const loaded = await loadConfig(loadRequest(values, io));
   const { faults, warnings, findings, discovered } = loaded;
   const secrets = new Set<string>();
-  const configuration = loaded.files.map((file) => ({ file, content: configurationIn(file, secrets, io) }));
+  // A secret may stand under a misspelt key, or where a map belongs.
+  const wrong = new Set(faults.map(({ path }) => path));
+  const configuration = loaded.files.map((file) => ({
+    file,
+    content: configurationIn(file, { secrets, wrong, io }),
+  }));
   const common = [
     ...(values.config === undefined ? [] : ['-c', values.config]),
     ...(values['service-config'] ?? []).flatMap((file) => ['--service-config', file]),
@@ -87,23 +92,36 @@ async function diagnoses(args: readonly string[], io: Io): Promise<unknown> {
   return JSON.parse(text);
 }
 
-/** A configuration file as data, as it is written, without its secrets, which are added to `secrets`. */
-function configurationIn(file: string, secrets: Set<string>, io: Io): unknown {
+/** A configuration file as data, as it is written, without its secrets and without what is `wrong`, which are added to `secrets`. */
+function configurationIn(file: string, { wrong, ...collecting }: Collecting & { wrong: Paths }): unknown {
   const content = readFileText(file, file);
   if ('fault' in content) return { unavailable: content.fault.what };
   const { tree, faults } = readYaml(content.text, file, {});
   if (!tree) return { unavailable: faults.map(({ what }) => what).join('; ') };
-  return shownTree(tree, [], (path, text) => collect(path, text, { directory: dirname(file), secrets, io }));
+  const hide: Hide = {
+    isHidden: (path) =>
+      isSecret(path) || path.some((_, index) => wrong.has(pathText(path.slice(0, index + 1)))),
+    add: (path, text) => collect(path, text, dirname(file), collecting),
+  };
+  return shownTree(tree, [], hide);
 }
 
+/** Paths of faults, as texts. */
+type Paths = ReadonlySet<string>;
+
 interface Collecting {
-  directory: string;
   secrets: Set<string>;
   io: Io;
 }
 
+interface Hide {
+  isHidden(path: TreePath): boolean;
+  /** Adds a text that is hidden wherever it is. */
+  add(path: TreePath, text: string): void;
+}
+
 /** Adds a secret of the configuration: the text itself, or what the variable or the file has that it names. */
-function collect(path: TreePath, text: string, { directory, secrets, io }: Collecting): void {
+function collect(path: TreePath, text: string, directory: string, { secrets, io }: Collecting): void {
   const key = path.at(-1);
   secrets.add(text);
   if (key === 'env') secrets.add(io.env[text] ?? '');
@@ -115,25 +133,25 @@ function collect(path: TreePath, text: string, { directory, secrets, io }: Colle
   }
 }
 
-/** The tree as data, without what is below a key of a secret but the names of variables and files. */
-function shownTree(node: TreeNode, path: TreePath, secret: (path: TreePath, text: string) => void): unknown {
-  if (node.kind === 'list') return node.items.map((item, index) => shownTree(item, [...path, index], secret));
+/** The tree as data, without what is hidden. */
+function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
+  if (node.kind === 'list') return node.items.map((item, index) => shownTree(item, [...path, index], hide));
   if (node.kind === 'map') {
     const entries = [...node.entries].map(([key, { node: value }]) => [
       key,
-      shownTree(value, [...path, key], secret),
+      shownTree(value, [...path, key], hide),
     ]);
     return Object.fromEntries(entries);
   }
   const { value, written } = node;
-  if (!isSecret(path)) {
-    if (typeof value !== 'string') return value;
-    const [, password] = /:\/\/[^/@\s]*?:([^/@\s]+)@/.exec(value) ?? [];
-    if (password !== undefined) secret(path, password);
-    return redacted(written ?? value);
+  if (hide.isHidden(path)) {
+    if (value !== null) hide.add(path, String(value));
+    return mask;
   }
-  if (value !== null) secret(path, String(value));
-  return mask;
+  if (typeof value !== 'string') return value;
+  const [, password] = /:\/\/[^/@\s]*?:([^/@\s]+)@/.exec(value) ?? [];
+  if (password !== undefined) hide.add(path, password);
+  return redacted(written ?? value);
 }
 
 /** Shorter texts would mask what is no secret. */
