@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { systemClock } from '../../src/core/clock.ts';
 import { parseOrder } from './incidents.ts';
 import { parseOptions, type ServiceOptions, usage } from './options.ts';
-import { createService } from './service.ts';
+import { createService, nothingToEnd } from './service.ts';
 import { hasStore } from './store/store.ts';
 
 const say = (what: object) => void process.stdout.write(`${JSON.stringify(what)}\n`);
@@ -20,7 +20,7 @@ function asFarAsPossible(options: ServiceOptions): ServiceOptions {
 async function run(options: ServiceOptions) {
   const service = createService(asFarAsPossible(options), {
     clock: systemClock,
-    announce: (incident) => say({ incident }),
+    announce: (incident, phase) => say({ incident, phase }),
     complain: complainOf,
   });
   const addresses = await service.start();
@@ -30,7 +30,8 @@ async function run(options: ServiceOptions) {
     try {
       const order = parseOrder(line, service.kinds);
       const outcome = service.obey(order);
-      if ('end' in order) say({ outcome });
+      // What began or ended is announced.
+      if (outcome === nothingToEnd) say({ outcome });
     } catch (thrown) {
       complain(thrown);
     }

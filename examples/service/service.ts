@@ -22,6 +22,9 @@ export interface ServiceAddresses extends SurroundingAddresses {
   roles: Record<Role, RoleAddresses>;
 }
 
+/** The answer to an order that ends nothing. */
+export const nothingToEnd = 'no incident to end';
+
 export interface Service {
   /** What can go wrong here. */
   readonly kinds: readonly IncidentKind[];
@@ -34,8 +37,8 @@ export interface Service {
 
 export interface ServiceDeps {
   clock: Clock;
-  /** Hears of each incident as it begins. */
-  announce(incident: Incident): void;
+  /** Hears of each incident as it begins and ends. */
+  announce(incident: Incident, phase: 'began' | 'ended'): void;
   /** Hears what is no longer as it should be, though nobody asked for it. */
   complain(why: string): void;
 }
@@ -96,7 +99,7 @@ export function createService(options: ServiceOptions, deps: ServiceDeps): Servi
       return named(order.strike);
     }
     const ended = trouble.end(order.end);
-    return ended.length > 0 ? `ended: ${ended.map(named).join(', ')}` : 'no incident to end';
+    return ended.length > 0 ? `ended: ${ended.map(named).join(', ')}` : nothingToEnd;
   }
 
   async function open(): Promise<ServiceAddresses> {

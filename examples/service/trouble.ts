@@ -25,7 +25,7 @@ export interface TroubleOptions {
 export interface TroubleDeps {
   clock: Clock;
   random: Random;
-  announce(incident: Incident): void;
+  announce(incident: Incident, phase: 'began' | 'ended'): void;
   restart(role: Role, fatal: boolean): void;
   failOver(domain: DomainName): void;
 }
@@ -76,13 +76,14 @@ export function createTrouble(
     for (const one of ended) {
       lasting.delete(one.incident.kind);
       one.end();
+      announce(one.incident, 'ended');
     }
     return ended.map(({ incident }) => incident);
   }
 
   function strike(incident: Incident) {
     end(incident.kind);
-    announce(incident);
+    announce(incident, 'began');
     lasting.set(incident.kind, { incident, end: begin(incident) });
   }
 
@@ -101,7 +102,8 @@ export function createTrouble(
     if (everyMs > 0) wait();
     return () => {
       cancel();
-      end();
+      for (const one of lasting.values()) one.end();
+      lasting.clear();
     };
   }
 

@@ -140,7 +140,7 @@ export interface OutageEnd {
 }
 
 /**
- * Alerts for the record that there was an outage a short time ago. They are the second source of the inhibitions
+ * Alerts for the record that there is an outage, or was one a short time ago. They are the second source of the inhibitions
  * that the outage's own alert begins: an alert on a window still sees the outage when the first source is over. They
  * begin with the outage, so that Alertmanager has no moment without a source; until its end the first source keeps
  * them from notifying. They read ALERTS, so that an outage that never fired explains nothing.
@@ -152,8 +152,8 @@ export const recovering = ({ name, of, by, subject, windows, dashboard }: Outage
     expr: () =>
       `max by (${by}) (max_over_time(ALERTS{alertname="${of}", alertstate="firing", pack="recommended"}[${seenFor[window]}])) == 1`,
     labels: { window },
-    summary: `${subject} was down a short time ago.`,
-    description: `${subject} was down a short time ago: ${of} fired within the last ${seenFor[window]} (ALERTS was {{ $value }}). Until this alert ends, alerts that the outage explains stay inhibited, if their window is ${window} or less.`,
+    summary: `${subject} is down, or was within the last ${seenFor[window]}.`,
+    description: `${of} fires, or fired within the last ${seenFor[window]} (ALERTS was {{ $value }}). Until this alert ends, alerts that the outage explains stay inhibited, if their window is ${window} or less.`,
     firstSteps: `Wait until this alert ends. Alerts that fire after that have another cause than ${of}.`,
     dashboard,
   }));

@@ -51,7 +51,8 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager)('svc-agent demo', () => {
     await demo.shown(/alert fires: (SvcStoreDown) \(critical\) /);
     const end = await demo.shown(/^ {2}curl -X POST (\S+\/end)$/m);
     await fetch(end, { method: 'POST' });
-    if (waitsForEnd) await demo.shown(/alert over: (SvcStoreDown) \(critical\)$/m, overWithinMs);
+    await demo.shown(/incident over: (store-down main)$/m);
+    if (waitsForEnd) await demo.shown(/alert over: (SvcStoreDown) \(critical, main, \w+\)$/m, overWithinMs);
 
     expect(await demo.end(), demo.output()).toBe(0);
     expect([...children.filter(isAlive), existsSync(directory)]).toEqual([false]);

@@ -117,7 +117,7 @@ describe('svc-agent status', () => {
     expect((await commandHere(['status', '--url', url, '--for', 'deploy'])).status).toBe(2);
     const { stdout, status } = await commandHere(['incidents', '--url', url]);
     expect(status).toBe(0);
-    expect(stdout).toMatch(/lasts +critical +store main\/persistence refuses connections/);
+    expect(stdout).toMatch(/so far +critical +store main\/persistence refuses connections/);
   });
 
   test('POST /event announces with its token, and with nothing else', async () => {

@@ -25,7 +25,7 @@ let directory: string;
 let clock: ManualClock;
 let service: Service;
 let addresses: ServiceAddresses;
-let announced: Incident[];
+let announced: object[];
 let complaints: string[];
 
 async function start(options: Partial<ServiceOptions> = {}) {
@@ -48,7 +48,7 @@ async function start(options: Partial<ServiceOptions> = {}) {
     },
     {
       clock,
-      announce: (incident) => announced.push(incident),
+      announce: (incident, phase) => announced.push({ ...incident, phase }),
       complain: (why) => complaints.push(why),
     },
   );
@@ -197,7 +197,7 @@ describe('incidents', () => {
       200,
       'persistence-errors frontend\n',
     ]);
-    expect(announced).toEqual([{ kind: 'persistence-errors', target: 'frontend' }]);
+    expect(announced).toEqual([{ kind: 'persistence-errors', target: 'frontend', phase: 'began' }]);
     expect((await post('?kind=flood'))[0]).toBe(400);
     expect((await fetch(addresses.incident)).status).toBe(404);
     expect(await page(addresses.incident.replace('/incident', '/'))).toContain('/incident?kind=backlog');
@@ -220,6 +220,7 @@ describe('incidents', () => {
     expect(await backlog()).toBeGreaterThan(2 * grown);
     const answer = await fetch(addresses.end, { method: 'POST' });
     expect(await answer.text()).toBe('ended: backlog order-mail\n');
+    expect(announced.at(-1)).toEqual({ kind: 'backlog', target: 'order-mail', phase: 'ended' });
     clock.advance(480_000);
     expect(await backlog()).toBeLessThan(grown / 2);
   });
@@ -227,8 +228,8 @@ describe('incidents', () => {
   onlyLong(it)('come by themselves now and then, if wanted', async () => {
     await start({ incidentEveryMs: 60_000 });
     clock.advance(600_000);
-    expect(announced.length).toBeGreaterThanOrEqual(6);
-    expect(announced.length).toBeLessThanOrEqual(20);
+    expect(announced.length).toBeGreaterThanOrEqual(12);
+    expect(announced.length).toBeLessThanOrEqual(40);
   });
 });
 

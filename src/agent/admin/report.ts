@@ -78,6 +78,8 @@ export interface Incident {
   cause: string;
   subject: string;
   what: string;
+  /** How it ended: `store main recovered`. */
+  over: string;
   /** RFC 3339. */
   start: string;
   end: string;

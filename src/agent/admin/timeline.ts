@@ -1,3 +1,4 @@
+import { span } from './page/format.ts';
 import type { Change, Problem, StatusReport } from './report.ts';
 
 /** Something that happened, for the time line. */
@@ -24,9 +25,9 @@ export function timelineOf({
     ...causes.map(
       ({ since, severity, what }): TimelineEvent => ({ at: since, kind: 'began', severity, text: what }),
     ),
-    ...incidents.flatMap(({ start, end, severity, what: text }): TimelineEvent[] => [
-      { at: start, kind: 'began', severity, text },
-      { at: end, kind: 'ended', severity, text },
+    ...incidents.flatMap(({ start, end, severity, what, over, durationSeconds }): TimelineEvent[] => [
+      { at: start, kind: 'began', severity, text: what },
+      { at: end, kind: 'ended', severity, text: `${over} after ${span(durationSeconds)}` },
     ]),
     ...changes.map(({ at, kind, what }): TimelineEvent => ({ at, kind, text: what })),
   ];

@@ -7,8 +7,8 @@ import { parseCommand, showHelp } from './arguments.ts';
 import { usualPorts } from './demo/config.ts';
 import { followAlerts } from './demo/monitoring.ts';
 import { createStage, type Stage } from './demo/stage.ts';
-import { type DemoAddresses, firstIncident, showLive, timeOfDay, usage, welcome } from './demo/text.ts';
-import { type Io, onSignals } from './io.ts';
+import { type DemoAddresses, firstIncident, showLive, usage, welcome } from './demo/text.ts';
+import { type Io, onSignals, timeOfDay } from './io.ts';
 
 const longestMs = parseDuration('1d');
 

@@ -12,6 +12,7 @@ import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { mostOpenFiles, wantedOpenFiles } from '../open-files.ts';
 import { createReadSecret } from '../read-secret.ts';
+import { reasonOf } from '../verdict/probe-text.ts';
 import { configurationOptions, configured, parseCommand, showHelp, withNamedFile } from './arguments.ts';
 import { type Io, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
@@ -287,7 +288,12 @@ async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
     if (Number.isNaN(date)) continue;
     // The header has whole seconds.
     const aheadMs = systemClock.nowMs() - date - 500;
-    const msg = `${Math.abs(Math.round(aheadMs / 1000))} s ${aheadMs > 0 ? 'ahead of' : 'behind'} ${new URL(url).host}`;
+    const { host } = new URL(url);
+    const offSeconds = Math.round(Math.abs(aheadMs) / 1000);
+    const msg =
+      offSeconds === 0
+        ? `as on ${host}`
+        : `${offSeconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} ${host}`;
     if (Math.abs(aheadMs) <= clockToleranceMs) return [ok('clock', msg)];
     return [
       fault(
@@ -364,7 +370,7 @@ async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbePro
       ? ok(row.name, result.msg)
       : fault(
           row.name,
-          `${result.reason}: ${unread.get(result.msg) ?? result.msg}`,
+          reasonOf({ last: { ...result, msg: unread.get(result.msg) ?? result.msg } }),
           unread.has(result.msg) ? secretFix : probeFix(row, result.reason),
         );
     const unchecked = uncheckedIn(result);

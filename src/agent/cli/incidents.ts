@@ -50,7 +50,7 @@ function rowsOf({ incidents: over, now }: StatusReport, lasting: ReturnType<type
   return [
     ...lasting.map(({ since, severity, what, changes }) => [
       timeOf(since),
-      `${lasted(Date.parse(now) - Date.parse(since))}, lasts`,
+      `${lasted(Date.parse(now) - Date.parse(since))} so far`,
       severity,
       plain(whatOf({ what, changes })),
     ]),

@@ -199,6 +199,17 @@ export function onSignals(signals: Signals): () => void {
   };
 }
 
+/** A local time of day with its zone: `19:44:10 GMT+1`. Without `timeZone` it is that of the process. */
+export const timeOfDay = (ms: number, timeZone?: string): string =>
+  new Intl.DateTimeFormat('en-GB', {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZoneName: 'short',
+    timeZone,
+  }).format(ms);
+
 /** Calls `gone` when the reader of stdout has ended, such as `head`. Returns the undo. */
 export function onReaderGone(gone: () => void): () => void {
   process.stdout.once('error', gone);

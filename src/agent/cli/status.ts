@@ -23,6 +23,7 @@ import {
   progressText,
   type Screen,
   table,
+  timeOfDay,
   wrapped,
 } from './io.ts';
 
@@ -81,7 +82,8 @@ function check({ verdict }: StatusReport, work: Undertaking, isJson: boolean, { 
   const { level, problems } = verdict;
   const blocking = problems.filter(({ blocks }) => blocks.includes(work));
   const first = blocking.find(({ causedBy }) => causedBy === undefined) ?? blocking[0];
-  const others = blocking.length > 1 ? ` and ${blocking.length - 1} more` : '';
+  const more = blocking.length - 1;
+  const others = more > 0 ? `, and ${more} more ${more === 1 ? 'problem' : 'problems'}` : '';
   const why =
     level === 'unknown' ? verdict.headline : first && `${first.what}, since ${first.since}${others}`;
   const sentence = why === undefined ? `The ${work} may begin.` : `The ${work} should wait: ${why}.`;
@@ -158,7 +160,7 @@ function noAnswer(error: unknown, isJson: boolean, screen: Screen): string[] {
 /** The lines at the top left of the terminal, and nothing below them. */
 function frame(lines: readonly string[], screen: Screen): string {
   const rows = (screen.size()?.rows ?? 24) - 1;
-  const time = new Date(systemClock.nowMs()).toTimeString().slice(0, 8);
+  const time = timeOfDay(systemClock.nowMs());
   const shown = [...lines.slice(0, rows - 1), paint(`${time}, every 2 s; Ctrl-C ends`, 'dim', screen)];
   return `\u001b[H${shown.map((line) => `${line}\u001b[K`).join('\n')}\u001b[J`;
 }
@@ -224,12 +226,13 @@ function reasonsOf(
   const [change] = changes;
   const folded = all
     .filter(({ id }) => consequences.includes(id))
-    .map(({ kind, subject }) => `${kind} ${subject}`);
+    // The details of consequences repeat the cause.
+    .map((one) => one.what.split(': ')[0]!);
   const more = folded.length > 3 ? ` and ${folded.length - 3} more` : '';
   return [
     ...shown.map(({ text }) => text),
     ...(change ? [`changed before: ${change.what}, ${change.at}`] : []),
-    ...(folded.length > 0 ? [`explains ${folded.slice(0, 3).join(', ').replaceAll('_', ' ')}${more}`] : []),
+    ...(folded.length > 0 ? [`because of it: ${folded.slice(0, 3).join(', ')}${more}`] : []),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 import { type Change, changeKinds, type Incident, type ProblemSeverity } from '../admin/report.ts';
+import { overTextOf } from './sentence.ts';
 
 /** A problem that lasts. */
 export interface OpenProblem {
@@ -47,10 +48,13 @@ const pauseMs = 60_000;
 const sectionName = 'incidents';
 const version = 1;
 
+/** The text on its end is made when it is read, so that it is of this version. */
+type KeptIncident = Omit<Incident, 'over'>;
+
 interface Section {
   version: number;
   open: OpenProblem[];
-  incidents: Incident[];
+  incidents: KeptIncident[];
   changes: Change[];
 }
 
@@ -78,7 +82,7 @@ function decode(bytes: Uint8Array): Section {
 const incidentOf = (
   { sinceMs, cause }: OpenProblem & { cause: NonNullable<OpenProblem['cause']> },
   endMs: number,
-): Incident => {
+): KeptIncident => {
   const { id, severity, kind, subject, what, consequences, changes } = cause;
   return {
     id,
@@ -103,7 +107,7 @@ export function createIncidentBook(): IncidentBook {
   /** Ended, and perhaps back soon. */
   let paused = new Map<string, { problem: OpenProblem; endMs: number }>();
   /** Oldest first. */
-  let incidents: Incident[] = [];
+  let incidents: KeptIncident[] = [];
   let changes: Change[] = [];
   let frozen: Uint8Array | undefined;
 
@@ -159,7 +163,10 @@ export function createIncidentBook(): IncidentBook {
         .slice(-mostChanges);
       frozen = undefined;
     },
-    incidents: (nowMs) => recent(ended(), ({ end }) => end, nowMs).sort((a, b) => b.end.localeCompare(a.end)),
+    incidents: (nowMs) =>
+      recent(ended(), ({ end }) => end, nowMs)
+        .sort((a, b) => b.end.localeCompare(a.end))
+        .map((one) => ({ ...one, over: overTextOf(one.cause, one.subject) })),
     changes: (nowMs) => recent(changes, ({ at }) => at, nowMs).reverse(),
     durable: {
       name: sectionName,

@@ -43,15 +43,15 @@ function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Ch
           {
             at: now.configuration,
             kind: 'configuration',
-            what: 'the agent took a new configuration',
+            what: 'the agent loaded a new configuration',
           } as const,
         ]
       : []),
     ...altered(before.schemas, now.schemas).map(
-      ([store, old, next]): Change => ({ at, kind: 'schema', what: `schema of ${store}: ${old} to ${next}` }),
+      ([store, old, next]): Change => ({ at, kind: 'schema', what: `the schema of ${store} changed from ${old} to ${next}` }),
     ),
     ...altered(before.versions, now.versions).map(
-      ([role, old, next]): Change => ({ at, kind: 'version', what: `version of ${role}: ${old} to ${next}` }),
+      ([role, old, next]): Change => ({ at, kind: 'version', what: `the version of ${role} changed from ${old} to ${next}` }),
     ),
     ...altered(before.restarts, now.restarts)
       .filter(([, old, next]) => grew(old, next))
@@ -67,7 +67,7 @@ function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Ch
       ([probe, , next]): Change => ({
         at,
         kind: 'certificate',
-        what: `another certificate at ${probe}, until ${next}`,
+        what: `${probe} has a new certificate, valid until ${next}`,
       }),
     ),
   ];

@@ -197,7 +197,7 @@ function probeProblems(probe: ProbeStatus, facts: StatusFacts, backedUp: BackedU
   const about = aboutOf(probe);
   if (!last) return [];
   if (nowMs - Date.parse(last.at) > 3 * intervalMs + timeoutMs) {
-    const detail = `the last one is of ${last.at}`;
+    const detail = `the newest is from ${last.at}`;
     return [
       {
         kind: 'stale',
@@ -242,7 +242,7 @@ type LogFaultText = (fault: LogFaultReport) => Required<Pick<Found, 'kind' | 'de
 const logFaultTexts: Readonly<Record<LogFaultReport['kind'], LogFaultText>> = {
   gone: ({ path }) => ({
     kind: 'log_gone',
-    detail: 'it was there, and no file is there any more',
+    detail: 'no file of this name exists any more',
     fix: `have the role write its log to ${path} again, or change logs.paths`,
   }),
   disk_full: ({ path }) => ({
@@ -338,7 +338,7 @@ function certificateProblems({ certificates }: StatusFacts, nowMs: number): Foun
         about: { probe },
         detail: `on ${notAfter}`,
         ...(isOver && { predicate: 'has|have expired' }),
-        evidence: [{ source: 'probe', text: `${probe}: its certificate ends on ${notAfter}` }],
+        evidence: [{ source: 'probe', text: `${probe}: its certificate expires on ${notAfter}` }],
       };
     });
 }

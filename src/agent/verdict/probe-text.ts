@@ -1,7 +1,7 @@
 import type { ProbeStatus } from '../admin/report.ts';
 
 /** The reason and the message of a probe's last result, less a reason that the message repeats. */
-export function reasonOf({ last }: Pick<ProbeStatus, 'last'>): string {
+export function reasonOf({ last }: { last?: { reason?: string; msg: string } }): string {
   const reason = last?.reason?.replaceAll('_', ' ') ?? '';
   const msg = last?.msg ?? '';
   return msg.toLowerCase().includes(reason) ? msg : [reason, msg].filter(Boolean).join(': ');

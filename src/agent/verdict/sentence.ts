@@ -1,7 +1,7 @@
 import type { ProbeStatus, StatusFacts, Verdict } from '../admin/report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, type Found, idOf } from './found.ts';
-import { kinds } from './kinds.ts';
+import { isKind, kinds, overPredicates } from './kinds.ts';
 
 /** A predicate in the singular or the plural: `is|are down`. */
 const inNumber = (predicate: string, isPlural: boolean): string =>
@@ -27,6 +27,12 @@ export function whatOf(found: Found): string {
   const { kind, subject, detail } = found;
   const clause = [kinds[kind].noun, subject, inNumber(predicateOf(found), false)].filter(Boolean).join(' ');
   return detail ? `${clause}: ${detail}` : clause;
+}
+
+/** How an incident ended: `store main recovered`. Its kind may be one of another version. */
+export function overTextOf(kind: string, subject: string): string {
+  if (!isKind(kind)) return `${subject} recovered`.trimStart();
+  return [kinds[kind].noun, subject, overPredicates[kind]].filter(Boolean).join(' ');
 }
 
 /** At most four are named, to keep the sentence short. */
@@ -61,6 +67,8 @@ const counted: readonly (readonly [noun: string, of: (found: Found) => string | 
   ['replication', ({ kind, subject }) => (kind.startsWith('replication') ? subject : undefined)],
 ];
 
+const moreText = (count: number): string => `${count} more ${plural('problem', count)}`;
+
 /** How many subjects of each noun the consequences have: `4 roles, 3 domains and 2 objectives`. */
 export function consequencesText(all: readonly Found[]): string | undefined {
   const counts = counted.map(
@@ -68,13 +76,14 @@ export function consequencesText(all: readonly Found[]): string | undefined {
   );
   const parts = counts.filter(([, size]) => size > 0).map(([noun, size]) => `${size} ${plural(noun, size)}`);
   if (parts.length > 0) return listed(parts);
-  return all.length > 0 ? `${all.length} more ${plural('problem', all.length)}` : undefined;
+  return all.length > 0 ? moreText(all.length) : undefined;
 }
 
 /** `; 4 roles are down because of it`. */
 function becauseText(all: readonly Found[], causes: number): string {
   const text = consequencesText(all);
   if (!text) return '';
+  if (text === moreText(all.length)) return `; ${causes === 1 ? 'it causes' : 'they cause'} ${text}`;
   const isDown = all.some(({ kind }) => kinds[kind].isDown);
   const isOne = /^1 [^,]*$/.test(text) && !text.includes(' and ');
   const verb = isDown ? (isOne ? 'is down' : 'are down') : isOne ? 'suffers' : 'suffer';
@@ -113,7 +122,7 @@ export function wrongSentence(
   const ids = new Set(shown.map(idOf));
   const folded = effects.filter(({ causedBy }) => ids.has(causedBy!)).map(({ found }) => found);
   const rest = all.length - shown.length - folded.length;
-  const more = rest > 0 ? [`${rest} more ${plural('problem', rest)}`] : [];
+  const more = rest > 0 ? [moreText(rest)] : [];
   const because = becauseText(folded, new Set(shown.map(nameOf)).size);
   const sentenceOf = (clause: (group: readonly Begun[]) => string) =>
     capital(`${listed([...groups.map(clause), ...more])}${because}`);

@@ -346,7 +346,7 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
   if (evidence.missingDirectory !== undefined) {
     return fault(
       'no_backup',
-      `${evidence.missingDirectory} does not exist; it appears with the first backup, or is not mounted`,
+      `${evidence.missingDirectory} does not exist: no backup has run yet, or the volume is not mounted`,
     );
   }
   if ((evidence.drift?.length ?? 0) > 0) {

@@ -124,7 +124,7 @@ describe('the demo’s stage', () => {
     send('backlog order-mail');
     await until('it is said', () => heard.includes('incident: backlog order-mail'));
     send('end');
-    await until('it is said', () => heard.includes('ended: backlog order-mail'));
+    await until('it is said', () => heard.includes('incident over: backlog order-mail'));
     send('flood');
     const refused = () => heard.find((line) => line.includes('flood'));
     expect(await until('it is said', refused)).toMatch(/^no such incident: flood/);

@@ -3,7 +3,7 @@ import { alertLines } from '../../../src/agent/cli/demo/monitoring.ts';
 
 const alert = (fingerprint: string, state: 'active' | 'suppressed' | 'unprocessed') => ({
   fingerprint,
-  labels: { alertname: `Svc${fingerprint}`, severity: 'critical' },
+  labels: { alertname: `Svc${fingerprint}`, severity: 'critical', svc_service: 'history', instance: 'a' },
   annotations: { summary: `${fingerprint} is down.` },
   status: { state, inhibitedBy: [] },
 });
@@ -36,7 +36,7 @@ test.each([
     what: 'one that is gone',
     before: map(alert('A', 'active')),
     now: map(),
-    lines: ['alert over: SvcA (critical)'],
+    lines: ['alert over: SvcA (critical, history)'],
   },
 ])('$what', ({ before, now, lines }) => {
   expect(alertLines(before, now)).toEqual(lines);

@@ -79,19 +79,23 @@ describe('an incident', () => {
       {
         clock,
         random: createRandom(1),
-        announce: (incident) => announced.push(incident),
+        announce: ({ kind }, phase) => announced.push(`${kind} ${phase}`),
         restart: () => {},
         failOver: () => {},
       },
     );
     const stop = trouble.start();
     clock.advance(90_000);
-    expect(announced).toEqual([{ kind: 'store-down', target: 'main' }]);
+    expect(announced).toEqual(['store-down began']);
     clock.advance(20_000);
     expect(lasting()).toEqual([]);
+    expect(announced).toEqual(['store-down began', 'store-down ended']);
     clock.advance(600_000);
-    expect(announced.length).toBeGreaterThan(4);
+    expect(announced.length).toBeGreaterThan(8);
+    const before = announced.length;
     stop();
+    // The end of the service is not the end of an incident.
+    expect(announced).toHaveLength(before);
     expect([lasting(), clock.waiting]).toEqual([[], 0]);
   });
 });

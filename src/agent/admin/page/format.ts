@@ -14,6 +14,16 @@ const dayTime = new Intl.DateTimeFormat(undefined, {
 });
 const grouped = new Intl.NumberFormat('en');
 
+/** The reader's time zone: `GMT+1`. */
+const zoneAt = (ms: number): string =>
+  new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' })
+    .formatToParts(ms)
+    .find(({ type }) => type === 'timeZoneName')?.value ?? '';
+
+/** A moment in the reader's own time, with its zone. */
+export const zonedMoment = (time: string | number, nowMs: number): string =>
+  `${moment(time, nowMs)} ${zoneAt(nowMs)}`.trimEnd();
+
 /** A moment in the reader's own time, with the day where it is not today. */
 export function moment(time: string | number, nowMs: number): string {
   const ms = typeof time === 'number' ? time : Date.parse(time);

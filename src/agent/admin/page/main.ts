@@ -5,7 +5,7 @@ import { backups } from './backup-section.ts';
 import { type Data, follow, silentMs } from './data.ts';
 import { type Child, draw, h } from './dom.ts';
 import { domains } from './domain-section.ts';
-import { ago, moment, span } from './format.ts';
+import { ago, moment, span, zonedMoment } from './format.ts';
 import { type Frame, folded, glyph, section, toneOf } from './parts.ts';
 import { drawPlots, type Mark, timeLine } from './plots.ts';
 import { roles } from './role-section.ts';
@@ -86,11 +86,11 @@ function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean):
         { class: 'since' },
         since
           ? [
-              `Since ${moment(since, nowMs)} (`,
+              `Since ${zonedMoment(since, nowMs)} (`,
               h('time', { datetime: since }, span((nowMs - Date.parse(since)) / 1e3)),
               ')',
             ]
-          : `As of ${moment(nowMs, nowMs)}`,
+          : `As of ${zonedMoment(nowMs, nowMs)}`,
       ),
     ),
     name !== undefined && h('div', { class: 'act' }, runbook(name)),
@@ -164,7 +164,7 @@ function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
         h('p', { class: 'what' }, h('span', { class: 'hidden' }, `${severity}: `), capital(what)),
         h('p', { class: 'small muted' }, `since ${moment(since, nowMs)}, ${ago(since, nowMs)}`),
         evidenceOf(problem, nowMs),
-        fix && h('p', { class: 'fix small' }, 'Set ', h('code', {}, fix)),
+        fix && h('p', { class: 'fix small' }, 'Fix: ', h('code', {}, fix)),
         consequences(problem, byId),
       ),
       runbook(name),

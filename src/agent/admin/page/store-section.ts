@@ -127,13 +127,12 @@ function settingsChecks(name: string, checks: readonly ShownCheck[]): Child {
   const unknown = checks.filter(({ holds }) => holds === 'unknown');
   return [
     h('ul', { class: 'checks' }, failing.map(checkItem)),
-    foldedChecks(`${name} hold`, passing, 'holds', 'hold', ({ found }) => found),
-    foldedChecks(`${name} unknown`, unknown, 'is not known', 'are not known', ({ found }) => found),
+    foldedChecks(`${name} hold`, passing, (checks) => `${checks} passed`, ({ found }) => found),
+    foldedChecks(`${name} unknown`, unknown, (checks) => `${checks} without a result`, ({ found }) => found),
     foldedChecks(
       `${name} accepted`,
       accepted,
-      'fails and is accepted',
-      'fail and are accepted',
+      (checks) => `${checks.replace('check', 'failing check')}, accepted by you`,
       ({ found, accepted: reason }) => `${found} (accepted: ${reason})`,
     ),
   ];
@@ -142,8 +141,7 @@ function settingsChecks(name: string, checks: readonly ShownCheck[]): Child {
 function foldedChecks(
   key: string,
   checks: readonly ShownCheck[],
-  singular: string,
-  plural: string,
+  summary: (checks: string) => string,
   text: (check: ShownCheck) => string,
 ): Child {
   if (checks.length === 0) return undefined;
@@ -156,11 +154,11 @@ function foldedChecks(
       h('span', { class: 'muted' }, text(check)),
     ),
   );
-  const summary = checks.length === 1 ? `1 check ${singular}` : `${checks.length} checks ${plural}`;
+  const number = checks.length === 1 ? '1 check' : `${checks.length} checks`;
   return h(
     'details',
     { key, class: 'more' },
-    h('summary', {}, summary),
+    h('summary', {}, summary(number)),
     h('ul', { class: 'plainlist' }, items),
   );
 }

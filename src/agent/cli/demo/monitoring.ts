@@ -128,24 +128,43 @@ interface ActiveAlert {
 
 const everyMs = 2000;
 
+/** Labels that say what an alert is about, the role first. */
+const aboutLabels = [
+  'svc_service',
+  'store',
+  'database',
+  'remote_cluster',
+  'domain',
+  'tasklist',
+  'backup',
+  'archive',
+  'probe',
+] as const;
+
 /** What has changed between two answers of Alertmanager, a line for each alert. */
 export function alertLines(
   before: ReadonlyMap<string, ActiveAlert>,
   now: ReadonlyMap<string, ActiveAlert>,
 ): string[] {
-  const named = ({ labels }: ActiveAlert) => `${labels.alertname} (${labels.severity ?? 'no severity'})`;
+  const named = ({ labels, annotations }: ActiveAlert) =>
+    `${labels.alertname} (${labels.severity ?? 'no severity'}) ${annotations.summary ?? ''}`.trimEnd();
+  // Its summary is no longer true.
+  const overName = ({ labels }: ActiveAlert) => {
+    const about = aboutLabels.flatMap((label) => labels[label] ?? []);
+    return `${labels.alertname} (${[labels.severity ?? 'no severity', ...about].join(', ')})`;
+  };
   const lines = [...now.values()].flatMap((alert) => {
-    const { fingerprint, annotations, status } = alert;
+    const { fingerprint, status } = alert;
     if (before.get(fingerprint)?.status.state === status.state) return [];
-    if (status.state === 'active') return [`alert fires: ${named(alert)} ${annotations.summary ?? ''}`];
+    if (status.state === 'active') return [`alert fires: ${named(alert)}`];
     return status.state === 'suppressed'
-      ? [`alert inhibited, another one explains it: ${named(alert)} ${annotations.summary ?? ''}`]
+      ? [`alert inhibited, another one explains it: ${named(alert)}`]
       : [];
   });
   const over = [...before.values()].filter(
     ({ fingerprint, status }) => status.state !== 'unprocessed' && !now.has(fingerprint),
   );
-  return [...lines, ...over.map((alert) => `alert over: ${named(alert)}`)];
+  return [...lines, ...over.map((alert) => `alert over: ${overName(alert)}`)];
 }
 
 /**

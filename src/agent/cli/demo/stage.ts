@@ -101,11 +101,13 @@ function startService(
 /** What the service wrote, for people. */
 function serviceLine(line: string): string {
   if (!line.startsWith('{')) return line;
-  const { incident, outcome } = JSON.parse(line) as {
+  const { incident, phase, outcome } = JSON.parse(line) as {
     incident?: { kind: string; target: string };
+    phase?: 'began' | 'ended';
     outcome?: string;
   };
-  return incident ? `incident: ${incident.kind} ${incident.target}` : (outcome ?? line);
+  if (!incident) return outcome ?? line;
+  return `incident${phase === 'ended' ? ' over' : ''}: ${incident.kind} ${incident.target}`;
 }
 
 /** Resolves when every role is healthy, or after a time limit: the agent reports a role that is not. */

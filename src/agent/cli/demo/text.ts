@@ -1,7 +1,6 @@
 import { basename, relative } from 'node:path';
 import type { Clock } from '../../../core/ports.ts';
-import { cut, type Screen } from '../io.ts';
-
+import { cut, type Screen, timeOfDay } from '../io.ts';
 import { type Monitoring, onPath } from './monitoring.ts';
 
 /** Where everything is, for people and (as JSON) for scripts. */
@@ -66,8 +65,6 @@ const alertsOf: Readonly<Record<string, string>> = {
   'cluster-down': 'SvcClusterUnreachable after 5 min',
   'replication-behind': 'SvcReplicationLag after 10 min',
 };
-
-export const timeOfDay = (ms: number): string => new Date(ms).toTimeString().slice(0, 8);
 
 /**
  * Addresses to open, times of incidents, and commands to try. Tools that are not on the path (`PATH` of a process) are

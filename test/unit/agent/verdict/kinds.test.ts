@@ -198,7 +198,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   flapping: [failing('health/f', {}, { flapping: true }), 'target health/f is flapping'],
   stale: [
     () => ({ probes: [probeStatusOf('health/f', { at: beganAt }, { intervalMs: 1_000, timeoutMs: 1_000 })] }),
-    `probe health/f has no new result: the last one is of ${beganAt}`,
+    `probe health/f has no new result: the newest is from ${beganAt}`,
   ],
   log_unread: [
     () => ({
@@ -208,13 +208,13 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   log_deleted: [
     logFault('deleted', { writer: { pid: 4711, command: 'svc' } }),
-    'log file /a.log is written although deleted: process 4711 (svc) still writes to the deleted file',
+    'log file /a.log is deleted, but still written to: process 4711 (svc) still writes to the deleted file',
   ],
   log_disk_full: [
     logFault('disk_full'),
     'log file /a.log cannot be written: its file system has no free space, and it does not grow',
   ],
-  log_gone: [logFault('gone'), 'log file /a.log is gone: it was there, and no file is there any more'],
+  log_gone: [logFault('gone'), 'log file /a.log is gone: no file of this name exists any more'],
   log_silent: [
     exceeding('log_silent', { role: 'history' }),
     'the log of role history does not grow: 9 of them',

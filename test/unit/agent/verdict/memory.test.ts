@@ -101,7 +101,7 @@ test('what a probe saw before its target went down still holds: a full disk stay
   expect(look(judge, 30, store(30, true, 30)).verdict).toMatchObject({
     cause: { id: 'disk_full/main', since: atOf(0) },
     sentence:
-      'The disk of store main is almost full since 00:00:00 UTC; 1 more problem is down because of it.',
+      'The disk of store main is almost full since 00:00:00 UTC; it causes 1 more problem.',
   });
   expect(look(judge, 60, store(60, false)).verdict.problems).toEqual([]);
 });
@@ -117,9 +117,13 @@ test('incidents are kept for 30 days, and 300 at most', () => {
     look(judge, 40 * dayMs + i * 200, store(40 * dayMs + i * 200, true, 40 * dayMs + i * 200));
     look(judge, 40 * dayMs + i * 200 + 100, store(40 * dayMs + i * 200 + 100, false));
   }
-  const { incidents } = look(judge, 41 * dayMs, store(41 * dayMs, false));
+  const { incidents, verdict } = look(judge, 41 * dayMs, store(41 * dayMs, false));
   expect(incidents).toHaveLength(300);
   expect(incidents[0]!.end > incidents[299]!.end).toBe(true);
+  expect(timelineOf({ verdict, incidents, changes: [] })[0]).toMatchObject({
+    kind: 'ended',
+    text: 'store main recovered after 1 min 40 s',
+  });
   expect(judge.durable.freeze().length).toBeLessThan(150_000);
 });
 
@@ -153,11 +157,11 @@ test('what changed in the half hour before stands beside the cause, and on the t
   look(judge, 15, facts(15, false, changed));
   const report = look(judge, 20, facts(20, true, changed));
   expect(report.verdict.problems[0]?.changes?.map(({ kind, what }) => `${kind}: ${what}`).sort()).toEqual([
-    'certificate: another certificate at store/main, until 2028-01-01T00:00:00.000Z',
-    'configuration: the agent took a new configuration',
+    'certificate: store/main has a new certificate, valid until 2028-01-01T00:00:00.000Z',
+    'configuration: the agent loaded a new configuration',
     'failover: domain a failed over to dc2',
     'restart: role history restarted',
-    'version: version of history: 1.0 to 1.1',
+    'version: the version of history changed from 1.0 to 1.1',
   ]);
   expect(timelineOf(report).map(({ at, kind }) => `${at} ${kind}`)).toEqual([
     `${atOf(20)} began`,
