@@ -291,9 +291,7 @@ async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
     const { host } = new URL(url);
     const offSeconds = Math.round(Math.abs(aheadMs) / 1000);
     const msg =
-      offSeconds === 0
-        ? `as on ${host}`
-        : `${offSeconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} ${host}`;
+      offSeconds === 0 ? `as on ${host}` : `${offSeconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} ${host}`;
     if (Math.abs(aheadMs) <= clockToleranceMs) return [ok('clock', msg)];
     return [
       fault(

@@ -48,10 +48,18 @@ function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Ch
         ]
       : []),
     ...altered(before.schemas, now.schemas).map(
-      ([store, old, next]): Change => ({ at, kind: 'schema', what: `the schema of ${store} changed from ${old} to ${next}` }),
+      ([store, old, next]): Change => ({
+        at,
+        kind: 'schema',
+        what: `the schema of ${store} changed from ${old} to ${next}`,
+      }),
     ),
     ...altered(before.versions, now.versions).map(
-      ([role, old, next]): Change => ({ at, kind: 'version', what: `the version of ${role} changed from ${old} to ${next}` }),
+      ([role, old, next]): Change => ({
+        at,
+        kind: 'version',
+        what: `the version of ${role} changed from ${old} to ${next}`,
+      }),
     ),
     ...altered(before.restarts, now.restarts)
       .filter(([, old, next]) => grew(old, next))

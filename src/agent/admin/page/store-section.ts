@@ -127,8 +127,18 @@ function settingsChecks(name: string, checks: readonly ShownCheck[]): Child {
   const unknown = checks.filter(({ holds }) => holds === 'unknown');
   return [
     h('ul', { class: 'checks' }, failing.map(checkItem)),
-    foldedChecks(`${name} hold`, passing, (checks) => `${checks} passed`, ({ found }) => found),
-    foldedChecks(`${name} unknown`, unknown, (checks) => `${checks} without a result`, ({ found }) => found),
+    foldedChecks(
+      `${name} hold`,
+      passing,
+      (checks) => `${checks} passed`,
+      ({ found }) => found,
+    ),
+    foldedChecks(
+      `${name} unknown`,
+      unknown,
+      (checks) => `${checks} without a result`,
+      ({ found }) => found,
+    ),
     foldedChecks(
       `${name} accepted`,
       accepted,

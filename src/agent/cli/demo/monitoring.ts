@@ -157,9 +157,7 @@ export function alertLines(
     const { fingerprint, status } = alert;
     if (before.get(fingerprint)?.status.state === status.state) return [];
     if (status.state === 'active') return [`alert fires: ${named(alert)}`];
-    return status.state === 'suppressed'
-      ? [`alert inhibited, another one explains it: ${named(alert)}`]
-      : [];
+    return status.state === 'suppressed' ? [`alert inhibited, another one explains it: ${named(alert)}`] : [];
   });
   const over = [...before.values()].filter(
     ({ fingerprint, status }) => status.state !== 'unprocessed' && !now.has(fingerprint),

@@ -100,8 +100,7 @@ test('what a probe saw before its target went down still holds: a full disk stay
   look(judge, 0, { probes: [probeStatusOf('store/main', { at: atOf(0), details: { checks } })] });
   expect(look(judge, 30, store(30, true, 30)).verdict).toMatchObject({
     cause: { id: 'disk_full/main', since: atOf(0) },
-    sentence:
-      'The disk of store main is almost full since 00:00:00 UTC; it causes 1 more problem.',
+    sentence: 'The disk of store main is almost full since 00:00:00 UTC; it causes 1 more problem.',
   });
   expect(look(judge, 60, store(60, false)).verdict.problems).toEqual([]);
 });
