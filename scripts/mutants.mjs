@@ -1,0 +1,62 @@
+// npm run mutants -- PATH [TESTS]: changes the sources below PATH in one place at a time and says which changes no test of
+// TESTS (patterns; all unit and contract tests unless given) notices. Exits with 1 if it is less than 85 % of them.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { ensureInstalled, ensureNode, root } from './setup.mjs';
+
+/** The share of the mutants that tests reach and must notice. */
+const wantedShare = 0.85;
+
+ensureNode();
+ensureInstalled();
+const [path, ...tests] = process.argv.slice(2);
+if (!path || !existsSync(path)) {
+  process.stderr.write('npm run mutants -- PATH [TESTS]; PATH is a folder or a file below src\n');
+  process.exit(2);
+}
+const tool = join(root, 'tools', 'mutants');
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mutants-'));
+try {
+  const patterns = tests.length > 0 ? tests : ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts'];
+  const args = ['run', '--root', root, '--config', join(tool, 'vitest.config.mjs')];
+  spawnSync(join(root, 'node_modules', '.bin', 'vitest'), args, {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      ...process.env,
+      NODE_NO_WARNINGS: '1',
+      MUTANTS_PATH: resolve(path),
+      MUTANTS_OUT: folder,
+      MUTANTS_TESTS: JSON.stringify(patterns),
+    },
+  });
+  process.exitCode = report(folder);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Prints the survivors by file and line, and a line of figures; returns the exit status. */
+function report(results) {
+  const mutants = JSON.parse(readFileSync(join(results, 'mutants.json'), 'utf8'));
+  const found = readdirSync(results)
+    .filter((name) => name !== 'mutants.json')
+    .map((name) => JSON.parse(readFileSync(join(results, name), 'utf8')));
+  const idsOf = (key) => new Set(found.flatMap((worker) => worker[key]));
+  const [killed, reached, atLoad] = [idsOf('killed'), idsOf('reached'), idsOf('atLoad')];
+  const judged = mutants.filter(({ id }) => reached.has(id) || !atLoad.has(id));
+  const survivors = judged.filter(({ id }) => !killed.has(id));
+  for (const { id, fileName, line, mutatorName, replacement } of survivors) {
+    const how = reached.has(id) ? 'survived' : 'no test reaches it';
+    const text = replacement.replaceAll(/\s+/g, ' ').slice(0, 60);
+    process.stdout.write(`${relative(root, fileName)}:${line}  ${mutatorName} -> ${text}  (${how})\n`);
+  }
+  const share = judged.length === 0 ? 0 : (judged.length - survivors.length) / judged.length;
+  process.stdout.write(
+    `${judged.length - survivors.length} of ${judged.length} mutants noticed (${(share * 100).toFixed(1)} %); ` +
+      `${mutants.length - judged.length} more act only while modules are loaded and were not judged\n`,
+  );
+  return share >= wantedShare ? 0 : 1;
+}

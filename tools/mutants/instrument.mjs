@@ -1,0 +1,40 @@
+// Puts all mutants of some source files into their text, each behind a switch, with the mutators of Stryker. So the sources
+// are loaded once, and a mutant is chosen while they run.
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Instrumenter } from '@stryker-mutator/instrumenter';
+
+/**
+ * Texts are left alone: what a message says is held by tables of its own. So are objects and arrays that become empty: the
+ * types already refuse most of them.
+ */
+const excludedMutations = ['StringLiteral', 'ObjectLiteral', 'ArrayDeclaration', 'Regex'];
+
+const sourcesBelow = (path) =>
+  statSync(path).isDirectory()
+    ? readdirSync(path).flatMap((name) => sourcesBelow(join(path, name)))
+    : path.endsWith('.ts') && !path.endsWith('.d.ts')
+      ? [path]
+      : [];
+
+/** The sources below a folder with their mutants: `codes` by path, and the `mutants` with id, file, line and replacement. */
+export async function instrument(path) {
+  const silent = { debug() {}, info() {}, warn() {}, isDebugEnabled: () => false };
+  const files = sourcesBelow(path).map((name) => ({
+    name,
+    mutate: true,
+    content: readFileSync(name, 'utf8'),
+  }));
+  const options = { plugins: null, excludedMutations, ignorers: [], noHeader: false };
+  const done = await new Instrumenter(silent).instrument(files, options);
+  const mutants = done.mutants
+    .filter(({ status }) => status !== 'Ignored')
+    .map(({ id, fileName, location, mutatorName, replacement }) => ({
+      id,
+      fileName,
+      line: location.start.line + 1,
+      mutatorName,
+      replacement,
+    }));
+  return { codes: new Map(done.files.map(({ name, content }) => [name, content])), mutants };
+}

@@ -1,0 +1,69 @@
+// Runs each test once as it is, and then once for every mutant that it reached and that no test before it noticed. A test
+// is repeated in place: its file, its hooks and the sources are loaded once.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { threadId } from 'node:worker_threads';
+import { TestRunner } from 'vitest';
+
+// The names are those that the instrumented sources use.
+const switches = { mutantCoverage: { static: {}, perTest: {} } };
+globalThis.__stryker__ = switches;
+
+/** Ids of mutants: seen by a test, noticed by a test, and seen while modules were loaded. Shared by all files of a worker. */
+const reached = new Set();
+const killed = new Set();
+
+/** A loop that a mutant has made endless ends when it has passed its switch this many times more often than before. */
+const loopFactor = 100;
+const loopMinimum = 10_000;
+
+export default class MutantRunner extends TestRunner {
+  #waiting = [];
+  #hits = {};
+  #failsAsItIs = false;
+
+  async onBeforeRunTask(test) {
+    await super.onBeforeRunTask(test);
+    this.#waiting = [];
+    this.#failsAsItIs = false;
+    // Asked anew before every repetition: how many there are is known only after the first.
+    test.repeats = { valueOf: () => this.#waiting.length };
+  }
+
+  onBeforeTryTask(test, { repeats }) {
+    super.onBeforeTryTask(test);
+    switches.mutantCoverage.perTest = {};
+    switches.currentTestId = 'test';
+    const mutant = this.#waiting[repeats - 1];
+    switches.activeMutant = mutant;
+    switches.hitCount = mutant === undefined ? undefined : 0;
+    switches.hitLimit = (this.#hits[mutant] ?? 0) * loopFactor + loopMinimum;
+  }
+
+  async onAfterRetryTask(test, { repeats }) {
+    const failed = test.result.state === 'fail';
+    const mutant = switches.activeMutant;
+    switches.activeMutant = undefined;
+    switches.currentTestId = undefined;
+    if (repeats === 0) {
+      this.#failsAsItIs = failed;
+      this.#hits = switches.mutantCoverage.perTest.test ?? {};
+      for (const id of Object.keys(this.#hits)) reached.add(id);
+      if (!failed) this.#waiting = Object.keys(this.#hits).filter((id) => !killed.has(id));
+      return;
+    }
+    if (failed && mutant !== undefined) killed.add(mutant);
+    test.result.state = 'run';
+    test.result.errors = undefined;
+  }
+
+  onAfterRunFiles() {
+    super.onAfterRunFiles();
+    const found = {
+      killed: [...killed],
+      reached: [...reached],
+      atLoad: Object.keys(switches.mutantCoverage.static),
+    };
+    writeFileSync(join(process.env.MUTANTS_OUT, `${process.pid}-${threadId}.json`), JSON.stringify(found));
+  }
+}

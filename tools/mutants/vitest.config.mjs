@@ -1,0 +1,34 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+import { instrument } from './instrument.mjs';
+
+const { codes, mutants } = await instrument(process.env.MUTANTS_PATH);
+writeFileSync(join(process.env.MUTANTS_OUT, 'mutants.json'), JSON.stringify(mutants));
+
+export default defineConfig({
+  plugins: [
+    {
+      name: 'mutants',
+      enforce: 'pre',
+      load: (id) => codes.get(id.split('?')[0]),
+    },
+  ],
+  test: {
+    include: JSON.parse(process.env.MUTANTS_TESTS),
+    exclude: ['**/*.long.test.ts', '**/*.nightly.test.ts'],
+    setupFiles: 'test/environment.ts',
+    globalSetup: 'test/templates.ts',
+    runner: './tools/mutants/runner.mjs',
+    isolate: false,
+    pool: 'forks',
+    maxWorkers: 2,
+    // A mutant that makes a test wait for ever costs this long.
+    testTimeout: 2_000,
+    hookTimeout: 2_000,
+    expect: { requireAssertions: true },
+    dangerouslyIgnoreUnhandledErrors: true,
+    silent: true,
+    reporters: ['dot'],
+  },
+});
