@@ -8,11 +8,12 @@ import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
 import type { Check } from '../recovery/check.ts';
 import { type Subject, shellText } from '../recovery/commands.ts';
-import { type RunSubject, unfinishedRun } from '../recovery/journal.ts';
+import { type RunSubject, type UnfinishedRun, unfinishedRun } from '../recovery/journal.ts';
 import type { Operator } from '../recovery/operator.ts';
 import { procedures, type RecoveryStep } from '../recovery/procedures.ts';
-import { printLeft, runSession } from '../recovery/session.ts';
+import { leftBy, printLeft, runSession } from '../recovery/session.ts';
 import { lockSubject } from '../recovery/subject-lock.ts';
+import type { Chosen } from '../recovery/target.ts';
 import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
 import { recoverCost } from './recover-cost.ts';
@@ -35,6 +36,7 @@ commands for this configuration, and checks the result.
   --backup FILE         the backup to restore; default: the newest verified one
   --until TIME          leave out what was written from then on, such as 2026-11-23T10:00:00Z
   --until-xid XID, --until-name NAME   PostgreSQL: the last transaction, or the restore point, to restore
+  --until-timeline N    PostgreSQL: the timeline to follow; default: the latest
   --no-safety-copy      do not copy what is in the database before it is overwritten
   --domain NAME --to CLUSTER                       what to fail over, and where to
   --json                the plan, or the result, as JSON
@@ -58,6 +60,7 @@ const options = {
   until: { type: 'string' },
   'until-xid': { type: 'string' },
   'until-name': { type: 'string' },
+  'until-timeline': { type: 'string' },
   'no-safety-copy': { type: 'boolean' },
   domain: { type: 'string' },
   to: { type: 'string' },
@@ -85,9 +88,10 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
   const tools = await openTools(config, subject, onVerification, io);
   try {
     const journal = stepsPath(procedure, subject, config);
-    const startMs = (values.restart ? undefined : unfinishedRun(journal)?.startMs) ?? Date.now();
+    const earlier = unfinishedRun(journal);
+    const startMs = (values.restart ? undefined : earlier?.startMs) ?? Date.now();
     const situation = await situationOf(subject, config, {
-      ...{ tools, onVerification, io, startMs },
+      ...{ tools, onVerification, io, startMs, held: heldBy(earlier, targetOf(subject, config)) },
       copiesFirst: !values['no-safety-copy'],
     });
     const steps = procedures[procedure].steps(situation);
@@ -99,7 +103,9 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
       );
       return 0;
     }
-    return await go(procedure, situation.subject, steps, { config, values, io, namedBackup: subject.backup });
+    return await go(procedure, situation.subject, steps, {
+      ...{ config, values, io, namedBackup: subject.backup, chosen: situation.chosen },
+    });
   } finally {
     await tools.close();
   }
@@ -116,7 +122,13 @@ function procedureOf([name]: readonly string[]): RecoveryProcedure {
 function subjectOf(
   procedure: RecoveryProcedure,
   values: {
-    [K in 'store' | 'database' | 'domain' | 'to' | 'backup' | `until${'' | '-xid' | '-name'}`]?: string;
+    [K in
+      | 'store'
+      | 'database'
+      | 'domain'
+      | 'to'
+      | 'backup'
+      | `until${'' | '-xid' | '-name' | '-timeline'}`]?: string;
   },
   config: AgentConfig,
 ): Subject {
@@ -158,40 +170,48 @@ function subjectOf(
 
 /** Where the restore ends. Throws `usage`. */
 function untilOf(
-  values: { [K in `until${'' | '-xid' | '-name'}`]?: string },
+  values: { [K in `until${'' | '-xid' | '-name' | '-timeline'}`]?: string },
   kind: StoreOptions['kind'] | undefined,
-): Pick<Subject, 'until' | 'untilXid' | 'untilName'> {
-  const { until, 'until-xid': untilXid, 'until-name': untilName } = values;
-  const given = Object.entries({ '--until': until, '--until-xid': untilXid, '--until-name': untilName })
-    .filter(([, value]) => value !== undefined)
-    .map(([name]) => name);
+): Pick<Subject, 'until' | 'untilXid' | 'untilName' | 'untilTimeline'> {
+  const { until, 'until-xid': untilXid, 'until-name': untilName, 'until-timeline': untilTimeline } = values;
+  const ends = { '--until': until, '--until-xid': untilXid, '--until-name': untilName };
+  const namesOf = (options: object) =>
+    Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const given = namesOf(ends);
   if (given.length > 1) throw wrongUsage(`${given.join(' and ')} exclude each other`, undefined, 'use one');
-  if (given.length === 0) return {};
-  if (kind === undefined) throw wrongUsage(`${given[0]} without a restore`, undefined, 'leave it out');
+  const [first] = namesOf({ ...ends, '--until-timeline': untilTimeline });
+  if (first === undefined) return {};
+  if (kind === undefined) throw wrongUsage(`${first} without a restore`, undefined, 'leave it out');
   if (kind === 'widecolumn')
     throw wrongUsage(
-      `${given[0]} is not possible for a wide-column store`,
+      `${first} is not possible for a wide-column store`,
       undefined,
       'name a snapshot with --backup',
     );
-  if (kind !== 'postgres' && until === undefined)
-    throw wrongUsage(`${given[0]} is only possible for PostgreSQL`, undefined, 'use --until TIME');
+  if (kind !== 'postgres' && (until === undefined || untilTimeline !== undefined))
+    throw wrongUsage(
+      `${untilTimeline === undefined ? first : '--until-timeline'} is only possible for PostgreSQL`,
+      undefined,
+      'use --until TIME',
+    );
   if (untilXid !== undefined && !/^\d{1,10}$/.test(untilXid))
     throw wrongUsage('--until-xid is not a transaction id', untilXid, 'use a number');
+  if (untilTimeline !== undefined && !/^[1-9]\d{0,9}$/.test(untilTimeline))
+    throw wrongUsage('--until-timeline is not a timeline', untilTimeline, 'use a number from 1 on');
   if (untilName !== undefined && !/^[\x21-\x7e][\x20-\x7e]{0,62}$/.test(untilName))
     throw wrongUsage(
       '--until-name is not a restore point',
       untilName,
       'use the name given to pg_create_restore_point',
     );
-  if (until === undefined) return { untilXid, untilName };
+  if (until === undefined) return { untilXid, untilName, untilTimeline };
   const atMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/.test(until)
     ? Date.parse(until)
     : Number.NaN;
   if (Number.isNaN(atMs))
     throw wrongUsage('--until is not a time', until, 'use RFC 3339, such as 2026-11-23T10:00:00Z');
   if (atMs > Date.now()) throw wrongUsage('--until is in the future', until, 'use a time that has passed');
-  return { until: new Date(atMs).toISOString() };
+  return { until: new Date(atMs).toISOString(), untilTimeline };
 }
 
 const shown = (checks: readonly Check[] = []) => checks.map(({ id, text }) => ({ id, text }));
@@ -200,9 +220,10 @@ const planOf = (procedure: RecoveryProcedure, subject: Subject, steps: readonly 
   procedure,
   title: procedures[procedure].title,
   subject,
-  steps: steps.map(({ needs, requires, proves, isDone, ...step }) => ({
+  steps: steps.map(({ needs, requires, proves, isDone, watches, ...step }) => ({
     ...step,
     ...{ needs: shown(needs), requires: shown(requires), proves: shown(proves) },
+    ...(watches && { watches: shown([watches])[0] }),
     ...(isDone && { isDone: shown([isDone])[0] }),
   })),
 });
@@ -224,6 +245,7 @@ function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]):
 interface RecoverContext {
   config: AgentConfig;
   namedBackup?: string;
+  chosen: Chosen;
   values: {
     execute?: boolean;
     yes?: boolean;
@@ -233,6 +255,13 @@ interface RecoverContext {
     json?: boolean;
   };
   io: Io;
+}
+
+/** What a run that goes on, or starts over, behind a restore that has begun restores again. */
+function heldBy(earlier: UnfinishedRun | undefined, target: RunSubject['target']): Chosen | undefined {
+  const { chosen, begun, subject } = earlier ?? {};
+  const isSame = ['store', 'address', 'database'].every((key) => subject?.target[key] === target[key]);
+  return isSame && (chosen?.isKept || begun?.has('restore')) ? chosen : undefined;
 }
 
 const drillOf = (procedure: RecoveryProcedure, { store, database, domain = '' }: Subject): string =>
@@ -246,18 +275,22 @@ async function go(
   procedure: RecoveryProcedure,
   subject: Subject,
   steps: readonly RecoveryStep[],
-  { config, values, io, namedBackup }: RecoverContext,
+  { config, values, io, namedBackup, chosen }: RecoverContext,
 ): Promise<number> {
   const terminal = openOperator(values, io);
   const journal = stepsPath(procedure, subject, config);
   const beganMs = performance.now();
-  const lock = await lockSubject(config.stateDirectory, procedure, subject);
+  const lock = await lockSubject(config.stateDirectory, procedure, subject).catch((thrown: unknown) => {
+    printLeft(leftBy(unfinishedRun(journal), steps), terminal);
+    throw thrown;
+  });
   try {
     const result = await runSession(
       {
         ...{
           procedure,
           subject: { target: targetOf(subject, config), backup: namedBackup },
+          chosen,
           steps,
           journal,
           lock,
@@ -295,13 +328,13 @@ async function go(
 
 /** What the procedure changes, by its address too: the configuration may be another one when a run resumes. */
 function targetOf(subject: Subject, config: AgentConfig): RunSubject['target'] {
-  const { store: name, database, domain, to, until, untilXid, untilName } = subject;
+  const { store: name, database, domain, to, until, untilXid, untilName, untilTimeline } = subject;
   if (name === undefined) {
     const cluster = config.clusterGroupMetadata?.clusters.find((each) => each.name === to);
     return { domain, to, address: cluster?.rpcAddress };
   }
   const store = config.stores.find((each) => each.name === name);
-  const point = { until, untilXid, untilName };
+  const point = { until, untilXid, untilName, untilTimeline };
   return { store: name, address: store?.address, database: database && store?.databases[database], ...point };
 }
 

@@ -10,7 +10,7 @@ import { createGuard } from '../recovery/guard.ts';
 import type { Situation } from '../recovery/procedures.ts';
 import { restoreOf } from '../recovery/restore.ts';
 import { createRestoreChecks } from '../recovery/restore-checks.ts';
-import { backupIn, chainNow, reachText, restoreTarget } from '../recovery/target.ts';
+import { backupIn, type Chosen, chainNow, chosenOf, restoreTarget } from '../recovery/target.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { longestMs, type OnVerification, planForPerson, verifyWithProgress } from './verification.ts';
@@ -98,6 +98,8 @@ interface SituationContext {
   io: Io;
   /** When the run began. */
   startMs: number;
+  /** What an earlier run that was not finished restored. */
+  held: Chosen | undefined;
   copiesFirst: boolean;
 }
 
@@ -105,12 +107,12 @@ interface SituationContext {
 export async function situationOf(
   asked: Subject,
   config: AgentConfig,
-  { tools, onVerification, io, startMs, copiesFirst }: SituationContext,
-): Promise<Situation> {
+  { tools, onVerification, io, startMs, held, copiesFirst }: SituationContext,
+): Promise<Situation & { chosen: Chosen }> {
   const { rows, runProbe, pages } = tools;
   const chain = await chainNow(asked, runProbe);
-  const subject = { ...asked, backup: asked.backup ?? backupIn(chain, config) };
-  const named = asked.backup;
+  const named = asked.backup ?? held?.backup;
+  const subject = { ...asked, backup: named ?? backupIn(chain, config) };
   const verifyNamed =
     named === undefined || asked.store === undefined
       ? undefined
@@ -126,7 +128,7 @@ export async function situationOf(
   );
   const store = config.stores.find(({ name }) => name === subject.store);
   const database = subject.database && store?.databases[subject.database];
-  const target = await restoreTarget(subject, chain, config);
+  const target = await restoreTarget({ subject, chain, held, config });
   const restore = restoreOf({ subject, startMs, ...target }, config);
   const pollsSeen = () => countPolls(pages);
   const recoveryPointMs = target.reachesMs;
@@ -144,7 +146,8 @@ export async function situationOf(
       ...{ store, database, backup: subject.backup, restore, replay: target.replay, env },
       refused: target.refused,
     }),
-    reaches: reachText(target),
+    reaches: target.reaches,
+    chosen: chosenOf(subject, target, held),
     copiesFirst,
     path: io.env.PATH,
   };

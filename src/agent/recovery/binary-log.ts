@@ -95,20 +95,51 @@ export function printLog(
 const longestScanMs = 4 * 36e5;
 const longestLine = 64 << 20;
 const write = /^(?:insert|update|delete|replace|load|create|alter|drop|truncate|rename)\b/i;
+const ofDatabase = /^(create|drop|alter)\s+(?:database|schema)\b/i;
 
-/**
- * Reads the log to its end as it will be applied, but for all databases. Returns the first statement that the selection
- * of one database would leave out although it names that database: a statement that was written without `USE`. Row
- * events name their database themselves. Throws `ProbeError` if the log cannot be read.
- */
-export async function leftOut(
+/** What is in the log besides changes of rows and tables. */
+export interface LogContent {
+  /**
+   * The first statement that the selection of one database would leave out although it names that database: a statement
+   * that was written without `USE`. Row events name their database themselves.
+   */
+  leftOut?: string;
+  /** When the database was dropped last, ms since the epoch. */
+  droppedMs?: number;
+  /** It was not created again after that. */
+  isGone?: boolean;
+  /** Time of the last event, ms since the epoch. */
+  lastMs?: number;
+}
+
+/** `#261124  0:41:32 server id 1`, in UTC. */
+const eventTime = /^#(\d\d)(\d\d)(\d\d)\s+(\d{1,2}):(\d\d):(\d\d) server id /;
+
+function timeOfEvent(line: string): number | undefined {
+  const parts = eventTime.exec(line)?.slice(1).map(Number);
+  if (parts === undefined) return undefined;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts;
+  return Date.UTC(2000 + year, month - 1, day, hour, minute, second);
+}
+
+/** Reads the log to its end as it will be applied, but for all databases. Throws `ProbeError` if it cannot be read. */
+export async function readLog(
   command: readonly string[],
   database: string,
   env: Readonly<Record<string, string>>,
-): Promise<string | undefined> {
+): Promise<LogContent> {
   let selected: string | undefined;
-  let found: string | undefined;
+  const content: LogContent = {};
   const mentions = new RegExp(`(?<![\\w$])${database.replace(/[^\w]/g, '\\$&')}(?![\\w$])`);
+  const statement = (line: string) => {
+    const [, verb] = ofDatabase.exec(line) ?? [];
+    if (verb === undefined) {
+      if (selected !== database) content.leftOut ??= line.slice(0, 120);
+    } else if (verb.toLowerCase() !== 'alter') {
+      content.isGone = verb.toLowerCase() === 'drop';
+      if (content.isGone) content.droppedMs = content.lastMs;
+    }
+  };
   await runCommand(
     command.filter((word) => !word.startsWith('--database=')),
     {
@@ -118,10 +149,28 @@ export async function leftOut(
       onLine(line) {
         const use = /^use `((?:[^`]|``)*)`/.exec(line);
         if (use) selected = use[1]!.replaceAll('``', '`');
-        else if (selected !== database && write.test(line) && mentions.test(line))
-          found ??= line.slice(0, 120);
+        else if (write.test(line) && mentions.test(line)) statement(line);
+        else content.lastMs = timeOfEvent(line) ?? content.lastMs;
       },
     },
   );
-  return found;
+  return content;
+}
+
+/** When the last event before a position was written, ms since the epoch. Throws `ProbeError`. */
+export async function timeOfPosition(
+  file: string,
+  { position }: LogPosition,
+  env: Readonly<Record<string, string>>,
+): Promise<number | undefined> {
+  let newestMs: number | undefined;
+  await runCommand(['env', 'TZ=UTC', 'mysqlbinlog', `--stop-position=${position}`, file], {
+    signal: AbortSignal.timeout(longestScanMs),
+    maxBytes: longestLine,
+    env,
+    onLine(line) {
+      newestMs = timeOfEvent(line) ?? newestMs;
+    },
+  });
+  return newestMs;
 }

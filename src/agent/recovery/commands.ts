@@ -15,6 +15,8 @@ export interface Subject {
   /** Of PostgreSQL: the last transaction, or the restore point, up to which the log is applied. */
   untilXid?: string;
   untilName?: string;
+  /** Of PostgreSQL: the timeline to follow in place of the latest. */
+  untilTimeline?: string;
 }
 
 /** Commands of the configuration with their placeholders filled in; undefined where there is none. */

@@ -15,6 +15,8 @@ export interface Guard {
   canBeShown(): readonly Check[];
   /** The service is down. */
   isDown(): readonly Check[];
+  /** No role comes back, as its supervisor may start it again. */
+  staysDown(): Check;
 }
 
 export interface GuardDeps {
@@ -65,7 +67,11 @@ export function createGuard({ services, store, database, runProbe, readSecret }:
     return no(`${open.slice(0, 3).join('; ')}${more}; end these sessions`);
   };
 
+  const rolesAreDown = () =>
+    check('services_stopped', 'every role of the service refuses connections', rolesRefuse);
+
   return {
+    staysDown: rolesAreDown,
     canBeShown: () => [
       check('roles_watched', 'every role has a health check', async () => {
         const missing = unwatched();
@@ -78,9 +84,9 @@ export function createGuard({ services, store, database, runProbe, readSecret }:
       }),
     ],
     isDown: () =>
-      [
-        check('services_stopped', 'every role of the service refuses connections', rolesRefuse),
-        check('no_sessions', 'nobody is connected to the database', nobody),
-      ].map((each) => ({ ...each, comesTrue: true })),
+      [rolesAreDown(), check('no_sessions', 'nobody is connected to the database', nobody)].map((each) => ({
+        ...each,
+        comesTrue: true,
+      })),
   };
 }

@@ -2,10 +2,19 @@ import { appendFileSync, closeSync, fstatSync, fsyncSync, mkdirSync, openSync, r
 import { dirname } from 'node:path';
 import { AgentError, errorText, systemCode } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
+import type { Chosen } from './target.ts';
 
 /** One line of the journal; JSON. */
 export type JournalLine =
-  | { event: 'started'; atMs: number; procedure: string; subject: RunSubject }
+  /** `before` are steps that a run before it had begun, and that it does not go on with. */
+  | {
+      event: 'started';
+      atMs: number;
+      procedure: string;
+      subject: RunSubject;
+      chosen?: Chosen;
+      before?: readonly string[];
+    }
   | { event: 'step_started'; atMs: number; step: string; byHand?: true }
   | { event: 'command_started'; atMs: number; step: string; command: readonly string[] }
   /** `fault` is why it did not succeed. */
@@ -25,6 +34,8 @@ export interface RunSubject {
 
 export interface UnfinishedRun {
   subject: RunSubject;
+  /** What it restores. */
+  chosen?: Chosen;
   startMs: number;
   /** Time of its last line. */
   lastMs: number;
@@ -59,9 +70,9 @@ export function unfinishedRun(path: string): UnfinishedRun | undefined {
   return run;
 }
 
-const begun = ({ subject, atMs }: JournalLine & { event: 'started' }): UnfinishedRun => ({
-  ...{ subject, startMs: atMs, lastMs: atMs },
-  ...{ done: new Set(), begun: new Set(), notProved: [], hasStopped: false, succeeded: [] },
+const begun = ({ subject, atMs, chosen, before }: JournalLine & { event: 'started' }): UnfinishedRun => ({
+  ...{ subject, chosen, startMs: atMs, lastMs: atMs },
+  ...{ done: new Set(), begun: new Set(before), notProved: [], hasStopped: false, succeeded: [] },
 });
 
 /** From this line on the step may have changed something. */

@@ -18,6 +18,8 @@ export interface RecoveryStep {
   needs?: readonly Check[];
   /** What must hold at the moment of the step. */
   requires?: readonly Check[];
+  /** What must hold all the time while the step is done. */
+  watches?: Check;
   /** Run one after the other; none for what the operator does by hand. */
   commands?: readonly (readonly string[])[];
   /** What the operator does when there is no command; names the key that would set one. */
@@ -30,6 +32,8 @@ export interface RecoveryStep {
   confirm?: string;
   /** What a run that ends after the start of this step leaves behind, until a step that settles it is done. */
   leaves?: Leaves;
+  /** What is missing until this step is done, once the run has changed anything. */
+  owes?: Leaves;
   /** Ids of the steps that leave nothing behind any more once this one is done. */
   settles?: readonly string[];
 }
@@ -165,6 +169,7 @@ function restoreDatabase(situation: Situation): RecoveryStep {
       ...(own ? programsOf('restore', own, situation) : restoreChecks.needs()),
     ],
     requires: guard.isDown(),
+    watches: guard.staysDown(),
     commands,
     byHand:
       restore.byHand?.join('\n  ') ??
@@ -178,11 +183,12 @@ function restoreDatabase(situation: Situation): RecoveryStep {
   };
 }
 
-function verifyData({ checks }: Situation): RecoveryStep {
+function verifyData({ checks, guard }: Situation): RecoveryStep {
   return {
     id: 'verify-data',
     title: 'Verify what was restored, before the services start',
     text: 'A backup from before an upgrade has the old schema, which the service refuses or damages.',
+    requires: guard.isDown(),
     proves: [checks.schema(), checks.workflowsCounted(), checks.newestRow()],
     settles: ['restore'],
   };
@@ -241,6 +247,10 @@ function repointTraffic({ commands, subject }: Situation): RecoveryStep {
     commands: oneOf(commands.named('repointTraffic')),
     byHand:
       'Change the DNS record or the load balancer. Set recovery.commands.repointTraffic to have it done here.',
+    owes: {
+      what: `Clients and workers are not repointed to ${subject.to}.`,
+      undo: 'Run the same command again: it resumes.',
+    },
   };
 }
 
@@ -320,6 +330,10 @@ function clusterLoss(situation: Situation): readonly RecoveryStep[] {
       byHand:
         'Deploy frontend, history, matching and worker. Set recovery.commands.deploy to have it done here.',
       proves: checks.healthy(),
+      owes: {
+        what: 'The services are not deployed.',
+        undo: 'Run the same command again: it resumes, and deploys them.',
+      },
     },
     verifyWorkflows(situation),
   ];

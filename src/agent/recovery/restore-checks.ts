@@ -4,8 +4,18 @@ import { isLoopback, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
 import { runCommand } from '../../probes/command.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
-import { leftOut, printLog, readDumpHeader } from './binary-log.ts';
-import { advisory, type Check, check, no, ofExecution, refusedBy, unknown, yes } from './check.ts';
+import { printLog, readDumpHeader, readLog, timeOfPosition } from './binary-log.ts';
+import {
+  advisory,
+  type Check,
+  type CheckAnswer,
+  check,
+  no,
+  ofExecution,
+  refusedBy,
+  unknown,
+  yes,
+} from './check.ts';
 import type { LogReplay, Restore } from './restore.ts';
 import { filesText } from './target.ts';
 
@@ -82,7 +92,7 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
     needs: () => checks.map((each) => (each.id === 'until' ? each : ofExecution(each))),
     copyNeeds: () =>
       safetyCopy
-        ? [...copyProgram(safetyCopy.commands, env), ...copySpace(deps, backup).map(ofExecution)]
+        ? [...copyProgram(safetyCopy.commands, env), ...copySpace(deps, backup, asked).map(ofExecution)]
         : [],
     nothingToCopy: () =>
       check('nothing_to_copy', 'there is nothing to copy', async () => {
@@ -174,39 +184,68 @@ function freeIn(directory: string): number {
   return bavail * bsize;
 }
 
+/** The data directory of the server, if it is on this host. */
+async function placeOnThisHost(
+  store: StoreOptions | undefined,
+  asked: Asked,
+): Promise<{ directory: string } | { elsewhere: string }> {
+  const address = parseAddress(store?.address ?? '');
+  if (!address || !isLoopback(address.host)) return { elsewhere: 'the server is on another host' };
+  const statement = store?.kind === 'mysql' ? 'SELECT @@datadir' : 'SHOW data_directory';
+  const directory = (await asked(statement)).trim();
+  return existsSync(directory) ? { directory } : { elsewhere: `${directory} is not on this host` };
+}
+
 /** No restore takes less than its dump. Of a server on another host the space is not known. */
 function spaceCheck({ store }: RestoreChecksDeps, backup: string, asked: Asked): Check {
   return advisory('space', 'the server has space for the restore', async () => {
-    const address = parseAddress(store?.address ?? '');
-    if (!address || !isLoopback(address.host)) return unknown('the server is on another host');
-    const directory = (
-      await asked(store?.kind === 'mysql' ? 'SELECT @@datadir' : 'SHOW data_directory')
-    ).trim();
-    if (!existsSync(directory)) return unknown(`${directory} is not on this host`);
-    const [free, least] = [freeIn(directory), statSync(backup).size];
-    const text = `${inMebibytes(free)} free in ${directory}, the dump has ${inMebibytes(least)}`;
+    const place = await placeOnThisHost(store, asked);
+    if ('elsewhere' in place) return unknown(place.elsewhere);
+    const [free, least] = [freeIn(place.directory), statSync(backup).size];
+    const text = `${inMebibytes(free)} free in ${place.directory}, the dump has ${inMebibytes(least)}`;
     return free > least ? yes(text) : no(text);
   });
 }
 
+const leaveOut = '--no-safety-copy leaves the copy out';
+
 /** Where the safety copy goes there is space, and it may be written. */
-function copySpace({ restore }: RestoreChecksDeps, backup: string | undefined): readonly Check[] {
-  const { directory } = restore.safetyCopy ?? {};
-  if (directory === undefined || backup === undefined) return [];
+function copySpace(
+  { store, database = '', restore }: RestoreChecksDeps,
+  backup: string | undefined,
+  asked: Asked,
+): readonly Check[] {
+  if (restore.safetyCopy === undefined || backup === undefined) return [];
+  const { directory } = restore.safetyCopy;
+  if (directory !== undefined)
+    return [check('copy_space', 'the safety copy can be written', () => copyInDirectory(directory, backup))];
+  if (store?.kind !== 'postgres') return [];
+  // The copy is a second database; the restore needs the first one and its own space until it is committed.
   return [
-    check('copy_space', 'the safety copy can be written', async () => {
-      let place = directory;
-      while (!existsSync(place)) place = dirname(place);
-      try {
-        accessSync(place, constants.W_OK);
-      } catch (thrown) {
-        return no(`${place}: ${errorText(thrown)}`);
-      }
-      const [free, least] = [freeIn(place), statSync(backup).size];
-      const text = `${inMebibytes(free)} free in ${place}`;
-      return free > least ? yes(text) : no(`${text}, the dump has ${inMebibytes(least)}`);
+    advisory('copy_space', 'the server has space for the safety copy', async () => {
+      const size = `SELECT coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE datname = ${sqlText(database)}`;
+      const bytes = Number((await asked(size)).trim());
+      if (bytes === 0) return yes('there is nothing to copy');
+      const place = await placeOnThisHost(store, asked);
+      if ('elsewhere' in place) return unknown(place.elsewhere);
+      const [free, least] = [freeIn(place.directory), bytes + statSync(backup).size];
+      const text = `${inMebibytes(free)} free in ${place.directory}, the database has ${inMebibytes(bytes)}`;
+      return free > least ? yes(text) : no(`${text}; ${leaveOut}`);
     }),
   ];
+}
+
+async function copyInDirectory(directory: string, backup: string): Promise<CheckAnswer> {
+  let place = directory;
+  while (!existsSync(place)) place = dirname(place);
+  try {
+    accessSync(place, constants.W_OK);
+  } catch (thrown) {
+    return no(`${place}: ${errorText(thrown)}; ${leaveOut}`);
+  }
+  const [free, least] = [freeIn(place), statSync(backup).size];
+  const text = `${inMebibytes(free)} free in ${place}`;
+  return free > least ? yes(text) : no(`${text}, the dump has ${inMebibytes(least)}; ${leaveOut}`);
 }
 
 const tablesOf = (kind: StoreOptions['kind'] | undefined, database: string): string =>
@@ -238,21 +277,32 @@ function extrasCheck(
 
 /** The log behind the dump can be read to its end, and everything of this database in it will be applied. */
 function logCheck(replay: LogReplay, database: string, env: RestoreChecksDeps['env']): Check {
+  const { files, position, until } = replay;
+  const printed = printLog(files, position, database, replay);
   return check('log_whole', 'the binary log can be applied to the dump', async () => {
-    if (replay.files.length === 0)
-      return no(`${replay.position.file}, in which the dump began, is not there`);
+    const [first] = files;
+    if (first === undefined) return no(`${position.file}, in which the dump began, is not there`);
     try {
-      const left = await leftOut(printLog(replay.files, replay.position, database, replay), database, env);
-      if (left === undefined)
-        return yes(`${filesText(replay.files)} from ${replay.position.file}:${replay.position.position}`);
-      return no(
-        `a statement of another default database changes ${database}, and would be left out: ${left}`,
-      );
+      const dumpedMs = until && (await timeOfPosition(first, position, env));
+      if (until && dumpedMs !== undefined && dumpedMs >= until.getTime())
+        return no(`the dump has what was written at ${timeText(dumpedMs)}, and --until is not after that`);
+      const content = await readLog(printed, database, env);
+      const { leftOut, isGone, droppedMs } = content;
+      if (leftOut !== undefined)
+        return no(
+          `a statement of another default database changes ${database}, and would be left out: ${leftOut}`,
+        );
+      const dropped = droppedMs && `${database} is dropped at ${timeText(droppedMs)}`;
+      if (isGone) return no(`in the log ${dropped}: leave that out with --until ${timeText(droppedMs!)}`);
+      const again = dropped ? `; ${dropped} and created again, as an earlier restore does` : '';
+      return yes(`${filesText(files)} from ${position.file}:${position.position}${again}`);
     } catch (thrown) {
       return refusedBy(thrown);
     }
   });
 }
+
+const timeText = (ms: number) => new Date(ms).toISOString().replace('.000Z', 'Z');
 
 const isScript = (file: string) => /\.sql(?:\.gz)?$/.test(file);
 

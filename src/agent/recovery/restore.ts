@@ -1,10 +1,11 @@
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Address, parseAddress } from '../../core/address.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
+import { baseRestore, isBaseBackup, type RestoreUntil, walArchive } from './base-restore.ts';
 import { printLog } from './binary-log.ts';
-import { type Subject, shellText } from './commands.ts';
+import type { Subject } from './commands.ts';
 
 /** How one database is restored with the store's own programs: the commands, and what an operator does by hand. */
 export interface Restore {
@@ -34,14 +35,6 @@ export interface LogReplay {
   position: { file: string; position: number };
   isMariadb: boolean;
   until?: Date;
-}
-
-/** Where a restore ends before the end of the log. */
-export interface RestoreUntil {
-  time?: Date;
-  /** Of PostgreSQL: a transaction, or a restore point. */
-  xid?: string;
-  name?: string;
 }
 
 export interface RestorePlan {
@@ -83,16 +76,10 @@ export function restoreOf(
   if (!isDirectory(file))
     return kinds[store.kind]?.({ ...plan, file, database }, address) ?? { programs: [] };
   if (store.kind !== 'postgres' || !isBaseBackup(file)) return { programs: [] };
-  const sources = backups.filter((each) => each.store === store.name).map(({ source }) => source);
-  const archive = sources.find((source) => source.kind === 'segments' && source.log === 'wal');
-  const directory = archive && 'directory' in archive ? archive.directory : undefined;
-  return { programs: [], byHand: baseRestore(file, directory, until) };
+  return { programs: [], byHand: baseRestore(file, walArchive(store.name, { backups }), until) };
 }
 
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-/** A backup in tar format has a manifest, too, and is not a data directory. */
-const isBaseBackup = (folder: string) =>
-  ['backup_manifest', 'PG_VERSION'].every((name) => existsSync(join(folder, name)));
 
 const stampOf = (ms: number) => new Date(ms).toISOString().replace(/[-:]|\.\d+/g, '');
 /** Not longer than a name may be. */
@@ -201,36 +188,3 @@ const piped = (from: readonly string[], to: readonly string[]): readonly string[
   ...from,
   ...to,
 ];
-
-const untilLines = ({ time, xid, name }: RestoreUntil): readonly string[] => [
-  ...(time ? [`recovery_target_time = '${time.toISOString().replace('T', ' ').replace('Z', '+00')}'`] : []),
-  ...(xid === undefined ? [] : [`recovery_target_xid = '${xid}'`]),
-  ...(name === undefined ? [] : [`recovery_target_name = '${name.replaceAll("'", "''")}'`]),
-  "recovery_target_action = 'promote'",
-];
-
-/**
- * A base backup of PostgreSQL, with the archived log behind it if there is one. It is restored with the server stopped,
- * on its host, where this program may not be.
- */
-function baseRestore(
-  folder: string,
-  archive: string | undefined,
-  until: RestoreUntil | undefined,
-): readonly string[] {
-  const settings = [
-    ...(archive === undefined ? [] : [`restore_command = 'cp "${archive.replaceAll("'", "''")}/%f" "%p"'`]),
-    ...(until ? untilLines(until) : []),
-  ];
-  const conf = 'DATA_DIRECTORY/postgresql.auto.conf';
-  return [
-    '# On the host of the server, as root. Every database of the server is replaced.',
-    '# Stop the server. Its files stay as the safety copy until the restore is proved:',
-    'test -e DATA_DIRECTORY.damaged || mv DATA_DIRECTORY DATA_DIRECTORY.damaged',
-    `rm -rf DATA_DIRECTORY && cp -a ${shellText([folder])} DATA_DIRECTORY`,
-    ...settings.map((line) => `echo ${shellText([line])} >> ${conf}`),
-    'touch DATA_DIRECTORY/recovery.signal',
-    'chown -R postgres: DATA_DIRECTORY && chmod 700 DATA_DIRECTORY',
-    '# Start the server, and wait until it accepts writes: it replays the log first.',
-  ];
-}

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { errorText } from '../../core/errors.ts';
 import { onSignals } from '../cli/io.ts';
 import { answerOf, type Check, type CheckAnswer, lineOf } from './check.ts';
 import { shellText } from './commands.ts';
@@ -14,7 +12,9 @@ import {
 import type { Operator } from './operator.ts';
 import { type Refusal, refusal, refusalsUpFront } from './preflight.ts';
 import type { Leaves, RecoveryStep } from './procedures.ts';
+import { runStepCommand } from './step-command.ts';
 import type { SubjectLock } from './subject-lock.ts';
+import type { Chosen } from './target.ts';
 
 /**
  * Goes through the steps of a procedure. Every step is written to a journal before and after it, so that an interrupted
@@ -24,6 +24,8 @@ import type { SubjectLock } from './subject-lock.ts';
 export interface SessionOptions {
   procedure: string;
   subject: RunSubject;
+  /** What is restored, for a run that goes on after this one. */
+  chosen?: Chosen;
   steps: readonly RecoveryStep[];
   /** File of the journal. */
   journal: string;
@@ -38,6 +40,8 @@ export interface SessionOptions {
   commandOutput?: 'stdout' | 'stderr';
   /** Waits between two tries of a check after a step. */
   pause?: (ms: number) => Promise<void>;
+  /** How often it is said that a command still runs. */
+  noticeMs?: number;
 }
 
 export interface SessionResult {
@@ -52,20 +56,27 @@ export interface SessionResult {
 
 /** Throws `internal` if the journal cannot be used; what is left behind is printed before. */
 export async function runSession(options: SessionOptions, operator: Operator): Promise<SessionResult> {
-  const { steps, subject, procedure } = options;
+  const { steps, subject, procedure, chosen } = options;
   const unfinished = unfinishedRun(options.journal);
+  const leftBefore = leftBy(unfinished, steps);
+  if (unfinished) printLeft(leftBefore, operator);
   const before = await resumed(unfinished, options, operator);
-  if (before?.fault !== undefined) {
-    const left = unfinished ? leftBehind(steps, unfinished.begun, unfinished.done) : [];
-    return { ok: false, startMs: Date.now(), notProved: [], left, msg: before.fault };
-  }
+  if (before?.fault !== undefined)
+    return { ok: false, startMs: Date.now(), notProved: [], left: leftBefore, msg: before.fault };
   const startMs = before?.startMs ?? Date.now();
   const notProved = [...(before?.notProved ?? [])];
   const begun = new Set(before?.begun);
   const done = new Set(before?.done);
   // A run that starts over has not undone what the one before it did.
-  if (!before)
-    for (const step of [...(unfinished?.begun ?? []), ...(unfinished?.done ?? [])]) begun.add(step);
+  if (!before) for (const step of unfinished?.begun ?? []) begun.add(step);
+  const startLine = {
+    event: 'started' as const,
+    atMs: startMs,
+    procedure,
+    subject,
+    chosen,
+    before: [...begun],
+  };
   const journal = openJournal(options.journal);
   const interruption = watchInterruption();
   const write = (line: JournalLine) => {
@@ -78,7 +89,7 @@ export async function runSession(options: SessionOptions, operator: Operator): P
     return { ok: false, startMs, notProved, left, msg };
   };
   try {
-    if (!before) write({ event: 'started', atMs: startMs, procedure, subject });
+    if (!before) write(startLine);
     const todo = steps.filter(({ id }) => !done.has(id));
     const refusals = await Promise.race([refusalsUpFront(todo, options, operator), interruption.came]);
     if (refusals === undefined) return stop(interruptedFault);
@@ -109,15 +120,25 @@ export async function runSession(options: SessionOptions, operator: Operator): P
   }
 }
 
-/** What the steps that have begun leave behind, but for those that another step has settled. */
+/**
+ * What the steps that have begun leave behind, but for those that another step has settled; and what is missing as long
+ * as steps after them are not done.
+ */
 function leftBehind(
   steps: readonly RecoveryStep[],
   begun: ReadonlySet<string>,
   done: ReadonlySet<string>,
 ): Leaves[] {
   const settled = new Set(steps.flatMap(({ id, settles = [] }) => (done.has(id) ? settles : [])));
-  return steps.flatMap(({ id, leaves }) => (leaves && begun.has(id) && !settled.has(id) ? [leaves] : []));
+  return steps.flatMap(({ id, leaves, owes }) => {
+    if (leaves && begun.has(id) && !settled.has(id)) return [leaves];
+    return owes && begun.size > 0 && !done.has(id) ? [owes] : [];
+  });
 }
+
+/** What a run that was not finished leaves behind. */
+export const leftBy = (run: UnfinishedRun | undefined, steps: readonly RecoveryStep[]): Leaves[] =>
+  run ? leftBehind(steps, run.begun, run.done) : [];
 
 /** For the operator of a run that ended early. */
 export function printLeft(left: readonly Leaves[], operator: Pick<Operator, 'print'>): void {
@@ -233,8 +254,44 @@ async function runStep(step: RecoveryStep, around: SessionContext): Promise<Step
   }
   const byHand = (step.commands !== undefined && around.options.execute) || !step.byHand ? undefined : true;
   write({ event: 'step_started', atMs: Date.now(), step: step.id, byHand });
+  const watched = watch(step, around.options);
   const fault = await act(step, around);
-  return fault === undefined ? proofs(step, around) : { fault };
+  const disturbed = await watched.end();
+  if (fault !== undefined) return { fault };
+  if (disturbed === undefined) return proofs(step, around);
+  if (around.options.force === undefined) return { fault: disturbed.msg };
+  operator.print(`  overridden: ${disturbed.msg}`);
+  const forced = { step: step.id, ...disturbed, reason: around.options.force };
+  write({ event: 'forced', atMs: Date.now(), ...forced });
+  return proofs(step, around);
+}
+
+/** Asks what has to hold as long as the step is done; `end` resolves with what did not, once the last answer is there. */
+function watch({ watches }: RecoveryStep, { pause = wait }: SessionOptions) {
+  let disturbed: { check: string; msg: string } | undefined;
+  let hasEnded = false;
+  let wake = () => {};
+  const ended = new Promise<void>((resolve) => {
+    wake = resolve;
+  });
+  const ask = async (check: Check) => {
+    for (let isLast = false; disturbed === undefined && !isLast; ) {
+      isLast = hasEnded;
+      const { holds, msg } = await answerOf(check);
+      const what = `${check.text} did not hold while the step was done, so that it has to be done again`;
+      if (holds === false) disturbed = { check: check.id, msg: `${what}: ${msg}` };
+      else if (!isLast) await Promise.race([pause(watchMs), ended]);
+    }
+  };
+  const asking = watches && ask(watches);
+  return {
+    async end() {
+      hasEnded = true;
+      wake();
+      await asking;
+      return disturbed;
+    },
+  };
 }
 
 /** Whether there are commands, and all of them are in the list. */
@@ -290,62 +347,21 @@ async function act(
     if (!(await operator.ask(`Run ${which}?`))) return 'not run';
     const line = { step: step.id, command };
     write({ event: 'command_started', atMs: Date.now(), ...line });
-    const fault = await runStepCommand(command, step.confirm !== undefined, options);
+    const fault = await runStepCommand(command, {
+      ...{ lock: options.lock, isDestructive: step.confirm !== undefined, print: operator.print },
+      ...{ output: options.commandOutput ?? 'stdout', noticeMs: options.noticeMs },
+    });
     write({ event: 'command_ended', atMs: Date.now(), ...line, fault });
     if (fault !== undefined) return fault;
   }
   return undefined;
 }
 
-/**
- * Undefined after exit status 0. Passes signals on to the command; one that then ends with status 0 was interrupted
- * nevertheless. Throws `internal` if the command cannot be put on record, once it has ended.
- */
-function runStepCommand(
-  [program = '', ...args]: readonly string[],
-  isDestructive: boolean,
-  { commandOutput = 'stdout', lock }: SessionOptions,
-): Promise<string | undefined> {
-  const marks = lock.commandStarts([program, ...args], isDestructive);
-  return new Promise((resolve, reject) => {
-    let interrupted = false;
-    let unrecorded: unknown;
-    const passOn = (signal: NodeJS.Signals) => () => {
-      interrupted = true;
-      child.kill(signal);
-    };
-    // Before the command starts: a signal that came in between would end this process and leave the command running.
-    const undo = onSignals({ stop: passOn('SIGTERM'), reload: passOn('SIGHUP') });
-    const child = spawn(program, args, {
-      stdio: ['ignore', commandOutput === 'stdout' ? 1 : 2, 2],
-      env: { ...process.env, ...marks },
-    });
-    try {
-      if (child.pid !== undefined) lock.commandStarted(child.pid);
-    } catch (thrown) {
-      unrecorded = thrown;
-    }
-    const ended = (fault: string | undefined) => {
-      undo();
-      const left = lock.commandEnded(fault === undefined);
-      const behind = left === undefined ? '' : `; a process that it started still runs (${left})`;
-      if (unrecorded === undefined) resolve(fault && `${fault}${behind}`);
-      else reject(unrecorded);
-    };
-    child.once('error', (thrown) => ended(`${program} cannot be started: ${errorText(thrown)}`));
-    child.once('close', (status, signal) => {
-      if (status !== 0) ended(`${program} ended with ${signal ?? `exit status ${status}`}`);
-      else
-        ended(
-          interrupted ? `${program} was interrupted by a signal, and ended with exit status 0` : undefined,
-        );
-    });
-  });
-}
-
 /** How often a check is repeated: services need a while to start and to stop. */
 const tries = 30;
 const pauseMs = 2_000;
+/** A supervisor may start a role again at any moment. */
+const watchMs = 1_000;
 
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 

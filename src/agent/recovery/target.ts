@@ -1,9 +1,12 @@
 import { existsSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
 import type { AgentConfig } from '../config/types.ts';
+import { isBaseBackup, type RestoreUntil, walArchive } from './base-restore.ts';
 import { logFiles, readDumpHeader } from './binary-log.ts';
 import type { RunProbe } from './checks.ts';
 import type { Subject } from './commands.ts';
-import type { LogReplay, RestoreUntil } from './restore.ts';
+import type { LogReplay } from './restore.ts';
+import { findWalEnd } from './wal-target.ts';
 
 /** What is restored, and up to when: from the chain that the recovery probe found. */
 
@@ -14,6 +17,20 @@ export interface ChainShown {
   links?: readonly { type: string; what: string; backup: string; to?: string }[];
 }
 
+/**
+ * What a run restores, as it was when the run began. A run that goes on after a kill restores the same: meanwhile a dump may
+ * have been taken of a database that is restored in part, and the binary log has the statements of the restore itself.
+ */
+export interface Chosen {
+  backup?: string;
+  /** Name of the last file of the binary log. */
+  lastLog?: string;
+  /** Ms since the epoch. */
+  reachesMs?: number;
+  /** A restore had begun before it: its statements are in the log. */
+  isKept?: boolean;
+}
+
 export interface RestoreTarget {
   until?: RestoreUntil;
   /** Of MySQL and MariaDB: what is applied after the dump. */
@@ -22,6 +39,8 @@ export interface RestoreTarget {
   reachesMs?: number;
   /** Why the restore cannot reach what was asked for. */
   refused?: string;
+  /** Up to when, for people. */
+  reaches: string;
 }
 
 /** The chain with the newest recovery point; undefined without a verified backup. */
@@ -46,88 +65,175 @@ export function backupIn(chain: ChainShown | undefined, { backups }: AgentConfig
   return full && source && 'directory' in source ? `${source.directory}/${full.what}` : full?.what;
 }
 
-const untilOf = ({ until, untilXid, untilName }: Subject): RestoreUntil | undefined =>
-  until === undefined && untilXid === undefined && untilName === undefined
+const untilOf = ({ until, untilXid, untilName, untilTimeline }: Subject): RestoreUntil | undefined =>
+  [until, untilXid, untilName, untilTimeline].every((each) => each === undefined)
     ? undefined
-    : { time: until === undefined ? undefined : new Date(until), xid: untilXid, name: untilName };
+    : {
+        time: until === undefined ? undefined : new Date(until),
+        xid: untilXid,
+        name: untilName,
+        timeline: untilTimeline === undefined ? undefined : Number(untilTimeline),
+      };
 
-/** `subject.backup` is the backup of the chain, or one that the operator named. */
-export async function restoreTarget(
-  subject: Subject,
-  chain: ChainShown | undefined,
-  config: AgentConfig,
-): Promise<RestoreTarget> {
+interface Target {
+  subject: Subject;
+  chain: ChainShown | undefined;
+  /** What an earlier run that was not finished restored. */
+  held: Chosen | undefined;
+  config: AgentConfig;
+}
+
+/** `subject.backup` is the backup of the chain, that of an earlier run, or one that the operator named. */
+export async function restoreTarget(target: Target): Promise<RestoreTarget> {
+  const { subject, chain, held, config } = target;
   const { backup } = subject;
+  const isHeld = backup !== undefined && backup === held?.backup;
+  const isOfChain = !isHeld && backup !== undefined && backup === backupIn(chain, config);
+  const pointMs = isHeld ? held.reachesMs : isOfChain ? timeOf(chain?.recoveryPoint) : undefined;
   const until = untilOf(subject);
+  const isOwn = config.recovery.commands.restore !== undefined;
+  const refused =
+    (backup !== undefined && !existsSync(backup)
+      ? `${backup} of the earlier run is gone: name a backup with --backup`
+      : undefined) ??
+    (until &&
+      refusalOf(until, { ...subject, pointMs, baseMs: isOfChain ? baseOf(chain) : undefined }, config));
+  if (refused !== undefined) return { until, refused, reaches: '' };
   const kind = config.stores.find(({ name }) => name === subject.store)?.kind;
-  const isOfChain = backup !== undefined && backup === backupIn(chain, config);
-  const pointMs = isOfChain ? timeOf(chain?.recoveryPoint) : undefined;
-  const baseMs = isOfChain ? timeOf(fullOf(chain)?.to) : undefined;
-  const reachesMs = until === undefined ? pointMs : until.time?.getTime();
-  const refused = until && refusalOf(until, { ...subject, pointMs, baseMs }, config);
-  if (kind !== 'mysql' || backup === undefined || !isFile(backup)) return { until, reachesMs, refused };
-  const replay = await replayOf(subject, isOfChain ? chain : undefined, config);
-  if (replay === undefined && until !== undefined)
-    return {
-      until,
-      refused: refused ?? 'the dump does not record its place in a binary log that is observed',
-    };
-  return { until, replay: replay && { ...replay, until: until?.time }, reachesMs, refused };
+  const found = await (kind === 'mysql'
+    ? mysqlTarget(until, isOfChain, target)
+    : kind === 'postgres'
+      ? postgresTarget(until, subject, config)
+      : {});
+  const reached = { until, reachesMs: until?.time?.getTime() ?? (until ? undefined : pointMs), ...found };
+  return { ...reached, reaches: reachText(reached, isOwn) };
 }
 
 const timeOf = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text));
+const baseOf = (chain: ChainShown | undefined) => timeOf(fullOf(chain)?.to);
 const isFile = (path: string) => existsSync(path) && statSync(path).isFile();
+
+/** What the options ask for, as they are called. */
+const optionsOf = ({ time, xid, name, timeline }: RestoreUntil): readonly string[] =>
+  Object.entries({ '--until': time, '--until-xid': xid, '--until-name': name, '--until-timeline': timeline })
+    .filter(([, value]) => value !== undefined)
+    .map(([option]) => option);
 
 /** Why `--until` cannot be reached. */
 function refusalOf(
-  { time }: RestoreUntil,
+  until: RestoreUntil,
   { store, backup, baseMs, pointMs }: Subject & { baseMs?: number; pointMs?: number },
-  { stores, backups }: AgentConfig,
+  { stores, backups, recovery }: AgentConfig,
 ): string | undefined {
   const kind = stores.find(({ name }) => name === store)?.kind;
+  const own = recovery.commands.restore;
+  if (own) {
+    const [option] = optionsOf(until).filter((each) => each !== '--until' || !own.some(hasUntil));
+    if (option !== undefined)
+      return `recovery.commands.restore does not take ${option}: ${option === '--until' ? 'give it {until}' : 'leave it out of the configuration to restore by hand'}`;
+  }
   if (kind === 'postgres' && backup !== undefined && isFile(backup))
     return 'no log can be applied to a dump of PostgreSQL: name a base backup with --backup';
   const log = backups.find((each) => each.store === store && each.type === 'log');
   if (log === undefined) return `no log of ${store} is observed: add an entry of type log to backups`;
-  const atMs = time?.getTime();
+  const atMs = until.time?.getTime();
   if (atMs === undefined) return undefined;
   if (baseMs !== undefined && atMs < baseMs)
     return `the newest backup is of ${new Date(baseMs).toISOString()}, after --until: name an older one with --backup`;
-  if (pointMs !== undefined && atMs > pointMs)
-    return `the log reaches to ${new Date(pointMs).toISOString()} only, before --until`;
+  if (pointMs !== undefined && until.timeline === undefined && atMs > pointMs)
+    return `the log reaches to ${new Date(pointMs).toISOString()} only, before --until: leave --until out to restore all of it`;
   return undefined;
 }
 
-/** The files of the log from the place that the dump records, to the end of the chain where there is one. */
+const hasUntil = (word: string) => word.includes('{until}');
+
+/** PostgreSQL ends its start with an error, with the server down, where the log does not have the target. */
+async function postgresTarget(
+  until: RestoreUntil | undefined,
+  { store = '', backup }: Subject,
+  config: AgentConfig,
+): Promise<Partial<RestoreTarget>> {
+  const archive = walArchive(store, config);
+  if (!until || archive === undefined || backup === undefined || isFile(backup) || !isBaseBackup(backup))
+    return {};
+  const { refused, isWhole } = await findWalEnd(backup, archive, until);
+  return { refused, ...(isWhole && { until: { ...until, time: undefined } }) };
+}
+
+/** The dump, and the files of the log from the place that it records, to the end of the chain where there is one. */
+async function mysqlTarget(
+  until: RestoreUntil | undefined,
+  isOfChain: boolean,
+  { subject, chain, held, config }: Target,
+): Promise<Partial<RestoreTarget>> {
+  const { backup } = subject;
+  if (backup === undefined || !isFile(backup)) return {};
+  const last = chain?.links?.findLast(({ type }) => type === 'log');
+  const hasNone = held ? held.lastLog === undefined : isOfChain && last === undefined;
+  const replay = hasNone
+    ? undefined
+    : await replayOf(backup, {
+        ...{ store: subject.store, config, entry: isOfChain ? last?.backup : undefined },
+        last: held ? held.lastLog : isOfChain ? last?.what.split(' to ').at(-1) : undefined,
+      });
+  if (replay === undefined && until !== undefined)
+    return { refused: 'the dump does not record its place in a binary log that is observed' };
+  // mysqlbinlog ends at a second.
+  const time = until?.time && new Date(Math.floor(until.time.getTime() / 1000) * 1000);
+  return {
+    replay: replay && { ...replay, until: time },
+    ...(time && { until: { ...until, time }, reachesMs: time.getTime() }),
+  };
+}
+
 async function replayOf(
-  { store, backup = '' }: Subject,
-  chain: ChainShown | undefined,
-  { backups }: AgentConfig,
+  backup: string,
+  {
+    store,
+    entry,
+    last,
+    config,
+  }: { store?: string; entry: string | undefined; last: string | undefined; config: AgentConfig },
 ): Promise<LogReplay | undefined> {
-  const link = chain?.links?.findLast(({ type }) => type === 'log');
-  const isBinlog = ({ store: of, source }: AgentConfig['backups'][number]) =>
-    of === store && source.kind === 'segments' && source.log === 'binlog';
-  const entry = link
-    ? backups.find(({ name }) => name === link.backup)
-    : chain
-      ? undefined
-      : backups.find(isBinlog);
-  if (!entry || !isBinlog(entry) || !('directory' in entry.source)) return undefined;
+  const log = config.backups.find(
+    ({ name, store: of, source }) =>
+      (entry === undefined || name === entry) &&
+      of === store &&
+      source.kind === 'segments' &&
+      source.log === 'binlog',
+  );
+  if (log === undefined || !('directory' in log.source)) return undefined;
   const { log: position, isMariadb } = await readDumpHeader(backup);
   if (position === undefined) return undefined;
-  const files = logFiles(entry.source.directory, position, link?.what.split(' to ').at(-1));
-  return { files, position, isMariadb };
+  return { files: logFiles(log.source.directory, position, last), position, isMariadb };
 }
+
+/** What this run restores, for one that goes on after it. */
+export const chosenOf = (
+  { backup }: Subject,
+  { replay, reachesMs }: RestoreTarget,
+  held: Chosen | undefined,
+): Chosen => ({
+  ...(held && { isKept: true }),
+  backup,
+  lastLog: held ? held.lastLog : replay?.files.length ? basename(replay.files.at(-1)!) : undefined,
+  reachesMs,
+});
 
 export const filesText = ({ length }: readonly string[]): string =>
   `${length} ${length === 1 ? 'file' : 'files'}`;
 
-/** Up to when the restore reaches, for people. */
-export function reachText({ until, replay, reachesMs }: RestoreTarget): string {
-  const log = replay ? ` The dump, then ${filesText(replay.files)} of the binary log.` : '';
+/** Up to when the restore reaches, for people. A command of the configuration has to apply the log by itself. */
+function reachText({ until, replay, reachesMs }: Omit<RestoreTarget, 'reaches'>, isOwn: boolean): string {
+  const log = isOwn
+    ? ' This is done by recovery.commands.restore.'
+    : replay
+      ? ` The dump, then ${filesText(replay.files)} of the binary log.`
+      : '';
   if (until?.xid !== undefined) return `Restores up to transaction ${until.xid}.${log}`;
   if (until?.name !== undefined) return `Restores up to the restore point ${until.name}.${log}`;
   if (until?.time) return `Restores what was written before ${until.time.toISOString()}.${log}`;
+  if (until?.timeline !== undefined) return `Restores all of timeline ${until.timeline}.${log}`;
   if (reachesMs === undefined) return `Restores up to what the backup and its log hold.${log}`;
   return `Restores up to ${new Date(reachesMs).toISOString()}: what was written later is lost.${log}`;
 }

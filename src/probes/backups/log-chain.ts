@@ -78,18 +78,22 @@ function obstacleIn(name: string, content: SegmentContent | undefined): string |
 }
 
 /** Timelines that a restore follows, the oldest first, each with the number of the segment it begins in. */
-interface Lineage {
+export interface Lineage {
   timelines: readonly { timeline: number; fromSegment: number }[];
   fault?: string;
 }
 
 /**
- * As PostgreSQL follows the latest timeline: from that of the backup on as long as the archive has the history of the
- * next one. A backup that is no part of the latest one's history cannot be restored with it.
+ * As PostgreSQL follows a timeline, by default the latest: from that of the backup on as long as the archive has the history
+ * of the next one. A backup that is no part of its history cannot be restored with it.
  */
-function lineageOf(base: WalRange, { histories, walSegmentBytes }: ArchivedSegments): Lineage {
-  let target = base.timeline;
-  while (histories.has(target + 1)) target += 1;
+export function lineageOf(
+  base: WalRange,
+  { histories, walSegmentBytes }: Pick<ArchivedSegments, 'histories' | 'walSegmentBytes'>,
+  asked?: number,
+): Lineage {
+  let target = asked ?? base.timeline;
+  while (asked === undefined && histories.has(target + 1)) target += 1;
   const parents = histories.get(target) ?? [];
   const numberOf = (at: string) => segmentOfLsn(at, walSegmentBytes);
   const timelines = [...parents.map(({ timeline }) => timeline), target].map((timeline, index) => ({
@@ -103,7 +107,8 @@ function lineageOf(base: WalRange, { histories, walSegmentBytes }: ArchivedSegme
   return { timelines, fault };
 }
 
-function positionOf(lsn: string): bigint {
+/** A place in the log, from text such as `0/3000028`. */
+export function positionOf(lsn: string): bigint {
   const [high = '0', low = '0'] = lsn.split('/');
   return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
 }

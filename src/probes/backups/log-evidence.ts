@@ -85,7 +85,7 @@ async function segmentBytesOf(directory: string, segments: readonly Segment[]): 
   return undefined;
 }
 
-const historyName = /^([0-9A-F]{8})\.history(?:\.gz)?$/;
+export const historyName = /^([0-9A-F]{8})\.history(?:\.gz)?$/;
 
 async function listSegments(
   { directory, log, settleMs }: SegmentsSource,
@@ -109,7 +109,8 @@ async function listSegments(
   return { segments, histories: log === 'wal' ? names.filter((name) => historyName.test(name)) : [] };
 }
 
-async function readHistories(
+/** The parents of each timeline, by the `.history` files of that name. */
+export async function readHistories(
   directory: string,
   names: readonly string[],
 ): Promise<ReadonlyMap<number, readonly Switch[]>> {

@@ -19,6 +19,7 @@ import {
   longHeaderBytes,
   UnknownFormat,
   verifyWalSegment,
+  type WalMark,
   type WalReading,
   type WalRemainder,
 } from './wal-segment.ts';
@@ -75,6 +76,18 @@ export async function walSegmentBytesIn(file: string): Promise<number> {
   } finally {
     await plain.return(undefined);
   }
+}
+
+/** Tells where a restore may end, in the order of one archived segment. Throws what is wrong with it. */
+export async function readWalMarks(
+  file: string,
+  remainder: WalRemainder | undefined,
+  onMark: (mark: WalMark) => void,
+): Promise<WalReading> {
+  const compression = compressionOf(await headOf(file, 8));
+  const source = readThrottled(file, { bytesPerSecond: Number.POSITIVE_INFINITY });
+  const plain = compression ? decompress(source, compression) : source;
+  return verifyWalSegment(createByteReader(plain), archivedName(basename(file)), remainder, onMark);
 }
 
 interface Reading {

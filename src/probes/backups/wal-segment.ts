@@ -13,7 +13,7 @@ export const longHeaderBytes = 40;
 const recordHeaderBytes = 24;
 /** Offset of the CRC in a record's header; it covers what comes before, and the record's data first. */
 const crcAt = 20;
-const [infoAt, managerAt] = [16, 17];
+const [xidAt, infoAt, managerAt] = [4, 16, 17];
 
 const isContinuation = 0x1;
 const hasLongHeader = 0x2;
@@ -26,6 +26,8 @@ const switchRecord = 0x40;
 const resourceManagerXact = 1;
 /** Of a transaction that is committed, or prepared and committed. */
 const commitRecords: readonly number[] = [0x00, 0x30];
+const abortRecords: readonly number[] = [0x20, 0x40];
+const restorePointRecord = 0x70;
 const commitOperation = 0x70;
 const checkpointRecords: readonly number[] = [0x00, 0x10];
 /** Where a checkpoint has the time of its beginning, in seconds, from PostgreSQL 12 on. */
@@ -63,6 +65,12 @@ export interface WalReading {
   systemId: string;
   segmentBytes: number;
 }
+
+/** Where a restore may end: a transaction that was committed or aborted, or a named restore point. */
+export type WalMark = {
+  /** Where its record ends in the log. */
+  end: bigint;
+} & ({ xid: number; micros: number; name?: undefined } | { name: string; xid?: undefined });
 
 interface PageHeader {
   magic: number;
@@ -131,7 +139,11 @@ function checkPageHeader(page: Buffer, expected: { magic: number; address: bigin
 }
 
 /** Reads the records of one page after the other. */
-function createRecordReader(remainder: WalRemainder | undefined, magic: number) {
+function createRecordReader(
+  remainder: WalRemainder | undefined,
+  magic: number,
+  onMark: ((mark: WalMark) => void) | undefined,
+) {
   let open = opened(remainder);
   let newestMs: number | undefined;
   /** Bytes of a record that began before what is read. */
@@ -144,6 +156,8 @@ function createRecordReader(remainder: WalRemainder | undefined, magic: number) 
     isSwitched =
       record.header[managerAt] === resourceManagerXlog && (record.header[infoAt]! & 0xf0) === switchRecord;
     newestMs = timeOf(record, magic) ?? newestMs;
+    const mark = onMark && markIn(record, at);
+    if (mark) onMark(mark);
     open = undefined;
   };
 
@@ -194,17 +208,19 @@ function createRecordReader(remainder: WalRemainder | undefined, magic: number) 
 
 /**
  * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the
- * rest of a record that began in the segment before is skipped. Throws what is wrong.
+ * rest of a record that began in the segment before is skipped. `onMark` is told where a restore may end, in the order of
+ * the log. Throws what is wrong.
  */
 export async function verifyWalSegment(
   bytes: ByteReader,
   name: string,
   remainder?: WalRemainder,
+  onMark?: (mark: WalMark) => void,
 ): Promise<WalReading> {
   const head = await bytes.take(longHeaderBytes);
   const { segmentBytes, pageBytes, systemId } = checkWalStart(head, name);
   const { magic, address: startAddress } = pageHeader(head);
-  const records = createRecordReader(remainder, magic);
+  const records = createRecordReader(remainder, magic, onMark);
   for (let offset = 0; offset < segmentBytes; offset += pageBytes) {
     const page =
       offset === 0
@@ -248,6 +264,21 @@ function timeOf({ header, data }: OpenRecord, magic: number): number | undefined
   return main.length < checkpointTimeAt + 8
     ? undefined
     : Number(main.readBigInt64LE(checkpointTimeAt)) * 1000;
+}
+
+/** A transaction that ends, or a restore point; undefined for other records. A restore point has a time, then its name. */
+function markIn({ header, data }: OpenRecord, end: bigint): WalMark | undefined {
+  const [info, manager] = [header[infoAt]!, header[managerAt]!];
+  const isXact = manager === resourceManagerXact;
+  const operation = info & commitOperation;
+  const isEnd = isXact && (commitRecords.includes(operation) || abortRecords.includes(operation));
+  const isPoint = manager === resourceManagerXlog && (info & 0xf0) === restorePointRecord;
+  const main = isEnd || isPoint ? mainData(data) : undefined;
+  if (main === undefined || main.length < 8) return undefined;
+  if (isEnd)
+    return { end, xid: header.readUInt32LE(xidAt), micros: epochMs * 1000 + Number(main.readBigInt64LE(0)) };
+  const name = main.subarray(8);
+  return { end, name: name.subarray(0, name.indexOf(0)).toString('utf8') };
 }
 
 const [originId, topLevelId, longId, shortId] = [253, 252, 254, 255];

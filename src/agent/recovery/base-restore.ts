@@ -1,0 +1,119 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AgentConfig } from '../config/types.ts';
+import { shellText } from './commands.ts';
+
+/** A base backup of PostgreSQL and its archived log, restored with the server stopped, on its host. */
+
+/** Where a restore ends before the end of the log. */
+export interface RestoreUntil {
+  time?: Date;
+  /** Of PostgreSQL: a transaction, or a restore point. */
+  xid?: string;
+  name?: string;
+  /** Of PostgreSQL: the timeline to follow in place of the latest. */
+  timeline?: number;
+}
+
+/** A backup in tar format has a manifest, too, and is no data directory. */
+export const isBaseBackup = (folder: string): boolean =>
+  ['backup_manifest', 'PG_VERSION'].every((name) => existsSync(join(folder, name)));
+
+/** Where the log of a store is archived as segments; undefined if no entry observes that. */
+export function walArchive(store: string, { backups }: Pick<AgentConfig, 'backups'>): string | undefined {
+  const sources = backups.filter((each) => each.store === store).map(({ source }) => source);
+  const archive = sources.find((source) => source.kind === 'segments' && source.log === 'wal');
+  return archive && 'directory' in archive ? archive.directory : undefined;
+}
+
+/** The programs that unpack archived segments, by the suffix. */
+const unpackers: Readonly<Record<string, string>> = {
+  gz: 'gzip -dc',
+  zst: 'zstd -dc',
+  lz4: 'lz4 -dc',
+  xz: 'xz -dc',
+  bz2: 'bzip2 -dc',
+};
+
+/**
+ * Shell text that fetches `%f` as `%p`. Segments may be compressed, or lie in the folder of their log file, as Barman keeps
+ * them. Undefined for the archive of a tool, which alone can restore from it.
+ */
+export function restoreCommand(archive: string): string | undefined {
+  const names = existsSync(archive) ? readdirSync(archive) : [];
+  const folder = names.find((name) => /^[0-9A-F]{16}$/.test(name));
+  const inside = folder === undefined ? names : [...names, ...readdirSync(join(archive, folder))];
+  const segments = inside.filter((name) => /^[0-9A-F]{24}/.test(name) && !name.includes('.backup'));
+  if (segments.some((name) => !/^[0-9A-F]{24}(?:\.(?:gz|zst|lz4|xz|bz2|partial))?$/.test(name)))
+    return undefined;
+  const suffixes = Object.keys(unpackers).filter((each) => inside.some((name) => name.endsWith(`.${each}`)));
+  // A percent sign begins a placeholder.
+  const place = shellText([archive]).replaceAll('%', '%%');
+  const places = [`${place}/%f`, ...(folder === undefined ? [] : [`${place}/$(printf %%.16s %f)/%f`])];
+  const ways = places.flatMap((path) => [
+    `cp ${path} %p`,
+    ...suffixes.map(
+      (suffix) => `{ test -f ${path}.${suffix} && ${unpackers[suffix]} ${path}.${suffix} > %p; }`,
+    ),
+  ]);
+  return ways.join(' || ');
+}
+
+const settingText = (text: string) => `'${text.replaceAll("'", "''")}'`;
+
+/** What is committed at the very time of the target is left out, too. */
+const untilLines = ({ time, xid, name, timeline }: RestoreUntil): readonly string[] => [
+  ...(time
+    ? [
+        `recovery_target_time = '${time.toISOString().replace('T', ' ').replace('Z', '+00')}'`,
+        'recovery_target_inclusive = off',
+      ]
+    : []),
+  ...(xid === undefined ? [] : [`recovery_target_xid = '${xid}'`]),
+  ...(name === undefined ? [] : [`recovery_target_name = ${settingText(name)}`]),
+  ...(timeline === undefined ? [] : [`recovery_target_timeline = '${timeline}'`]),
+];
+
+/**
+ * The lines that an operator runs as root. Settings of an earlier recovery, which a base backup that was taken after it
+ * contains, would end the replay at the target of that time.
+ */
+export function baseRestore(
+  folder: string,
+  archive: string | undefined,
+  until: RestoreUntil | undefined,
+): readonly string[] {
+  const command = archive === undefined ? undefined : restoreCommand(archive);
+  const settings = [
+    ...(command === undefined ? [] : [`restore_command = ${settingText(command)}`]),
+    ...(until ? untilLines(until) : []),
+    "recovery_target_action = 'promote'",
+  ];
+  const conf = 'DATA_DIRECTORY/postgresql.auto.conf';
+  return [
+    '# On the host of the server, as root. Every database of the server is replaced.',
+    ...(archive !== undefined && command === undefined
+      ? [`# ${archive} is the archive of a tool: set its own restore_command.`]
+      : []),
+    '# Stop the server. Its files stay as the safety copy until the restore is proved:',
+    'test -e DATA_DIRECTORY.damaged || mv DATA_DIRECTORY DATA_DIRECTORY.damaged',
+    `rm -rf DATA_DIRECTORY && cp -a ${shellText([folder])} DATA_DIRECTORY`,
+    ...cleared(folder),
+    ...settings.map((line) => `echo ${shellText([line])} >> ${conf}`),
+    'touch DATA_DIRECTORY/recovery.signal',
+    'chown -R postgres: DATA_DIRECTORY && chmod 700 DATA_DIRECTORY',
+    '# Start the server, and wait until it accepts writes: it replays the log first.',
+  ];
+}
+
+/** Removes what the backup has of an earlier recovery, or of a standby. */
+function cleared(folder: string): readonly string[] {
+  const conf = ['postgresql.auto.conf', 'postgresql.conf'].filter((name) => {
+    const file = join(folder, name);
+    return existsSync(file) && /^\s*recovery_target/m.test(readFileSync(file, 'latin1'));
+  });
+  return [
+    ...conf.map((name) => `sed -i '/^ *recovery_target/d' DATA_DIRECTORY/${name}`),
+    ...(existsSync(join(folder, 'standby.signal')) ? ['rm DATA_DIRECTORY/standby.signal'] : []),
+  ];
+}
