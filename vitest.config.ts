@@ -102,7 +102,7 @@ const usual = [
   project('unit', filesOf('unit'), pure),
   project('contract', filesOf('contract'), pure),
   project('integration', filesOf('integration'), { ...waiting, ...shared, exclude: [longFiles] }),
-  project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: [...alone, longFiles] }),
+  project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: [...alone, longFiles, nightlyFiles] }),
   project('fault-alone', alone, waiting),
   project('e2e', filesOf('e2e'), {
     ...waiting,

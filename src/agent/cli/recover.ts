@@ -257,11 +257,11 @@ interface RecoverContext {
   io: Io;
 }
 
-/** What a run that goes on, or starts over, behind a restore that has begun restores again. */
+/** What a run that goes on, or starts over, restores again, once the one before it has changed anything. */
 function heldBy(earlier: UnfinishedRun | undefined, target: RunSubject['target']): Chosen | undefined {
   const { chosen, begun, subject } = earlier ?? {};
   const isSame = ['store', 'address', 'database'].every((key) => subject?.target[key] === target[key]);
-  return isSame && (chosen?.isKept || begun?.has('restore')) ? chosen : undefined;
+  return isSame && (chosen?.isKept || begun?.size) ? chosen : undefined;
 }
 
 const drillOf = (procedure: RecoveryProcedure, { store, database, domain = '' }: Subject): string =>
