@@ -166,6 +166,7 @@ function restoreDatabase(situation: Situation): RecoveryStep {
     text: reaches,
     needs: [
       checks.backupVerified(),
+      ...restoreChecks.reaches(),
       ...(own ? programsOf('restore', own, situation) : restoreChecks.needs()),
     ],
     requires: guard.isDown(),

@@ -21,6 +21,8 @@ import { filesText } from './target.ts';
 
 /** What can be known of a restore before anything is stopped. */
 export interface RestoreChecks {
+  /** The end that was asked for can be reached, whoever restores. */
+  reaches(): readonly Check[];
   /** What the programs, the server, the rights and the space must be. */
   needs(): readonly Check[];
   /** What the safety copy takes. */
@@ -76,8 +78,6 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
     (await runCommand(words, { signal: AbortSignal.timeout(withinMs), maxBytes, env })).stdout;
   const asked = (statement: string) => run(ask!(statement));
   const checks: Check[] = [];
-  if (deps.refused !== undefined)
-    checks.push(check('until', 'the restore reaches as far as asked', async () => no(deps.refused!)));
   if (restore.commands) checks.push(programsThere('restore', restore.programs, env.PATH));
   if (restore.commands && ask && backup !== undefined) {
     checks.push(
@@ -89,7 +89,11 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
   }
   if (replay) checks.push(logCheck(replay, database, env));
   return {
-    needs: () => checks.map((each) => (each.id === 'until' ? each : ofExecution(each))),
+    reaches: () =>
+      deps.refused === undefined
+        ? []
+        : [check('until', 'the restore reaches as far as asked', async () => no(deps.refused!))],
+    needs: () => checks.map(ofExecution),
     copyNeeds: () =>
       safetyCopy
         ? [...copyProgram(safetyCopy.commands, env), ...copySpace(deps, backup, asked).map(ofExecution)]
