@@ -2,6 +2,7 @@ import { addClaim, removeClaim, winnerOf } from './claims.ts';
 import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
 import { ownerBytes } from './heap-share.ts';
 import { compareText } from './labels.ts';
+import { isUsedUp } from './limit-shares.ts';
 import type { Kind } from './model.ts';
 import type { RefusalReason } from './reasons.ts';
 import {
@@ -13,13 +14,15 @@ import {
   type Series,
   type SeriesSource,
   type SeriesSpec,
+  takeHeap,
 } from './registry-state.ts';
 import { closeSeries, openSeries, servicesOf } from './series-opening.ts';
 import { sameLayout } from './value-stores.ts';
 
 /**
  * Admission decides which handle owns which series. The result depends on the handles that are there, not on their
- * order of arrival; only limits are first come, first served.
+ * order of arrival; only limits are first come, first served,
+ * beyond what each source has of them for itself (`limit-shares.ts`).
  *
  * A handle is in one of three states:
  * - owner: it has the cells of a series, alone or shared with others (`handle.series`);
@@ -112,7 +115,7 @@ function wait(
   const isFull =
     handles.size >= most ||
     state.waiting >= Math.max(state.limits.series, leastWaiting) ||
-    isHeapFull(state, handle);
+    isHeapFull(state, handle.spec, handle);
   if (isFull) {
     reject(state, family, handle, reason);
     return;
@@ -213,7 +216,7 @@ function admit(state: RegistryState, family: Family, handle: Handle): void {
   const isShared = series?.first !== undefined && spec.isLimited && !spec.isOverflow;
   if (family.taken) waitForName(state, family, handle, 'suffix_taken');
   else if (spec.kind !== family.kind) waitForName(state, family, handle, 'kind_conflict');
-  else if (isShared && isHeapFull(state, handle)) overflow(state, family, handle, 'limit_memory');
+  else if (isShared && isHeapFull(state, spec, handle)) overflow(state, family, handle, 'limit_memory');
   else if (series) contend(state, family, series, handle);
   else if (spec.isOverflow) attach(openSeries(state, family, spec, true), handle);
   else {
@@ -265,13 +268,14 @@ function settle(state: RegistryState, family: Family, mayWait: boolean, newHandl
 }
 
 function join(state: RegistryState, handle: Handle): void {
-  const family = familyOf(state, handle.spec.family);
+  const { use } = handle.spec.source;
+  const family = familyOf(state, handle.spec.family, use);
   addClaim(family.claims, handle.spec);
   settle(state, family, true, handle);
   const isHeld = handle.waitsIn !== undefined || !handle.refused;
   if (isHeld && handle.spec.isLimited) {
     handle.heapBytes = ownerBytes(handle.spec);
-    state.heapBytes += handle.heapBytes;
+    takeHeap(state, use, handle.heapBytes);
   }
   removeIfUnused(state, family);
 }
@@ -279,7 +283,7 @@ function join(state: RegistryState, handle: Handle): void {
 function leave(state: RegistryState, handle: Handle, keep: boolean): void {
   const family = state.families.get(handle.spec.family);
   const { series, waitsIn } = handle;
-  state.heapBytes -= handle.heapBytes;
+  takeHeap(state, handle.spec.source.use, -handle.heapBytes);
   handle.heapBytes = 0;
   if (!family || !(series || waitsIn)) return;
   removeClaim(family.claims, handle.spec);
@@ -314,13 +318,19 @@ export function overLimit(
 ): 'limit_metric' | 'limit_total' | 'limit_memory' | undefined {
   if (!spec.isLimited) return undefined;
   if ((family?.counted ?? 0) >= state.limits.seriesPerMetric) return 'limit_metric';
-  if (state.counted >= state.limits.series) return 'limit_total';
-  return isHeapFull(state, handle) ? 'limit_memory' : undefined;
+  const total = { limit: state.limits.series, total: state.counted };
+  if (isUsedUp('series', total, spec.source.use, state.sources)) return 'limit_total';
+  return isHeapFull(state, spec, handle) ? 'limit_memory' : undefined;
 }
 
 /** Whether there is no room for one more. A handle that is held already, and only changes its place, has room. */
-function isHeapFull({ heapBytes, limits }: RegistryState, handle: Handle | undefined): boolean {
-  return heapBytes >= (limits.heapBytes ?? Infinity) && !handle?.heapBytes;
+function isHeapFull(
+  { heapBytes, limits, sources }: RegistryState,
+  { source }: SeriesSpec,
+  handle: Handle | undefined,
+): boolean {
+  if (limits.heapBytes === undefined || handle?.heapBytes) return false;
+  return isUsedUp('heapBytes', { limit: limits.heapBytes, total: heapBytes }, source.use, sources);
 }
 
 /** Whether a family that has no overflow series gets none. */

@@ -264,6 +264,7 @@ function sourceOf(
     relayed,
     store,
     externalTotals,
+    use: { series: 0, heapBytes: 0 },
     service: tagService ? options.service : '',
     overflow(service) {
       const labels = labeller.overflow(service);
@@ -378,6 +379,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
   const source = sourceOf(options, state.scopeOf, labeller);
   const restorer = createRestorer({ state, admission, source, labeller, isLimited: options.received });
   const opener = createOpener(options, deps, source, labeller);
+  if (options.received) state.sources.add(source.use);
 
   /** A vocabulary may turn one kind with a single number into another: their handles take the same calls. */
   const of =
@@ -388,6 +390,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
   function* closing(): Steps {
     yield* opener.close();
     yield* restorer.close();
+    state.sources.delete(source.use);
   }
 
   return {

@@ -1,5 +1,6 @@
 import { type Claims, createClaims, hasClaims } from './claims.ts';
 import { familyBytes } from './heap-share.ts';
+import type { SourceUse } from './limit-shares.ts';
 import type { Kind, Labels, SeriesView } from './model.ts';
 import type { Component, RefusalReason } from './reasons.ts';
 import type { Layout, Recordable, SeriesRecord, Store } from './value-stores.ts';
@@ -18,6 +19,8 @@ export interface RegistryState {
   readonly catalogKind: (family: string) => KnownFamily | undefined;
   readonly scopeOf: (service: string, relayed: boolean) => SeriesScope;
   limits: Pick<Limits, 'seriesPerMetric' | 'series' | 'heapBytes'>;
+  /** The sources whose series count against the limits. */
+  readonly sources: Set<SourceUse>;
   /** Bytes of heap that series, families and their owners take (`heap-share.ts`). */
   heapBytes: number;
   /** Series that count against the limit. */
@@ -70,6 +73,8 @@ export interface SeriesSource {
   readonly component: Component;
   readonly relayed: boolean;
   readonly store: Store;
+  /** What it takes of the limits. */
+  readonly use: SourceUse;
   /** Its totals began, and go on, without the agent: the sender keeps them. */
   readonly externalTotals: boolean;
   /** The series that adds up a family's series over the limit; `''`: those without `svc_service`. */
@@ -175,6 +180,8 @@ export function hasExternalTotals(series: SeriesView): boolean {
 export interface Family {
   readonly name: string;
   readonly claims: Claims;
+  /** The source that asked for it first: its heap bytes are that source's. */
+  readonly creator: SourceUse;
   /** By identity. */
   readonly series: Map<string, Series>;
   /** Owners of a kind that does not hold the name, or all of them while the name is taken. */
@@ -193,13 +200,20 @@ export interface Family {
   hashes: Map<number, number> | undefined;
 }
 
-/** The family of a name, created if there is none. */
-export function familyOf(state: RegistryState, name: string): Family {
+/** Counts bytes that a source takes of the heap, or gives back if there are fewer than 0. */
+export function takeHeap(state: RegistryState, use: SourceUse, bytes: number): void {
+  state.heapBytes += bytes;
+  use.heapBytes += bytes;
+}
+
+/** The family of a name, created for this source if there is none. */
+export function familyOf(state: RegistryState, name: string, creator: SourceUse): Family {
   const known = state.families.get(name);
   if (known) return known;
   const family: Family = {
     name,
     claims: createClaims(state.catalogKind(name)?.kind),
+    creator,
     series: new Map(),
     waiting: undefined,
     kind: undefined,
@@ -211,7 +225,7 @@ export function familyOf(state: RegistryState, name: string): Family {
     hashes: undefined,
   };
   state.families.set(name, family);
-  state.heapBytes += familyBytes(name);
+  takeHeap(state, creator, familyBytes(name));
   state.version += 1;
   return family;
 }
@@ -219,7 +233,7 @@ export function familyOf(state: RegistryState, name: string): Family {
 /** Removes a family that has no claims, no series and no waiting owners. */
 export function removeIfUnused(state: RegistryState, family: Family): void {
   if (hasClaims(family.claims) || family.series.size > 0 || (family.waiting?.size ?? 0) > 0) return;
-  if (state.families.delete(family.name)) state.heapBytes -= familyBytes(family.name);
+  if (state.families.delete(family.name)) takeHeap(state, family.creator, -familyBytes(family.name));
   state.unsettled.delete(family);
   state.version += 1;
 }

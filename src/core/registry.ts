@@ -296,6 +296,7 @@ export function createRegistry(
     scopeOf: createScopes(),
     limits: options.limits,
     unsettled: new Set(),
+    sources: new Set(),
     heapBytes: 0,
     counted: 0,
     overflow: 0,

@@ -126,7 +126,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
 
   return {
     *restore(kind, rawName, shape) {
-      const family = familyOf(state, sanitizeName(rawName));
+      const family = familyOf(state, sanitizeName(rawName), source.use);
       const one = { family, kind, rawName };
       restored.push(one);
       addClaim(family.claims, { kind, rawName, help: shape.help ?? '' });

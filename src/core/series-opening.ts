@@ -1,6 +1,6 @@
 import { seriesBytes } from './heap-share.ts';
 import { hashLabels } from './labels.ts';
-import { type Family, type RegistryState, Series, type SeriesSpec } from './registry-state.ts';
+import { type Family, type RegistryState, Series, type SeriesSpec, takeHeap } from './registry-state.ts';
 import type { SeriesRecord } from './value-stores.ts';
 
 // Opens and closes series and keeps the numbers that limits are compared with. Whether a series opens is decided by
@@ -65,7 +65,9 @@ function count(state: RegistryState, family: Family, series: Series, by: 1 | -1)
   if (family.hashes) countHash(family.hashes, series, by);
   if (series.overflow) state.overflow += by;
   else if (series.spec.isLimited) {
-    state.heapBytes += by * seriesBytes(series.spec);
+    const { use } = series.spec.source;
+    takeHeap(state, use, by * seriesBytes(series.spec));
+    use.series += by;
     state.counted += by;
     family.counted += by;
     if (family.services) countService(family.services, series, by);

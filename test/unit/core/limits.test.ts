@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
+import type { Intake } from '../../../src/core/model.ts';
 import { createPageStore } from '../../../src/core/value-stores.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
@@ -138,6 +139,44 @@ describe('the heap that series may take', () => {
       expect(Object.keys(shown()).some((key) => key.startsWith(`g_${round}_`))).toBe(true);
       for (const handle of handles) handle.release();
     }
+  });
+});
+
+describe('a source that starts after another has taken all it can', () => {
+  /** Opens up to `count` gauges, each in a family of its own; returns how many are shown. */
+  const fill = ({ gauge }: Intake, shown: () => object, prefix: string, count: number) => {
+    for (let i = 0; i < count; i++) gauge(`${prefix}_${i}`, {}).set(1);
+    return Object.keys(shown()).filter((key) => key.startsWith(`${prefix}_`)).length;
+  };
+
+  it('has its share of the series: a quarter of the limit, divided among the sources', () => {
+    const { registry, intake, shown } = testRegistry({ limits: limits(2000, 400) });
+    const [hostile, honest, other, last] = Array.from({ length: 4 }, () => intake());
+    expect(fill(hostile!, shown, 'hostile', 1000)).toBe(325);
+    expect(fill(honest!, shown, 'honest', 1000)).toBe(25);
+    expect(fill(other!, shown, 'other', 10)).toBe(10);
+    expect(fill(last!, shown, 'last', 25)).toBe(25);
+    expect(fill(other!, shown, 'other_more', 1000)).toBe(15);
+    expect(registry.status().series).toBe(400);
+  });
+
+  it('has its share of the heap, families included', () => {
+    const { intake, shown } = testRegistry({ limits: { ...limits(2000, 50_000), heapBytes: 4e6 } });
+    const [hostile, honest] = [intake(), intake()];
+    const most = fill(hostile, shown, 'hostile', 5000);
+    expect(fill(hostile, shown, 'again', 100)).toBe(0);
+    const share = fill(honest, shown, 'honest', 5000);
+    expect(share / (most + share)).toBeGreaterThan(0.1);
+    expect(share / (most + share)).toBeLessThan(0.15);
+  });
+
+  it('takes no room from the others while it has its own, nor once it has ended', () => {
+    const { intake, shown } = testRegistry({ limits: limits(2000, 400) });
+    const [first, second] = [intake(), intake()];
+    expect(fill(second, shown, 'second', 50)).toBe(50);
+    expect(fill(first, shown, 'first', 1000)).toBe(350);
+    second.close();
+    expect(fill(first, shown, 'more', 1000)).toBe(50);
   });
 });
 

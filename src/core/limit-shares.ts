@@ -1,0 +1,31 @@
+/**
+ * What the series of one source take of the limits. Each source has a part of the limits to itself, so that a role that
+ * starts after another one sent too many series is still served.
+ */
+export interface SourceUse {
+  /** Of `limits.series`. */
+  series: number;
+  /** Of `limits.heapBytes`. */
+  heapBytes: number;
+}
+
+/** This part of a limit is divided equally among the sources. What a source does not use of its share stays free. */
+const reservedPart = 0.25;
+
+/**
+ * Whether `own` may not take more of a limit. `all` are the sources of received series, and `total` is what they take
+ * together.
+ */
+export function isUsedUp(
+  what: keyof SourceUse,
+  { limit, total }: { limit: number; total: number },
+  own: SourceUse,
+  all: ReadonlySet<SourceUse>,
+): boolean {
+  if (total >= limit) return true;
+  const share = Math.floor((reservedPart * limit) / all.size);
+  if (total < (1 - reservedPart) * limit || own[what] < share) return false;
+  let unused = 0;
+  for (const use of all) unused += Math.max(0, share - use[what]);
+  return total + unused >= limit;
+}
