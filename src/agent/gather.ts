@@ -2,7 +2,6 @@ import { type Attributes, SpanStatusCode, trace } from '@opentelemetry/api';
 import { errorText } from '../core/errors.ts';
 import type { Gather, GatherRequest } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
-import { fitHeapTo } from './heap-size.ts';
 import { version } from './installation.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
@@ -64,8 +63,6 @@ export function createGather({ registry, state, self, relaySelf, switched, refre
       noteState();
       await relay();
       for (let move = switched(); move; move = switched()) await move;
-      const view = registry.view(request.takes);
-      fitHeapTo(view.families.reduce((sum, { series }) => sum + series.length, 0));
-      return view;
+      return registry.view(request.takes);
     });
 }

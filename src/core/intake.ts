@@ -46,6 +46,8 @@ interface RawSeries {
   name: string;
   tags: RawTags;
   shape: Shape;
+  /** See `OpenIntake.parts`. */
+  key?: string | undefined;
 }
 
 interface ResolveRules {
@@ -60,7 +62,8 @@ interface ResolveRules {
 const single: ReadonlySet<Kind | undefined> = new Set<Kind>(['counter', 'gauge', 'untyped']);
 
 /** Unambiguous text of a raw series. The layout is part of it: with other buckets it is another series. */
-function rawKeyOf({ kind, name, tags }: RawSeries, layout: string): string {
+function rawKeyOf({ kind, name, tags, key }: RawSeries, layout: string): string {
+  if (key !== undefined) return layout === '' ? key : joinTexts([key, layout]);
   const texts = [name];
   const raws = Object.keys(tags);
   if (raws.length > 1) raws.sort();
@@ -182,7 +185,11 @@ export interface PartedSeries {
 
 /** The intake's interface for the component that opened it. */
 export interface OpenIntake extends Intake {
-  parts(kind: Kind, name: string, tags: RawTags, shape?: Shape): PartedSeries;
+  /**
+   * `key` is an unambiguous text of kind, name and tags, in a form of the caller's. A caller that keeps such a text
+   * anyway gives it for each series or for none, so that the intake need not keep another.
+   */
+  parts(kind: Kind, name: string, tags: RawTags, shape?: Shape, key?: string): PartedSeries;
   /**
    * The overflow series that a refused one is added up in, or undefined if there is none: a handle for all those of
    * one family and service, which the source gives increases to. With it the source can release the refused handle
@@ -399,7 +406,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     histogram: of<Histogram>('histogram'),
     summary: of<Summary>('summary'),
     untyped: of<Gauge>('untyped'),
-    parts: (kind, name, tags, shape) => of<PartedSeries>(kind)(name, tags, shape),
+    parts: (kind, name, tags, shape = {}, key) => opener.open({ kind, name, tags, shape, key }),
     overLimitAs: (kind, name, tags, shape, mayRefuse) =>
       opener.overLimitAs({ kind, name, tags, shape }, mayRefuse),
     overLimitForm: (kind, name, tags, shape, mayRefuse) =>

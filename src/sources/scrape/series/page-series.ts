@@ -12,7 +12,7 @@ import { createLineGroups, type LineGroups, type ScrapedSeries, type SeriesParts
 
 /** The registry's intake for a scraped target (`OpenIntake`). */
 export interface PageIntake {
-  parts(kind: Kind, name: string, tags: RawTags, shape?: Shape): SeriesParts;
+  parts(kind: Kind, name: string, tags: RawTags, shape?: Shape, key?: string): SeriesParts;
   /** The overflow series of a refused one. An intake that refuses nothing does not have it. */
   overflowOf?(refused: SeriesParts): Handle | undefined;
 }
@@ -157,7 +157,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       for (const id of series.lines) partOf[id] = undefined;
       return;
     }
-    const parts = series.parts ?? intake.parts(assembly.kind, series.family, assembly.tags, assembly.shape);
+    const { kind, tags, shape } = assembly;
+    const parts = series.parts ?? intake.parts(kind, series.family, tags, shape, series.key);
     // A pair of series (`Translated.also`) is kept as it is: each of the two has an overflow series of its own.
     if (
       parts instanceof Handle &&
