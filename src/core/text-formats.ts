@@ -95,9 +95,12 @@ export const dialAddress = (example: string): TextFormat<string> => ({
 /** The address of a program that takes statsd. */
 export const statsdAddress = dialAddress('127.0.0.1:8125');
 
+const alternatives = (words: readonly string[]): string =>
+  words.length < 2 ? (words[0] ?? 'none') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+
 /** A URL with one of these schemes, a host and no credentials. */
 export function webAddress(schemes: readonly string[], example: string): TextFormat<string> {
-  const list = `${schemes.slice(0, -1).join(', ')}${schemes.length > 1 ? ' or ' : ''}${schemes.at(-1)}`;
+  const list = alternatives(schemes);
   return {
     fault: `not a URL of ${list} without credentials; use the form ${example}`,
     read(text) {
@@ -134,7 +137,7 @@ export const withinInterval = {
 
 /** The rule for a text with placeholders such as `{file}`; `${file}` and `{ file }` are a shell's, and plain text here. */
 export const placeholders = (known: readonly string[]) => ({
-  fault: `an unknown placeholder; use ${known.map((name) => `{${name}}`).join(' or ') || 'none'}`,
+  fault: `an unknown placeholder; use ${alternatives(known.map((name) => `{${name}}`))}`,
   holds: (text: string): boolean =>
     [...text.matchAll(/(?<!\$)\{([a-z]+)\}/gi)].every(([, name]) => known.includes(name!)),
 });

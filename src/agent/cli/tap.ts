@@ -19,7 +19,7 @@ the running agent and changes nothing. It cannot see datagrams, as the agent has
 svc-agent test.
       --match TEXT  only lines and series that contain TEXT
       --for TIME    ends after this time, such as 30s; default: Ctrl-C
-Exit status: 0; 2 wrong usage or an invalid configuration.
+Exit status: 0 success; 2 wrong usage or an invalid configuration.
 `;
 
 type Changes = Record<string, string>;

@@ -40,7 +40,7 @@ const logBlock = z
     levelKey: z
       .string()
       .min(1)
-      .refine((key) => !takenKeys.has(key), 'a key that means something else; use another name')
+      .refine((key) => !takenKeys.has(key), 'a reserved key; use another name')
       .default('level')
       .describe('Field that holds the level.'),
   })
@@ -124,10 +124,7 @@ const serviceBlock = z.strictObject({
 const serviceName = z
   .string()
   .min(1)
-  .refine(
-    (name) => name !== 'agent' && name !== 'unknown',
-    'a name that means something else; use the role’s name',
-  );
+  .refine((name) => name !== 'agent' && name !== 'unknown', 'a reserved name; use the role’s name');
 
 const limitsBlock = z
   .strictObject({

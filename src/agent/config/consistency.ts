@@ -42,7 +42,7 @@ function twice(tree: Parameters<ConsistencyRule>[0]['tree'], list: string): Plac
     if (first === undefined) seen.set(name, index);
     return first === undefined
       ? []
-      : [faultAt(tree, path, `the name of ${list}[${first}] too; use each name once`)];
+      : [faultAt(tree, path, `already the name of ${list}[${first}]; use each name once`)];
   });
 }
 

@@ -191,7 +191,8 @@ function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: 
     : isBare && types.includes('string')
       ? '; put it in quotes'
       : '';
-  if (node.kind === 'scalar') return [faultAt(tree, path, `not ${listed(words, 'or')}${hint}`)];
+  const isNot = words.length > 1 ? `neither ${listed(words, 'nor')}` : `not ${listed(words, 'or')}`;
+  if (node.kind === 'scalar') return [faultAt(tree, path, `${isNot}${hint}`)];
   return [placedFault(placeOf(tree, path), path, `${nodeWord(node)}, not ${listed(words, 'or')}`)];
 }
 

@@ -111,7 +111,7 @@ function clashes(sockets: readonly Socket[], { tree, localHosts }: RuleInput) {
     // A conflicting default is not written anywhere: the fault is at the address that is.
     const isDefault = !nodeAt(tree, ...socket.path) && nodeAt(tree, ...other.path);
     const [at, taken] = isDefault ? [other, socket] : [socket, other];
-    const message = `the address of ${pathText(taken.path)} too; use another port`;
+    const message = `already the address of ${pathText(taken.path)}; use another port`;
     return [placedFault(placeOf(tree, at.path), at.path, message, formatAddress(at.address))];
   });
 }
@@ -198,7 +198,11 @@ function versionFaults(tree: TreeNode): PlacedFault[] {
     seen.set(version, other ?? name);
     if (other !== undefined) {
       return [
-        faultAt(tree, path, `the version of ${other} too; give each cluster its own, disabled ones included`),
+        faultAt(
+          tree,
+          path,
+          `already the version of ${other}; give each cluster its own, disabled ones included`,
+        ),
       ];
     }
     if (typeof increment !== 'number' || increment < 1 || version < increment) return [];
@@ -261,7 +265,7 @@ function placeFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): Plac
   const faults: PlacedFault[] = [];
   if (uri === undefined && (isEnabled || textAt(tree, ...domains, 'status') === 'enabled')) {
     faults.push(
-      faultAt(tree, [...domains, 'URI'], 'missing while archival is enabled; say where to archive'),
+      faultAt(tree, [...domains, 'URI'], 'missing while archival is enabled; name the directory or bucket'),
     );
   }
   if (!isEnabled) return faults;

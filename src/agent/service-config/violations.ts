@@ -132,7 +132,7 @@ function sharedListeners(tree: TreeNode, services: readonly string[]): PlacedFau
     seen.set(address, other ?? name);
     return other === undefined
       ? []
-      : [faultAt(tree, path, `the address of ${other} too; on one host use one port for each role`)];
+      : [faultAt(tree, path, `already the address of ${other}; on one host use one port for each role`)];
   });
 }
 
