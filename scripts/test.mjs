@@ -59,7 +59,17 @@ const withStatus = (...wanted) =>
       .filter(({ status }) => wanted.includes(status))
       .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
   );
-for (const test of withStatus('pending', 'skipped')) process.stdout.write(`skipped: ${test}\n`);
+const skipped = new Map();
+for (const test of withStatus('pending', 'skipped')) {
+  const file = test.slice(0, test.indexOf(': '));
+  skipped.set(file, (skipped.get(file) ?? 0) + 1);
+}
+// One line, so that the names of failures are what is read last; `npx vitest run FILE --reporter=verbose` names the tests.
+if (skipped.size > 0) {
+  const all = [...skipped.values()].reduce((sum, count) => sum + count, 0);
+  const files = [...skipped].map(([file, count]) => `${file} (${count})`);
+  process.stdout.write(`${all} skipped in ${files.length} files: ${files.join(', ')}\n`);
+}
 // A file that cannot be loaded, or whose set-up fails, has no failed test in the report; it must not look like nothing happened.
 const broken = result.testResults
   .filter(

@@ -2,13 +2,12 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
 import { available } from './installed.ts';
 import type { PollTarget } from './poll-store.ts';
 import { freePort } from './ports.ts';
 import { copyTemplate } from './templates.ts';
-import { pollUntil } from './until.ts';
+import { pollUntil, until } from './until.ts';
 
 const server = ['/usr/sbin/mariadbd', '/usr/local/bin/mariadbd'].find(existsSync);
 const installer = ['/usr/bin/mariadb-install-db', '/usr/local/bin/mariadb-install-db'].find(existsSync);
@@ -59,21 +58,18 @@ function newData(data: string): void {
 
 /** As soon as it answers; undefined when it ended before. */
 async function connected(child: ChildProcess, socketPath: string): Promise<Connection | undefined> {
-  const giveUpMs = performance.now() + 60_000;
-  while (!hasEnded(child)) {
-    try {
-      const connection = await createConnection({ socketPath, user: 'root', multipleStatements: true });
-      connection.on('error', () => {});
-      return connection;
-    } catch (error) {
-      if (performance.now() > giveUpMs) {
-        child.kill('SIGKILL');
-        throw new Error('MariaDB does not answer', { cause: error });
-      }
-      await pause(20);
-    }
+  const answer = async () => {
+    if (hasEnded(child)) return { connection: undefined };
+    const connection = await createConnection({ socketPath, user: 'root', multipleStatements: true });
+    connection.on('error', () => {});
+    return { connection };
+  };
+  try {
+    return (await until('MariaDB answers', answer)).connection;
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
   }
-  return undefined;
 }
 
 const galera = ['/usr/lib/galera/libgalera_smm.so', '/usr/lib/libgalera_smm.so'].find(existsSync);

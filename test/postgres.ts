@@ -109,16 +109,13 @@ async function answers(port: number, data: string): Promise<boolean> {
 
 /** Waits until it answers; false when it ended instead. */
 async function ready(child: ChildProcess, port: number, data: string): Promise<boolean> {
-  const deadlineMs = Date.now() + 45_000;
-  while (!(await answers(port, data))) {
-    if (child.exitCode !== null || child.signalCode !== null) return false;
-    if (Date.now() > deadlineMs) {
-      child.kill('SIGQUIT');
-      return false;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  try {
+    await until('PostgreSQL answers or ends', async () => hasEnded() || (await answers(port, data)));
+  } catch {
+    child.kill('SIGQUIT');
   }
-  return true;
+  return !hasEnded();
 }
 
 export interface PostgresOptions {

@@ -19,6 +19,12 @@ export function noteFacts(note: (what: string) => void): void {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/**
+ * A pause of random length, for a fault that may strike at any moment, and for a writer that leaves the processor to
+ * others. Nothing may depend on what happens in it: to wait for something, use `until`.
+ */
+export const anyMoment = (random: () => number, mostMs: number): Promise<unknown> => pause(random() * mostMs);
+
 /** Polls `fact` until it gives neither undefined nor false, and returns that. A poll that throws is repeated. */
 export async function until<T>(
   what: string,

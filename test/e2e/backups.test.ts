@@ -179,11 +179,14 @@ backups:
       return (last ?? 0) >= begun || undefined;
     });
     // Counters are shown once they are committed, so the last one may come later than its gauges.
-    const before = await until('counted', async () => {
-      const count = await successes();
-      await new Promise((resolve) => setTimeout(resolve, 1500));
-      return count !== undefined && count === (await successes()) ? count : undefined;
+    const judged = Date.now() / 1000;
+    await until('the counters are committed', async () => {
+      const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+      const committed = /^svc_agent_state_last_commit_timestamp_seconds(?:\{.*\})? (\S+)$/m.exec(page)?.[1];
+      return Number(committed) > judged;
     });
+    const before = await successes();
+    expect(before).toBeGreaterThan(0);
     await until('judged', async () => (await ready(agent)) === '1');
     execFileSync('mv', [dumps, `${dumps}-away`]);
     try {

@@ -84,11 +84,11 @@ test(`a dump of ${megabytes} MB is verified while the agent stays within ${allow
   );
   const idle = { mib: 0, ms: [] as number[] };
   // Scraped as often as below, so that only the verification makes the difference.
-  for (let i = 0; i < idleScrapes; i++) {
+  await until('the idle agent is measured', async () => {
     idle.ms.push((await scrape()).ms);
     idle.mib = Math.max(idle.mib, residentMiB());
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return idle.ms.length >= idleScrapes;
+  });
   await writeDump(dump, megabytes);
   const busy = { mib: 0, ms: [] as number[] };
   // The verification has the lowest priority, so that a busy machine leaves it little time.

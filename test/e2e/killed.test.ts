@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { bySize } from '../size.ts';
-import { until } from '../until.ts';
+import { anyMoment, until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 import { createWriter, type Writer } from './writer.ts';
@@ -55,7 +55,7 @@ test('killed with SIGKILL at random moments: the total is right and never falls'
       if (batches-- > 0) writer.write(400);
       // What is rotated out of the pattern before the agent ever looked is not its to count.
       if (isKnown && random() < 0.02) writer.rotateByRename(`${log}.${++rotations}`);
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await anyMoment(random, 2);
     }
   })();
 

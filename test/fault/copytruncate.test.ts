@@ -119,9 +119,7 @@ test('a writer that does not append leaves a hole of 100 MB', async () => {
   await tail.scan();
   ftruncateSync(fd, 0);
   writeSync(fd, numbered(10, 10).text, holeBytes);
-  const before = process.memoryUsage().rss;
   await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
   expect(tail.recorder.skips.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(holeBytes);
-  expect(process.memoryUsage().rss - before).toBeLessThan(30 * 1024 * 1024);
 });

@@ -12,14 +12,7 @@ import type { Log } from '../../src/core/ports.ts';
 import { createRegistry } from '../../src/core/registry.ts';
 import { showAll } from '../registry.ts';
 import { bySize } from '../size.ts';
-
-async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 60_000;
-  while (!(await isSo())) {
-    if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
+import { until } from '../until.ts';
 
 const silent: Log = { write() {}, named: () => silent };
 

@@ -30,30 +30,25 @@ describe.runIf(process.platform === 'linux')('a burst of ten times the usual rat
     ['512 B', 512, 2000],
     ['1.4 kB', 1400, 1000],
     ['8 kB', 8000, 200],
-  ])(
-    '%s datagrams: what is lost is what the kernel reports, memory stays flat',
-    async (_, bytes, perSecond) => {
-      const open = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
-      const port = open.statsd.status().addresses.listen!.split(':').at(-1)!;
-      const heldBefore = process.memoryUsage().rss;
-      const args = ['-e', sender, port, String(bytes), String(perSecond)];
-      const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-      let out = '';
-      child.stdout.on('data', (chunk: Buffer) => {
-        out += chunk.toString();
-      });
-      await once(child, 'close');
-      const { sent, lines } = JSON.parse(out) as { sent: number; lines: number };
-      await until('received and dropped are what was sent', () => {
-        open.statsd.pollKernelDrops();
-        return open.statsd.status().datagrams + open.kernelDrops.total >= sent;
-      });
-      await until('all is read', () => open.statsd.status().lines === open.statsd.status().datagrams * lines);
-      const { datagrams } = open.statsd.status();
-      expect(datagrams + open.kernelDrops.total).toBe(sent);
-      expect(open.shown()).toEqual({ 'counter burst.requests{"operation":"GetShard"}': datagrams * lines });
-      expect(process.memoryUsage().rss - heldBefore).toBeLessThan(128 * 2 ** 20);
-      await open.stop();
-    },
-  );
+  ])('%s datagrams: what is lost is what the kernel reports', async (_, bytes, perSecond) => {
+    const open = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
+    const port = open.statsd.status().addresses.listen!.split(':').at(-1)!;
+    const args = ['-e', sender, port, String(bytes), String(perSecond)];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let out = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      out += chunk.toString();
+    });
+    await once(child, 'close');
+    const { sent, lines } = JSON.parse(out) as { sent: number; lines: number };
+    await until('received and dropped are what was sent', () => {
+      open.statsd.pollKernelDrops();
+      return open.statsd.status().datagrams + open.kernelDrops.total >= sent;
+    });
+    await until('all is read', () => open.statsd.status().lines === open.statsd.status().datagrams * lines);
+    const { datagrams } = open.statsd.status();
+    expect(datagrams + open.kernelDrops.total).toBe(sent);
+    expect(open.shown()).toEqual({ 'counter burst.requests{"operation":"GetShard"}': datagrams * lines });
+    await open.stop();
+  });
 });

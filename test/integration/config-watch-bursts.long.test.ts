@@ -15,6 +15,7 @@ import { digestOf, unreadDigest } from '../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../src/agent/reload.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { manualClock } from '../clock.ts';
+import { anyMoment } from '../until.ts';
 
 let place: string;
 let stop = () => {};
@@ -86,7 +87,7 @@ test.each(Object.entries(styles))(
       for (let left = changesPerBurst; left > 0; left--) {
         change(file, ++n);
         // Some changes come while a comparison reads, others in the same tick of the file system's clock.
-        if (left % 5 === 0) await new Promise((resolve) => setTimeout(resolve, 10 * (burst + 1)));
+        if (left % 5 === 0) await anyMoment(Math.random, 20 * (burst + 1));
       }
       await vi.waitFor(() => expect(reader.seen).toBe(contentOf(n)), { timeout: 30_000, interval: 10 });
     }

@@ -93,13 +93,14 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     (await server.query('SELECT last_archived_wal AS wal FROM pg_stat_archiver')).rows[0].wal as
       | string
       | null;
-  /** Until the server has archived everything and come to rest. */
+  /** Until the server has archived everything. */
   const atRest = () =>
     pollUntil(
       async () => {
-        const before = await position();
-        await new Promise((resolve) => setTimeout(resolve, 3000));
-        return before === (await position()) && (await archived()) !== null;
+        const waiting = await server.query(
+          `SELECT count(*)::int AS n FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'`,
+        );
+        return waiting.rows[0].n === 0 && (await archived()) !== null;
       },
       (rests) => rests,
     );

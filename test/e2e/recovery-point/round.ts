@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { until } from '../../until.ts';
+import { anyMoment, until } from '../../until.ts';
 import { folder, type RunningAgent, startAgent } from '../process.ts';
 
 // One round: a writer with a sequence, backups, a fault, the store taken away; what the built agent claims then, held
@@ -64,7 +64,7 @@ function startWriter(bed: Bed) {
         return;
       }
       confirmedMs.set(sequence, Date.now());
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await anyMoment(Math.random, 20);
     }
   })();
   return {

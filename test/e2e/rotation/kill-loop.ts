@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { until } from '../../until.ts';
+import { anyMoment, until } from '../../until.ts';
 import { agentFile } from '../agent-file.ts';
 import { folder, mainFile, type RunningAgent, start, startAgent } from '../process.ts';
 
@@ -61,8 +61,6 @@ const differences = (wanted: ReadonlyMap<string, number>, counted: ReadonlyMap<s
     return want === count ? [] : [`generation ${generation}: ${count} of ${want}`];
   });
 
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
 /** Starts and kills agents of one configuration. */
 function createVictim(config: string, service: RotatedService, random: () => number) {
   let agent: RunningAgent | undefined;
@@ -84,13 +82,13 @@ function createVictim(config: string, service: RotatedService, random: () => num
     /** Kills one that is ready, at a random moment. */
     async killRunning() {
       await until('the agent catches up', hasCaughtUp, patience);
-      await sleep(random() * runningMs);
+      await anyMoment(random, runningMs);
       await agent!.end('SIGKILL');
     },
     /** Kills one anywhere from its first instruction until it has begun to read. */
     async killStarting() {
       const starting = start(process.execPath, [mainFile, 'run', '-c', config]);
-      await sleep(random() * 1.3 * startMs);
+      await anyMoment(random, 1.3 * startMs);
       await starting.end('SIGKILL');
     },
     end: async () => void (await agent?.end()),
@@ -132,7 +130,7 @@ export async function killWhileRotating(open: OpenService, seed: number, kills: 
         if (kill > 0) await victim.start();
         await victim.killRunning();
       }
-      if (random() < 0.2) await sleep(random() * downMs);
+      if (random() < 0.2) await anyMoment(random, downMs);
     }
     await victim.start();
     await service.end();

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { until } from '../../until.ts';
+import { anyMoment, until } from '../../until.ts';
 import { generationsUnseen, lineOf, type OpenService, type RotatedService } from './kill-loop.ts';
 
 /** Services that write their log themselves, while a program or a runtime rotates it. */
@@ -149,7 +149,7 @@ export const docker: OpenService = (place, random) => {
     const fd = openSync(`${log}.1.gz`, 'w');
     const half = Math.floor(packed.length * random());
     writeSync(fd, packed, 0, half);
-    await new Promise((resolve) => setTimeout(resolve, random() * 40));
+    await anyMoment(random, 40);
     writeSync(fd, packed, half);
     closeSync(fd);
     rmSync(`${log}.1`);
@@ -193,7 +193,7 @@ export const kubelet: OpenService = (place, random) => {
       const packed = gzipSync(readFileSync(path));
       const half = Math.floor(packed.length * random());
       writeFileSync(`${path}.tmp`, packed.subarray(0, half));
-      await new Promise((resolve) => setTimeout(resolve, random() * 40));
+      await anyMoment(random, 40);
       // A kubelet that is stopped leaves the unfinished archive.
       if (random() < 0.1) return;
       writeFileSync(`${path}.tmp`, packed.subarray(half), { flag: 'a' });
@@ -201,7 +201,7 @@ export const kubelet: OpenService = (place, random) => {
       rmSync(path);
     }
     renameSync(log, `${log}.20261123-${String(100_000 + ++count)}`);
-    await new Promise((resolve) => setTimeout(resolve, random() * 40));
+    await anyMoment(random, 40);
     reopen();
   };
   const wrap = (line: string) => `${new Date().toISOString().replace('Z', '000000Z')} stdout F ${line}`;

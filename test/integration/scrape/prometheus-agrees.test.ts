@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openTarget, pageTarget, sampleName, type Target } from '../../scrape.ts';
+import { until } from '../../until.ts';
 
 /** Prometheus reads the same page and says what it has read. */
 let directory: string;
@@ -20,16 +21,6 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
-}
-
-async function poll<T>(read: () => Promise<T | undefined>, what: string): Promise<T> {
-  const giveUpMs = performance.now() + 30_000;
-  for (;;) {
-    const found = await read().catch(() => undefined);
-    if (found !== undefined) return found;
-    if (performance.now() > giveUpMs) throw new Error(`waited in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 const get = async (url: string): Promise<string | undefined> => {
@@ -65,8 +56,8 @@ beforeAll(async () => {
     [...alertFlags, `--web.listen-address=127.0.0.1:${alertPort}`],
     options,
   );
-  await poll(() => get(`${api}/-/ready`), 'Prometheus');
-  await poll(() => get(`${managed}/-/ready`), 'Alertmanager');
+  await until('Prometheus is ready', () => get(`${api}/-/ready`));
+  await until('Alertmanager is ready', () => get(`${managed}/-/ready`));
 });
 afterAll(async () => {
   await Promise.all([end(prometheus), end(alertmanager)]);
@@ -87,12 +78,12 @@ async function readByPrometheus(page: string, marker: string): Promise<Record<st
   const marked = `${page}${page.endsWith('\n') ? '' : '\n'}marker_of_this_page{page="${marker}"} 1\n`;
   target.page(marked);
   const query = `${api}/api/v1/query?query=${encodeURIComponent('{job="page"}')}`;
-  const results = await poll(async () => {
+  const results = await until(`page ${marker} is in Prometheus`, async () => {
     const answer = JSON.parse((await get(query))!) as { data: { result: Result[] } };
     const isThis = ({ metric }: Result) =>
       metric.__name__ === 'marker_of_this_page' && metric.page === marker;
     return answer.data.result.some(isThis) ? answer.data.result : undefined;
-  }, `page ${marker} in Prometheus`);
+  });
   const samples = results
     .filter(({ metric }) => !ownNames.test(metric.__name__!) && metric.__name__ !== 'marker_of_this_page')
     .map(({ metric, value }): [string, number] => {
