@@ -96,7 +96,9 @@ const sized = [
   'unit/statsd/reference',
 ].map((name) => `test/${name}.test.ts`);
 /** Those of which only the nightly run does more. */
-const sizedAtNight = ['e2e/mutated-config', 'integration/rules/alerts'].map((name) => `test/${name}.test.ts`);
+const sizedAtNight = ['e2e/mutated-config', 'integration/rules/alerts', 'integration/rules/shipped'].map(
+  (name) => `test/${name}.test.ts`,
+);
 
 const usual = [
   project('unit', filesOf('unit'), pure),

@@ -42,6 +42,14 @@ export interface Plan {
   ending?: Ending;
   /** More of what the alert is for, each with its own series. */
   more?: readonly Extra[];
+  /** A rule of the same name and other labels that fires in some of these cases: promtool compares all alerts of a name. */
+  sibling?: Sibling;
+}
+
+export interface Sibling {
+  ruleLabels: Readonly<Record<string, string>>;
+  /** The cases in which it fires, by what they show. */
+  firesIn: ReadonlySet<string>;
 }
 
 export interface Extra {

@@ -143,8 +143,16 @@ export function promtoolFile(
   const tests = plans.flatMap((plan) => {
     const rule = rules.find((candidate): candidate is RenderedAlert => isOf(candidate, plan));
     if (!rule) throw new Error(`a plan for ${plan.alert}, which pack ${pack.name} does not have`);
-    const cases = 'cases' in plan ? plan.cases : casesOf(plan, rule);
-    return cases.map((of) => promtoolTest(rule, of, plan));
+    if ('cases' in plan) return plan.cases.map((of) => promtoolTest(rule, of, plan));
+    const sibling = rules.find(
+      (candidate): candidate is RenderedAlert =>
+        plan.sibling !== undefined && isOf(candidate, { ...plan, ...plan.sibling }),
+    );
+    return casesOf(plan, rule).map((of) => {
+      const fires = of.fires.length > 0 ? of.fires : [firing(plan, reporting)];
+      const more = sibling && plan.sibling?.firesIn.has(of.shows) ? alertsOf(sibling, fires) : [];
+      return promtoolTest(rule, of, plan, more);
+    });
   });
   return { rule_files: [ruleFile], evaluation_interval: `${everyMinutes}m`, tests };
 }
@@ -154,17 +162,23 @@ function isOf(rule: RenderedRule, { alert, ruleLabels = {} }: Plan | HandWritten
   return 'alert' in rule && rule.alert === alert && Object.entries(ruleLabels).every(has);
 }
 
-function promtoolTest(
-  rule: RenderedAlert,
-  of: Extra,
-  { ruleLabels, every = 1 }: Plan | HandWritten,
-): PromtoolTest {
-  const exp_alerts = of.fires.map(({ labels, value }) => ({
+type Expected = PromtoolTest['alert_rule_test'][number]['exp_alerts'];
+
+const alertsOf = (rule: RenderedAlert, fires: readonly Firing[]): Expected =>
+  fires.map(({ labels, value }) => ({
     exp_labels: { ...labels, ...rule.labels },
     exp_annotations: Object.fromEntries(
       Object.entries(rule.annotations).map(([name, text]) => [name, filled(text, labels, value)]),
     ),
   }));
+
+function promtoolTest(
+  rule: RenderedAlert,
+  of: Extra,
+  { ruleLabels, every = 1 }: Plan | HandWritten,
+  ofSibling: Expected = [],
+): PromtoolTest {
+  const exp_alerts = [...alertsOf(rule, of.fires), ...ofSibling];
   return {
     name: `${rule.alert}${ruleLabels ? ` ${Object.values(ruleLabels).join(' ')}` : ''}: ${of.shows}`,
     interval: `${every}m`,

@@ -48,15 +48,40 @@ function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', mi
   };
 }
 
+/** Both windows begin with the outage, and the longer one lasts longer. */
+const longerFiresIn = new Set([
+  'fires',
+  'exactly on the threshold',
+  'series missing',
+  'two clusters of which one fails',
+  'two environments with the same names of which one fails',
+  'two agents that report the same',
+  'the outage goes on: no moment is left between the two',
+  'the outage is over for a moment',
+]);
+const shorterFiresIn = new Set([
+  'the outage goes on: no moment is left between the two',
+  'the outage is over for a moment',
+]);
+
+const bothEnds = (alert: string, of: string, labels: Labels): Plan[] => [
+  {
+    ...end(alert, of, labels, '5m', 2),
+    sibling: { ruleLabels: { window: '30m' }, firesIn: longerFiresIn },
+  },
+  {
+    ...end(alert, of, labels, '30m', 27),
+    sibling: { ruleLabels: { window: '5m' }, firesIn: shorterFiresIn },
+  },
+];
+
 const store = { store: 'main', kind: 'postgres', database: 'persistence' };
 const history = { job: 'history', svc_service: 'history' };
 
 /** Alerts on outages that are over: `recovering` in src/monitoring/alert.ts. */
 export const recoveringPlans: readonly Plan[] = [
-  end('SvcStoreRecovering', 'SvcStoreDown', store, '5m', 2),
-  end('SvcStoreRecovering', 'SvcStoreDown', store, '30m', 27),
-  end('SvcServiceRecovering', 'SvcServiceDown', history, '5m', 2),
-  end('SvcServiceRecovering', 'SvcServiceDown', history, '30m', 27),
+  ...bothEnds('SvcStoreRecovering', 'SvcStoreDown', store),
+  ...bothEnds('SvcServiceRecovering', 'SvcServiceDown', history),
   end('SvcRoleRecovering', 'SvcRoleUnhealthy', { svc_service: 'history' }, '5m', 2),
   end('SvcClusterRecovering', 'SvcClusterUnreachable', { remote_cluster: 'dc2' }, '5m', 2),
   end('SvcAgentsRecovering', 'SvcRoleUnwatched', { job: 'history' }, '5m', 2),

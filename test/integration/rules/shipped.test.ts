@@ -5,6 +5,7 @@ import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { catalog } from '../../../src/core/catalog.ts';
 import { files, tests } from '../../../tools/shipped.ts';
 import { isInstalled } from '../../installed.ts';
+import { bySize } from '../../size.ts';
 import { root } from '../../unit/house/imports.ts';
 import { queriesOf, runbookFiles } from '../../unit/monitoring/runbooks.ts';
 import { hasPromtool, promtool, promtoolOver } from './promtool.ts';
@@ -36,8 +37,12 @@ const place = (path: string) => join(root, path);
 const ruleFiles = files()
   .map(([path]) => path)
   .filter((path) => path.endsWith('.rules.yml'));
-/** Those that are quick enough for every run; alerts.test.ts runs the cases of all others, rule by rule. */
-const quick = ['spec', 'recording'];
+/** promtool evaluates all rules in each case: minutes. alerts.test.ts always runs the cases of all, with the rules of one name. */
+const asShipped = bySize({
+  short: ['spec', 'recording', 'recovering'],
+  long: [],
+  nightly: files().flatMap(([path]) => /([\w-]+)\.test\.yml$/.exec(path)?.[1] ?? []),
+});
 
 describe.skipIf(!hasPromtool)('promtool', () => {
   test.each(ruleFiles)('check rules %s, every lint fatal', (path) => {
@@ -46,7 +51,7 @@ describe.skipIf(!hasPromtool)('promtool', () => {
     expect(output).toMatch(/SUCCESS: \d+ rules found/);
   });
 
-  test.each(quick)('test rules rules/tests/%s.test.yml, as it lies there', (name) => {
+  test.each(asShipped)('test rules rules/tests/%s.test.yml, as it lies there', (name) => {
     const { status, output } = promtool('test', 'rules', place(`rules/tests/${name}.test.yml`));
     expect(status, output).toBe(0);
   });

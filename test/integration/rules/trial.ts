@@ -43,6 +43,12 @@ function ruleOf({ plan, name }: (typeof rows)[number]): RenderedAlert {
   )!;
 }
 
+/** The rule, and those of its name with other labels. */
+const namesakesOf = (name: PackName, { alert }: RenderedAlert): RenderedAlert[] =>
+  renderPack(pack(name), shippedOptions)
+    .groups.flatMap((group) => group.rules)
+    .filter((rule): rule is RenderedAlert => 'alert' in rule && rule.alert === alert);
+
 /** The recorded series that a rule reads, and those that they read, in the order of the pack. */
 function recordsOf(name: PackName, rule: RenderedAlert) {
   const all = renderPack(pack(name), shippedOptions)
@@ -67,14 +73,19 @@ async function run(
   mutants: readonly Named[],
 ) {
   const file = promtoolFile(pack(name), [plan], 'rules.yml', everyMinutes);
-  const alerts = [rule, ...mutants.map(({ alert, expr }) => ({ ...rule, alert, expr }))];
-  const cases = file.tests.map((of) => ({
+  // promtool compares all alerts of a name; a mutant has a name of its own, without the rule's siblings.
+  const alone = promtoolFile(pack(name), [{ ...plan, sibling: undefined }], 'rules.yml', everyMinutes);
+  const mutated = mutants.map(({ alert, expr }) => ({ ...rule, alert, expr }));
+  const cases = file.tests.map((of, index) => ({
     ...of,
-    alert_rule_test: alerts.map(({ alert }) => ({ ...of.alert_rule_test[0]!, alertname: alert })),
+    alert_rule_test: [
+      of.alert_rule_test[0]!,
+      ...mutated.map(({ alert }) => ({ ...alone.tests[index]!.alert_rule_test[0]!, alertname: alert })),
+    ],
   }));
   const groups = [
     { name: 'records', rules: recordsOf(name, rule) },
-    { name: 'alerts', rules: alerts },
+    { name: 'alerts', rules: [...namesakesOf(name, rule), ...mutated] },
   ];
   const documents = { 'rules.yml': { groups }, 'test.yml': { ...file, tests: cases } };
   const { output } = await promtoolOver(documents, 'test', 'rules', 'test.yml');
