@@ -72,7 +72,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
     expect((await faultOf({ user: 'secured' })).msg).toContain(
       'if the account requires TLS, add tls: {} to the store',
     );
-    const found = await pollStore({ user: 'secured', tls: { insecure: true } });
+    const found = await pollStore({ user: 'secured', tls: { insecure: true }, database: undefined });
     expect(found.serverVersion).toContain('MariaDB');
   });
 
@@ -94,8 +94,29 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
     });
   });
 
-  test('a database that is somebody else’s: the store is up, its schema unknown', async () => {
-    expect((await pollStore({ database: 'mysql' })).schemaUnknown).toContain('Access denied');
+  test('a database that is not there, to a user with the printed grants of others: the server does not say which it is', async () => {
+    await server.sql('CREATE DATABASE svc_there; CREATE TABLE svc_there.schema_version (a INT)');
+    for (const line of grantStatements('mysql', 'elsewhere', ['svc_there']))
+      if (line !== '') await server.sql(line.replace('<password>', 'swordfish'));
+    for (const database of ['svc_misspelt', 'mysql'])
+      expect(await faultOf({ user: 'elsewhere', database })).toEqual({
+        reason: 'denied',
+        msg: `Access denied for user 'elsewhere'@'%' to database '${database}' (1044); there is no such database, or the user has no right on it: svc-agent probe --print-grants prints what it needs`,
+      });
+  });
+
+  test('the printed grants run on a database without a schema, and again once it is there', async () => {
+    await server.sql('CREATE DATABASE svc_new');
+    const lines = grantStatements('mysql', 'early', ['svc_new']).filter((line) => line !== '');
+    for (const line of lines) await server.sql(line.replace('<password>', 'swordfish'));
+    expect((await pollStore({ user: 'early', database: 'svc_new' })).schemaVersion).toBeUndefined();
+    await server.sql(schemaStatements('svc_new').replace('CREATE DATABASE svc_new;', ''));
+    for (const line of lines.slice(-3)) await server.sql(line);
+    expect((await pollStore({ user: 'early', database: 'svc_new' })).schemaVersion).toBe('0.8');
+    const [limit] = await server.sql(
+      "SELECT max_user_connections AS most FROM mysql.user WHERE User = 'early'",
+    );
+    expect(Number(limit!.most)).toBe(10);
   });
 
   test('a table or a row that is missing is a finding, a column that is missing is unknown; the store is up', async () => {

@@ -168,6 +168,21 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     await server.query('ALTER DATABASE orders RESET synchronous_commit');
   });
 
+  test('what is set for the agent’s own role is not taken for the server', async () => {
+    const durable = async (changes = {}) => checksOf(await checkStore(store(changes))).durable_settings;
+    await server.query('ALTER ROLE postgres SET synchronous_commit = off');
+    expect(await durable()).toBe('unknown');
+    // With the service's own credentials the role is the service's.
+    expect(await durable({ credentials: 'service' })).toBe(false);
+    await server.query('ALTER ROLE postgres SET synchronous_commit = on');
+    server.configure(['synchronous_commit=off']);
+    expect(await durable()).toBe('unknown');
+    await server.query('ALTER ROLE postgres RESET synchronous_commit');
+    await pollUntil(durable, (holds) => holds === false);
+    server.configure(['synchronous_commit=on']);
+    await pollUntil(durable, (holds) => holds === true);
+  });
+
   test('the command of a schema tool is asked in place of the table', async () => {
     const print = "console.log('Version of', process.argv[1], 'at', process.argv[2], 'is 0.8')";
     const command = [process.execPath, '-e', print, '{keyspace}', '{endpoint}'];

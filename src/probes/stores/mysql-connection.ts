@@ -317,6 +317,7 @@ function reasonOf(thrown: unknown): StoreFailureReason {
 }
 
 const advice: Readonly<Record<number | string, string>> = {
+  1044: 'there is no such database, or the user has no right on it: svc-agent probe --print-grants prints what it needs',
   1129: 'run FLUSH HOSTS there once the cause is gone',
   3159: 'add tls: {} to the store',
   HANDSHAKE_NO_SSL_SUPPORT: 'set it up on the server, or remove tls from the store',

@@ -40,11 +40,14 @@ const absent: ReadonlySet<number> = new Set([1064, 1109, 1146, 1193, 1682, 3167]
 const late: ReadonlySet<number> = new Set([1205, 1969, 3024]);
 /** Bad data, a read-only session, no database chosen, no right or no such thing. */
 const harmless = /^(?:21|22|25|3D|42)/;
-/** Of the same classes, but not a matter of rights: no such database; a table that its engine has lost. */
-const backtick: ReadonlySet<number> = new Set([1049, 1932]);
+/**
+ * Of the same classes, but faults: no such database, or the same to a user that has no right on it, who cannot tell the
+ * two apart; a table that its engine has lost.
+ */
+const faults: ReadonlySet<number> = new Set([1044, 1049, 1932]);
 
 function isHarmless({ errno, sqlState }: MysqlRefusal): boolean {
-  if (backtick.has(errno)) return false;
+  if (faults.has(errno)) return false;
   return absent.has(errno) || late.has(errno) || harmless.test(sqlState);
 }
 

@@ -43,6 +43,8 @@ export interface PostgresFacts {
   settings: Readonly<Record<string, string>>;
   /** Where a setting comes from: the configuration file, the database, the role. */
   sources: Readonly<Record<string, string>>;
+  /** The agent logs in as the service, so that a setting of its role is the service's. */
+  isServiceUser?: boolean;
   identity?: string;
   timeline?: number;
   archiver: Known<{
@@ -178,15 +180,19 @@ function slots(facts: PostgresFacts): FactResult {
 /** Sources of a setting that concern only the agent's own role. */
 const ownSource = /user|client|session/;
 
-function durableSettings({ settings, sources, asynchronous }: PostgresFacts): FactResult {
-  const names = ['fsync', 'full_page_writes', 'synchronous_commit'].filter(
-    (name) => !ownSource.test(sources[name] ?? ''),
-  );
+function durableSettings({ settings, sources, isServiceUser, asynchronous }: PostgresFacts): FactResult {
+  const all = ['fsync', 'full_page_writes', 'synchronous_commit'];
+  const own = isServiceUser ? [] : all.filter((name) => ownSource.test(sources[name] ?? ''));
+  const names = all.filter((name) => !own.includes(name));
   const off = names.filter((name) => settings[name] === 'off').map((name) => `${name} = off`);
   const roles = 'unknown' in asynchronous ? [] : asynchronous.roles;
   if (roles.length > 0) off.push(`synchronous_commit = off for ${firstFew(roles)}`);
   if (off.length > 0) return { holds: false, found: off.join(', ') };
   if (names.some((name) => settings[name] === undefined)) return unknown('the settings are hidden');
+  if (own.length > 0)
+    return unknown(
+      `${own.join(', ')} is set for the agent’s own role, which hides the server’s: ALTER ROLE … RESET ${own[0]}`,
+    );
   if ('unknown' in asynchronous) return unknown(asynchronous.unknown);
   return { holds: true, found: names.map((name) => `${name} = ${settings[name]}`).join(', ') };
 }

@@ -26,6 +26,7 @@ import type {
   StorageDirectory,
   StoreConnection,
   StoreKind,
+  StoreTarget,
 } from './store-report.ts';
 
 /** PostgreSQL, by the `pg` driver. A connection belongs to one database. */
@@ -34,7 +35,7 @@ export const postgres: StoreKind = {
     const session = await openSession(target, database, trace, signal);
     const connection: StoreConnection = {
       tlsNotAfterMs: session.tlsNotAfterMs,
-      poll: (request) => poll(session, request, target.databases),
+      poll: (request) => poll(session, request, target),
       close: () => session.close(),
     };
     return connection;
@@ -126,8 +127,9 @@ const serverQuestions = (databases: readonly string[]) => ({
   connections: `SELECT coalesce(state, 'unknown') AS state, count(*)::float8 AS count FROM pg_stat_activity
     WHERE backend_type = 'client backend' OR (backend_type IS NULL AND datid IS NOT NULL) GROUP BY 1`,
   wraparound: `SELECT max(greatest(age(datfrozenxid), mxid_age(datminmxid)))::float8 AS age FROM pg_database`,
-  // What ALTER ROLE … SET and ALTER DATABASE … SET give to sessions of others.
-  asynchronous: `SELECT DISTINCT coalesce(r.rolname, 'every role') AS role FROM pg_db_role_setting s
+  // What ALTER ROLE … SET and ALTER DATABASE … SET give to sessions.
+  asynchronous: `SELECT DISTINCT coalesce(r.rolname, 'every role') AS role,
+      coalesce(r.rolname = session_user, false) AS own FROM pg_db_role_setting s
     LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
     WHERE EXISTS (SELECT FROM unnest(s.setconfig) c WHERE lower(c) ~ '^synchronous_commit=(off|false|no|0)$')
     ${databases.length === 0 ? '' : `AND (s.setdatabase = 0 OR d.datname IN (${listed(databases)}))`} ORDER BY 1`,
@@ -149,7 +151,7 @@ const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name 
 async function poll(
   session: PostgresSession,
   { database, schema, server }: PollRequest,
-  databases: readonly string[],
+  { databases, isServiceUser = false }: Pick<StoreTarget, 'databases' | 'isServiceUser'>,
 ): Promise<PollAnswer> {
   const own: Record<string, string> = {
     ...(server && serverQuestions(databases)),
@@ -166,7 +168,9 @@ async function poll(
   const answered = Object.fromEntries(Object.keys(own).map((name, index) => [name, answers[index]!]));
   return {
     roundTripMs,
-    ...(server && { server: serverReport(factsOf(answered as Record<ServerQuestion, PostgresAnswer>)) }),
+    ...(server && {
+      server: serverReport(factsOf(answered as Record<ServerQuestion, PostgresAnswer>, isServiceUser)),
+    }),
     database: {
       ...(asksSchema && schemaReport(answers.at(-1)!, answered.tables!, database, schema.query)),
       checks: answered.checksums ? [checksumCheck(known(answered.checksums, readChecksums))] : [],
@@ -204,7 +208,7 @@ function first<T>({ rows }: PostgresAnswer, column: string): T | undefined {
   return (rows?.[0]?.[column] ?? undefined) as T | undefined;
 }
 
-function factsOf(answers: Record<ServerQuestion, PostgresAnswer>): PostgresFacts {
+function factsOf(answers: Record<ServerQuestion, PostgresAnswer>, isServiceUser: boolean): PostgresFacts {
   const started = first<number>(answers.server, 'started');
   return {
     version: first<string>(answers.server, 'version') ?? 'unknown',
@@ -212,6 +216,7 @@ function factsOf(answers: Record<ServerQuestion, PostgresAnswer>): PostgresFacts
     ...(started !== undefined && { startedAtMs: started * 1000 }),
     settings: byName(answers.settings, 'setting'),
     sources: byName(answers.settings, 'source'),
+    isServiceUser,
     identity: first<string>(answers.identity, 'id'),
     timeline: first<number>(answers.timeline, 'timeline'),
     archiver: known(answers.archiver, readArchiver),
@@ -224,7 +229,10 @@ function factsOf(answers: Record<ServerQuestion, PostgresAnswer>): PostgresFacts
     replication: known(answers.replication, readReplication),
     connections: known(answers.connections, readConnections),
     wraparound: known(answers.wraparound, ([row]) => ({ age: row!.age as number })),
-    asynchronous: known(answers.asynchronous, (rows) => ({ roles: rows.map(({ role }) => role as string) })),
+    asynchronous: known(answers.asynchronous, (rows) => ({
+      // Sessions of the agent commit nothing.
+      roles: rows.flatMap(({ role, own }) => (own && !isServiceUser ? [] : [role as string])),
+    })),
   };
 }
 

@@ -2,9 +2,9 @@ import { type StoreKindName, type StoreOptions, storeRoles, usualStoreUser } fro
 
 /**
  * Statements that give a user what the checks need and no more, in the order in which they are run. `<password>` is
- * a placeholder.
+ * a placeholder. Without `readsTable` the version of the schema comes from somewhere else than its table.
  */
-type Grants = (user: string, databases: readonly string[]) => string[];
+type Grants = (user: string, databases: readonly string[], readsTable: boolean) => string[];
 
 /** Every agent has one session at a time; a session that is cut off may outlive its check on the server. */
 const connectionsAtMost = 10;
@@ -13,11 +13,17 @@ const quoted = (mark: string) => (name: string) => `${mark}${name.replaceAll(mar
 const doubleQuoted = quoted('"');
 const backQuoted = quoted('`');
 
+const sqlText = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+
 /** A comment ends with its line. */
 const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ');
 
+/** A database may have no schema yet: then the statement does nothing, and those after it still run. */
+const tableNotice =
+  '-- Does nothing while the database has no table schema_version: run it again once the schema is there.';
+
 /** A role that may log in, read the server's statistics, and read the version of each schema. */
-const postgresGrants: Grants = (user, databases) => {
+const postgresGrants: Grants = (user, databases, readsTable) => {
   const role = doubleQuoted(user);
   return [
     `CREATE ROLE ${role} LOGIN PASSWORD '<password>' CONNECTION LIMIT ${connectionsAtMost};`,
@@ -26,21 +32,31 @@ const postgresGrants: Grants = (user, databases) => {
       `GRANT CONNECT ON DATABASE ${doubleQuoted(database)} TO ${role};`,
       `\\connect ${doubleQuoted(database)}`,
       `GRANT USAGE ON SCHEMA public TO ${role};`,
-      `GRANT SELECT ON TABLE public.schema_version TO ${role};`,
+      ...(readsTable
+        ? [
+            tableNotice,
+            `SELECT E${sqlText(`GRANT SELECT ON TABLE public.schema_version TO ${role}`)} WHERE to_regclass('public.schema_version') IS NOT NULL \\gexec`,
+          ]
+        : []),
     ]),
   ];
 };
 
-const sqlText = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
-
 /** In a right on a whole database `_` and `%` in its name would match any character. */
 const databasePattern = (database: string): string => backQuoted(database.replace(/[_%\\]/g, '\\$&'));
 
-/** A user that may read the schema's version and no other row; without PROCESS. */
-const mysqlGrants: Grants = (user, databases) => {
+/**
+ * A user that may read the schema's version and no other row; without PROCESS. MySQL 5.7.6 and MariaDB 10.2 are the
+ * first that take a limit in CREATE USER; MariaDB passes over comments for MySQL 5.7 and newer.
+ */
+const mysqlGrants: Grants = (user, databases, readsTable) => {
   const who = `${sqlText(user)}@'%'`;
+  const limit = `WITH MAX_USER_CONNECTIONS ${connectionsAtMost}`;
   return [
-    `CREATE USER ${who} IDENTIFIED BY '<password>' WITH MAX_USER_CONNECTIONS ${connectionsAtMost};`,
+    `CREATE USER ${who} IDENTIFIED BY '<password>' /*!50706 ${limit} */ /*M!100200 ${limit} */;`,
+    oneLine(
+      `-- On MySQL before 5.7.6 and MariaDB before 10.2 also run: GRANT USAGE ON *.* TO ${who} ${limit};`,
+    ),
     '-- The state of replication and the end of the binary log; only MariaDB executes what is in /*M! */.',
     `GRANT REPLICATION CLIENT /*M!100502 , REPLICA MONITOR */ ON *.* TO ${who};`,
     oneLine(
@@ -48,10 +64,22 @@ const mysqlGrants: Grants = (user, databases) => {
     ),
     ...databases.flatMap((database) => [
       '',
-      `GRANT SELECT ON ${backQuoted(database)}.\`schema_version\` TO ${who};`,
       '-- Names and engines of the tables, not their rows.',
       `GRANT SHOW VIEW ON ${databasePattern(database)}.* TO ${who};`,
+      ...(readsTable ? grantOnTable(database, who) : []),
     ]),
+  ];
+};
+
+/** MySQL refuses a right on a table that is not there. */
+const grantOnTable = (database: string, who: string): string[] => {
+  const grant = `GRANT SELECT ON ${backQuoted(database)}.\`schema_version\` TO ${who}`;
+  const isThere = `SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${sqlText(database)} AND TABLE_NAME = 'schema_version'`;
+  return [
+    tableNotice,
+    `SET @svc_agent = IF(EXISTS(${isThere}), ${sqlText(grant)}, 'DO 0');`,
+    'PREPARE svc_agent FROM @svc_agent;',
+    'EXECUTE svc_agent;',
   ];
 };
 
@@ -59,10 +87,10 @@ const mysqlGrants: Grants = (user, databases) => {
  * `system.local`, `peers` and `system_schema` may be read by every login; `system_views` (4.0 and newer, the last two
  * tables 5.0 and newer) by none.
  */
-const cassandraGrants: Grants = (user, keyspaces) => {
+const cassandraGrants: Grants = (user, keyspaces, readsTable) => {
   const role = doubleQuoted(user);
   const tables = [
-    ...keyspaces.map((keyspace) => `${doubleQuoted(keyspace)}.schema_version`),
+    ...(readsTable ? keyspaces.map((keyspace) => `${doubleQuoted(keyspace)}.schema_version`) : []),
     'system_views.settings',
     'system_views.clients',
     'system_views.gossip_info',
@@ -81,8 +109,13 @@ const grants: Readonly<Record<StoreKindName, { statements: Grants; client: strin
 };
 
 /** The statements for one kind of store. */
-export function grantStatements(kind: StoreKindName, user: string, databases: readonly string[]): string[] {
-  return grants[kind].statements(user, [...new Set(databases)]);
+export function grantStatements(
+  kind: StoreKindName,
+  user: string,
+  databases: readonly string[],
+  readsTable = true,
+): string[] {
+  return grants[kind].statements(user, [...new Set(databases)], readsTable);
 }
 
 /** For each store the statements that give the agent's user what the checks need and no more. */
@@ -103,10 +136,18 @@ function grantsFor({
   user = usualStoreUser,
   credentials,
   databases,
+  schema: { command, query },
 }: StoreOptions): string[] {
   const head = `-- Store ${oneLine(name)}: ${kind} at ${address}`;
   if (credentials === 'service')
     return [`${head}. The agent uses the service’s own user ${oneLine(user)}: there is nothing to grant.`];
   const named = storeRoles.flatMap((role) => databases[role] ?? []);
-  return [`${head}; for ${grants[kind].client}. Replace <password>.`, ...grantStatements(kind, user, named)];
+  const readsTable = command === undefined && query === undefined;
+  return [
+    `${head}; for ${grants[kind].client}. Replace <password>.`,
+    ...grantStatements(kind, user, named, readsTable),
+    ...(query === undefined
+      ? []
+      : ['-- The query schema.query of this store also needs SELECT on what it reads.']),
+  ];
 }

@@ -108,6 +108,7 @@ export function targetOf(options: StoreOptions, password: string | undefined): S
     store: name,
     address: parseAddress(address)!,
     user,
+    isServiceUser: options.credentials === 'service',
     password,
     tls,
     databases: Object.values(databases).filter((one) => one !== undefined),

@@ -10,6 +10,8 @@ export interface StoreTarget {
   store: string;
   address: Address;
   user?: string;
+  /** The agent logs in as the service itself, so that what is set for this role concerns the service. */
+  isServiceUser?: boolean;
   password?: string;
   tls?: ClientTls;
   /** Names of all databases or keyspaces that are configured on it. */

@@ -171,7 +171,17 @@ describe('one thing is different', () => {
       'no wait for commits of the agent alone',
       { ...without({ synchronous_commit: 'off' }), sources: { synchronous_commit: 'user' } },
       'durable_settings',
-      true,
+      'unknown',
+    ],
+    [
+      'no wait for commits of the service, whose role the agent uses',
+      {
+        ...without({ synchronous_commit: 'off' }),
+        sources: { synchronous_commit: 'user' },
+        isServiceUser: true,
+      },
+      'durable_settings',
+      false,
     ],
     ['roles that are hidden', { asynchronous: hidden }, 'durable_settings', 'unknown'],
     ['a primary', {}, 'replica', undefined],
