@@ -1,25 +1,8 @@
-import { type Attributes, SpanStatusCode, trace } from '@opentelemetry/api';
-import { errorText } from '../core/errors.ts';
 import type { Gather, GatherRequest } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
-import { version } from './installation.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
-
-/** Runs `work` inside a span; free while no SDK is registered (CONTRIBUTING, Tracing). Rethrows what `work` throws. */
-export function spanned<T>(name: string, work: () => Promise<T>, attributes: Attributes = {}): Promise<T> {
-  return trace.getTracer('svc-agent', version).startActiveSpan(name, { attributes }, async (span) => {
-    try {
-      return await work();
-    } catch (thrown) {
-      span.recordException(thrown instanceof Error ? thrown : errorText(thrown));
-      span.setStatus({ code: SpanStatusCode.ERROR, message: errorText(thrown) });
-      throw thrown;
-    } finally {
-      span.end();
-    }
-  });
-}
+import { tracing } from './tracing.ts';
 
 interface GatherDeps {
   registry: Registry;
@@ -56,13 +39,20 @@ export function createGather({ registry, state, self, relaySelf, switched, refre
     return relaying;
   };
   return (request) =>
-    spanned('gather', async () => {
+    tracing.span('gather', {}, async (found) => {
       await refresh(request);
       request.frozen?.();
-      await spanned('commit', () => state.commit());
+      await tracing.span('commit', {}, async (committed) => {
+        await state.commit();
+        const { degraded } = state.status();
+        committed({ 'svc.state.degraded': degraded !== undefined }, degraded && `cannot write: ${degraded}`);
+      });
       noteState();
       await relay();
       for (let move = switched(); move; move = switched()) await move;
-      return registry.view(request.takes);
+      const view = registry.view(request.takes);
+      const series = view.families.reduce((sum, family) => sum + family.series.length, 0);
+      found({ 'svc.families': view.families.length, 'svc.series': series });
+      return view;
     });
 }

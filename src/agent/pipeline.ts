@@ -25,6 +25,7 @@ import { createRolePipeline } from './role-pipeline.ts';
 import { createRoles, type Roles } from './role-restarts.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State, StateSection } from './state/state.ts';
+import { tracing } from './tracing.ts';
 import { createServiceReadings } from './verdict/readings.ts';
 import { createJudge, type Judge } from './verdict/verdict.ts';
 
@@ -336,6 +337,7 @@ function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
       {
         ...deps,
         log,
+        tracing,
         onResult({ kind, service }, { ok, reason }) {
           if (kind !== 'health') return;
           if (ok) down.delete(service);

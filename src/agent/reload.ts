@@ -5,8 +5,8 @@ import { AgentError, errorText, faultLine } from '../core/errors.ts';
 import type { Clock, Log } from '../core/ports.ts';
 import { digestOf, unreadDigest } from './config/environment.ts';
 import type { Loaded, ReadyConfig } from './config/types.ts';
-import { spanned } from './gather.ts';
 import type { SelfMetrics } from './self-metrics.ts';
+import { tracing } from './tracing.ts';
 
 /** A part of another configuration, built beside the one that is running. */
 export interface Prepared {
@@ -119,7 +119,7 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
     isAsked = false;
     if (isStopped) return;
     try {
-      await spanned('reload', readAgain);
+      await tracing.span('reload', {}, readAgain);
       if (!isStopped) log.write('info', 'configuration reloaded');
     } catch (thrown) {
       if (isStopped) return;

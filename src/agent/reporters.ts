@@ -8,6 +8,7 @@ import { type AgentConfig, type Block, blocksOf } from './config/types.ts';
 import { version } from './installation.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
+import { tracing } from './tracing.ts';
 
 export interface ReportersDeps {
   state: State;
@@ -90,7 +91,7 @@ async function buildHosted(
   const queued = (bytes: number, oldestMs: number | undefined) => deps.queued(name, bytes, oldestMs);
   return createHosted(
     { ...options, ...about, hostName: hostname() },
-    { ...deps, takes, hasExternalTotals, queued },
+    { ...deps, takes, hasExternalTotals, queued, tracing },
   );
 }
 

@@ -21,6 +21,24 @@ export interface Clock {
   after(delayMs: number, call: () => void): () => void;
 }
 
+/** Facts about the work of a span. */
+export type SpanValues = Readonly<Record<string, string | number | boolean>>;
+
+/** Distributed traces of the agent's own work. */
+export interface Tracing {
+  /**
+   * Runs `work` in a span, within the span around it. `work` may add what it found, and a fault that it does not throw.
+   * What it throws is recorded and rethrown.
+   */
+  span<T>(
+    name: string,
+    values: SpanValues,
+    work: (found: (values: SpanValues, fault?: string) => void) => Promise<T>,
+  ): Promise<T>;
+  /** Headers that hand the current span on (`traceparent`); none while nothing is recorded. */
+  headers(): Readonly<Record<string, string>>;
+}
+
 /** Counts drops of every kind, in `svc_agent_dropped_total{component,reason}`. */
 export interface Drops {
   count(component: Component, reason: DropReason, n?: number): void;

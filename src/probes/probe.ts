@@ -2,7 +2,7 @@ import type { ReadSecret } from '../core/access.ts';
 import type { AgentMetricName } from '../core/agent-metrics.ts';
 import { errorText, type NetworkFault, networkFault, systemCode } from '../core/errors.ts';
 import type { RawTags } from '../core/model.ts';
-import type { Clock, Log, Readings } from '../core/ports.ts';
+import type { Clock, Log, Readings, Tracing } from '../core/ports.ts';
 import type {
   ArchiveFailureReason,
   HealthFailureReason,
@@ -108,6 +108,8 @@ export interface ProbeSchedule {
 export interface ProbeDeps {
   /** The finding of another probe's last run, by name; none while it is not known, or older than three intervals. */
   latest?: (probe: string) => Finding | undefined;
+  /** Without it nothing is traced. */
+  tracing?: Tracing;
   readSecret: ReadSecret;
   readings: Readings;
   clock: Clock;

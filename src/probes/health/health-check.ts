@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { authorizationOf, type ClientAuth, type ClientTls, type ReadSecret } from '../../core/access.ts';
 import type { Address } from '../../core/address.ts';
-import type { Clock } from '../../core/ports.ts';
+import type { Clock, Tracing } from '../../core/ports.ts';
 import type { HealthFailureReason } from '../../core/reasons.ts';
 import {
   type Connection,
@@ -92,6 +92,7 @@ export function answerIn(text: string): HealthAnswer | undefined {
 export interface HealthDeps {
   clock: Pick<Clock, 'monotonicMs'>;
   readSecret: ReadSecret;
+  tracing?: Pick<Tracing, 'headers'>;
   /** Default: the system's name resolution. */
   lookup?: Lookup;
 }
@@ -108,7 +109,7 @@ export interface Dial {
 /** An open connection and the headers for requests over it. */
 export interface OpenConnection extends Connection {
   trace: Trace;
-  /** Headers with the credentials, if there are any. */
+  /** Headers with the credentials and the trace, if there are any. */
   credentials: Readonly<Record<string, string>>;
 }
 
@@ -159,7 +160,7 @@ function finding(verdict: HealthVerdict, trace: Trace, connection: Connection | 
  */
 export async function checkOver(
   { address, tls, protocols, auth }: Dial,
-  { clock, readSecret, lookup }: HealthDeps,
+  { clock, readSecret, tracing, lookup }: HealthDeps,
   signal: AbortSignal,
   ask: (connection: OpenConnection) => Promise<HealthVerdict>,
   recalled?: unknown,
@@ -167,7 +168,7 @@ export async function checkOver(
   const trace = createTrace(clock);
   let connection: Connection | undefined;
   try {
-    const credentials = await credentialsOf(auth, readSecret);
+    const credentials = { ...tracing?.headers(), ...(await credentialsOf(auth, readSecret)) };
     connection = await connectTo(address, { tls, protocols, lookup, trace }, signal);
     return finding(await ask({ ...connection, trace, credentials }), trace, connection);
   } catch (error) {

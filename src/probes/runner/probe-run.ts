@@ -1,6 +1,6 @@
 import { waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
-import type { Clock } from '../../core/ports.ts';
+import type { Clock, Tracing } from '../../core/ports.ts';
 import { nextTurn } from '../../core/slices.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Progress } from '../probe.ts';
 
@@ -23,7 +23,8 @@ export interface Attempt {
 }
 
 interface AttemptOptions {
-  timeoutMs: number;
+  row: ProbeRow;
+  tracing?: Tracing;
   /** Returns the probe; creates it at the first run. */
   open(): Promise<Probe>;
   /** What the last run remembered. */
@@ -31,13 +32,12 @@ interface AttemptOptions {
   clock: Pick<Clock, 'monotonicMs' | 'after'>;
 }
 
-/** One turn of the event loop. */
-
 /**
  * Runs a probe once. At the timeout the signal aborts. A finding with a reason that comes within one turn of the event
  * loop still counts, such as the phase in which time ran out; otherwise the result is `too_slow`.
  */
-function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Attempt {
+function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): Attempt {
+  const { timeoutMs } = row.schedule;
   const controller = new AbortController();
   const { signal } = controller;
   let startMs = clock.monotonicMs();
@@ -59,7 +59,7 @@ function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Att
   };
 
   let end = () => {};
-  const worked = work();
+  const worked = tracing ? traced(row, tracing, work) : work();
   const outcome = new Promise<Outcome | undefined>((resolve) => {
     let isSettled = false;
     const expire = async () => {
@@ -87,6 +87,25 @@ function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Att
   return { outcome, settled: worked.then(() => {}), end };
 }
 
+/** A span for each check: what is checked, and why it failed. */
+function traced(
+  { name, kind, target, service }: ProbeRow,
+  tracing: Tracing,
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const values = { 'svc.probe.name': name, 'svc.probe.kind': kind, 'svc.probe.target': target };
+  return tracing.span(
+    'probe',
+    { ...values, ...(service !== '' && { svc_service: service }) },
+    async (found) => {
+      const outcome = await work();
+      const { reason, msg } = outcome.finding;
+      if (reason) found({ 'svc.probe.reason': reason }, msg);
+      return outcome;
+    },
+  );
+}
+
 /** The probe of a row, created at its first run. */
 export interface OpenedProbe {
   /** Starts a run; the one before must have settled. */
@@ -101,8 +120,7 @@ const settleMs = 2000;
 const closeMs = 500;
 
 export function createOpened(row: ProbeRow, deps: ProbeDeps): OpenedProbe {
-  const { clock, log } = deps;
-  const { timeoutMs } = row.schedule;
+  const { clock, log, tracing } = deps;
   let opening: Promise<Probe> | undefined;
   let attempt: Attempt | undefined;
   let probe: Probe | undefined;
@@ -122,7 +140,7 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): OpenedProbe {
 
   return {
     run(recalled) {
-      attempt = startAttempt({ timeoutMs, open: openOnce, recalled, clock });
+      attempt = startAttempt({ row, tracing, open: openOnce, recalled, clock });
       return attempt;
     },
     progress: () => probe?.progress?.(),

@@ -4,7 +4,7 @@ import type { ReadSecret } from '../../core/access.ts';
 import { runEvery, waitAtMost } from '../../core/clock.ts';
 import { sanitizeName } from '../../core/labels.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
-import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
+import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop, Tracing } from '../../core/ports.ts';
 import { createSeriesSlice } from '../../core/slices.ts';
 import type { HostedOptions } from '../block.ts';
 import { createBackoff, startDelivery } from './delivery.ts';
@@ -47,6 +47,8 @@ export interface HostedDeps {
   /** Bytes queued, and the wall-clock time, ms, of the oldest batch; undefined when the queue is empty. */
   queued(bytes: number, oldestMs: number | undefined): void;
   readSecret: ReadSecret;
+  /** Without it nothing is traced. */
+  tracing?: Tracing;
   clock: Clock;
   drops: Drops;
   log: Log;
@@ -121,7 +123,7 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
     async start(gather: Gather): Promise<Stop> {
       const queue = await openQueue();
       const client = createHttpClient(options, { clock, readSecret: deps.readSecret, version });
-      const post = createPost({ protocol, limits, client, outcomes, drops, clock });
+      const post = createPost({ protocol, limits, client, outcomes, drops, clock, tracing: deps.tracing });
       const backoff = createBackoff(random);
       const delivery = startDelivery({ queue, post, limits, backoff, clock, drops });
       let lastMs = 0;

@@ -1,4 +1,5 @@
-import type { Clock, Drops, Log } from '../../core/ports.ts';
+import { errorText } from '../../core/errors.ts';
+import type { Clock, Drops, Log, Tracing } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
 import { HostedFailure, type HttpClient, hostedFailure, retryAfterMs } from './http-client.ts';
 import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer, RequestLimits } from './protocol.ts';
@@ -76,6 +77,7 @@ export interface PostDeps {
   outcomes: Outcomes;
   drops: Drops;
   clock: Clock;
+  tracing?: Tracing;
 }
 
 const busyStatus: ReadonlySet<number> = new Set([502, 503, 504]);
@@ -149,15 +151,31 @@ function createPreparation({
   return { split, prepare, downgrade: (batch) => convert(batch, true), drop };
 }
 
-export function createPost({ protocol, limits, client, outcomes, drops, clock }: PostDeps): Post {
+export function createPost(deps: PostDeps): Post {
+  const { protocol, limits, client, outcomes, drops, clock, tracing } = deps;
   const { split, prepare, downgrade, drop } = createPreparation({ protocol, limits, outcomes, drops });
 
-  const request = async (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
+  const post = async (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
     try {
-      return await client.post(batch.body, protocol.headers(batch));
+      return await client.post(batch.body, { ...tracing?.headers(), ...protocol.headers(batch) });
     } catch (error) {
       return hostedFailure(error);
     }
+  };
+  /** A span for each request. */
+  const request = (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
+    if (!tracing) return post(batch);
+    const values = { 'svc.batch.points': batch.points, 'svc.batch.bytes': batch.body.length };
+    return tracing.span('deliver', values, async (found) => {
+      const answer = await post(batch);
+      if (answer instanceof HostedFailure) found({ 'svc.failure.reason': answer.reason }, errorText(answer));
+      else {
+        const isWell = answer.status >= 200 && answer.status < 300;
+        const fault = isWell ? undefined : errorText(answerError(answer));
+        found({ 'http.response.status_code': answer.status }, fault);
+      }
+      return answer;
+    });
   };
 
   /** What replaces a piece after its response; undefined: send the same again later. */

@@ -1,0 +1,159 @@
+import { writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../ports.ts';
+import { until } from '../until.ts';
+import { folder, mainFile, start } from './process.ts';
+
+// The example of docs and CONTRIBUTING, as it is: the agent's spans leave through OpenTelemetry's own exporter, and what
+// the agent asks carries them on.
+
+const example = fileURLToPath(new URL('../../examples/tracing/tracing.mjs', import.meta.url));
+
+interface Value {
+  stringValue?: string;
+  intValue?: number;
+  boolValue?: boolean;
+}
+
+/** A span as OTLP/JSON has it. */
+interface Span {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  status: { code?: number; message?: string };
+  attributes: readonly { key: string; value: Value }[];
+}
+
+interface Asked {
+  path: string;
+  headers: IncomingHttpHeaders;
+}
+
+/** A server that keeps what it is asked, and the spans that it receives. */
+async function receiver() {
+  const asked: Asked[] = [];
+  const spans: Span[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const path = request.url ?? '';
+      if (path === '/v1/traces') {
+        const { resourceSpans } = JSON.parse(Buffer.concat(chunks).toString()) as {
+          resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
+        };
+        spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
+      } else asked.push({ path, headers: request.headers });
+      response.writeHead(path === '/refuses' ? 400 : 200, { 'content-type': 'application/json' });
+      response.end(path === '/health' ? '{"ok":true,"msg":"OK"}' : '{}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, spans };
+}
+
+const attributesOf = ({ attributes }: Span) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+
+test('gather, commit, reload, each probe and each delivery are spans that OpenTelemetry exports', async () => {
+  const { origin, asked, spans } = await receiver();
+  const apart = folder();
+  onTestFinished(() => apart.remove());
+  const file = join(apart.path, 'agent.yaml');
+  const closed = await freePort();
+  const configuration = (level: string) => `
+stateDirectory: ${apart.path}/state
+admin: ~
+log: {level: ${level}}
+metrics:
+  reportingInterval: 200ms
+  hostedmetrics: {protocol: otlp, endpoint: "${origin}/v1/metrics"}
+services:
+  frontend: {health: {url: "${origin}/health", interval: 500ms, timeout: 400ms}}
+  history: {health: {url: "http://127.0.0.1:${closed}/health", interval: 500ms, timeout: 400ms}}
+`;
+  writeFileSync(file, configuration('info'));
+  const agent = start(process.execPath, ['--import', example, mainFile, 'run', '-c', file], {
+    OTEL_EXPORTER_OTLP_ENDPOINT: origin,
+    OTEL_SERVICE_NAME: 'svc-agent',
+    OTEL_BSP_SCHEDULE_DELAY: '200',
+  });
+  onTestFinished(() => void agent.end('SIGKILL'));
+
+  const named = (name: string) => spans.filter((span) => span.name === name);
+  const probeOf = (role: string) =>
+    named('probe').find((span) => attributesOf(span)['svc.probe.name'] === `health/${role}`);
+  await until('a gather, a delivery and both probes are exported', async () =>
+    named('gather').length > 0 && named('deliver').length > 0 && probeOf('frontend') && probeOf('history')
+      ? true
+      : undefined,
+  );
+  writeFileSync(file, 'services: [');
+  agent.child.kill('SIGHUP');
+  await until(
+    'a refused reload is exported',
+    async () => named('reload').some(({ status }) => status.code === 2) || undefined,
+  );
+  writeFileSync(file, configuration('warn'));
+  agent.child.kill('SIGHUP');
+  await until(
+    'a reload is exported',
+    async () => named('reload').some(({ status }) => status.code !== 2) || undefined,
+  );
+  expect(await agent.end('SIGTERM')).toBe(0);
+
+  // Parents.
+  const gathers = new Set(named('gather').map(({ spanId }) => spanId));
+  const within = named('commit').filter(({ parentSpanId }) => parentSpanId && gathers.has(parentSpanId));
+  expect(within.length).toBeGreaterThan(0);
+  // Attributes and faults.
+  expect(attributesOf(named('gather').at(-1)!)).toMatchObject({ 'svc.families': expect.any(Number) });
+  expect(attributesOf(probeOf('frontend')!)).toEqual({
+    'svc.probe.name': 'health/frontend',
+    'svc.probe.kind': 'health',
+    'svc.probe.target': `${origin}/health`,
+    svc_service: 'frontend',
+  });
+  expect(probeOf('frontend')!.status.code).not.toBe(2);
+  expect(probeOf('history')!.status).toMatchObject({
+    code: 2,
+    message: expect.stringContaining('ECONNREFUSED'),
+  });
+  expect(attributesOf(probeOf('history')!)['svc.probe.reason']).toBe('refused');
+  expect(attributesOf(named('deliver')[0]!)).toMatchObject({
+    'http.response.status_code': 200,
+    'svc.batch.points': expect.any(Number),
+  });
+  // What was asked belongs to the span that asked.
+  const carried = (path: string, name: string) => {
+    const parents = new Set(named(name).map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`));
+    const headers = asked.filter((one) => one.path === path).map(({ headers }) => headers.traceparent);
+    expect(headers.length).toBeGreaterThan(0);
+    return headers.filter((text) => parents.has(String(text))).length;
+  };
+  expect(carried('/health', 'probe')).toBeGreaterThan(0);
+  expect(carried('/v1/metrics', 'deliver')).toBeGreaterThan(0);
+});
+
+test('without an SDK nothing is sent along', async () => {
+  const { origin, asked, spans } = await receiver();
+  const apart = folder();
+  onTestFinished(() => apart.remove());
+  const file = join(apart.path, 'agent.yaml');
+  writeFileSync(
+    file,
+    `stateDirectory: ${apart.path}/state\nadmin: ~\nservices: {frontend: {health: {url: "${origin}/health", interval: 500ms, timeout: 400ms}}}\n`,
+  );
+  const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
+  onTestFinished(() => void agent.end('SIGKILL'));
+  await until('the role was asked', async () => asked.length > 0 || undefined);
+  expect(await agent.end('SIGTERM')).toBe(0);
+  expect(asked[0]!.headers.traceparent).toBeUndefined();
+  expect(spans).toEqual([]);
+});
