@@ -19,5 +19,5 @@ let isEnding = false;
 process.exit = (code) => {
   if (isEnding) return exit(code);
   isEnding = true;
-  provider.shutdown().finally(() => exit(code));
+  void provider.shutdown().finally(() => exit(code));
 };
