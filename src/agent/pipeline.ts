@@ -105,7 +105,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const reporters = createReporters(deps);
   let changedMs: number | undefined;
   const readings = createServiceReadings();
-  const judge = createJudge();
+  const judge = createJudge(() => current.config.maintenance.windows);
   state.section('incidents').assign(judge.durable);
   const gather: Gather = createGather({
     registry,

@@ -232,7 +232,11 @@ const verdict = group('verdict', [], {
     'Share of the persistence errors in the log of a role that its own metrics show; absent while it logs none.',
     ['svc_service'],
   ],
-  svc_maintenance: ['gauge', 'none', 'Whether announced maintenance is under way: 1 or 0.'],
+  svc_maintenance: [
+    'gauge',
+    'none',
+    'Whether planned work is under way, by an announcement or by a window of the configuration: 1 or 0.',
+  ],
 });
 
 const agent = group('agent', [], {

@@ -12,8 +12,11 @@ interface PromtoolFile {
   tests: { alert_rule_test?: { alertname: string; exp_alerts?: unknown[] }[] }[];
 }
 
-/** Alerts that the stage cannot have: it has no backup that a rehearsal can restore, and keeps its agents. promtool plays them. */
-const playedByPromtool = ['SvcRecoveryNotProven', 'SvcRecoveryUnknown'];
+/**
+ * Alerts that the stage cannot have: it has no backup that a rehearsal can restore, keeps its agents, and planned work would
+ * inhibit all others. promtool plays them.
+ */
+const playedByPromtool = ['SvcMaintenance', 'SvcRecoveryNotProven', 'SvcRecoveryUnknown'];
 
 test.each(playedByPromtool)('%s fires in a case of promtool', (alert) => {
   const folder = join(root, 'rules/tests');

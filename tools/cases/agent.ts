@@ -258,6 +258,17 @@ export const agentPlans: readonly Plan[] = [
     value: '0',
   },
   {
+    alert: 'SvcMaintenance',
+    at: 15,
+    bad: { svc_maintenance: '0x10 1x40' },
+    good: { svc_maintenance: '0x40' },
+    edge: { svc_maintenance: '0x15 1x40' },
+    reset: { svc_maintenance: '1x10 0x40' },
+    labels: {},
+    agentsDiffer: 'fires',
+    value: '1',
+  },
+  {
     alert: 'SvcAgentReportFailing',
     at: 30,
     bad: failures('0+30x60'),

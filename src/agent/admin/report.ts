@@ -251,6 +251,8 @@ export interface StatusReport extends StatusFacts {
   incidents: readonly Incident[];
   /** What changed in the last 30 days, newest first. */
   changes: readonly Change[];
-  /** The end of the announced maintenance that is under way, RFC 3339. */
+  /** The end of the planned work that is under way, RFC 3339, by an announcement or by a window. */
   maintenance?: string;
+  /** What is done, while it is. */
+  maintenanceReason?: string;
 }

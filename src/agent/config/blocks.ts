@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { logLevels } from '../../core/reasons.ts';
-import { interval, listenAddress, parsedAs, webAddress } from '../../core/text-formats.ts';
+import { interval, listenAddress, parsedAs, type TextFormat, webAddress } from '../../core/text-formats.ts';
 import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
 import { clusterGroupBlock } from '../../probes/clusters/block.ts';
@@ -19,7 +19,7 @@ import {
   listenerTlsBlock,
   secretBlock,
 } from './access-blocks.ts';
-import { defaultAdminAddress, scopes } from './types.ts';
+import { defaultAdminAddress, scopes, weekdays } from './types.ts';
 
 /** Keys that every log entry uses for something else. */
 const takenKeys: ReadonlySet<string> = new Set(['ts', 'msg', 'logger']);
@@ -49,6 +49,52 @@ const logBlock = z
 const client = { tls: clientTlsBlock, auth: clientAuthBlock };
 const listener = { tls: listenerTlsBlock, auth: listenerAuthBlock };
 const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
+
+/** A time of day, in minutes. */
+const timeOfDay: TextFormat<number> = {
+  fault: 'not a time of day; use the form "02:30", in quotes',
+  read(text) {
+    const [, hours, minutes] = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(text) ?? [];
+    return hours === undefined ? undefined : Number(hours) * 60 + Number(minutes);
+  },
+};
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `maintenance`: when work is planned. */
+const maintenanceBlock = z
+  .strictObject({
+    windows: z
+      .array(
+        z.strictObject({
+          days: z.array(z.enum(weekdays)).min(1).describe('Weekdays on which it begins.'),
+          start: z
+            .string(timeOfDay.fault)
+            .transform(parsedAs(timeOfDay))
+            .describe('Time of day at which it begins, such as "02:30".'),
+          duration: z
+            .string(interval.fault)
+            .transform(parsedAs(interval))
+            .describe('How long it takes, at most 7d.'),
+          timeZone: z
+            .string()
+            .default('UTC')
+            .refine(isTimeZone, 'not a time zone; use an IANA name, such as Europe/Berlin')
+            .describe('Time zone of start, by whose wall clock the window begins.'),
+          reason: z.string().min(1).max(300).describe('What is done, for people.'),
+        }),
+      )
+      .default([])
+      .describe('Weekly windows. During one the verdict says so, and svc_maintenance is 1.'),
+  })
+  .describe('Planned work.');
 
 /** Labels of the exposition formats and of the registry; a global tag cannot have these names. */
 const takenTags: ReadonlySet<string> = new Set(['le', 'quantile', 'svc_service', 'overflow']);
@@ -220,6 +266,7 @@ export const agentBlock = z.strictObject({
   domainDefaults: domainDefaultsBlock().optional(),
   domains: domainsBlock().optional(),
   recovery: recoveryBlock(),
+  maintenance: maintenanceBlock.prefault({}),
   backups: z
     .array(backupBlock({ secret: secretBlock }))
     .default([])

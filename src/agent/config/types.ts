@@ -97,6 +97,29 @@ export interface LogOptions {
 }
 
 /** `agent.yaml`, checked, defaults and what was discovered filled in. Plain data, as it is sent between processes. */
+export const weekdays = [
+  'monday',
+  'tuesday',
+  'wednesday',
+  'thursday',
+  'friday',
+  'saturday',
+  'sunday',
+] as const;
+
+/** A weekly window in which work is planned, by the wall clock of its time zone. */
+export interface MaintenanceWindow {
+  days: readonly (typeof weekdays)[number][];
+  /** Of the day, in minutes. */
+  start: number;
+  /** ms */
+  duration: number;
+  /** IANA name. */
+  timeZone: string;
+  /** For people. */
+  reason: string;
+}
+
 export interface AgentConfig {
   /** Selected services in the order of `services`. */
   roles: readonly string[];
@@ -118,6 +141,7 @@ export interface AgentConfig {
   domains?: DomainsOptions;
   backups: readonly BackupOptions[];
   recovery: RecoveryOptions;
+  maintenance: { windows: readonly MaintenanceWindow[] };
   limits: LimitsConfig;
   /** Missing when turned off (`admin: ~`). */
   admin?: AdminConfig;

@@ -362,6 +362,7 @@ function fill(parsed: Parsed, around: ConfigContext): AgentConfig {
     domains: parsed.domains,
     backups: parsed.backups,
     recovery: parsed.recovery,
+    maintenance: parsed.maintenance,
     limits: parsed.limits,
     admin: adminOff?.kind === 'scalar' && adminOff.value === null ? undefined : parsed.admin,
     log: parsed.log,

@@ -244,6 +244,7 @@ export const unjudged: Readonly<Record<string, string>> = {
   SvcRoleRecovering: 'explains other alerts; it is no condition of its own',
   SvcStoreRecovering: 'explains other alerts; it is no condition of its own',
   SvcClusterRecovering: 'explains other alerts; it is no condition of its own',
+  SvcMaintenance: 'planned work is no problem; the verdict says that it is under way',
   SvcRoleUnwatched: 'an agent that is down has no verdict',
   SvcAgentDown: 'an agent that is down has no verdict',
   SvcTargetsVanished: 'only Prometheus knows its targets',

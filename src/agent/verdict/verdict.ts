@@ -1,5 +1,6 @@
 import type { Durable } from '../../core/ports.ts';
 import type { Change, Problem, StatusFacts, StatusReport, Verdict } from '../admin/report.ts';
+import type { MaintenanceWindow } from '../config/types.ts';
 import { createIncidentBook, type OpenProblem } from './book.ts';
 import { type Explained, explained } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
@@ -7,10 +8,14 @@ import { settlingMs } from './conditions.ts';
 import { problemsIn } from './evidence.ts';
 import { type Begun, type Found, idOf, lineOf, severityOf } from './found.ts';
 import { kinds } from './kinds.ts';
-import { consequencesText, verdictWithoutProblems, whatOf, wrongSentence } from './sentence.ts';
+import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
+import { consequencesText, timeText, verdictWithoutProblems, whatOf, wrongSentence } from './sentence.ts';
 
 /** What a judge says: the verdict on now, and what was. */
-export type Judgement = Pick<StatusReport, 'verdict' | 'incidents' | 'changes' | 'maintenance'>;
+export type Judgement = Pick<
+  StatusReport,
+  'verdict' | 'incidents' | 'changes' | 'maintenance' | 'maintenanceReason'
+>;
 
 /** Concludes from facts; remembers when problems began, what is over, and what changed. */
 export interface Judge {
@@ -43,13 +48,6 @@ const changesBefore = (atMs: number, changes: readonly Change[]): Change[] =>
   changes
     .filter(({ at }) => Date.parse(at) <= atMs && atMs - Date.parse(at) <= changedBeforeMs)
     .slice(0, mostChanges);
-
-/** The end of the maintenance that is under way. */
-const maintenanceIn = (changes: readonly Change[], nowMs: number): string | undefined =>
-  changes
-    .flatMap(({ until }) => (until !== undefined && Date.parse(until) > nowMs ? [until] : []))
-    .sort()
-    .at(-1);
 
 function problemOf(
   { found, causedBy }: Explained,
@@ -117,10 +115,14 @@ function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: n
   if (probe) return probe.last === undefined;
   return nowMs - Date.parse(startedAt) < Math.max(settlingMs(kind), settleMs);
 }
+const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
+  `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;
+
 /** How long after a start of the agent nothing that it cannot see counts as over. */
 const settleMs = 60_000;
 
-export function createJudge(): Judge {
+/** `windows`: the weekly maintenance windows of the configuration in force. */
+export function createJudge(windows: () => readonly MaintenanceWindow[] = () => []): Judge {
   const book = createIncidentBook();
   const findChanges = createChangeFinder();
   let before: readonly Begun[] = [];
@@ -166,12 +168,13 @@ export function createJudge(): Judge {
       );
       const open = all.map((one, i) => openOf(one, problems[i]!, effectsOf(one)));
       book.update(open, nowMs, (line) => isUnknownYet(line, facts, nowMs));
-      const maintenance = maintenanceIn(changes, nowMs);
+      const work = plannedWorkAt(nowMs, changes, windows());
+      const verdict = verdictOf(all, problems, facts, nowMs);
       return {
-        verdict: verdictOf(all, problems, facts, nowMs),
+        verdict: work ? { ...verdict, sentence: `${verdict.sentence} ${workText(work, nowMs)}` } : verdict,
         incidents: book.incidents(nowMs),
         changes,
-        ...(maintenance !== undefined && { maintenance }),
+        ...(work && { maintenance: work.until, maintenanceReason: work.reason }),
       };
     },
     announce: (change) => book.changed(change),

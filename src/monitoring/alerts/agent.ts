@@ -186,6 +186,16 @@ export const agent: RuleGroup = {
       dashboard: 'agent',
     },
     {
+      name: 'SvcMaintenance',
+      severity: 'info',
+      expr: ({ m }) => `max by (${site}) (${m('svc_maintenance')}) == 1`,
+      summary: 'Planned work is under way in {{ $labels.cluster }}.',
+      description:
+        'An agent in {{ $labels.cluster }} has planned work: svc_maintenance is {{ $value }}. Alerts on what planned work stops are inhibited until it is over; those on data at risk, backups and recovery are not.',
+      firstSteps: 'Nothing to do. The status page of the agent shows what is done, and until when.',
+      dashboard: 'agent',
+    },
+    {
       name: 'SvcAgentReportFailing',
       severity: 'warning',
       expr: ({ m }, threshold) =>

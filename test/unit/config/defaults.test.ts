@@ -56,6 +56,7 @@ describe('defaults', () => {
       stores: [],
       backups: [],
       recovery: { allowExecute: false, commands: {} },
+      maintenance: { windows: [] },
       limits: { seriesPerMetric: 2000, series: 50000, forbiddenTags: [], allowValues: [] },
       admin: { listenAddress: '127.0.0.1:9465' },
       log: { level: 'info', encoding: 'json', stdout: false, levelKey: 'level' },

@@ -63,7 +63,11 @@ const runbook = (name: string | undefined): Child =>
   );
 
 /** The sentence: is everything well; if not, what is wrong and since when. */
-function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean): HTMLElement {
+function banner(
+  { verdict, maintenance, maintenanceReason }: StatusReport,
+  { nowMs }: Frame,
+  isSilent: boolean,
+): HTMLElement {
   const { level, headline, cause, problems } = verdict;
   const since = cause?.since;
   // An agent that does not answer has a runbook of its own.
@@ -92,6 +96,12 @@ function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean):
             ]
           : `As of ${zonedMoment(nowMs, nowMs)}`,
       ),
+      maintenance !== undefined &&
+        h(
+          'p',
+          { class: 'since' },
+          `Planned work until ${zonedMoment(maintenance, nowMs)}: ${maintenanceReason}`,
+        ),
     ),
     name !== undefined && h('div', { class: 'act' }, runbook(name)),
   );

@@ -70,10 +70,10 @@ const verdict = ({ highest }: Queries): PanelRow => ({
     ),
     timeline(
       'Maintenance',
-      'Whether announced maintenance is under way.',
+      'Whether planned work is under way, by an announcement or by a window of the configuration.',
       'on',
       highest('svc_maintenance', 'instance'),
-      { width: 12, height: 8 },
+      { width: 12, height: 8, runbooks: ['SvcMaintenance'] },
     ),
   ],
 });

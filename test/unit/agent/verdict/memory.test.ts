@@ -195,7 +195,9 @@ test('what is seen for the first time did not change', () => {
 test('announced maintenance lasts until its end', () => {
   const judge = createJudge();
   judge.announce({ at: atOf(0), kind: 'maintenance', what: 'new disks', until: atOf(60) });
-  expect(look(judge, 59, store(59, false)).maintenance).toBe(atOf(60));
+  const { maintenance, maintenanceReason, verdict } = look(judge, 59, store(59, false));
+  expect([maintenance, maintenanceReason]).toEqual([atOf(60), 'new disks']);
+  expect(verdict.sentence).toMatch(/ Planned work until 00:01:00 UTC: new disks\.$/);
   expect(look(judge, 60, store(60, false)).maintenance).toBeUndefined();
 });
 
