@@ -27,8 +27,12 @@ function clockOf(timeZone: string): Intl.DateTimeFormat {
 
 /** Minutes since Monday, 00:00, on the wall clock of a time zone. */
 function weekMinuteAt(nowMs: number, timeZone: string): number {
-  const parts = new Map(clockOf(timeZone).formatToParts(nowMs).map(({ type, value }) => [type, value]));
-  const day = weekdays.findIndex((name) => name === parts.get('weekday')!.toLowerCase());
+  const parts = new Map(
+    clockOf(timeZone)
+      .formatToParts(nowMs)
+      .map(({ type, value }) => [type, value]),
+  );
+  const day = weekdays.indexOf(parts.get('weekday')!.toLowerCase());
   return day * dayMinutes + Number(parts.get('hour')) * 60 + Number(parts.get('minute'));
 }
 
