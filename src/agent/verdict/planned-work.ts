@@ -32,7 +32,7 @@ function weekMinuteAt(nowMs: number, timeZone: string): number {
       .formatToParts(nowMs)
       .map(({ type, value }) => [type, value]),
   );
-  const day = weekdays.indexOf(parts.get('weekday')!.toLowerCase());
+  const day = (weekdays as readonly string[]).indexOf(parts.get('weekday')!.toLowerCase());
   return day * dayMinutes + Number(parts.get('hour')) * 60 + Number(parts.get('minute'));
 }
 
