@@ -3,6 +3,7 @@
  * page (scaled to 60,000 samples, its counters growing) every 15 s and is scraped like Prometheus does it. vmagent
  * does the same work in the same run. `npm run bench -- real-service [ROUNDS] [INTERVAL_SECONDS] [DIRECTORY]`;
  * DIRECTORY holds the pages as `<role>.txt.gz` (default: $SVC_AGENT_PAGES). Several roles: ROLES=history,frontend.
+ * SAMPLES: those of the history page; AGENT_FLAGS: flags of the agent's Node.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +18,7 @@ const rounds = Number(process.argv[2] ?? 8);
 const intervalMs = Number(process.argv[3] ?? 15) * 1000;
 const pages = process.argv[4] ?? process.env.SVC_AGENT_PAGES ?? '';
 const roles = (process.env.ROLES ?? 'history').split(',');
-const historySamples = 60_000;
+const historySamples = Number(process.env.SAMPLES ?? 60_000);
 const warmUpRounds = 2;
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const directory = mkdtempSync(join(tmpdir(), 'svc-agent-real-'));

@@ -7,8 +7,11 @@
 const perFamily = 2_000;
 const perSeries = 400;
 const perOwner = 900;
-/** A number of a histogram or summary: its cell, and what sets it. */
-const perNumber = 100;
+/**
+ * A number of a histogram or summary: its cells, what sets it, and the line of the page that has it. Most of that is
+ * outside the heap, but takes the same memory.
+ */
+const perNumber = 350;
 
 /** A series with its owner, without its text. */
 const typicalText = 300;

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { bySize } from '../size.ts';
@@ -28,6 +28,8 @@ interface Hostile {
   sums?: Readonly<Record<string, number>>;
   /** Whether there is more than the limits allow. */
   isRefused: boolean;
+  /** Whether clients hold every listener's connections, too. */
+  hasClients?: true;
 }
 
 const buckets = ['0.1', '1', '10', '+Inf'];
@@ -80,13 +82,18 @@ const everything: Hostile = {
   log: hostile['200,000 values of a label in a log']!.log!,
   sums: { svc_log_entries_total: 200_000, by_customer: 200_000 },
   isRefused: true,
+  hasClients: true,
 };
 const single = Object.entries(hostile);
 
 const honestLine = 'honest_total{svc_service="frontend"} 5';
 
-async function servePage(page: string): Promise<number> {
-  const server = createServer((_request, response) => response.end(page));
+/** Serves a page; as long as it is undefined, the target is down. */
+async function servePage(page: () => string | undefined): Promise<number> {
+  const server = createServer((_request, response) => {
+    const text = page();
+    response.writeHead(text === undefined ? 503 : 200).end(text);
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
     server.closeAllConnections();
@@ -95,7 +102,32 @@ async function servePage(page: string): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
+const clientsOfEach = 300;
+/** Half a header, headers and a body without an end, and a line without an end. */
+const unending: Readonly<Record<string, readonly string[]>> = {
+  metrics: ['GET /metrics HTTP/1.1\r\nHost: a\r\nX: ', `GET / HTTP/1.1\r\n${'X: y\r\n'.repeat(10_000)}`],
+  admin: ['', `POST /event HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999\r\n\r\n${'x'.repeat(1e6)}`],
+  'services.history.statsd.tcp': ['x'.repeat(60_000)],
+};
+
+/** Clients that send what has no end, on every listener, and keep their connections. */
+async function holdConnections(address: (listener: string) => string): Promise<void> {
+  const sockets: Socket[] = [];
+  onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
+  for (const [listener, texts] of Object.entries(unending)) {
+    const [, host, port] = /^(.*):(\d+)$/.exec(address(listener))!;
+    for (let n = 0; n < clientsOfEach; n++) {
+      const socket = connect(Number(port), host);
+      sockets.push(socket);
+      // The agent may close or refuse it.
+      await new Promise<void>((resolve) => socket.on('error', () => resolve()).on('connect', resolve));
+      socket.resume().write(texts[n % texts.length]!);
+    }
+  }
+}
+
 async function startAgent({ page = '', log = '' }: Hostile) {
+  let honestPage: string | undefined;
   const place = folder();
   onTestFinished(() => place.remove());
   const logFile = join(place.path, 'history.log');
@@ -106,11 +138,11 @@ async function startAgent({ page = '', log = '' }: Hostile) {
     config,
     `stateDirectory: ${join(place.path, 'state')}
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: ~
+admin: {listenAddress: 127.0.0.1:0}
 services:
-  frontend: {scrape: ${scrape(await servePage('# TYPE honest_total counter\nhonest_total 5\n'))}}
+  frontend: {scrape: ${scrape(await servePage(() => honestPage))}}
   history:
-    scrape: ${scrape(await servePage(page))}
+    scrape: ${scrape(await servePage(() => page))}
     statsd: {tcp: 127.0.0.1:0}
     logs:
       paths: [${logFile}]
@@ -126,6 +158,9 @@ services:
   return {
     address,
     running,
+    startHonestRole() {
+      honestPage = '# TYPE honest_total counter\nhonest_total 5\n';
+    },
     metrics: async () => (await fetch(`http://${address('metrics')}/metrics`)).text(),
     peakMiB() {
       const status = readFileSync(`/proc/${running.child.pid}/status`, 'utf8');
@@ -145,15 +180,20 @@ async function holds(sent: Hostile) {
   if (statsd) {
     const [, host, port] = /^(.*):(\d+)$/.exec(agent.address('services.history.statsd.tcp'))!;
     const socket = connect(Number(port), host);
-    await new Promise<void>((resolve, reject) => socket.on('error', reject).end(statsd, () => resolve()));
+    await new Promise<void>((resolve, reject) => socket.on('error', reject).on('connect', resolve));
+    // The connection was there before those of the hostile clients.
+    if (sent.hasClients) await holdConnections(agent.address);
+    await new Promise<void>((resolve) => socket.end(statsd, () => resolve()));
   }
-  let text = '';
-  await until('the honest role and all sums are shown', async () => {
-    text = await agent.metrics();
+  await until('all sums are shown', async () => {
+    const text = await agent.metrics();
     const isSummed = Object.entries(sent.sums ?? {}).every(([name, sum]) => sumOf(text, name) === sum);
     const hasRefused = sumOf(text, 'svc_agent_series_refused_total') > 0;
-    return isSummed && hasRefused === sent.isRefused && text.includes(honestLine);
+    return isSummed && hasRefused === sent.isRefused;
   });
+  // It starts when there is no room any more.
+  agent.startHonestRole();
+  await until('the honest role is shown', async () => (await agent.metrics()).includes(honestLine));
   // What is held is read again and shown again.
   for (let round = 0; round < 3; round++) expect(await agent.metrics()).toContain(honestLine);
   expect(agent.peakMiB()).toBeLessThan(mostMiB);
