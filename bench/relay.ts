@@ -1,7 +1,7 @@
 /**
  * A page of 100,000 series relayed by whole processes: the built agent scrapes it and is scraped, vmagent scrapes it
  * and remote-writes into a sink. CPU seconds a round and peak memory, in one run.
- * `npm run bench -- relay [ROUNDS]`, default 15.
+ * `npm run bench -- relay [ROUNDS]`, default 15; AGENT_FLAGS: flags of the agent's Node.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -88,7 +88,8 @@ admin: ~
 services: {history: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 60s, timeout: 30s}}}
 `,
   );
-  const child = spawn(process.execPath, [agentMain, 'run', '-c', config], {
+  const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);
+  const child = spawn(process.execPath, [...flags, agentMain, 'run', '-c', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let output = '';

@@ -272,7 +272,7 @@ describe('configurations', () => {
     }
     if (!isAgents) {
       expect(Object.keys(document)[0]).toMatch(
-        /^(?:scrape_configs|containerLogMaxSize|apiVersion|initContainers|instances|config)$/,
+        /^(?:scrape_configs|containerLogMaxSize|apiVersion|initContainers|instances|config|multitenancy_enabled)$/,
       );
       if ('scrape_configs' in document && hasPromtool) {
         const { status, output } = await promtoolOver(

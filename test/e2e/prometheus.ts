@@ -23,7 +23,10 @@ export async function startPrometheus(
   const scrapes = Object.entries(jobs).map(
     ([job, target]) => `  - job_name: ${job}\n    static_configs: [{targets: ['${target}']}]\n`,
   );
-  writeFileSync(configFile, `global: {scrape_interval: 200ms}\nscrape_configs:\n${scrapes.join('')}${extra}`);
+  writeFileSync(
+    configFile,
+    `global: {scrape_interval: 200ms, evaluation_interval: 1s}\nscrape_configs:\n${scrapes.join('')}${extra}`,
+  );
   const address = `127.0.0.1:${await freePort()}`;
   const running = start('prometheus', [
     `--config.file=${configFile}`,
