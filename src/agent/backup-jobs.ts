@@ -115,7 +115,13 @@ function planPostgres(target: PlanTarget): readonly PlannedJob[] {
         `pg_restore ${server} --username=postgres --dbname=${quoted(database)} --jobs=4 --clean --if-exists --exit-on-error FILE`,
       ],
       entry: entryOf(target, `${prefix}-full`, 'full', {
-        source: { files: { directory, pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.dump$` } },
+        source: {
+          files: {
+            directory,
+            pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.dump$`,
+            timeZone: 'UTC',
+          },
+        },
         integrity: { level: 'full' },
         ...offsite.observed(`${prefix}-full`),
       }),
@@ -250,7 +256,13 @@ function planMysql(target: PlanTarget): readonly PlannedJob[] {
       `gzip --decompress --stdout FILE | mysql ${server} --user=root ${quoted(database)}`,
     ],
     entry: entryOf(target, `${prefix}-full`, 'full', {
-      source: { files: { directory, pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$` } },
+      source: {
+        files: {
+          directory,
+          pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$`,
+          timeZone: 'UTC',
+        },
+      },
       integrity: { level: 'full' },
       ...offsite.observed(`${prefix}-full`),
     }),
@@ -305,7 +317,9 @@ function planPhysical({ store, directory, offsite }: PlanTarget, connection: str
       name: prefix,
       store: store.name,
       type: 'full',
-      source: { files: { directory, pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)$` } },
+      source: {
+        files: { directory, pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)$`, timeZone: 'UTC' },
+      },
       integrity: { level: 'full' },
       ...offsite.observed(prefix),
     },
@@ -416,6 +430,7 @@ function planIncrementals(target: PlanTarget, prefix: string, copies: string): P
     script: [
       '# On every node, with incremental_backups: true in cassandra.yaml. Before the flush, the newest rows are in memory only:',
       '# the start of this job is the recovery point.',
+      '[ "$(nodetool statusbackup)" = running ] || { echo "the node writes no incremental backups" >&2; exit 1; }',
       `nodetool flush ${quoted(database)}`,
       ...eachTable(database, copies, 'backups', [
         'find "$folder" -maxdepth 1 -type f -exec mv -n -t "$copy" {} +',

@@ -155,11 +155,11 @@ const inCrontab = (text: string) => text.replaceAll('%', '\\%');
 const cronLine = ({ name, cron }: PlannedJob, { configFile }: PlanOptions, path: string): string =>
   `${cron} root svc-agent backup run --job ${name}${configFile ? ` -c ${inCrontab(quoted(configFile))}` : ''} -- ${inCrontab(quoted(path))}`;
 
-/** What others may not read, such as the rows of a dump. */
-const fileMode = 'umask 027';
+/** Others may not read the rows of a dump, and the local time that it states is that of the entry of `backups`. */
+const preamble = ['umask 027', 'export TZ=UTC'];
 
 const scriptOf = (job: PlannedJob): string =>
-  ['#!/bin/bash', ...onceOf(job), 'set -eu', fileMode, ...job.script, ...restoreOf(job), ''].join('\n');
+  ['#!/bin/bash', ...onceOf(job), 'set -eu', ...preamble, ...job.script, ...restoreOf(job), ''].join('\n');
 
 const onceOf = ({ once = [] }: PlannedJob) =>
   once.length === 0 ? [] : [comment('Once:'), ...once.map((line) => comment(`  ${line}`))];
@@ -188,7 +188,7 @@ function asCronJob(job: PlannedJob, { image = 'IMAGE', directory }: PlanOptions)
     '--',
     'bash',
     '-euc',
-    `${[fileMode, ...script].join('\n')}\n`,
+    `${[...preamble, ...script].join('\n')}\n`,
   ];
   const container = {
     name: 'backup',

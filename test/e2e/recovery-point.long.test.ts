@@ -1,10 +1,19 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { hasCassandra } from '../cassandra.ts';
 import { hasMariadb } from '../mariadb.ts';
 import { hasPostgres } from '../postgres.ts';
 import { bySize } from '../size.ts';
+import { cassandraBed, cassandraPlots } from './recovery-point/cassandra.ts';
 import { mariadbBed, mariadbPlots } from './recovery-point/mariadb.ts';
-import { barmanBed, pgBackRestBed, plainBed, plainPlots, toolPlots } from './recovery-point/postgres.ts';
+import {
+  barmanBed,
+  pgBackRestBed,
+  plainBed,
+  plainPlots,
+  toolPlots,
+  walgBed,
+} from './recovery-point/postgres.ts';
 import { type Bed, type Plot, playRound, type Random, seeded } from './recovery-point/round.ts';
 
 /**
@@ -43,20 +52,28 @@ const count = (long: number, nightly: number) =>
   Number(process.env.RECOVERY_POINT_ROUNDS ?? bySize({ short: 1, long, nightly }));
 
 describe.skipIf(!hasPostgres)('PostgreSQL: base backups with archived log, and dumps', () => {
-  rounds(plainPlots, plainBed, count(2, 90));
+  rounds(plainPlots, plainBed, count(2, 70));
 });
 
 describe.skipIf(!hasPostgres || !has('pgbackrest', 'version'))('PostgreSQL: pgBackRest', () => {
-  rounds(toolPlots, pgBackRestBed, count(1, 25));
+  rounds(toolPlots, pgBackRestBed, count(1, 20));
 });
 
 describe.skipIf(!hasPostgres || !has('barman', '--version'))('PostgreSQL: Barman', () => {
-  rounds(toolPlots, barmanBed, count(1, 25));
+  rounds(toolPlots, barmanBed, count(1, 20));
+});
+
+describe.skipIf(!hasPostgres || !has('wal-g', '--version'))('PostgreSQL: WAL-G', () => {
+  rounds(toolPlots, walgBed, count(1, 20));
 });
 
 describe.skipIf(!hasMariadb || !has('mariadb-dump', '--version'))(
   'MariaDB: dumps, mariadb-backup, binary log',
   () => {
-    rounds(mariadbPlots, mariadbBed, count(1, 60));
+    rounds(mariadbPlots, mariadbBed, count(1, 40));
   },
 );
+
+describe.skipIf(!hasCassandra)('Cassandra: snapshots and incremental backups', () => {
+  rounds(cassandraPlots, cassandraBed, count(1, 40));
+});

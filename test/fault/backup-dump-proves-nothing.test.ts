@@ -17,13 +17,29 @@ import { planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { manualClock } from '../clock.ts';
-import { hasPostgres, type Postgres, postgresFolder, postgresProgram, startPostgres } from '../postgres.ts';
+import {
+  asPostgres,
+  hasPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresProgram,
+  postgresPrograms,
+  startPostgres,
+} from '../postgres.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
 
 // Files that look like a fresh dump, by their names or times, and are none.
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+interface Circumstances {
+  laterMs?: number;
+  level?: BackupOptions['integrity']['level'];
+  /** What the configuration says; none with ''. */
+  timeZone?: string;
+}
 
 describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () => {
   let server: Postgres;
@@ -74,13 +90,19 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
   /** What the agent says of a directory with this one file, so long after the dumps were taken. */
   async function said(
     make: (directory: string) => void,
-    { laterMs = minuteMs, level = 'full' as BackupOptions['integrity']['level'] } = {},
+    { laterMs = minuteMs, level = 'full', timeZone = ownZone }: Circumstances = {},
   ) {
     const directory = mkdtempSync(join(place, 'dumps-'));
     make(directory);
     const backup: BackupOptions = {
       ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: minuteMs },
-      source: { kind: 'files', directory, pattern: '^svc-(?<time>\\d{8}T\\d{6}Z)', settleMs: 0 },
+      source: {
+        kind: 'files',
+        directory,
+        pattern: '^svc-(?<time>\\d{8}T\\d{6}Z)',
+        settleMs: 0,
+        timeZone: timeZone || undefined,
+      },
       schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
       objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
       retention: { minCount: 1 },
@@ -114,6 +136,31 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
     const list = execFileSync('pg_restore', ['--list', join(place, 'good')], { encoding: 'utf8' });
     return Date.parse(/Archive created at (\S+ \S+)/.exec(list)![1]!.replace(' ', 'T'));
   };
+
+  test('a dump of a host whose clock is ahead, under a new name, with new times', async () => {
+    const path = join(folder, 'ahead');
+    const connection = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'];
+    const beganMs = Date.now();
+    const [program, ...args] = asPostgres([
+      ...['env', 'TZ=Asia/Tokyo', join(postgresPrograms, 'pg_dump'), ...connection, '-f', path, 'svc'],
+    ]);
+    execFileSync(program!, args);
+    // The next day, when what it says is no longer in the future.
+    const laterMs = 20 * hourMs;
+    const copied = (directory: string) => {
+      const copy = file(directory, 'dump', Date.now() + laterMs - minuteMs);
+      copyFileSync(path, copy);
+      const seconds = (Date.now() + laterMs - minuteMs) / 1000;
+      utimesSync(copy, seconds, seconds);
+    };
+    const silent = await said(copied, { laterMs, timeZone: '' });
+    expect(silent.pointMs).toBeLessThanOrEqual(beganMs);
+    expect(silent.msg).toMatch(/its time has no zone; set source\.files\.timeZone/);
+    const told = await said(copied, { laterMs, timeZone: 'Asia/Tokyo' });
+    expect(told.pointMs).toBe(Math.floor(told.pointMs / 1000) * 1000);
+    expect(told.pointMs).toBeGreaterThan(beganMs - 1000);
+    expect(told.pointMs).toBeLessThanOrEqual(Date.now());
+  });
 
   test('a good one is known by the time in it, whatever its name and its times are', async () => {
     const good = (name: (directory: string) => string) => (directory: string) => {

@@ -38,7 +38,7 @@ test.skipIf(!has)('a physical backup without the files of a table is no backup',
   const verify = (path: string) => verifyBackup({ path, level: 'header', bytesPerSecond: 1e12 });
   expect(await verify(target)).toMatchObject({
     result: 'ok',
-    content: { startMs: expect.any(Number), binlog: { file: expect.stringMatching(/^bin\./) } },
+    content: { startWall: { ms: expect.any(Number) }, binlog: { file: expect.stringMatching(/^bin\./) } },
   });
   const without = async (...removed: RegExp[]) => {
     const copy = join(place, 'copy');

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { readSnapshotEvidence } from '../../src/probes/backups/cassandra-backups.ts';
+import { readSnapshotEvidence, type SnapshotContext } from '../../src/probes/backups/cassandra-backups.ts';
 
 // Files as Cassandra 5 writes them: a part of a snapshot for each table, with a manifest.
 
@@ -22,13 +22,16 @@ const part = (
   const directory = join(place, 'svc', table, 'snapshots', snapshot);
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'oa-1-big-Data.db'), 'rows');
+  writeFileSync(join(directory, 'oa-1-big-TOC.txt'), 'Data.db\nTOC.txt\n');
   writeFileSync(
     join(directory, 'manifest.json'),
     JSON.stringify({ files: ['oa-1-big-Data.db'], ...manifest }),
   );
 };
-const read = async () => {
-  const { artifacts, unfinished } = await readSnapshotEvidence({ dataDirectory: place, keyspace: 'svc' });
+const tables = [executions, domains];
+const read = async (context: SnapshotContext = {}) => {
+  const source = { dataDirectory: place, keyspace: 'svc' };
+  const { artifacts, unfinished } = await readSnapshotEvidence(source, context);
   return {
     whole: artifacts.map(({ id: name }) => name),
     half: unfinished.map(({ id: name }) => name),
@@ -39,9 +42,12 @@ const read = async () => {
 test('its time is the one in its manifests, not that of its files', async () => {
   part(executions, 'one');
   part(domains, 'one', { created_at: new Date(takenMs + 5).toISOString() });
-  expect((await read()).artifacts).toMatchObject([{ id: 'one', content: { startMs: takenMs } }]);
+  const { artifacts } = await read({ schema: tables });
+  expect(artifacts).toMatchObject([{ id: 'one', content: { startMs: takenMs } }]);
   part(executions, 'one', {});
-  expect((await read()).artifacts).toMatchObject([{ id: 'one', content: { unknown: expect.any(String) } }]);
+  expect((await read({ schema: tables })).artifacts).toMatchObject([
+    { id: 'one', content: { unknown: expect.stringMatching(/manifests do not say/) } },
+  ]);
 });
 
 test('a table that the node has is missing in it', async () => {
@@ -57,4 +63,38 @@ test('a table that another snapshot has is missing in it', async () => {
   for (const table of [executions, domains]) part(table, 'one');
   part(executions, 'two');
   expect(await read()).toMatchObject({ whole: ['one'], half: ['two'] });
+});
+
+test('a table of the store’s schema is missing in the only snapshot', async () => {
+  part(executions, 'one');
+  expect(await read({ schema: tables })).toMatchObject({ whole: [], half: ['one'] });
+  expect(await read({ schema: [executions] })).toMatchObject({ whole: ['one'], half: [] });
+});
+
+test('a table that was there when the run ended is missing', async () => {
+  for (const table of tables) part(table, 'one');
+  const files = tables.map((table) => `${table}/snapshots/one`);
+  const runs = [{ startMs: takenMs, endMs: takenMs + 1000, status: 0, files }];
+  expect(await read({ runs })).toMatchObject({
+    whole: ['one'],
+    artifacts: [{ content: { startMs: takenMs } }],
+  });
+  rmSync(join(place, 'svc', domains, 'snapshots', 'one'), { recursive: true });
+  expect(await read({ runs })).toMatchObject({ whole: [], half: ['one'] });
+});
+
+test('nothing shows which tables it must have', async () => {
+  part(executions, 'one');
+  expect((await read()).artifacts).toMatchObject([
+    { content: { unknown: expect.stringMatching(/let the agent reach the store/) } },
+  ]);
+});
+
+test('a file that the table of contents of an SSTable lists is missing', async () => {
+  part(executions, 'one');
+  const path = join(place, 'svc', executions, 'snapshots', 'one', 'oa-1-big-TOC.txt');
+  writeFileSync(path, 'Data.db\nStatistics.db\nTOC.txt\n');
+  expect(await read()).toMatchObject({ whole: [], half: ['one'] });
+  rmSync(path);
+  expect(await read()).toMatchObject({ whole: [], half: ['one'] });
 });

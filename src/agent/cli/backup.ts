@@ -5,7 +5,10 @@ import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { AgentError, errorText, nearest, systemCode } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
-import { journalPath, type RunRecord, recordRun } from '../../probes/backups/journal.ts';
+import type { BackupOptions } from '../../probes/backups/block.ts';
+import { partsOfSnapshots } from '../../probes/backups/cassandra-backups.ts';
+import { newSstables } from '../../probes/backups/cassandra-incrementals.ts';
+import { journalPath, type RunRecord, readRuns, recordRun } from '../../probes/backups/journal.ts';
 import { checkOffsite } from '../backup-offsite.ts';
 import {
   type PlanFiles,
@@ -94,22 +97,29 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
   if (command.length === 0) throw wrongUsage('no command', undefined, 'put it behind --');
   if (!/^[\w.-]+$/.test(values.job))
     throw wrongUsage('no such backup', values.job, 'name an entry of backups');
-  const journal = await journalOf(values.job, values, io);
-  return runRecorded(command, { journal, artifact: values.artifact }, io);
+  const job = await recordedJob(values.job, values, io);
+  return runRecorded(command, { ...job, artifact: values.artifact }, io);
+}
+
+/** Where runs of a job are recorded, and the entry of `backups` whose evidence it makes. */
+interface RecordedJob {
+  journal?: string;
+  entry?: BackupOptions;
 }
 
 /** Where runs of a job are recorded. Prints why it is not known: no fault of a configuration keeps a backup from running. */
-async function journalOf(job: string, values: ConfigurationValues, io: Io): Promise<string | undefined> {
+async function recordedJob(job: string, values: ConfigurationValues, io: Io): Promise<RecordedJob> {
   try {
     const { config } = await configured(values, io);
     const names = config.backups.map(({ name }) => name);
-    if (names.includes(job)) return journalPath(config.stateDirectory, 'backup', job);
+    const entry = config.backups.find(({ name }) => name === job);
+    if (entry) return { journal: journalPath(config.stateDirectory, 'backup', job), entry };
     const near = nearest(job, names);
     const known = names.length === 0 ? 'the configuration has none' : `there is ${names.join(', ')}`;
     throw wrongUsage('no such backup', job, `${near ? `did you mean ${near}? ` : ''}${known}`);
   } catch (thrown) {
     io.stderr(`${errorText(thrown)}\nsvc-agent: the command runs all the same; this run is not recorded\n`);
-    return undefined;
+    return {};
   }
 }
 
@@ -141,7 +151,7 @@ const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent backup 
 /** Runs a backup and records its result. A failure to record is printed; it does not prevent or fail the backup. */
 async function runRecorded(
   command: readonly string[],
-  { journal, artifact }: { journal: string | undefined; artifact?: string },
+  { journal, entry, artifact }: RecordedJob & { artifact?: string },
   io: Io,
 ): Promise<number> {
   const record = async (run: RunRecord) => {
@@ -156,14 +166,27 @@ async function runRecorded(
   await record({ startMs });
   const { status, msg } = await runToEnd(command);
   if (msg !== undefined) io.stderr(`svc-agent: ${msg}\n`);
-  await record({
-    startMs,
-    endMs: startMs + Math.round(performance.now() - began),
-    status,
-    msg,
-    sizeBytes: status === 0 ? sizeOf(artifact) : undefined,
-  });
+  const endMs = startMs + Math.round(performance.now() - began);
+  const sizeBytes = status === 0 ? sizeOf(artifact) : undefined;
+  const files =
+    status === 0 && journal !== undefined && entry ? await filesOf(entry, journal, io) : undefined;
+  await record({ startMs, endMs, status, msg, sizeBytes, files });
   return status;
+}
+
+/**
+ * What a job for the wide-column store has left, so that a part that is gone later is missed; undefined for other jobs, and
+ * where it cannot be read, which is printed.
+ */
+async function filesOf({ source }: BackupOptions, journal: string, io: Io): Promise<RunRecord['files']> {
+  try {
+    if (source.kind === 'snapshot')
+      return await partsOfSnapshots(join(source.dataDirectory, source.keyspace));
+    if (source.kind === 'incrementals') return await newSstables(source, await readRuns(journal));
+  } catch (thrown) {
+    io.stderr(`svc-agent: the files of this run cannot be recorded: ${errorText(thrown)}\n`);
+  }
+  return undefined;
 }
 
 function sizeOf(artifact: string | undefined): number | undefined {

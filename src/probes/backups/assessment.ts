@@ -31,12 +31,24 @@ export interface Ledger {
   verified: Record<string, VerifyAnswer>;
   /** The most files that each artifact had, where one that is gone would not show. */
   files?: Record<string, number>;
+  /** What polls of the wide-column store have shown of it. */
+  node?: KnownNode;
   /** The file system of the directory in which backups were last found, by its device. */
   device?: number;
   /** The same of the off-site directory. */
   offsiteDevice?: number;
   /** The segment of a log up to which each one was found off-site. */
   offsiteCopiedTo?: string;
+}
+
+/** What is remembered of a node that cannot be asked any more. */
+export interface KnownNode {
+  /** Its tables, as `TABLE-ID`. */
+  tables?: readonly string[];
+  /** When a poll last saw that it writes incremental backups, ms since the epoch. */
+  onMs?: number;
+  /** It wrote none at some moment between these. */
+  off?: { afterMs: number; untilMs: number };
 }
 
 export interface Success {
@@ -143,7 +155,10 @@ function openLedger(
   }
   if (evidence.artifacts.some(({ files }) => files !== undefined)) {
     ledger.files = Object.fromEntries(
-      evidence.artifacts.map(({ id, files = 0 }) => [id, Math.max(files, before?.files?.[id] ?? 0)]),
+      evidence.artifacts.map(({ id, files = 0, recordedFiles = 0 }) => [
+        id,
+        Math.max(files, recordedFiles, before?.files?.[id] ?? 0),
+      ]),
     );
   }
   for (const artifact of evidence.artifacts) {

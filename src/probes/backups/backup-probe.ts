@@ -11,9 +11,9 @@ import {
   type ProbeRow,
   type SeriesName,
 } from '../probe.ts';
-import { archivedLogOf, hasFailedCheck } from '../stores/store-changes.ts';
+import { archivedLogOf, checkOf, tablesOf } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
-import { assess, keyOf, type Ledger } from './assessment.ts';
+import { assess, type KnownNode, keyOf, type Ledger } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
 import {
@@ -31,6 +31,8 @@ import type { Standing } from './recovery-point.ts';
 import type { SegmentReadings } from './segment-readings.ts';
 import type { Verifier } from './verifier.ts';
 import type { VerifyRequest } from './verify.ts';
+
+type Latest = NonNullable<ProbeDeps['latest']>;
 
 /** What the probes of all backups share. */
 interface SharedByBackups {
@@ -156,12 +158,14 @@ async function checkBackup(
   const { journalPath, readRuns } = await import('./journal.ts');
   const runs = await readRuns(journalPath(shared.stateDirectory, 'backup', backup.name));
   const deps = { signal, readSecret, clock };
-  const read = await readEvidence(backup, runs, { ...deps, latest, log });
+  const node = nodeNow(backup, ledger?.node, latest, clock.nowMs());
+  const read = await readEvidence(backup, runs, { ...deps, latest, log, node });
   const evidence = { ...read, jobs: runs, expects: shared.databasesOf(backup) };
   const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
   const answers = await verifications(backup, evidence, ledger, shared, clock);
   const assessment = assess(backup, evidence, answers, ledger, clock.nowMs());
   assessment.ledger.device = device;
+  assessment.ledger.node = node;
   shared.standings.set(backup.name, { options: backup, assessed: { evidence, assessment } });
   const before = { device: ledger?.offsiteDevice, copiedTo: ledger?.offsiteCopiedTo };
   const offsite = await offsiteOf(backup, evidence, assessment.ledger.verified, { deps, before }).catch(
@@ -219,6 +223,30 @@ const pollsOfStore = (store: string | undefined): string[] => [
   ...storeRoles.map((role) => `store/${store}/${role}`),
 ];
 
+/** Whether the last poll saw that the node writes incremental backups. */
+function incrementalsOn(store: string | undefined, latest: Latest): boolean | undefined {
+  const seen = pollsOfStore(store).flatMap((probe) => checkOf(latest(probe), 'incremental_backups') ?? []);
+  return seen.length === 0 ? undefined : seen.every((holds) => holds);
+}
+
+/** What is known of the node of the wide-column store, with what the last poll has shown. */
+function nodeNow(
+  { source, store, database }: BackupOptions,
+  before: KnownNode = {},
+  latest: Latest,
+  nowMs: number,
+): KnownNode {
+  if (source.kind === 'snapshot') {
+    const tables = database && tablesOf(latest(`store/${store}/${database}`));
+    return tables ? { ...before, tables } : before;
+  }
+  if (source.kind !== 'incrementals') return before;
+  const isOn = incrementalsOn(store, latest);
+  if (isOn === true) return { ...before, onMs: nowMs };
+  if (isOn === undefined) return before;
+  return { ...before, off: { afterMs: before.off?.afterMs ?? before.onMs ?? 0, untilMs: nowMs } };
+}
+
 /** Loads the code of a source when it is first read. */
 async function readEvidence(
   { source, store, type, integrity, retention }: BackupOptions,
@@ -229,7 +257,8 @@ async function readEvidence(
     clock,
     latest,
     log,
-  }: EvidenceDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading },
+    node,
+  }: EvidenceDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading; node: KnownNode },
 ): Promise<Evidence> {
   const nowMs = clock.nowMs();
   const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
@@ -254,11 +283,20 @@ async function readEvidence(
       return withRuns(await readSegments(source, nowMs, { ...log, server: logOfStore() }));
     }
     case 'snapshot':
-      return withRuns(await (await import('./cassandra-backups.ts')).readSnapshotEvidence(source));
+      return withRuns(
+        await (await import('./cassandra-backups.ts')).readSnapshotEvidence(source, {
+          schema: node.tables,
+          runs,
+        }),
+      );
     case 'incrementals': {
-      const isOff = pollsOfStore(store).some((probe) => hasFailedCheck(latest(probe), 'incremental_backups'));
-      const { readIncrementals } = await import('./cassandra-backups.ts');
-      return readIncrementals(source, runs, { nowMs, keepMs: retention.keepMs, isOff });
+      const { readIncrementals } = await import('./cassandra-incrementals.ts');
+      const isOn = incrementalsOn(store, latest);
+      return readIncrementals(source, runs, {
+        nowMs,
+        keepMs: retention.keepMs,
+        node: { isOn, off: node.off },
+      });
     }
     case 'configuration':
       return withRuns(await (await import('./files.ts')).readDrift(source.files, source.directory));

@@ -3,6 +3,7 @@ import type { Secret } from '../../core/access.ts';
 import { type BackupType, backupTypes, type IntegrityLevel, integrityLevels } from '../../core/reasons.ts';
 import { interval, parsedAs, placeholders, span } from '../../core/text-formats.ts';
 import type { LogKind } from './segments.ts';
+import { isTimeZone } from './wall-time.ts';
 
 /** The object store of a backup. Without keys the credentials come from the environment. */
 export interface ObjectStoreOptions {
@@ -29,7 +30,14 @@ export type ReportFormat = (typeof reportFormats)[number];
 
 /** Where the evidence of a backup is found; exactly one of these. */
 export type BackupSource =
-  | { kind: 'files'; directory: string; pattern: string; settleMs: number; sentinel?: string }
+  | {
+      kind: 'files';
+      directory: string;
+      pattern: string;
+      settleMs: number;
+      sentinel?: string;
+      timeZone?: string;
+    }
   | { kind: 'segments'; directory: string; log: LogKind; settleMs: number }
   | { kind: 'snapshot'; dataDirectory: string; keyspace: string }
   | { kind: 'incrementals'; dataDirectory: string; keyspace: string }
@@ -112,6 +120,13 @@ const filesSource = z
       .min(1)
       .optional()
       .describe('Suffix of the file that marks a backup as complete, such as .ok.'),
+    timeZone: z
+      .string()
+      .refine(isTimeZone, 'not a time zone; use a name such as UTC or Europe/Berlin')
+      .optional()
+      .describe(
+        'Time zone of the host that makes the backups: a dump states a local time. Without it the time counts as the earliest one that it can be in any zone.',
+      ),
   })
   .transform(
     (of): BackupSource => ({
@@ -120,6 +135,7 @@ const filesSource = z
       pattern: of.pattern,
       settleMs: of.settle,
       sentinel: of.sentinel,
+      timeZone: of.timeZone,
     }),
   )
   .describe('Files or directories of backups.');

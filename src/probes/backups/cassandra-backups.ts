@@ -6,12 +6,11 @@ import { ProbeError } from '../probe.ts';
 import {
   type Artifact,
   type Evidence,
-  type FlushWindow,
   noEvidence,
+  type RunRecord,
   unlessMissing,
   unreadable,
 } from './evidence.ts';
-import { faultsOfRuns, type RunRecord } from './journal.ts';
 
 /** One table's part of a snapshot of the wide-column store, on the disk of a node. */
 export interface SnapshotPart {
@@ -33,8 +32,10 @@ interface SnapshotManifest {
 export interface CassandraSnapshot {
   name: string;
   parts: readonly SnapshotPart[];
-  /** Tables of which the snapshot has nothing: those of the node, and of other snapshots. */
+  /** Tables of which the snapshot has nothing: those of the node, of the schema, and of other snapshots. */
   missingTables: readonly string[];
+  /** Which tables the node has is known from its own files. */
+  isOfNode: boolean;
   /** When it was taken by the account of each manifest, ms since the epoch. */
   createdMs?: number;
   files: readonly string[];
@@ -53,7 +54,7 @@ export interface CassandraSnapshot {
  */
 const verifiedFile = /-(?:Data\.db|Digest\.crc32)$/;
 
-async function listOf(directory: string): Promise<string[]> {
+export async function listOf(directory: string): Promise<string[]> {
   return readdir(directory).catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR') return [];
     throw thrown;
@@ -78,15 +79,21 @@ async function partOf(table: string, directory: string): Promise<SnapshotPart> {
 
 /**
  * Snapshots of a keyspace, oldest first. `keyspaceDirectory` is `DATA/KEYSPACE`, in which each table has a
- * directory `TABLE-ID/snapshots/NAME`. Throws when the directory cannot be read. Snapshots that the server takes by
+ * directory `TABLE-ID/snapshots/NAME`. `schema` are tables of the store, as `TABLE-ID`. Throws when the directory cannot be read. Snapshots that the server takes by
  * itself when a table is dropped or truncated are left out.
  */
-export async function readSnapshots(keyspaceDirectory: string): Promise<CassandraSnapshot[]> {
+export async function readSnapshots(
+  keyspaceDirectory: string,
+  schema: readonly string[] = [],
+): Promise<CassandraSnapshot[]> {
   const tables = await readdir(keyspaceDirectory);
   const byName = new Map<string, { table: string; directory: string }[]>();
   const live: string[] = [];
+  let isOfNode = false;
   for (const table of tables) {
-    if (await isLive(join(keyspaceDirectory, table))) live.push(table);
+    const names = await listOf(join(keyspaceDirectory, table));
+    isOfNode ||= names.some(isData);
+    if (await isLive(join(keyspaceDirectory, table), names)) live.push(table);
     for (const name of await listOf(join(keyspaceDirectory, table, 'snapshots'))) {
       if (/^(?:dropped|truncated)-/.test(name)) continue;
       const directory = join(keyspaceDirectory, table, 'snapshots', name);
@@ -94,15 +101,18 @@ export async function readSnapshots(keyspaceDirectory: string): Promise<Cassandr
     }
   }
   const inSnapshots = [...byName.values()].flat().map(({ table }) => table);
-  const expected = new Set([...live, ...inSnapshots]);
-  const snapshots = await Promise.all([...byName].map(([name, found]) => snapshotOf(name, found, expected)));
+  const expected = new Set([...live, ...schema, ...inSnapshots]);
+  const snapshots = await Promise.all(
+    [...byName].map(([name, found]) => snapshotOf(name, found, { expected, isOfNode })),
+  );
   return snapshots.sort((one, other) => one.endMs - other.endMs);
 }
 
+const isData = (name: string) => name.endsWith('-Data.db');
+
 /** Whether a table is there: of one that was dropped, snapshots are left. */
-async function isLive(directory: string): Promise<boolean> {
-  const names = await listOf(directory);
-  if (names.some((name) => name.endsWith('-Data.db'))) return true;
+async function isLive(directory: string, names: readonly string[]): Promise<boolean> {
+  if (names.some(isData)) return true;
   const snapshots = await listOf(join(directory, 'snapshots'));
   return names.includes('backups') && !snapshots.some((name) => name.startsWith('dropped-'));
 }
@@ -121,7 +131,7 @@ const gregorianMs = 12_219_292_800_000;
 async function snapshotOf(
   name: string,
   found: readonly { table: string; directory: string }[],
-  expected: ReadonlySet<string>,
+  { expected, isOfNode }: { expected: ReadonlySet<string>; isOfNode: boolean },
 ): Promise<CassandraSnapshot> {
   const parts = await Promise.all(found.map(({ table, directory }) => partOf(table, directory)));
   const files: string[] = [];
@@ -154,6 +164,7 @@ async function snapshotOf(
     parts,
     createdMs,
     missingTables: [...expected].filter((table) => !covered.has(table) && isDue(table)),
+    isOfNode,
     files,
     startMs: Number.isFinite(startMs) ? startMs : endMs,
     endMs,
@@ -176,6 +187,20 @@ export async function digestFault(
   return String(crc) === expected.trim() ? undefined : `${basename(path)} does not match its digest`;
 }
 
+/** A file of an SSTable that is not there. Its table of contents lists those that the server needs. */
+export async function missingComponent(
+  directory: string,
+  sstable: string,
+  there: ReadonlySet<string>,
+): Promise<string | undefined> {
+  const contents = `${sstable}TOC.txt`;
+  if (!there.has(contents)) return contents;
+  const listed = (await readFile(join(directory, contents), 'utf8'))
+    .split('\n')
+    .filter((line) => line !== '');
+  return listed.map((component) => sstable + component).find((name) => !there.has(name));
+}
+
 /** What is missing or damaged in a snapshot; `withDigests` reads every data file that has a digest beside it. */
 export async function snapshotFault(
   { parts, missingTables }: CassandraSnapshot,
@@ -188,6 +213,8 @@ export async function snapshotFault(
     const there = new Set(await listOf(directory));
     for (const name of manifest.files) {
       if (!there.has(name)) return `${table}: ${name} of the manifest is missing`;
+      const missing = await missingComponent(directory, name.replace(/[A-Za-z_]+\.db$/, ''), there);
+      if (missing) return `${table}: ${missing} is missing`;
       const fault = withDigests && (await digestFault(join(directory, name), read));
       if (fault) return `${table}: ${fault}`;
     }
@@ -195,39 +222,48 @@ export async function snapshotFault(
   return undefined;
 }
 
-/** Snapshots of a keyspace on this node as evidence: one that misses a table or a file of a manifest is unfinished. */
-export async function readSnapshotEvidence({
-  dataDirectory,
-  keyspace,
-}: {
-  dataDirectory: string;
-  keyspace: string;
-}): Promise<Evidence> {
+/** What is known of a snapshot beside its files. */
+export interface SnapshotContext {
+  /** Tables that the store says it has, as `TABLE-ID`; undefined where it was never asked. */
+  schema?: readonly string[];
+  /** Runs of the job that takes the snapshots. */
+  runs?: readonly RunRecord[];
+}
+
+/**
+ * Snapshots of a keyspace on this node as evidence: one that misses a table or a file of a manifest is unfinished. Whether it
+ * has every table shows in the schema, in the node's own files, or in the record of the run that took it.
+ */
+export async function readSnapshotEvidence(
+  { dataDirectory, keyspace }: { dataDirectory: string; keyspace: string },
+  { schema, runs = [] }: SnapshotContext = {},
+): Promise<Evidence> {
   const directory = join(dataDirectory, keyspace);
-  const snapshots = await readSnapshots(directory).catch((thrown: unknown) => {
+  const snapshots = await readSnapshots(directory, schema).catch((thrown: unknown) => {
     if (systemCode(thrown) === 'ENOENT') return undefined;
     if (thrown instanceof ProbeError) throw thrown;
     throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
   });
   if (!snapshots) return noEvidence(directory);
+  const recorded = runs.flatMap(({ files = [] }) => files);
   const artifacts: Artifact[] = [];
   const unfinished: { id: string; sinceMs: number }[] = [];
   for (const snapshot of snapshots) {
-    const { name, endMs, changedMs, sizeBytes, createdMs } = snapshot;
-    if ((await snapshotFault(snapshot, false, () => emptyStream())) !== undefined) {
+    const { name, parts, endMs, changedMs, sizeBytes, isOfNode } = snapshot;
+    const own = recorded.filter((path) => path.endsWith(`/snapshots/${name}`));
+    const there = new Set(parts.map(({ table }) => partPath(table, name)));
+    const isWhole = own.every((path) => there.has(path));
+    if (!isWhole || (await snapshotFault(snapshot, false, () => emptyStream())) !== undefined) {
       unfinished.push({ id: name, sinceMs: endMs });
       continue;
     }
     artifacts.push({
       id: name,
-      startMs: createdMs ?? snapshot.startMs,
+      startMs: snapshot.createdMs ?? snapshot.startMs,
       endMs,
       sizeBytes,
       files: snapshot.files.length,
-      content:
-        createdMs === undefined
-          ? { unknown: 'its manifests do not say when it was taken; Cassandra 4.1 and newer do' }
-          : { startMs: createdMs },
+      content: contentOf(snapshot, schema !== undefined || isOfNode || own.length > 0),
       fingerprint: `${snapshot.files.length}:${sizeBytes}:${Math.trunc(changedMs)}`,
       method: 'snapshot',
       verify: { path: directory, snapshot: name },
@@ -236,106 +272,23 @@ export async function readSnapshotEvidence({
   return { artifacts, unfinished, failures: [], snapshots: artifacts.map(({ id }) => id) };
 }
 
-async function* emptyStream(): AsyncGenerator<Buffer> {}
+/** Relative to the keyspace. */
+const partPath = (table: string, name: string) => `${table}/snapshots/${name}`;
 
-/**
- * Incremental backups of the wide-column store. With `incremental_backups: true` a node links each SSTable that it
- * flushes into the directory `backups` of its table. What is still in memory is in none of them, and nothing in the
- * directory says up to when it is complete: a run of `nodetool flush` does, which `svc-agent backup run` records. All
- * that was written before its start is in the files of that flush, and of those before it.
- */
-
-export interface FlushedFile {
-  path: string;
-  sizeBytes: number;
-  writtenMs: number;
-}
-
-interface Source {
-  dataDirectory: string;
-  keyspace: string;
-}
-
-async function filesIn(keyspaceDirectory: string): Promise<FlushedFile[] | undefined> {
-  const tables = await unlessMissing(keyspaceDirectory, readdir(keyspaceDirectory, { withFileTypes: true }));
-  if (tables === undefined) return undefined;
-  const files: FlushedFile[] = [];
-  for (const table of tables) {
-    if (!table.isDirectory()) continue;
-    const directory = join(keyspaceDirectory, table.name, 'backups');
-    for (const name of (await unlessMissing(directory, readdir(directory))) ?? []) {
-      const path = join(directory, name);
-      const stats = await unlessMissing(path, stat(path));
-      if (stats?.isFile()) files.push({ path, sizeBytes: stats.size, writtenMs: stats.mtimeMs });
-    }
-  }
-  return files;
-}
-
-const within = (files: readonly FlushedFile[], { fromMs, toMs }: FlushWindow) =>
-  files.filter(({ writtenMs }) => writtenMs > fromMs && writtenMs <= toMs);
-
-export async function filesOfFlush(keyspaceDirectory: string, window: FlushWindow): Promise<FlushedFile[]> {
-  return within((await filesIn(keyspaceDirectory)) ?? [], window);
-}
-
-/** What is missing or damaged: the components that `TOC.txt` lists and, `withDigests`, the content of data files. */
-export async function flushFault(
-  files: readonly FlushedFile[],
-  withDigests: boolean,
-  read: (path: string) => AsyncIterable<Buffer>,
-): Promise<string | undefined> {
-  const there = new Set(files.map(({ path }) => path));
-  for (const path of there) {
-    const table = basename(dirname(dirname(path)));
-    const [, sstable, component] = /^(.*-)([A-Za-z_]+\.[a-z0-9]+)$/.exec(basename(path)) ?? [];
-    if (sstable === undefined) continue;
-    const toc = join(dirname(path), `${sstable}TOC.txt`);
-    if (!there.has(toc)) return `${table}: ${sstable}TOC.txt is missing`;
-    if (component === 'TOC.txt') {
-      const listed = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '');
-      const missing = listed.find((each) => !there.has(join(dirname(path), sstable + each)));
-      if (missing) return `${table}: ${sstable}${missing} is missing`;
-    }
-    if (component !== 'Data.db' || !withDigests) continue;
-    const fault = await digestFault(path, read);
-    if (fault) return `${table}: ${fault}`;
-  }
-  return undefined;
-}
-
-/**
- * Each recorded run of `nodetool flush` as a backup that builds upon the one before it, of the last `keepMs`. `isOff`:
- * the server says that it writes no incremental backups, so that the flushes prove nothing.
- */
-export async function readIncrementals(
-  { dataDirectory, keyspace }: Source,
-  runs: readonly RunRecord[],
-  { nowMs, keepMs = Number.POSITIVE_INFINITY, isOff }: { nowMs: number; keepMs?: number; isOff: boolean },
-): Promise<Evidence> {
-  const directory = join(dataDirectory, keyspace);
-  const files = await filesIn(directory);
-  if (files === undefined) return noEvidence(directory);
-  const flushes = runs.filter((run): run is RunRecord & { endMs: number } => run.status === 0);
-  const artifacts = flushes.map(({ startMs, endMs }, index): Artifact => {
-    const sinceMs = flushes[index - 1]?.startMs;
-    const window = { fromMs: sinceMs ?? 0, toMs: endMs };
-    const own = within(files, window);
-    const sizeBytes = own.reduce((total, file) => total + file.sizeBytes, 0);
-    const newestMs = own.reduce((newest, { writtenMs }) => Math.max(newest, writtenMs), 0);
-    return {
-      id: `flush ${new Date(startMs).toISOString()}`,
-      ...{ startMs, endMs, sinceMs, files: own.length, method: 'flush', content: { startMs } },
-      // An hour without a write has no files, which is complete all the same.
-      sizeBytes: own.length === 0 ? Number.MAX_SAFE_INTEGER : sizeBytes,
-      fingerprint: `${own.length}:${sizeBytes}:${Math.trunc(newestMs)}`,
-      verify: { path: directory, flush: window },
-      ...(isOff && { verified: 'unknown' }),
-    };
-  });
+function contentOf({ createdMs }: CassandraSnapshot, areTablesKnown: boolean): Artifact['content'] {
+  if (createdMs === undefined)
+    return { unknown: 'its manifests do not say when it was taken; Cassandra 4.1 and newer do' };
+  if (areTablesKnown) return { startMs: createdMs };
   return {
-    artifacts: artifacts.filter(({ startMs }) => nowMs - startMs <= keepMs),
-    ...faultsOfRuns(runs, nowMs),
-    ...(isOff && { gap: 'the node writes no incremental backups; set incremental_backups: true' }),
+    unknown:
+      'nothing shows which tables it must have; let the agent reach the store, or run the job by svc-agent backup run',
   };
 }
+
+/** The parts of all snapshots, relative to the keyspace, for the record of a run. */
+export async function partsOfSnapshots(keyspaceDirectory: string): Promise<string[]> {
+  const snapshots = await readSnapshots(keyspaceDirectory);
+  return snapshots.flatMap(({ name, parts }) => parts.map(({ table }) => partPath(table, name)));
+}
+
+async function* emptyStream(): AsyncGenerator<Buffer> {}

@@ -6,6 +6,7 @@ import type { BackupSource, ReportFormat } from './block.ts';
 import type { ArchivedSegments } from './log-chain.ts';
 import type { WalRange } from './manifest.ts';
 import type { SegmentContent } from './segments.ts';
+import type { WallTime } from './wall-time.ts';
 
 /** One recorded run of a backup or of a recovery procedure (journal.ts). */
 export interface RunRecord {
@@ -16,6 +17,8 @@ export interface RunRecord {
   status?: number;
   sizeBytes?: number;
   msg?: string;
+  /** Of a snapshot or a flush: what was there afterwards, relative to the keyspace. */
+  files?: readonly string[];
 }
 
 /** How a backup was made, which says what can be replayed on top of it. */
@@ -29,12 +32,6 @@ export type BackupMethod =
   | 'configuration'
   | 'other';
 
-/** Times of files, ms since the epoch. */
-export interface FlushWindow {
-  fromMs: number;
-  toMs: number;
-}
-
 /** What a verification reads; JSON. */
 export interface Verifiable {
   /**
@@ -44,8 +41,8 @@ export interface Verifiable {
   path: string;
   /** Name of a snapshot of the wide-column store. */
   snapshot?: string;
-  /** Incremental backups of the wide-column store that were written between these times. */
-  flush?: FlushWindow;
+  /** Incremental backups of the wide-column store: SSTables, relative to the keyspace. */
+  flush?: readonly string[];
   /** Program and arguments of the tool that keeps the backup and verifies it. */
   tool?: { format: ReportFormat; argv: readonly string[] };
 }
@@ -54,10 +51,14 @@ export interface Verifiable {
 export interface BackupContent {
   /** All that was committed before is in it, ms since the epoch. */
   startMs?: number;
-  /** When it was complete, ms since the epoch, where only that is stated. */
-  endMs?: number;
-  /** Why there is no time, or that the level of integrity shows too little, and what would make it known. */
+  /** The same where it is a time without a zone. */
+  startWall?: WallTime;
+  /** When it was complete, where only that is stated. */
+  endWall?: WallTime;
+  /** Why there is no time, and what would make it known. */
   unknown?: string;
+  /** Why it is not known whether its files are whole, and what would show it: then nothing is known of a restore. */
+  unread?: string;
   /** Databases in it, where it names them. */
   databases?: readonly string[];
   /** Where the binary log goes on from it. */
@@ -102,6 +103,8 @@ export interface Artifact {
   verify?: Verifiable;
   /** The verdict of the tool that keeps the backup. */
   verified?: IntegrityResult;
+  /** The zone of the local times in its content, where the configuration says so. */
+  timeZone?: string;
   /** What the tool, or a manifest, says of the content. */
   content?: BackupContent;
   /** What is wrong where that is `corrupt`. */
@@ -118,6 +121,8 @@ export interface Artifact {
   sinceMs?: number;
   /** How many files it has, where one that is gone would not show. */
   files?: number;
+  /** How many it had by the record of the run that made it. */
+  recordedFiles?: number;
   /** The tool lists every segment of WAL that it needs. */
   hasLog?: boolean;
   /** Newest moment that can be restored with logs that the tool keeps itself. */

@@ -53,7 +53,7 @@ const companion = /\.(?:sha512|sha256|sha1|md5|ok|done|json)$/;
 
 /** Backups of a directory whose names match: dumps as files, base and physical backups as directories. */
 export async function readFiles(
-  { directory, pattern, settleMs, sentinel }: FilesSource,
+  { directory, pattern, settleMs, sentinel, timeZone }: FilesSource,
   runs: readonly RunRecord[],
   nowMs: number,
 ): Promise<Evidence> {
@@ -82,7 +82,14 @@ export async function readFiles(
     if (!isComplete && isSettled) unfinished.push({ id: name, sinceMs: lastMs });
     if (!isComplete || !isSettled) continue;
     artifacts.push(
-      await artifactOf(path, stats, { ...found, id: name, lastMs, time: match?.groups?.time, runs }),
+      await artifactOf(path, stats, {
+        ...found,
+        id: name,
+        lastMs,
+        time: match?.groups?.time,
+        timeZone,
+        runs,
+      }),
     );
   }
   artifacts.sort((one, other) => one.startMs - other.startMs);
@@ -101,9 +108,9 @@ interface FoundBackup {
 async function artifactOf(
   path: string,
   stats: Stats,
-  found: FoundBackup & { id: string; time?: string; runs: readonly RunRecord[] },
+  found: FoundBackup & { id: string; time?: string; timeZone?: string; runs: readonly RunRecord[] },
 ): Promise<Artifact> {
-  const { id, lastMs, sizeBytes, lsn, wal } = found;
+  const { id, lastMs, sizeBytes, lsn, wal, timeZone } = found;
   // A copy is younger than its content, and a name may say anything: the earliest of all is the least wrong.
   const times = [stats.birthtimeMs, stats.mtimeMs, timeOfName(found.time), startOfRun(found.runs, lastMs)];
   const startMs = Math.min(...times.filter((ms): ms is number => ms !== undefined && ms > 0));
@@ -117,6 +124,7 @@ async function artifactOf(
     verify: { path },
     lsn,
     wal,
+    timeZone,
   };
 }
 

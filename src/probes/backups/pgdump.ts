@@ -1,4 +1,5 @@
 import { createInflate, type Inflate } from 'node:zlib';
+import type { WallTime } from './wall-time.ts';
 
 /**
  * Reads an archive of `pg_dump -Fc` to its end, as pg_restore would: header, table of contents, then every block of
@@ -27,11 +28,8 @@ export interface PgDump {
   /** Of the archive format, such as `1.14`. */
   version: string;
   database: string;
-  /**
-   * When the dump started, ms since the epoch: before its snapshot. The archive has the local time of the machine, which is
-   * read in the zone of this one; undefined where daylight saving shows that they differ.
-   */
-  startMs?: number;
+  /** When the dump started, before its snapshot: the local time of the host that made it. */
+  startWall: WallTime;
   compression: 'none' | 'gzip' | 'lz4' | 'zstd';
   entries: number;
   /** Dump ids of entries with data in this file. */
@@ -105,12 +103,12 @@ export async function readPgDumpContents(reader: ByteReader): Promise<{ dump: Pg
   if (entries < 0 || entries > 10_000_000) throw new Error(`${entries} entries in the table of contents`);
   const read: Entry[] = [];
   for (let i = 0; i < entries; i++) read.push(await readEntry(scalars, since));
-  const started = new Date(year! + 1900, month!, day, hour, minute, second);
+  const ms = Date.UTC(year! + 1900, month!, day, hour, minute, second);
   return {
     dump: {
       version: `${major}.${minor}`,
       database,
-      ...(isSummer > 0 === isSummerTime(started) && { startMs: started.getTime() }),
+      startWall: { ms, isSummer: isSummer > 0 },
       compression,
       entries,
       withData: read.filter(({ hasData }) => hasData).map(({ id }) => id),
@@ -118,12 +116,6 @@ export async function readPgDumpContents(reader: ByteReader): Promise<{ dump: Pg
     },
     scalars,
   };
-}
-
-/** Of the zone of this machine. */
-function isSummerTime(at: Date): boolean {
-  const offsets = [0, 6].map((month) => new Date(at.getFullYear(), month, 1).getTimezoneOffset());
-  return at.getTimezoneOffset() < Math.max(...offsets);
 }
 
 /** A partitioned table has no data of its own. */

@@ -5,6 +5,7 @@ import { firstPageOf, spaceOf } from './innodb.ts';
 import { readDictionary } from './innodb-dictionary.ts';
 import { readFileOperations } from './innodb-redo.ts';
 import { headOf } from './manifest.ts';
+import { wallTime } from './wall-time.ts';
 
 const innodbEngine = 12;
 
@@ -20,12 +21,11 @@ async function textOf(path: string, names: readonly string[], wanted: RegExp): P
  */
 export async function physicalContent(path: string, names: readonly string[]): Promise<BackupContent> {
   const info = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_info$/);
-  const started = /^start_time\s*=\s*(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)/m.exec(info)?.[1];
-  const startMs = started === undefined ? Number.NaN : Date.parse(started.replace(' ', 'T'));
+  const startWall = wallTime(/^start_time\s*=\s*(\S+ \S+)\s*$/m.exec(info)?.[1] ?? '');
   const place = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_binlog_info$/);
   const [file, position] = place.trim().split(/\s+/);
   return {
-    ...(Number.isNaN(startMs) ? { unknown: 'its information file has no start_time' } : { startMs }),
+    ...(startWall ? { startWall } : { unknown: 'its information file has no start_time' }),
     ...(file && /^\d+$/.test(position ?? '') && { binlog: { file, position: Number(position) } }),
   };
 }

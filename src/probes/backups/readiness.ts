@@ -38,17 +38,19 @@ export function readinessOf(
     .map(({ options: { name, objectives } }) => ({ name, rpoMs: objectives.rpoMs }))
     .sort((one, other) => one.rpoMs - other.rpoMs);
   const ageMs = Math.max(0, nowMs - chain.recoveryPointMs);
+  const { note } = chain;
   const loss = formatDuration(ageMs);
+  const why = note === undefined ? '' : `; ${note}`;
   const { name, rpoMs } = tightest!;
   if (ageMs > rpoMs) {
-    const msg = `${loss} would be lost; the objective of ${name} is ${formatDuration(rpoMs)}`;
+    const msg = `${loss} would be lost; the objective of ${name} is ${formatDuration(rpoMs)}${why}`;
     return notReady('recovery_point_too_old', msg, chain);
   }
   const slow = drillFault(standings, drill);
   if (slow) return notReady(slow.reason, `at most ${loss} would be lost; ${slow.msg}`, chain);
   return {
     isReady: true,
-    msg: `at most ${loss} would be lost`,
+    msg: `at most ${loss} would be lost${why}`,
     chain,
     untilMs: chain.recoveryPointMs + rpoMs,
   };

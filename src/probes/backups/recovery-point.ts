@@ -4,6 +4,7 @@ import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import { type ArchivedSegments, replayBinlog, replayWal } from './log-chain.ts';
+import { momentOf } from './wall-time.ts';
 
 /**
  * Turns evidence into a recovery point: the moment before which everything that was committed can be restored. It is known
@@ -15,6 +16,8 @@ export type RecoveryPoint = KnownPoint | UnknownPoint;
 export interface KnownPoint {
   /** Ms since the epoch. */
   ms: number;
+  /** Why it is likely to be later, and what would show that. */
+  note?: string;
 }
 
 export interface UnknownPoint {
@@ -44,6 +47,8 @@ export interface ChainLink {
 
 export interface Chain {
   recoveryPointMs: number;
+  /** Why it is likely to be later. */
+  note?: string;
   links: readonly ChainLink[];
 }
 
@@ -54,23 +59,38 @@ const mostOlderMs = 60_000;
 
 /** What a backup shows by itself, without a log. */
 export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: number): RecoveryPoint {
-  const { id, content, endMs } = artifact;
-  if (content === undefined) return { unknown: `${id} does not say when it was begun` };
-  const ms = content.startMs ?? startOfJob(content.endMs, jobs);
-  if (ms === undefined)
-    return { unknown: `${id}: ${content.unknown ?? 'it does not say when it was begun'}` };
+  const { id, endMs } = artifact;
+  const begun = beginningOf(artifact, jobs);
+  if (!isKnown(begun)) return { unknown: `${id}: ${begun.unknown}` };
+  const { ms, note } = begun;
   if (ms > nowMs + mostAheadMs)
     return { unknown: `${id} was begun in the future by its own account; compare the clocks and time zones` };
   if (ms > endMs + mostOlderMs)
-    return {
-      unknown: `${id} is older than its content says; run the job and the agent in one time zone (TZ)`,
-    };
-  return { ms: Math.min(ms, nowMs) };
+    return { unknown: `${id} is older than its content says; compare the clocks, and source.files.timeZone` };
+  return { ms: Math.min(ms, nowMs), ...(note !== undefined && { note: `${id}: ${note}` }) };
+}
+
+const zoneUnknown = 'its time has no zone; set source.files.timeZone to that of the host that makes it';
+
+/** When it was begun by its own account. */
+function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]): RecoveryPoint {
+  const { startMs, startWall, endWall, unknown = 'it does not say when it was begun' } = content ?? {};
+  if (content?.unread !== undefined) return { unknown: content.unread };
+  if (startMs !== undefined) return { ms: startMs };
+  const wall = startWall ?? endWall;
+  const ms = wall && momentOf(wall, timeZone);
+  if (wall !== undefined && ms === undefined)
+    return { unknown: `it states a time that ${timeZone} does not have; set source.files.timeZone` };
+  if (startWall !== undefined)
+    return { ms: ms!, ...(timeZone === undefined && { note: `${zoneUnknown}, it may be 26 hours newer` }) };
+  if (endWall === undefined) return { unknown };
+  if (timeZone === undefined) return { unknown: zoneUnknown };
+  const job = startOfJob(ms!, jobs);
+  return job === undefined ? { unknown } : { ms: job };
 }
 
 /** The start of the run in which a dump ended by its own account, which is in whole seconds. */
-function startOfJob(endMs: number | undefined, jobs: readonly RunRecord[]): number | undefined {
-  if (endMs === undefined) return undefined;
+function startOfJob(endMs: number, jobs: readonly RunRecord[]): number | undefined {
   return jobs.findLast(
     (run) => run.status === 0 && run.endMs !== undefined && run.startMs < endMs + 1000 && endMs <= run.endMs,
   )?.startMs;
@@ -96,7 +116,7 @@ export function recoveryOf(standings: readonly Standing[], nowMs: number): Recov
     ),
   );
   const known = reaches.flatMap(({ point, links }) =>
-    isKnown(point) ? [{ recoveryPointMs: point.ms, links }] : [],
+    isKnown(point) ? [{ recoveryPointMs: point.ms, note: point.note, links }] : [],
   );
   const furthest = known.sort((one, other) => one.recoveryPointMs - other.recoveryPointMs).at(-1);
   if (furthest) return { chain: furthest };
@@ -151,7 +171,7 @@ function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
 }
 
 function reachOf(bases: readonly Base[], standings: readonly Standing[], nowMs: number): Reach {
-  const top = bases.at(-1)!;
+  const top = bases.find(({ artifact }) => artifact.content?.unread !== undefined) ?? bases.at(-1)!;
   const own = pointOf(top.artifact, top.jobs, nowMs);
   const links = bases.map(({ backup, type, artifact, jobs }): ChainLink => {
     const point = pointOf(artifact, jobs, nowMs);
@@ -160,6 +180,7 @@ function reachOf(bases: readonly Base[], standings: readonly Standing[], nowMs: 
   const logs = of(standings, 'log').flatMap(({ options: { name }, assessed }) =>
     assessed?.evidence.log ? [{ name, log: assessed.evidence.log }] : [],
   );
+  if (top.artifact.content?.unread !== undefined) return { point: own, links };
   if (top.artifact.method === 'postgres_base')
     return throughWal({ point: own, links }, top.artifact, logs, nowMs);
   return throughBinlog({ point: own, links }, top.artifact, logs, nowMs);
@@ -210,7 +231,7 @@ const later = (one: RecoveryPoint, other: RecoveryPoint) =>
 function withPoint({ point, links }: Reach, ms: number | undefined, nowMs: number): Reach {
   if (ms === undefined || ms > nowMs + mostAheadMs) return { point, links };
   const until = Math.min(ms, nowMs);
-  return { point: { ms: isKnown(point) ? Math.max(point.ms, until) : until }, links };
+  return { point: isKnown(point) && point.ms >= until ? point : { ms: until }, links };
 }
 
 function withLog(

@@ -1,4 +1,5 @@
 import type { BackupContent } from './evidence.ts';
+import { offsetOfName, wallTime } from './wall-time.ts';
 
 /** Dumps in SQL, and the line that their tools write when all is written. */
 const tools = [
@@ -81,8 +82,8 @@ function createNotes() {
   let database = '';
   let tool = 'its tool';
   let isComplete = false;
-  let startMs: number | undefined;
-  let endMs: number | undefined;
+  let start: Pick<BackupContent, 'startMs' | 'startWall'> = {};
+  let endWall: BackupContent['endWall'];
   let binlog: BackupContent['binlog'];
   const take = (line: string) => {
     if (/^-- (?:MySQL|MariaDB) dump /.test(line)) tool = 'mysqldump';
@@ -99,22 +100,29 @@ function createNotes() {
     const position =
       /(?:MASTER|SOURCE)_LOG_FILE\s*=\s*'([^']+)',\s*(?:MASTER|SOURCE)_LOG_POS\s*=\s*(\d+)/.exec(line);
     if (position) binlog = { file: position[1]!, position: Number(position[2]) };
-    // Only with --verbose, and with the name of a zone.
-    const started = /^-- Started on (\S+ \S+) (?:UTC|GMT)$/.exec(line)?.[1];
-    if (started !== undefined) startMs = Date.parse(`${started.replace(' ', 'T')}Z`);
-    const end = /^-- Dump completed on (\d{4}-\d\d-\d\d) +(\d{1,2}:\d\d:\d\d)$/.exec(line);
-    if (end) endMs = Date.parse(`${end[1]}T${end[2]!.padStart(8, '0')}`);
+    start = startOf(line) ?? start;
+    const end = /^-- Dump completed on (\S+ +\S+)$/.exec(line)?.[1];
+    if (end !== undefined) endWall = wallTime(end);
     isComplete = tools.some(({ last }) => last.test(line)) || isComplete;
   };
   return {
     take,
     content: () => ({
-      ...{ tool, isComplete, startMs, endMs, binlog },
+      ...{ tool, isComplete, ...start, endWall, binlog },
       databases: databases.size > 0 ? [...databases] : undefined,
       withoutData: [...tables].filter(([, hasData]) => !hasData).map(([name]) => name.replace(/^\./, '')),
-      ...(startMs === undefined && { unknown: whyUntimed(tool) }),
+      ...(Object.keys(start).length === 0 && { unknown: whyUntimed(tool) }),
     }),
   };
+}
+
+/** Written with --verbose, with an abbreviation of the zone that several zones may share. */
+function startOf(line: string): Pick<BackupContent, 'startMs' | 'startWall'> | undefined {
+  const [, text = '', zone = ''] = /^-- Started on (\S+ \S+) (\S+)$/.exec(line) ?? [];
+  const startWall = wallTime(text);
+  const offsetMs = offsetOfName(zone);
+  if (startWall === undefined) return undefined;
+  return offsetMs === undefined ? { startWall } : { startMs: startWall.ms - offsetMs };
 }
 
 const whyUntimed = (tool: string): string =>

@@ -16,8 +16,9 @@ import {
   type Pace,
   readThrottled,
 } from './byte-stream.ts';
-import { filesOfFlush, flushFault, readSnapshots, snapshotFault } from './cassandra-backups.ts';
-import type { BackupContent, FlushWindow, Verifiable, VerifyAnswer } from './evidence.ts';
+import { readSnapshots, snapshotFault } from './cassandra-backups.ts';
+import { filesOfFlush, flushFault } from './cassandra-incrementals.ts';
+import type { BackupContent, Verifiable, VerifyAnswer } from './evidence.ts';
 import {
   type BackupManifest,
   fileDigest,
@@ -108,16 +109,16 @@ async function verifyFile(request: VerifyRequest & Pace): Promise<VerifyAnswer> 
   if (!sidecar) return unknown('there is no checksum beside it');
   const digest = await fileDigest(readThrottled(request.path, request), sidecar.algorithm);
   if (digest !== sidecar.digest) return corrupt(`does not match its ${sidecar.algorithm} checksum`);
-  return ok(`matches its ${sidecar.algorithm} checksum`, { unknown: notWhole('checksum') });
+  return ok(`matches its ${sidecar.algorithm} checksum`, { unread: notWhole('checksum') });
 }
 
-/** A checksum that was made of half a dump matches it, and the beginning of a dump does not show its end. */
+/** A checksum that was made of half a dump matches it, and the beginning of a file does not show its end. */
 const notWhole = (level: IntegrityLevel) =>
-  `integrity.level ${level} does not show whether the dump is complete; set it to full`;
+  `integrity.level ${level} does not show whether the files are whole; set it to full`;
 
 async function verifyHeader(path: string): Promise<VerifyAnswer> {
   const head = await headOf(path, 512);
-  const content = { unknown: notWhole('header') };
+  const content = { unread: notWhole('header') };
   if (head.length === 0) return corrupt('the file is empty');
   const compression = compressionOf(head);
   if (compression) return ok(`begins as ${compression}`, content);
@@ -177,7 +178,7 @@ async function notRestorable(rest: AsyncIterable<Buffer>, msg: string): Promise<
   return unknown(msg);
 }
 
-function pgDumpAnswer({ compression, database, startMs, withData, withoutData }: PgDump): VerifyAnswer {
+function pgDumpAnswer({ compression, database, startWall, withData, withoutData }: PgDump): VerifyAnswer {
   if (compression === 'lz4' || compression === 'zstd')
     return unknown(`data compressed by ${compression} was not decompressed; its framing is whole`);
   if (withData.length === 0) return corrupt('it has no data of any table (--schema-only)');
@@ -185,11 +186,7 @@ function pgDumpAnswer({ compression, database, startMs, withData, withoutData }:
     return corrupt(`it has no data of ${withoutData.slice(0, 3).join(', ')} (--exclude-table-data)`);
   return ok(`${withData.length} tables and large objects read to the end`, {
     databases: [database],
-    startMs,
-    ...(startMs === undefined && {
-      unknown:
-        'the dump has the local time of another time zone; run pg_dump and the agent in the same one (TZ)',
-    }),
+    startWall,
   });
 }
 
@@ -215,6 +212,10 @@ async function verifyDirectory(request: VerifyRequest & Pace): Promise<VerifyAns
   return unknown('the format is not known');
 }
 
+/** Data files of the wide-column store are compared with their digests at one level only. */
+const unlessRead = (level: IntegrityLevel): BackupContent =>
+  level === 'full' ? {} : { unread: notWhole(level) };
+
 async function verifySnapshot({
   path,
   snapshot: name,
@@ -225,16 +226,18 @@ async function verifySnapshot({
   if (!snapshot) return corrupt('the snapshot is gone');
   const fault = await snapshotFault(snapshot, level === 'full', (file) => readThrottled(file, pace));
   if (fault !== undefined) return corrupt(fault);
-  return ok(`${snapshot.files.length} files, each manifest complete`, {});
+  return ok(`${snapshot.files.length} files, each manifest complete`, unlessRead(level));
 }
 
 async function verifyFlush(
   { path, level, ...pace }: VerifyRequest & Pace,
-  window: FlushWindow,
+  sstables: readonly string[],
 ): Promise<VerifyAnswer> {
-  const files = await filesOfFlush(path, window);
+  const files = await filesOfFlush(path, sstables);
   const fault = await flushFault(files, level === 'full', (file) => readThrottled(file, pace));
-  return fault === undefined ? ok(`${files.length} files of incremental backups`, {}) : corrupt(fault);
+  return fault === undefined
+    ? ok(`${files.length} files of incremental backups`, unlessRead(level))
+    : corrupt(fault);
 }
 
 async function verifyBaseBackup(
@@ -254,6 +257,7 @@ async function verifyBaseBackup(
   if (fault !== undefined) return corrupt(fault);
   return ok(`${manifest.files.length} files ${level === 'header' ? 'are there' : 'match the manifest'}`, {
     startMs,
+    ...(level === 'header' && { unread: notWhole(level) }),
     wal: await ownWal(join(path, 'pg_wal'), pace),
     systemId: await systemIdIn(path),
   });
@@ -291,8 +295,10 @@ async function verifyPhysical(
   const missing = await missingTableFile(path);
   if (missing !== undefined) return corrupt(`${missing} is missing`);
   const content = await physicalContent(path, names);
-  if (level === 'header')
-    return ok('checkpoints, information and the files of each table are there', content);
+  if (level === 'header') {
+    const unread = notWhole(level);
+    return ok('checkpoints, information and the files of each table are there', { ...content, unread });
+  }
   const { verifyInnodbFiles } = await import('./innodb.ts');
   const { files, pages, unverified } = await verifyInnodbFiles(path, pace);
   if (unverified !== undefined) return unknown(unverified);

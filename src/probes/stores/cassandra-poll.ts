@@ -67,6 +67,7 @@ const selects = {
   snapshots: `SELECT name, keyspace_name, created_at, expires_at, ephemeral, size_on_disk
     FROM system_views.snapshots`,
   clients: 'SELECT connection_stage FROM system_views.clients',
+  tables: 'SELECT table_name, id FROM system_schema.tables WHERE keyspace_name = ',
   keyspace: 'SELECT replication, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ',
 };
 
@@ -132,6 +133,9 @@ function directoriesOf(settings: Settings): StorageDirectory[] {
       .map((path) => ({ holds: index === 0 ? 'data' : 'commit log', path })),
   );
 }
+
+/** What the directory of a table is called. */
+const directoryOf = ({ table_name, id }: CassandraRow) => `${table_name}-${String(id).replaceAll('-', '')}`;
 
 /** Older versions name a missing table differently. */
 const noSuchTable = /unconfigured table|table \S+ does not exist/i;
@@ -234,7 +238,7 @@ export function createCassandraPoll(
     // The first answer shows whether this server can be queried at all.
     const asked = localOf();
     if (server) snapshots ??= snapshotsOf(connection);
-    const [local, peers, settings, clients, gossip, snapshot, keyspace, version] = await Promise.all([
+    const [local, peers, settings, clients, gossip, snapshot, keyspace, version, tables] = await Promise.all([
       asked,
       peersOf(),
       server ? settingsNow() : undefined,
@@ -243,6 +247,7 @@ export function createCassandraPoll(
       server ? snapshots : undefined,
       database === undefined ? undefined : connection.query(selects.keyspace + quotedText(database)),
       database === undefined || schema === undefined ? undefined : schemaOf(database, schema.query),
+      database === undefined ? undefined : ask(connection, selects.tables + quotedText(database)),
     ]);
     const [row] = keyspace ?? [];
     if (database !== undefined && row === undefined)
@@ -258,6 +263,7 @@ export function createCassandraPoll(
       }),
       database: {
         ...(version && schemaReport(version, database!, schema?.query)),
+        ...(tables?.rows && { tables: tables.rows.map(directoryOf) }),
         checks: row ? [...replicationChecks(row, nodeCounts(local, peers)), durableWritesCheck(row)] : [],
       },
     };

@@ -145,8 +145,13 @@ export function archivedLog(
 export const archivedLogOf = (finding: Finding | undefined): ArchivedLog | undefined =>
   finding?.details?.log as ArchivedLog | undefined;
 
-/** Whether a poll found that a check does not hold; false for one that it could not make. */
-export const hasFailedCheck = (finding: Finding | undefined, check: StoreCheck): boolean =>
-  ((finding?.details?.checks ?? []) as { check: string; holds: unknown }[]).some(
-    (each) => each.check === check && each.holds === false,
-  );
+/** Whether a poll found that a check holds; undefined for one that it could not make. */
+export function checkOf(finding: Finding | undefined, check: StoreCheck): boolean | undefined {
+  const checks = (finding?.details?.checks ?? []) as { check: string; holds: unknown }[];
+  const holds = checks.find((each) => each.check === check)?.holds;
+  return typeof holds === 'boolean' ? holds : undefined;
+}
+
+/** The tables of the database in the finding of a store's probe. */
+export const tablesOf = (finding: Finding | undefined): readonly string[] | undefined =>
+  finding?.details?.tables as readonly string[] | undefined;

@@ -133,6 +133,7 @@ function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
     startedAt: startedAtMs === undefined ? undefined : timeText(startedAtMs),
     identity: report.identity,
     timeline: report.timeline,
+    tables: report.tables,
     connections: report.connections,
     connectionsMax: report.connectionsMax,
     ...report.details,

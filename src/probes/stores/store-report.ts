@@ -106,6 +106,8 @@ export interface DatabaseReport {
   schemaMissing?: string;
   /** Why the version cannot be known: too few rights, a lock. */
   schemaUnknown?: string;
+  /** Its tables, which a backup must have; of the wide-column store with the id, `TABLE-ID` as directories are called. */
+  tables?: readonly string[];
   checks: readonly CheckResult[];
 }
 

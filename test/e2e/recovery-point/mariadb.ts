@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type Mariadb, startMariadb } from '../../mariadb.ts';
 import { type Bed, oneOf, type Plot, type Random } from './round.ts';
@@ -23,13 +24,15 @@ export interface MariadbBed extends Bed {
   backups: string;
   /** Directory of the copied binary logs. */
   binlog: string;
-  dump(name?: string): string;
-  physical(): string;
+  dump(name?: string): Promise<string>;
+  physical(): Promise<string>;
   /** Begins a new file, and copies those that are closed. */
   archive(): Promise<void>;
 }
 
 const stamp = (ms = Date.now()) => `${new Date(ms).toISOString().replace(/[-:]|\..*/g, '')}Z`;
+/** Beside the writer, whose rows are in the backup or not. */
+const inBackground = promisify(execFile);
 const inShell = (script: string, ...args: string[]) =>
   spawnSync('bash', ['-o', 'pipefail', '-c', script, 'bash', ...args], { encoding: 'utf8' });
 
@@ -114,9 +117,12 @@ export async function mariadbBed(random: Random): Promise<MariadbBed> {
   await server.sql('CREATE DATABASE svc');
   await server.sql('CREATE TABLE svc.ledger (seq INT PRIMARY KEY, at DATETIME(6)) ENGINE = InnoDB');
   await server.sql('CREATE TABLE svc.tasks (i INT PRIMARY KEY) ENGINE = InnoDB');
-  const level = oneOf(random, ['header', 'full', 'full']);
+  const level = oneOf(random, ['header', 'full', 'full', 'full']);
   const data = join(server.folder, 'data');
   const socket = `--socket=${join(server.folder, 's')}`;
+  const zone = oneOf(random, ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']);
+  const hasZone = random() < 0.6;
+  const ofZone = hasZone ? `, timeZone: ${zone}` : '';
   let nth = 0;
   let isLost = false;
   const bed: MariadbBed = {
@@ -124,32 +130,35 @@ export async function mariadbBed(random: Random): Promise<MariadbBed> {
     backups,
     binlog,
     level,
+    hasZone,
     yaml: `stores: [{name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: root, databases: {persistence: svc}}]
 backups:
-  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms}}, integrity: {level: ${level}}}
-  - {name: physical, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^physical-(?<time>\\d{8}T\\d{6}Z)-\\d+$', settle: 1ms}}, integrity: {level: ${level}}}
+  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms${ofZone}}}, integrity: {level: ${level}}}
+  - {name: physical, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^physical-(?<time>\\d{8}T\\d{6}Z)-\\d+$', settle: 1ms${ofZone}}}, integrity: {level: ${level}}}
   - {name: binlog, store: main, database: persistence, type: log, source: {segments: {directory: ${binlog}, log: binlog, settle: 1ms}}}
 `,
     // One statement: the server commits it before it answers.
     write: (sequence) => server.sql(`INSERT INTO svc.ledger VALUES (${sequence}, NOW(6))`),
-    dump(name = `dump-${stamp()}-${nth++}.sql.gz`) {
+    async dump(name = `dump-${stamp()}-${nth++}.sql.gz`) {
+      bed.begunMs = Date.now();
       const path = join(backups, name);
       const options = ['--no-defaults', socket, '--user=root', '--single-transaction', '--master-data=2'];
-      const { status, stderr } = inShell(
-        `mariadb-dump "\${@:2}" | gzip > "$1"`,
-        path,
-        ...[...options, 'svc'],
-      );
-      if (status !== 0) throw new Error(`mariadb-dump: ${stderr}`);
+      const script = `mariadb-dump "\${@:2}" | gzip > "$1"`;
+      const args = ['-o', 'pipefail', '-c', script, 'bash', path, ...options, 'svc'];
+      await inBackground('bash', args, { env: { ...process.env, TZ: zone } });
       return path;
     },
-    physical() {
+    async physical() {
+      bed.begunMs = Date.now();
       const path = join(backups, `physical-${stamp()}-${nth++}`);
       const options = ['--no-defaults', '--backup', '--user=root', socket, `--datadir=${data}`];
-      execFileSync('mariadb-backup', [...options, `--target-dir=${path}`], { stdio: 'pipe' });
+      await inBackground('mariadb-backup', [...options, `--target-dir=${path}`], {
+        env: { ...process.env, TZ: zone },
+      });
       return path;
     },
     async archive() {
+      bed.begunMs = Date.now();
       await server.sql('FLUSH BINARY LOGS');
       const closed = (await server.sql('SHOW BINARY LOGS'))
         .map(({ Log_name }) => String(Log_name))
@@ -181,7 +190,7 @@ backups:
 
 const withLog = (backup: 'dump' | 'physical'): Plot<MariadbBed>['play'] =>
   async function play(bed, { random, rows }) {
-    bed[backup]();
+    await bed[backup]();
     const files = 2 + Math.floor(random() * 3);
     for (let n = 0; n < files; n++) {
       await rows(3 + Math.floor(random() * 10));
@@ -269,7 +278,7 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
   {
     name: 'an old dump under a new name, without its log',
     async play(bed, { rows }) {
-      const path = bed.dump();
+      const path = await bed.dump();
       await rows(150);
       renameSync(path, join(bed.backups, `dump-${stamp()}-new.sql.gz`));
     },
@@ -278,7 +287,7 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
     name: 'half a dump',
     async play(bed, { rows, random }) {
       await bed.server.sql('INSERT INTO svc.tasks SELECT seq FROM svc.seq_1_to_5000');
-      const path = bed.dump();
+      const path = await bed.dump();
       const text = gunzipSync(readFileSync(path));
       const half = text.subarray(0, Math.floor(text.length * (0.2 + 0.7 * random())));
       writeFileSync(path, gzipSync(half));

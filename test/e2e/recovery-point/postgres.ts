@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
@@ -16,6 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import {
   asPostgres,
@@ -37,11 +38,23 @@ export interface PostgresBed extends Bed {
   wal: string;
   /** While this file is there, the archiver fails. */
   blocked: string;
-  base(): void;
-  dump(format?: 'custom' | 'sql', more?: readonly string[], database?: string, name?: string): string;
+  base(): Promise<void>;
+  dump(
+    format?: 'custom' | 'sql',
+    more?: readonly string[],
+    database?: string,
+    name?: string,
+  ): Promise<string>;
   /** Ends a segment and waits until it is archived. */
   archive(): Promise<void>;
 }
+
+/** Beside the writer, whose rows are in the backup or not. */
+const inBackground = promisify(execFile);
+const beside = (argv: readonly string[], env: Record<string, string> = {}) => {
+  const [program, ...args] = argv;
+  return inBackground(program!, args, { cwd: '/', env: { ...process.env, ...env }, maxBuffer: 64 << 20 });
+};
 
 const stamp = (ms = Date.now()) => `${new Date(ms).toISOString().replace(/[-:]|\..*/g, '')}Z`;
 const chownAll = (path: string) => {
@@ -128,7 +141,10 @@ export async function plainBed(random: Random): Promise<PostgresBed> {
   await server.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)', 'svc');
   const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
   const walMethod = oneOf(random, ['none', 'stream']);
-  const level = oneOf(random, ['header', 'full', 'full']);
+  const level = oneOf(random, ['header', 'full', 'full', 'full']);
+  // The host that dumps, as an operator says or does not say in the configuration.
+  const zone = oneOf(random, ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']);
+  const hasZone = random() < 0.6;
   let nth = 0;
   const bed: PostgresBed = {
     server,
@@ -136,28 +152,32 @@ export async function plainBed(random: Random): Promise<PostgresBed> {
     wal,
     blocked,
     level,
+    hasZone,
     yaml: `stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
 backups:
   - {name: base, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^base-(?<time>\\d{8}T\\d{6}Z)', settle: 1ms}}, integrity: {level: ${level}}}
-  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms}}, integrity: {level: ${level}}}
+  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms${hasZone ? `, timeZone: ${zone}` : ''}}}, integrity: {level: ${level}}}
   - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wal}, log: wal, settle: 1ms}}}
 `,
     write: (sequence) => server.query(`INSERT INTO ledger VALUES (${sequence}, clock_timestamp())`, 'svc'),
-    base() {
+    async base() {
+      bed.begunMs = Date.now();
       const path = join(backups, `base-${stamp()}-${nth++}`);
-      postgresProgram('pg_basebackup', [
-        ...port,
-        ...['-D', path, `--wal-method=${walMethod}`, '--checkpoint=fast'],
-      ]);
+      const options = ['-D', path, `--wal-method=${walMethod}`, '--checkpoint=fast'];
+      await beside(asPostgres([join(postgresPrograms, 'pg_basebackup'), ...port, ...options]));
     },
-    dump(format = 'custom', more = [], database = 'svc', name = `dump-${stamp()}-${nth++}`) {
+    async dump(format = 'custom', more = [], database = 'svc', name = `dump-${stamp()}-${nth++}`) {
+      bed.begunMs = Date.now();
       const path = join(backups, name);
-      const text = format === 'sql' ? postgresProgram('pg_dump', [...port, ...more, database]) : undefined;
-      if (text === undefined) postgresProgram('pg_dump', [...port, '-Fc', ...more, '-f', path, database]);
-      else writeFileSync(path, text);
+      const kind = format === 'custom' ? ['--format=custom', '--compress=1'] : ['--verbose'];
+      const options = [...port, ...kind, ...more, '-f', path, database];
+      await beside(asPostgres([join(postgresPrograms, 'pg_dump'), ...options]), { TZ: zone });
       return path;
     },
-    archive: async () => void (await server.archiveWal()),
+    async archive() {
+      bed.begunMs = Date.now();
+      await server.archiveWal();
+    },
     lose: () => server.kill(),
     async restores() {
       const found: number[][] = [];
@@ -182,7 +202,7 @@ type Play = Plot<PostgresBed>['play'];
 
 /** A base, then some segments. */
 const baseAndLog: Play = async (bed, { random, rows }) => {
-  bed.base();
+  await bed.base();
   const segments = 3 + Math.floor(random() * 3);
   for (let n = 0; n < segments; n++) {
     await rows(3 + Math.floor(random() * 10));
@@ -215,19 +235,20 @@ const newestDump = (bed: PostgresBed) =>
 
 const dumpThen = (change: (path: string, bed: PostgresBed) => void): Plot<PostgresBed>['play'] =>
   async function play(bed, { rows }) {
-    change(bed.dump(), bed);
+    change(await bed.dump(), bed);
     await rows(10);
   };
 
 /** The table of faults; with and without one, each is played with the level and the method of the round. */
 export const plainPlots: readonly Plot<PostgresBed>[] = [
   { name: 'a base with its log', isGood: true, play: baseAndLog },
-  { name: 'a dump', isGood: true, play: dumpThen(() => {}) },
+  { name: 'a dump', isGood: true, needsZone: true, play: dumpThen(() => {}) },
   {
     name: 'a dump in SQL',
     isGood: true,
+    needsZone: true,
     async play(bed, { rows }) {
-      bed.dump('sql');
+      await bed.dump('sql');
       await rows(10);
     },
   },
@@ -322,7 +343,7 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
   {
     name: 'an old dump under a new name',
     async play(bed, { rows }) {
-      const path = bed.dump();
+      const path = await bed.dump();
       await rows(150);
       renameSync(path, join(bed.backups, `dump-${stamp()}-new`));
     },
@@ -330,7 +351,7 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
   {
     name: 'an old dump copied under a new name',
     async play(bed, { rows }) {
-      const path = bed.dump(undefined, [], 'svc', 'old');
+      const path = await bed.dump(undefined, [], 'svc', 'old');
       await rows(150);
       cpSync(path, join(bed.backups, `dump-${stamp()}-new`));
     },
@@ -338,14 +359,14 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
   {
     name: 'a name in the future',
     async play(bed, { rows }) {
-      bed.dump(undefined, [], 'svc', `dump-${stamp(Date.now() + 55 * 60_000)}`);
+      await bed.dump(undefined, [], 'svc', `dump-${stamp(Date.now() + 55 * 60_000)}`);
       await rows(10);
     },
   },
   {
     name: 'a link to an old dump',
     async play(bed, { rows }) {
-      const path = bed.dump(undefined, [], 'svc', 'old');
+      const path = await bed.dump(undefined, [], 'svc', 'old');
       const daysAgo = Date.now() / 1000 - 3 * 86_400;
       utimesSync(path, daysAgo, daysAgo);
       await rows(150);
@@ -357,14 +378,14 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     async play(bed, { rows }) {
       await bed.server.query('CREATE DATABASE other');
       await bed.server.query('CREATE TABLE things AS SELECT generate_series(1, 100) i', 'other');
-      bed.dump(undefined, [], 'other');
+      await bed.dump(undefined, [], 'other');
       await rows(10);
     },
   },
   {
     name: 'a dump of the schema alone',
     async play(bed, { rows, random }) {
-      bed.dump(oneOf(random, ['custom', 'sql']), ['--schema-only']);
+      await bed.dump(oneOf(random, ['custom', 'sql']), ['--schema-only']);
       await rows(10);
     },
   },
@@ -392,7 +413,7 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
         'CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i',
         'svc',
       );
-      const path = bed.dump(oneOf(random, ['custom', 'sql']));
+      const path = await bed.dump(oneOf(random, ['custom', 'sql']));
       truncateSync(path, Math.floor(statSync(path).size * (0.2 + 0.7 * random())));
       await rows(10);
     },
@@ -421,7 +442,7 @@ async function toolBed(
     entries: string;
     isLogObserved: boolean;
     wal: () => string;
-    base(): void;
+    base(): Promise<unknown>;
     filed(): void;
     /** Returns the command that fetches the log, if the tool has not configured one. */
     restoreTo(data: string): string | undefined;
@@ -440,7 +461,7 @@ async function toolBed(
   // Barman refuses a backup before the first segment has arrived.
   await server.archiveWal();
   tool.filed();
-  return {
+  const bed: PostgresBed = {
     server,
     backups: base,
     get wal() {
@@ -453,9 +474,13 @@ async function toolBed(
 backups:
 ${tool.entries}`,
     write: (sequence) => server.query(`INSERT INTO ledger VALUES (${sequence}, clock_timestamp())`, 'svc'),
-    base: tool.base,
-    dump: () => '',
+    async base() {
+      bed.begunMs = Date.now();
+      await tool.base();
+    },
+    dump: async () => '',
     async archive() {
+      bed.begunMs = Date.now();
       await server.archiveWal();
       tool.filed();
     },
@@ -477,6 +502,7 @@ ${tool.entries}`,
       rmSync(base, { recursive: true, force: true });
     },
   };
+  return bed;
 }
 
 export async function pgBackRestBed(random: Random): Promise<PostgresBed> {
@@ -520,7 +546,7 @@ pg1-user=postgres
       entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: pgbackrest, command: ${words(tool('info', '--output=json'))}, verify: ${verify}}}, integrity: {level: full}}
 ${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${archive}, log: wal, settle: 1ms}}}\n` : ''}`,
       wal: () => join(archive, readdirSync(archive).find((name) => /^[0-9A-F]{16}$/.test(name))!),
-      base: () => ofTool(tool('backup', '--type=full')),
+      base: () => beside(tool('backup', '--type=full')),
       filed() {},
       restoreTo(data) {
         ofTool(tool('restore', `--pg1-path=${data}`, '--type=default'));
@@ -569,7 +595,7 @@ immediate_checkpoint=true
       entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: barman, command: ${JSON.stringify(['sh', '-c', script])}, verify: ${JSON.stringify(tool('verify-backup', 'main', '{id}'))}}}, integrity: {level: full}}
 ${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wals}, log: wal, settle: 1ms}}}\n` : ''}`,
       wal: () => join(wals, readdirSync(wals).find((name) => /^[0-9A-F]{16}$/.test(name))!),
-      base: () => ofTool(tool('backup', 'main')),
+      base: () => beside(tool('backup', 'main')),
       filed: () => ofTool(tool('archive-wal', 'main')),
       restoreTo(data) {
         ofTool(tool('recover', '--get-wal', 'main', 'latest', data));
@@ -583,9 +609,46 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
   });
 }
 
+export async function walgBed(random: Random): Promise<PostgresBed> {
+  const base = postgresFolder();
+  const repository = join(base, 'repository');
+  mkdirSync(repository);
+  ownedByPostgres(repository);
+  const observed = random() < 0.7;
+  return toolBed(base, `WALG_FILE_PREFIX=${repository} wal-g wal-push %p`, (server) => {
+    const connection = [`PGHOST=${server.folder}`, `PGPORT=${server.port}`, 'PGUSER=postgres'];
+    const environment = ['env', `WALG_FILE_PREFIX=${repository}`, ...connection, 'PGDATABASE=postgres'];
+    const tool = (...args: string[]) => asPostgres([...environment, 'wal-g', ...args]);
+    // It has no command that reads a backup again but the one that restores it.
+    const verify = asPostgres([
+      ...environment,
+      ...[
+        'sh',
+        '-c',
+        'at=$(mktemp -d) && wal-g backup-fetch "$at/data" {id}; was=$?; rm -rf "$at"; exit $was',
+      ],
+    ]);
+    const wal = join(repository, 'wal_005');
+    return {
+      isLogObserved: observed,
+      entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: walg, command: ${JSON.stringify(tool('wal-show', '--detailed-json'))}, verify: ${JSON.stringify(verify)}}}, integrity: {level: full}}
+${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wal}, log: wal, settle: 1ms}}}\n` : ''}`,
+      wal: () => wal,
+      base: () => beside(tool('backup-push', server.data)),
+      filed() {},
+      restoreTo(data) {
+        ofTool(tool('backup-fetch', data, 'LATEST'));
+        writeFileSync(join(data, 'recovery.signal'), '');
+        ownedByPostgres(join(data, 'recovery.signal'));
+        return `WALG_FILE_PREFIX=${repository} wal-g wal-fetch %f %p`;
+      },
+    };
+  });
+}
+
 const toolSegments = (bed: PostgresBed): string[] =>
   readdirSync(bed.wal)
-    .filter((name) => /^[0-9A-F]{24}(?:-|$)/.test(name))
+    .filter((name) => /^[0-9A-F]{24}(?:-|\.lz4$|$)/.test(name))
     .sort()
     .map((name) => join(bed.wal, name));
 

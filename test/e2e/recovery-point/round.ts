@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { anyMoment, until } from '../../until.ts';
 import { folder, type RunningAgent, startAgent } from '../process.ts';
@@ -21,12 +21,25 @@ export function seeded(seed: number): Random {
 
 export const oneOf = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
 
+/** Flips a bit of a file, anywhere or at a place. */
+export function flipByte(path: string, random: Random, from = 0, to = 1): void {
+  const bytes = readFileSync(path);
+  bytes[Math.floor(bytes.length * (from + (to - from) * random()))]! ^= 0x10;
+  writeFileSync(path, bytes);
+}
+
 /** A store with its backups. Each of them restores by hand, with the tools of the store. */
 export interface Bed {
   /** Blocks `stores` and `backups` of agent.yaml. */
   yaml: string;
   /** Integrity level of the backups. */
   level: string;
+  /** State directory of the agent, where runs of jobs are recorded. Default: a new one. */
+  state?: string;
+  /** When its last backup, or the last archiving of its log, was begun; ms since the epoch. */
+  begunMs?: number;
+  /** The configuration says in which zone dumps state local times. */
+  hasZone?: boolean;
   /** Commits one row. */
   write(sequence: number): Promise<unknown>;
   /** The store is gone, without a word. */
@@ -39,8 +52,10 @@ export interface Bed {
 /** What goes wrong in a round: `play` takes the backups, and `after` acts when the store is gone. */
 export interface Plot<B extends Bed> {
   name: string;
-  /** Nothing goes wrong: at the level `full` the agent has to claim a point. */
+  /** Nothing goes wrong: at the level `full` the agent has to claim a point, of when the last backup was begun. */
   isGood?: true;
+  /** But only if the configuration says in which zone. */
+  needsZone?: true;
   play(bed: B, moments: Moments): Promise<void>;
   after?(bed: B, random: Random): Promise<void> | void;
 }
@@ -95,7 +110,7 @@ async function openAgent(bed: Bed) {
   const file = join(place.path, 'agent.yaml');
   writeFileSync(
     file,
-    `stateDirectory: ${join(place.path, 'state')}
+    `stateDirectory: ${bed.state ?? join(place.path, 'state')}
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
 admin: {listenAddress: 127.0.0.1:0}
 roles: [history]
@@ -172,14 +187,40 @@ export async function playRound<B extends Bed>(bed: B, plot: Plot<B>, random: Ra
     } finally {
       await agent?.close();
     }
-    const verdict = verdictOf(claims, writer.confirmedMs, await bed.restores());
-    const isSilent = claims.some(({ pointsMs }) => pointsMs.chain === undefined);
-    if (plot.isGood && bed.level === 'full' && isSilent)
-      verdict.broken.push('claims no point of a good backup');
+    const restores = await bed.restores();
+    const verdict = verdictOf(claims, writer.confirmedMs, restores);
+    if (plot.isGood && bed.level === 'full' && (!plot.needsZone || bed.hasZone))
+      verdict.broken.push(...claims.flatMap((claim) => earlyFault(bed, claim, writer.confirmedMs)));
+    noteRound(plot, bed, verdict);
     return verdict;
   } finally {
     await writer.stop();
   }
+}
+
+/** A claim that is true and of no use: rows are missing that were confirmed well before the last backup began. */
+function earlyFault(
+  { begunMs = 0 }: Bed,
+  { pointsMs: { chain } }: Claim,
+  confirmedMs: ReadonlyMap<number, number>,
+): string[] {
+  if (chain === undefined) return ['claims no point of a good backup'];
+  // What states a time states it in whole seconds; a row is committed before it is confirmed.
+  const before = [...confirmedMs.values()].filter((atMs) => atMs < begunMs - 1000).sort((a, b) => a - b);
+  const lateMs = (before.at(-2) ?? 0) - chain;
+  return lateMs > 0 ? [`claims ${Math.round(lateMs)} ms too little of a good backup`] : [];
+}
+
+/** Appends a line for each round to the file RECOVERY_POINT_LOG. */
+function noteRound({ name }: { name: string }, { level, hasZone }: Bed, verdict: Verdict): void {
+  const file = process.env.RECOVERY_POINT_LOG;
+  if (file === undefined) return;
+  const { claims, restored, confirmed, firstLostMs, broken } = verdict;
+  const last = claims.at(-1)!;
+  const { chain } = last.pointsMs;
+  const aheadMs = chain === undefined ? undefined : Math.round(firstLostMs - chain);
+  const line = { plot: name, level, hasZone, restored, confirmed, aheadMs, msg: last.msg, broken };
+  appendFileSync(file, `${JSON.stringify(line)}\n`);
 }
 
 function verdictOf(

@@ -119,7 +119,10 @@ test('the server’s own names are read as the server means them', () => {
 describe('what a backup shows by itself', () => {
   const at = (content: BackupContent | undefined, endMs = nowMs) =>
     pointOf(
-      { id: 'a', startMs: nowMs, endMs, sizeBytes: 1, fingerprint: '', method: 'other', content },
+      {
+        ...{ id: 'a', startMs: nowMs, endMs, sizeBytes: 1, fingerprint: '', method: 'other', content },
+        timeZone: 'UTC',
+      },
       [{ startMs: nowMs - hourMs, endMs: nowMs, status: 0 }],
       nowMs,
     );
@@ -127,8 +130,8 @@ describe('what a backup shows by itself', () => {
     ['its own time', { startMs: nowMs - minuteMs }, nowMs - minuteMs],
     ['nothing', undefined, undefined],
     ['no time', {}, undefined],
-    ['an end within a recorded run', { endMs: nowMs - hourMs + minuteMs }, nowMs - hourMs],
-    ['an end in no recorded run', { endMs: nowMs - 2 * hourMs }, undefined],
+    ['an end within a recorded run', { endWall: { ms: nowMs - hourMs + minuteMs } }, nowMs - hourMs],
+    ['an end in no recorded run', { endWall: { ms: nowMs - 2 * hourMs } }, undefined],
     ['a time in the future', { startMs: nowMs + minuteMs }, undefined],
   ])('%s', (_, content, ms) => {
     const point = at(content);
