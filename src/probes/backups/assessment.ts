@@ -2,6 +2,7 @@ import type { BackupFailureReason, BackupResult } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
+import { againstStore, type KnownStore } from './known-store.ts';
 
 /**
  * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment
@@ -31,24 +32,14 @@ export interface Ledger {
   verified: Record<string, VerifyAnswer>;
   /** The most files that each artifact had, where one that is gone would not show. */
   files?: Record<string, number>;
-  /** What polls of the wide-column store have shown of it. */
-  node?: KnownNode;
+  /** What polls of the store have shown of it. */
+  store?: KnownStore;
   /** The file system of the directory in which backups were last found, by its device. */
   device?: number;
   /** The same of the off-site directory. */
   offsiteDevice?: number;
   /** The segment of a log up to which each one was found off-site. */
   offsiteCopiedTo?: string;
-}
-
-/** What is remembered of a node that cannot be asked any more. */
-export interface KnownNode {
-  /** Its tables, as `TABLE-ID`. */
-  tables?: readonly string[];
-  /** When a poll last saw that it writes incremental backups, ms since the epoch. */
-  onMs?: number;
-  /** It wrote none at some moment between these. */
-  off?: { afterMs: number; untilMs: number };
 }
 
 export interface Success {
@@ -165,17 +156,9 @@ function openLedger(
     const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
     // A failed verification is no evidence about the backup, which waits for the next one.
     if (answer && !answer.isFailure)
-      ledger.verified[keyOf(artifact)] = forDatabases(answer, evidence.expects);
+      ledger.verified[keyOf(artifact)] = againstStore(answer, artifact, evidence);
   }
   return ledger;
-}
-
-/** A dump of another database is no backup of this one. */
-function forDatabases(answer: VerifyAnswer, expected: readonly string[] = []): VerifyAnswer {
-  const there = answer.content?.databases;
-  const missing = there && expected.find((name) => !there.includes(name));
-  if (missing === undefined) return answer.content ? { ...answer, result: 'ok' } : answer;
-  return { ...answer, result: 'corrupt', msg: `it is a backup of ${there!.join(', ')}, not of ${missing}` };
 }
 
 /** A backup that claims to begin later than this from now is not counted until then: one of the clocks is wrong. */

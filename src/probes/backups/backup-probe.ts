@@ -11,9 +11,8 @@ import {
   type ProbeRow,
   type SeriesName,
 } from '../probe.ts';
-import { archivedLogOf, checkOf, tablesOf } from '../stores/store-changes.ts';
-import { storeRoles } from '../stores/store-options.ts';
-import { assess, type KnownNode, keyOf, type Ledger } from './assessment.ts';
+import { archivedLogOf } from '../stores/store-changes.ts';
+import { assess, keyOf, type Ledger } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
 import {
@@ -25,14 +24,13 @@ import {
   withArchive,
 } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
+import { incrementalsOn, type KnownStore, knownStore, type Latest, pollsOfStore } from './known-store.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './recovery-point.ts';
 import type { SegmentReadings } from './segment-readings.ts';
 import type { Verifier } from './verifier.ts';
 import type { VerifyRequest } from './verify.ts';
-
-type Latest = NonNullable<ProbeDeps['latest']>;
 
 /** What the probes of all backups share. */
 interface SharedByBackups {
@@ -158,14 +156,14 @@ async function checkBackup(
   const { journalPath, readRuns } = await import('./journal.ts');
   const runs = await readRuns(journalPath(shared.stateDirectory, 'backup', backup.name));
   const deps = { signal, readSecret, clock };
-  const node = nodeNow(backup, ledger?.node, latest, clock.nowMs());
-  const read = await readEvidence(backup, runs, { ...deps, latest, log, node });
-  const evidence = { ...read, jobs: runs, expects: shared.databasesOf(backup) };
+  const known = knownStore(backup, ledger?.store, latest, clock.nowMs());
+  const read = await readEvidence(backup, runs, { ...deps, latest, log, known });
+  const evidence = { ...read, jobs: runs, expects: shared.databasesOf(backup), tables: known.tables };
   const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
   const answers = await verifications(backup, evidence, ledger, shared, clock);
   const assessment = assess(backup, evidence, answers, ledger, clock.nowMs());
   assessment.ledger.device = device;
-  assessment.ledger.node = node;
+  assessment.ledger.store = known;
   shared.standings.set(backup.name, { options: backup, assessed: { evidence, assessment } });
   const before = { device: ledger?.offsiteDevice, copiedTo: ledger?.offsiteCopiedTo };
   const offsite = await offsiteOf(backup, evidence, assessment.ledger.verified, { deps, before }).catch(
@@ -218,35 +216,6 @@ const siblingsOf = ({ store, database }: BackupOptions, { standings }: SharedByB
       (options.database === undefined || database === undefined || options.database === database),
   );
 
-const pollsOfStore = (store: string | undefined): string[] => [
-  `store/${store}`,
-  ...storeRoles.map((role) => `store/${store}/${role}`),
-];
-
-/** Whether the last poll saw that the node writes incremental backups. */
-function incrementalsOn(store: string | undefined, latest: Latest): boolean | undefined {
-  const seen = pollsOfStore(store).flatMap((probe) => checkOf(latest(probe), 'incremental_backups') ?? []);
-  return seen.length === 0 ? undefined : seen.every((holds) => holds);
-}
-
-/** What is known of the node of the wide-column store, with what the last poll has shown. */
-function nodeNow(
-  { source, store, database }: BackupOptions,
-  before: KnownNode = {},
-  latest: Latest,
-  nowMs: number,
-): KnownNode {
-  if (source.kind === 'snapshot') {
-    const tables = database && tablesOf(latest(`store/${store}/${database}`));
-    return tables ? { ...before, tables } : before;
-  }
-  if (source.kind !== 'incrementals') return before;
-  const isOn = incrementalsOn(store, latest);
-  if (isOn === true) return { ...before, onMs: nowMs };
-  if (isOn === undefined) return before;
-  return { ...before, off: { afterMs: before.off?.afterMs ?? before.onMs ?? 0, untilMs: nowMs } };
-}
-
 /** Loads the code of a source when it is first read. */
 async function readEvidence(
   { source, store, type, integrity, retention }: BackupOptions,
@@ -257,8 +226,8 @@ async function readEvidence(
     clock,
     latest,
     log,
-    node,
-  }: EvidenceDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading; node: KnownNode },
+    known,
+  }: EvidenceDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading; known: KnownStore },
 ): Promise<Evidence> {
   const nowMs = clock.nowMs();
   const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
@@ -285,7 +254,7 @@ async function readEvidence(
     case 'snapshot':
       return withRuns(
         await (await import('./cassandra-backups.ts')).readSnapshotEvidence(source, {
-          schema: node.tables,
+          schema: known.tables && Object.keys(known.tables),
           runs,
         }),
       );
@@ -295,7 +264,7 @@ async function readEvidence(
       return readIncrementals(source, runs, {
         nowMs,
         keepMs: retention.keepMs,
-        node: { isOn, off: node.off },
+        node: { isOn, off: known.off },
       });
     }
     case 'configuration':

@@ -59,6 +59,12 @@ export interface BackupContent {
   unknown?: string;
   /** Why it is not known whether its files are whole, and what would show it: then nothing is known of a restore. */
   unread?: string;
+  /** Tables in it with their rows, where it names them: `SCHEMA.TABLE`, of MySQL `DATABASE.TABLE`. */
+  tables?: readonly string[];
+  /** Nothing in it would show that all files of a table are gone. */
+  isUnlisted?: boolean;
+  /** What it may lack, compared with the store. */
+  lacks?: string;
   /** Databases in it, where it names them. */
   databases?: readonly string[];
   /** Where the binary log goes on from it. */
@@ -145,6 +151,8 @@ export interface Evidence {
   jobs?: readonly RunRecord[];
   /** Names of the databases that must be in it. */
   expects?: readonly string[];
+  /** Tables of the store, and when the agent first saw each, ms since the epoch; undefined where it never asked. */
+  tables?: Readonly<Record<string, number>>;
   /** Ranges of WAL that a tool lists in its archive, without a segment missing between the first and the last. */
   archives?: readonly { first: string; last: string }[];
   /** What is missing in the archive of a tool, by its own account. */

@@ -7,7 +7,9 @@ import { open } from 'node:fs/promises';
 
 /** Where the page of the dictionary's header is, and in it the root of `SYS_TABLES`. */
 const [headerPage, rootAt] = [7, 70];
-const [nextPageAt, levelAt, infimumAt] = [12, 64, 101];
+const [nextPageAt, typeAt, levelAt, infimumAt] = [12, 24, 64, 101];
+/** Type of a page of a B-tree. */
+const indexPage = 17_855;
 const noPage = 0xffffffff;
 const isDeleted = 0x20;
 /** Fields of a row that are read: its name, and the tablespace behind the last of the others. */
@@ -38,6 +40,8 @@ export async function readDictionary(
   try {
     const header = await page(headerPage);
     let leaf = header && (await page(header.readUInt32BE(rootAt)));
+    // MySQL 8 has its dictionary in mysql.ibd.
+    if (leaf?.readUInt16BE(typeAt) !== indexPage) return undefined;
     while (leaf && leaf.readUInt16BE(levelAt) > 0) leaf = await page(childOf(leaf));
     const tables: DictionaryTable[] = [];
     for (let pages = 0; leaf && pages < mostPages; pages++) {

@@ -34,8 +34,12 @@ export interface PgDump {
   entries: number;
   /** Dump ids of entries with data in this file. */
   withData: readonly number[];
+  /** Tables with a definition, as `SCHEMA.TABLE`. */
+  tables: readonly string[];
   /** Tables of which there is a definition and no data. */
   withoutData: readonly string[];
+  /** Tables of which there is data and no definition. */
+  withoutTable: readonly string[];
 }
 
 /** What an archive begins with. */
@@ -112,20 +116,27 @@ export async function readPgDumpContents(reader: ByteReader): Promise<{ dump: Pg
       compression,
       entries,
       withData: read.filter(({ hasData }) => hasData).map(({ id }) => id),
-      withoutData: withoutData(read),
+      ...tablesOf(read),
     },
     scalars,
   };
 }
 
 /** A partitioned table has no data of its own. */
-function withoutData(entries: readonly Entry[]): string[] {
+function tablesOf(entries: readonly Entry[]): Pick<PgDump, 'tables' | 'withoutData' | 'withoutTable'> {
+  const named = (wanted: string) => entries.filter(({ what }) => what === wanted);
   const nameOf = ({ namespace, tag }: Entry) => `${namespace}.${tag}`;
-  const have = new Set(entries.filter(({ what }) => what === 'TABLE DATA').map(nameOf));
-  return entries
-    .filter(({ what, isPartitioned }) => what === 'TABLE' && !isPartitioned)
-    .map(nameOf)
-    .filter((name) => !have.has(name));
+  const tables = named('TABLE');
+  const data = named('TABLE DATA').map(nameOf);
+  const [defined, have] = [new Set(tables.map(nameOf)), new Set(data)];
+  return {
+    tables: [...defined],
+    withoutData: tables
+      .filter((table) => !table.isPartitioned)
+      .map(nameOf)
+      .filter((name) => !have.has(name)),
+    withoutTable: data.filter((name) => !defined.has(name)),
+  };
 }
 
 async function numbers(scalars: Scalars, count: number): Promise<number[]> {

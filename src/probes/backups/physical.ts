@@ -50,11 +50,20 @@ const hasSpace = ({ has }: Files, table: string) =>
 /** Partitions have files of their own. */
 const partition = /#[Pp]#.*$/;
 
+export interface PhysicalTables {
+  /** As `DATABASE.TABLE`. */
+  tables: readonly string[];
+  /** A file that is missing, relative to the backup. */
+  missing?: string;
+  /** A table of which all files are gone would not show: there is no dictionary that this reads, as with MySQL 8. */
+  isUnlisted: boolean;
+}
+
 /**
- * A file that is missing in a physical backup, relative to it: each table has a description and its data, and those of
- * InnoDB stand in its dictionary. Undefined if none is.
+ * The tables of a physical backup: each has its data, that of MariaDB a description, too, and those of InnoDB stand in its
+ * dictionary.
  */
-export async function missingTableFile(directory: string): Promise<string | undefined> {
+export async function readTables(directory: string): Promise<PhysicalTables> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
   const paths = entries
     .filter((entry) => entry.isFile())
@@ -63,17 +72,32 @@ export async function missingTableFile(directory: string): Promise<string | unde
   const files: Files = { has: (path) => there.has(path), paths };
   const ibdata = join(directory, 'ibdata1');
   const { pageBytes } = spaceOf(await firstPageOf(ibdata));
-  const dictionary = (await readDictionary(ibdata, pageBytes)) ?? [];
+  const found = await readDictionary(ibdata, pageBytes);
+  const dictionary = found ?? [];
+  const tables = [...new Set(paths.flatMap((path) => tableOf(path) ?? []))];
+  const result = (missing: string | undefined): PhysicalTables => ({
+    ...{ tables, missing },
+    isUnlisted: found === undefined,
+  });
   const inSystem = new Set(dictionary.filter(({ space }) => space === 0).map(({ name }) => name));
   const missing = await missingOfDescriptions(directory, files, inSystem);
-  if (missing !== undefined) return missing;
+  if (missing !== undefined) return result(missing);
   const known = new Set(dictionary.filter(({ space }) => space !== 0).map(({ name }) => name));
   // What the server had not written to the dictionary yet stands in the log.
   for (const { isThere, name } of await readFileOperations(join(directory, 'ib_logfile0'))) {
     if (isThere) known.add(name);
     else known.delete(name);
   }
-  return missingOfDictionary([...known], files, await isPartial(directory));
+  return result(missingOfDictionary([...known], files, await isPartial(directory)));
+}
+
+/** Names of files have other characters than letters, digits and `_` as `@` and four hexadecimal digits. */
+const decoded = (name: string) =>
+  name.replace(/@([0-9a-f]{4})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
+
+function tableOf(path: string): string | undefined {
+  const [, database, name] = /^([^/]+)\/([^/]+?)\.(?:frm|ibd|ibd\.delta|new|MYD|MAD)$/.exec(path) ?? [];
+  return name === undefined ? undefined : `${decoded(database!)}.${decoded(name.replace(partition, ''))}`;
 }
 
 async function missingOfDescriptions(

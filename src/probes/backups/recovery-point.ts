@@ -72,10 +72,14 @@ export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: n
 
 const zoneUnknown = 'its time has no zone; set source.files.timeZone to that of the host that makes it';
 
+/** Why nothing is known of a restore of it, with a log or without. */
+const doubtOf = (content: Artifact['content']) => content?.unread ?? content?.lacks;
+
 /** When it was begun by its own account. */
 function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]): RecoveryPoint {
   const { startMs, startWall, endWall, unknown = 'it does not say when it was begun' } = content ?? {};
-  if (content?.unread !== undefined) return { unknown: content.unread };
+  const doubt = doubtOf(content);
+  if (doubt !== undefined) return { unknown: doubt };
   if (startMs !== undefined) return { ms: startMs };
   const wall = startWall ?? endWall;
   const ms = wall && momentOf(wall, timeZone);
@@ -171,7 +175,7 @@ function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
 }
 
 function reachOf(bases: readonly Base[], standings: readonly Standing[], nowMs: number): Reach {
-  const top = bases.find(({ artifact }) => artifact.content?.unread !== undefined) ?? bases.at(-1)!;
+  const top = bases.find(({ artifact }) => doubtOf(artifact.content) !== undefined) ?? bases.at(-1)!;
   const own = pointOf(top.artifact, top.jobs, nowMs);
   const links = bases.map(({ backup, type, artifact, jobs }): ChainLink => {
     const point = pointOf(artifact, jobs, nowMs);
@@ -180,7 +184,7 @@ function reachOf(bases: readonly Base[], standings: readonly Standing[], nowMs: 
   const logs = of(standings, 'log').flatMap(({ options: { name }, assessed }) =>
     assessed?.evidence.log ? [{ name, log: assessed.evidence.log }] : [],
   );
-  if (top.artifact.content?.unread !== undefined) return { point: own, links };
+  if (doubtOf(top.artifact.content) !== undefined) return { point: own, links };
   if (top.artifact.method === 'postgres_base')
     return throughWal({ point: own, links }, top.artifact, logs, nowMs);
   return throughBinlog({ point: own, links }, top.artifact, logs, nowMs);

@@ -31,11 +31,10 @@ export async function readSqlDump(chunks: AsyncIterable<Buffer>): Promise<SqlDum
     comments.write(chunk);
   }
   comments.end();
-  const { tool, isComplete, withoutData, ...content } = found.content();
+  const { tool, isComplete, partial, ...content } = found.content();
   const msg = `${bytes} bytes, with the last line of ${tool}`;
   const cut = `the last line that ${tool} writes is missing: the dump is not complete`;
-  const missing = `it has no data of ${withoutData.slice(0, 3).join(', ')} (--no-data)`;
-  return { fault: isComplete ? (withoutData.length > 0 ? missing : undefined) : cut, msg, content };
+  return { fault: isComplete ? partial : cut, msg, content };
 }
 
 /** The longest comment that is of interest. */
@@ -49,11 +48,14 @@ function createComments(take: (line: string) => void) {
   // The first line begins like any other.
   let rest: Buffer = Buffer.from('\n');
   const marker = Buffer.from('\n-- ');
-  const statement = Buffer.from('\nCHANGE ');
+  const statements = ['\nCHANGE ', '\nPARTITION BY '].map((text) => Buffer.from(text));
+  const longest = Math.max(...statements.map(({ length }) => length));
   const read = (isEnd: boolean) => {
     let at = 0;
     for (;;) {
-      const next = [marker, statement].map((each) => rest.indexOf(each, at)).filter((found) => found >= 0);
+      const next = [marker, ...statements]
+        .map((each) => rest.indexOf(each, at))
+        .filter((found) => found >= 0);
       if (next.length === 0) break;
       at = Math.min(...next);
       const end = rest.indexOf('\n', at + 1);
@@ -64,7 +66,7 @@ function createComments(take: (line: string) => void) {
       take(rest.toString('utf8', at + 1, Math.min(end < 0 ? rest.length : end, at + longestComment)));
       at += 1;
     }
-    rest = rest.subarray(Math.max(at, rest.length - statement.length));
+    rest = rest.subarray(Math.max(at, rest.length - longest));
   };
   return {
     write(chunk: Buffer) {
@@ -78,7 +80,10 @@ function createComments(take: (line: string) => void) {
 /** Collects what the comments of a dump say. */
 function createNotes() {
   const databases = new Set<string>();
-  const tables = new Map<string, boolean>();
+  /** What there is of each table. */
+  const tables = new Map<string, { isDefined?: true; hasData?: true }>();
+  let table: string | undefined;
+  let where: string | undefined;
   let database = '';
   let tool = 'its tool';
   let isComplete = false;
@@ -94,9 +99,15 @@ function createNotes() {
       database = named.trim();
       databases.add(database);
     }
-    const [, what, table] = /^-- (Table structure|Dumping data) for table `(.+)`$/.exec(line) ?? [];
-    const key = `${database}.${table}`;
-    if (what !== undefined) tables.set(key, what === 'Dumping data' || (tables.get(key) ?? false));
+    where ??= /^-- WHERE: +(.*)$/.exec(line)?.[1];
+    const found = partOf(line, database);
+    if (found) {
+      table = found.table;
+      tables.set(table, { ...tables.get(table), ...found.has });
+    }
+    // Its partitions have the data.
+    if (line.startsWith('PARTITION BY ') && table !== undefined)
+      tables.set(table, { isDefined: true, hasData: true });
     const position =
       /(?:MASTER|SOURCE)_LOG_FILE\s*=\s*'([^']+)',\s*(?:MASTER|SOURCE)_LOG_POS\s*=\s*(\d+)/.exec(line);
     if (position) binlog = { file: position[1]!, position: Number(position[2]) };
@@ -110,10 +121,45 @@ function createNotes() {
     content: () => ({
       ...{ tool, isComplete, ...start, endWall, binlog },
       databases: databases.size > 0 ? [...databases] : undefined,
-      withoutData: [...tables].filter(([, hasData]) => !hasData).map(([name]) => name.replace(/^\./, '')),
+      tables: [...tables.keys()],
+      partial: partialOf(tables, where),
       ...(Object.keys(start).length === 0 && { unknown: whyUntimed(tool) }),
     }),
   };
+}
+
+/** The table that a comment announces, and what follows: of PostgreSQL `SCHEMA.TABLE`, else `DATABASE.TABLE`. */
+function partOf(line: string, database: string) {
+  const [, what, name] = /^-- (Table structure|Dumping data) for table `(.+)`$/.exec(line) ?? [];
+  if (name !== undefined)
+    return {
+      table: `${database}.${name}`,
+      has: what === 'Dumping data' ? { hasData: true as const } : { isDefined: true as const },
+    };
+  const [, data, tag, kind, schema] =
+    /^-- (Data for )?Name: (.+); Type: (TABLE(?: DATA)?); Schema: (.+?); Owner: /.exec(line) ?? [];
+  if (tag === undefined) return undefined;
+  const isData = data !== undefined && kind === 'TABLE DATA';
+  return {
+    table: `${schema}.${tag}`,
+    has: isData ? { hasData: true as const } : { isDefined: true as const },
+  };
+}
+
+/** What is left out of a dump, by the options of its tool. */
+function partialOf(
+  tables: ReadonlyMap<string, { isDefined?: true; hasData?: true }>,
+  where: string | undefined,
+): string | undefined {
+  if (where !== undefined) return `it has only rows that fit ${where.slice(0, 50)} (--where)`;
+  const listed = (names: readonly (readonly [string, unknown])[]) =>
+    names.slice(0, 3).map(([name]) => name.replace(/^\./, ''));
+  // Logs of the server itself are dumped without rows.
+  const empty = listed([...tables].filter(([name, { hasData }]) => !hasData && !name.startsWith('mysql.')));
+  if (empty.length > 0) return `it has no data of ${empty.join(', ')} (--no-data, --schema-only)`;
+  const bare = listed([...tables].filter(([, { isDefined }]) => !isDefined));
+  if (bare.length > 0) return `it has no definition of ${bare.join(', ')} (--no-create-info, --data-only)`;
+  return undefined;
 }
 
 /** Written with --verbose, with an abbreviation of the zone that several zones may share. */

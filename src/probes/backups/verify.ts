@@ -178,14 +178,18 @@ async function notRestorable(rest: AsyncIterable<Buffer>, msg: string): Promise<
   return unknown(msg);
 }
 
-function pgDumpAnswer({ compression, database, startWall, withData, withoutData }: PgDump): VerifyAnswer {
+function pgDumpAnswer(dump: PgDump): VerifyAnswer {
+  const { compression, database, startWall, withData, withoutData, withoutTable, tables } = dump;
   if (compression === 'lz4' || compression === 'zstd')
     return unknown(`data compressed by ${compression} was not decompressed; its framing is whole`);
   if (withData.length === 0) return corrupt('it has no data of any table (--schema-only)');
   if (withoutData.length > 0)
     return corrupt(`it has no data of ${withoutData.slice(0, 3).join(', ')} (--exclude-table-data)`);
+  if (withoutTable.length > 0)
+    return corrupt(`it has no definition of ${withoutTable.slice(0, 3).join(', ')} (--data-only)`);
   return ok(`${withData.length} tables and large objects read to the end`, {
     databases: [database],
+    tables,
     startWall,
   });
 }
@@ -291,10 +295,10 @@ async function verifyPhysical(
   if (!names.some((name) => physicalInfo.includes(name))) return corrupt('the information file is missing');
   if (!names.some((name) => name.startsWith('ibdata')))
     return corrupt('the system tablespace (ibdata) is missing');
-  const { missingTableFile, physicalContent } = await import('./physical.ts');
-  const missing = await missingTableFile(path);
+  const { physicalContent, readTables } = await import('./physical.ts');
+  const { missing, ...tables } = await readTables(path);
   if (missing !== undefined) return corrupt(`${missing} is missing`);
-  const content = await physicalContent(path, names);
+  const content = { ...(await physicalContent(path, names)), ...tables };
   if (level === 'header') {
     const unread = notWhole(level);
     return ok('checkpoints, information and the files of each table are there', { ...content, unread });

@@ -178,6 +178,15 @@ const enginesQuestions = (database: string): Question[] => [
     ],
   },
   {
+    name: 'tables',
+    forms: [
+      [
+        `SELECT TABLE_NAME AS name FROM information_schema.TABLES
+    WHERE TABLE_SCHEMA = ${sqlText(database)} AND TABLE_TYPE = 'BASE TABLE'`,
+      ],
+    ],
+  },
+  {
     // The database of a right may be written as a pattern.
     name: 'rights',
     forms: [
@@ -238,6 +247,7 @@ export function createMysqlPoll(
           ? { checks: [] }
           : {
               ...(schema && schemaReport(answers.schema!, database, schema.query)),
+              tables: answers.tables!.rows?.map(({ name }) => `${database}.${name}`),
               checks: [enginesCheck(answers.engines!, answers.rights!)],
             },
     };

@@ -141,7 +141,10 @@ const databaseQuestions = {
   checksums: `SELECT sum(checksum_failures)::float8 AS failures FROM pg_stat_database
     WHERE datname = current_database() OR datid = 0`,
   // Whether there is a table that this role does not find: without USAGE its schema is skipped.
-  tables: `SELECT count(*)::int AS all, count(*) FILTER (WHERE c.relname = 'schema_version')::int AS version
+  // Tables of extensions are in no dump.
+  tables: `SELECT count(*)::int AS all, count(*) FILTER (WHERE c.relname = 'schema_version')::int AS version,
+    json_agg(n.nspname || '.' || c.relname) FILTER (WHERE c.relkind IN ('r', 'p') AND NOT EXISTS
+      (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')) AS names
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
     AND left(n.nspname, 3) <> 'pg_' AND n.nspname <> 'information_schema'`,
 };
@@ -173,9 +176,18 @@ async function poll(
     }),
     database: {
       ...(asksSchema && schemaReport(answers.at(-1)!, answered.tables!, database, schema.query)),
+      tables: tablesOf(answered.tables),
       checks: answered.checksums ? [checksumCheck(known(answered.checksums, readChecksums))] : [],
     },
   };
+}
+
+/** As `SCHEMA.TABLE`. */
+function tablesOf(answer: PostgresAnswer | undefined): readonly string[] | undefined {
+  const [row] = answer?.rows ?? [];
+  if (row === undefined) return undefined;
+  const names = row.names ?? [];
+  return (typeof names === 'string' ? JSON.parse(names) : names) as string[];
 }
 
 function schemaReport(

@@ -106,7 +106,7 @@ export interface DatabaseReport {
   schemaMissing?: string;
   /** Why the version cannot be known: too few rights, a lock. */
   schemaUnknown?: string;
-  /** Its tables, which a backup must have; of the wide-column store with the id, `TABLE-ID` as directories are called. */
+  /** Its tables: `SCHEMA.TABLE`, of MySQL `DATABASE.TABLE`, of the wide-column store `TABLE-ID`, as directories are called. */
   tables?: readonly string[];
   checks: readonly CheckResult[];
 }

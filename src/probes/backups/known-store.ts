@@ -1,0 +1,85 @@
+import type { ProbeDeps } from '../probe.ts';
+import { checkOf, tablesOf } from '../stores/store-changes.ts';
+import { storeRoles } from '../stores/store-options.ts';
+import type { BackupOptions } from './block.ts';
+import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
+
+/** What the polls of a store show of it, which a backup is held against. */
+
+export type Latest = NonNullable<ProbeDeps['latest']>;
+
+/** What is remembered of a store that cannot be asked any more. */
+export interface KnownStore {
+  /** Its tables, and when each was first seen, ms since the epoch. */
+  tables?: Readonly<Record<string, number>>;
+  /** When a poll last saw that it writes incremental backups, ms since the epoch. */
+  onMs?: number;
+  /** It wrote none at some moment between these. */
+  off?: { afterMs: number; untilMs: number };
+}
+
+export const pollsOfStore = (store: string | undefined): string[] => [
+  `store/${store}`,
+  ...storeRoles.map((role) => `store/${store}/${role}`),
+];
+
+/** Whether the last poll saw that the node writes incremental backups. */
+export function incrementalsOn(store: string | undefined, latest: Latest): boolean | undefined {
+  const seen = pollsOfStore(store).flatMap((probe) => checkOf(latest(probe), 'incremental_backups') ?? []);
+  return seen.length === 0 ? undefined : seen.every((holds) => holds);
+}
+
+/** What is known of the store, with what its last poll has shown. */
+export function knownStore(
+  { source, store, database }: BackupOptions,
+  before: KnownStore = {},
+  latest: Latest,
+  nowMs: number,
+): KnownStore {
+  const listed = database && tablesOf(latest(`store/${store}/${database}`));
+  const tables = listed
+    ? Object.fromEntries(listed.map((name) => [name, before.tables?.[name] ?? nowMs]))
+    : before.tables;
+  const known = { ...before, ...(tables && { tables }) };
+  const isOn = source.kind === 'incrementals' ? incrementalsOn(store, latest) : undefined;
+  if (isOn === undefined) return known;
+  if (isOn) return { ...known, onMs: nowMs };
+  return { ...known, off: { afterMs: known.off?.afterMs ?? known.onMs ?? 0, untilMs: nowMs } };
+}
+
+/** Holds a good answer against the databases and tables of the store. */
+export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence: Evidence): VerifyAnswer =>
+  withTables(withDatabases(answer, evidence.expects), artifact, evidence);
+
+/** A dump of another database is no backup of this one. */
+function withDatabases(answer: VerifyAnswer, expected: readonly string[] = []): VerifyAnswer {
+  const there = answer.content?.databases;
+  const missing = there && expected.find((name) => !there.includes(name));
+  if (missing === undefined) return answer.content ? { ...answer, result: 'ok' } : answer;
+  return { ...answer, result: 'corrupt', msg: `it is a backup of ${there!.join(', ')}, not of ${missing}` };
+}
+
+/**
+ * A table of the store that a backup lacks: one that was there before the backup began is lost in a restore; one that was
+ * created after it ended is in the log. What was there when the agent first looked may be either.
+ */
+function withTables(answer: VerifyAnswer, { startMs, endMs }: Artifact, { tables }: Evidence): VerifyAnswer {
+  const { content } = answer;
+  if (answer.result !== 'ok' || content === undefined) return answer;
+  const doubtful = (lacks: string): VerifyAnswer => ({ ...answer, content: { ...content, lacks } });
+  const known = { ...answer, content: { ...content, lacks: undefined } };
+  if (tables === undefined) {
+    return content.isUnlisted
+      ? doubtful('nothing in it shows whether a table is missing; let the agent reach the store')
+      : known;
+  }
+  const there = new Set(content.tables);
+  const missing = Object.keys(tables).filter((name) => !there.has(name));
+  if (content.tables === undefined || missing.length === 0) return known;
+  const firstMs = Math.min(...Object.values(tables));
+  const lost = missing.find((name) => tables[name]! <= startMs);
+  if (lost !== undefined) return { ...answer, result: 'corrupt', msg: `the table ${lost} is missing` };
+  const unsure = missing.find((name) => tables[name] === firstMs || tables[name]! <= endMs);
+  if (unsure === undefined) return known;
+  return doubtful(`it lacks the table ${unsure} of the store; if that is new, take another backup`);
+}
