@@ -34,7 +34,7 @@ backups:
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 500ms}}
+    source: {files: {timeZone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}, directory: ${dumps}, pattern: '\\.dump$', settle: 500ms}}
     integrity: {level: full}
     interval: 200ms
 `,

@@ -3,6 +3,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   unlinkSync,
   utimesSync,
@@ -17,7 +18,7 @@ import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
-import { command, folder } from './process.ts';
+import { command, folder, startAgent } from './process.ts';
 
 // The jobs that `svc-agent backup plan` writes for a wide-column store, run as they are on a real Cassandra: snapshot,
 // flushes upon it, what is lost when one is damaged, and the restore that the plan prints.
@@ -213,6 +214,56 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
       msg: expect.stringMatching(/incremental_backups: true/),
     });
     watching.polls([]);
+  });
+
+  /** What a new agent says at its first look of copies of the snapshot, which no record tells it about. */
+  const firstLook = async (change: (tables: string) => void) => {
+    const own = folder();
+    const root = join(own.path, 'copies');
+    for (const name of readdirSync(join(kept, 'svc')))
+      cpSync(join(kept, 'svc', name, 'snapshots'), join(root, 'svc', name, 'snapshots'), {
+        recursive: true,
+      });
+    change(join(root, 'svc'));
+    const config = join(own.path, 'agent.yaml');
+    writeFileSync(
+      config,
+      `stateDirectory: ${join(own.path, 'state')}
+admin: {listenAddress: 127.0.0.1:0}
+roles: [history]
+services: {history: {logs: {paths: [${own.path}/none.log]}}}
+stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', databases: {persistence: svc}}]
+backups:
+  - {name: nightly, store: main, database: persistence, type: full, source: {snapshot: {dataDirectory: ${root}, keyspace: svc}}}
+`,
+    );
+    const running = await startAgent(config);
+    try {
+      const checks = [
+        'store/main/persistence',
+        'backup/nightly',
+        'backup/nightly',
+        'recovery/main/persistence',
+      ];
+      let said = '';
+      for (const name of checks) {
+        const url = `http://${running.address('admin')}/probe?name=${encodeURIComponent(name)}`;
+        said = await (await fetch(url)).text();
+      }
+      return said;
+    } finally {
+      await running.end();
+      own.remove();
+    }
+  };
+
+  test('the schema of the node shows at the first look that the only snapshot lacks a table', async () => {
+    expect(await firstLook(() => {})).toMatch(/at most \S+ would be lost/);
+    const lacking = await firstLook((tables) => {
+      const [name] = readdirSync(tables).filter((each) => each.startsWith('tasks-'));
+      rmSync(join(tables, name!), { recursive: true });
+    });
+    expect(lacking).toMatch(/there is no full backup/);
   });
 
   test('the restore that the plan prints brings back all that was flushed', async () => {

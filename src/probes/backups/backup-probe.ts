@@ -24,7 +24,14 @@ import {
   withArchive,
 } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
-import { incrementalsOn, type KnownStore, knownStore, type Latest, pollsOfStore } from './known-store.ts';
+import {
+  incrementalsOn,
+  isAwaited,
+  type KnownStore,
+  knownStore,
+  type Latest,
+  pollsOfStore,
+} from './known-store.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './recovery-point.ts';
@@ -150,15 +157,24 @@ function segmentVerification(
 async function checkBackup(
   backup: BackupOptions,
   shared: SharedByBackups,
-  { clock, readSecret, latest = () => undefined }: ProbeDeps,
+  { clock, readSecret, latest: shown }: ProbeDeps,
   { log, signal, ledger }: { log: LogReading; signal: AbortSignal; ledger: Ledger | undefined },
 ): Promise<Finding> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const runs = await readRuns(journalPath(shared.stateDirectory, 'backup', backup.name));
   const deps = { signal, readSecret, clock };
+  const latest = shown ?? (() => undefined);
+  // A command asks no store.
+  const awaitsTables = shown !== undefined && isAwaited(backup, latest);
   const known = knownStore(backup, ledger?.store, latest, clock.nowMs());
   const read = await readEvidence(backup, runs, { ...deps, latest, log, known });
-  const evidence = { ...read, jobs: runs, expects: shared.databasesOf(backup), tables: known.tables };
+  const evidence = {
+    ...read,
+    jobs: runs,
+    expects: shared.databasesOf(backup),
+    tables: known.tables,
+    awaitsTables,
+  };
   const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
   const answers = await verifications(backup, evidence, ledger, shared, clock);
   const assessment = assess(backup, evidence, answers, ledger, clock.nowMs());

@@ -153,6 +153,8 @@ export interface Evidence {
   expects?: readonly string[];
   /** Tables of the store, and when the agent first saw each, ms since the epoch; undefined where it never asked. */
   tables?: Readonly<Record<string, number>>;
+  /** The store is going to be asked, and has not been yet. */
+  awaitsTables?: boolean;
   /** Ranges of WAL that a tool lists in its archive, without a segment missing between the first and the last. */
   archives?: readonly { first: string; last: string }[];
   /** What is missing in the archive of a tool, by its own account. */

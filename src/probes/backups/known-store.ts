@@ -47,6 +47,10 @@ export function knownStore(
   return { ...known, off: { afterMs: known.off?.afterMs ?? known.onMs ?? 0, untilMs: nowMs } };
 }
 
+/** Whether the first poll of the database is still to come. */
+export const isAwaited = ({ store, database }: BackupOptions, latest: Latest): boolean =>
+  database !== undefined && latest(`store/${store}/${database}`) === undefined;
+
 /** Holds a good answer against the databases and tables of the store. */
 export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence: Evidence): VerifyAnswer =>
   withTables(withDatabases(answer, evidence.expects), artifact, evidence);
@@ -63,12 +67,18 @@ function withDatabases(answer: VerifyAnswer, expected: readonly string[] = []): 
  * A table of the store that a backup lacks: one that was there before the backup began is lost in a restore; one that was
  * created after it ended is in the log. What was there when the agent first looked may be either.
  */
-function withTables(answer: VerifyAnswer, { startMs, endMs }: Artifact, { tables }: Evidence): VerifyAnswer {
+function withTables(
+  answer: VerifyAnswer,
+  { startMs, endMs }: Artifact,
+  { tables, awaitsTables }: Evidence,
+): VerifyAnswer {
   const { content } = answer;
   if (answer.result !== 'ok' || content === undefined) return answer;
   const doubtful = (lacks: string): VerifyAnswer => ({ ...answer, content: { ...content, lacks } });
   const known = { ...answer, content: { ...content, lacks: undefined } };
   if (tables === undefined) {
+    if (content.tables && awaitsTables)
+      return doubtful('the store has not been asked yet which tables it has');
     return content.isUnlisted
       ? doubtful('nothing in it shows whether a table is missing; let the agent reach the store')
       : known;

@@ -24,7 +24,7 @@ export interface MariadbBed extends Bed {
   backups: string;
   /** Directory of the copied binary logs. */
   binlog: string;
-  dump(name?: string): Promise<string>;
+  dump(name?: string, ...more: readonly string[]): Promise<string>;
   physical(): Promise<string>;
   /** Begins a new file, and copies those that are closed. */
   archive(): Promise<void>;
@@ -139,12 +139,21 @@ backups:
 `,
     // One statement: the server commits it before it answers.
     write: (sequence) => server.sql(`INSERT INTO svc.ledger VALUES (${sequence}, NOW(6))`),
-    async dump(name = `dump-${stamp()}-${nth++}.sql.gz`) {
+    async dump(name = `dump-${stamp()}-${nth++}.sql.gz`, ...more) {
       bed.begunMs = Date.now();
       const path = join(backups, name);
       const options = ['--no-defaults', socket, '--user=root', '--single-transaction', '--master-data=2'];
       const script = `mariadb-dump "\${@:2}" | gzip > "$1"`;
-      const args = ['-o', 'pipefail', '-c', script, 'bash', path, ...options, 'svc'];
+      const args = [
+        '-o',
+        'pipefail',
+        '-c',
+        script,
+        'bash',
+        path,
+        ...options,
+        ...(more.length > 0 ? more : ['svc']),
+      ];
       await inBackground('bash', args, { env: { ...process.env, TZ: zone } });
       return path;
     },
@@ -294,6 +303,26 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       await rows(10);
     },
   },
+  ...[
+    ['svc', 'ledger'],
+    ['svc', '--ignore-table=svc.ledger'],
+    ['svc', '--where=seq > 3'],
+    ['svc', '--no-create-info'],
+    ['svc', '--no-data'],
+  ].map(
+    (options): Plot<MariadbBed> => ({
+      name: `a dump with ${options[1]}`,
+      async play(bed, { rows }) {
+        await bed.server.sql('CREATE TABLE svc.timers (seq INT PRIMARY KEY) ENGINE = InnoDB');
+        await rows(5);
+        await bed.dump(undefined, ...options);
+        for (let n = 0; n < 2; n++) {
+          await rows(5);
+          await bed.archive();
+        }
+      },
+    }),
+  ),
   {
     name: 'gzip of an error message',
     async play(bed, { rows }) {

@@ -28,7 +28,7 @@ import {
   startPostgres,
 } from '../../postgres.ts';
 import { until } from '../../until.ts';
-import { type Bed, oneOf, type Plot, type Random } from './round.ts';
+import { type Bed, flipByte, oneOf, type Plot, type Random } from './round.ts';
 
 export interface PostgresBed extends Bed {
   server: Postgres;
@@ -239,6 +239,14 @@ const dumpThen = (change: (path: string, bed: PostgresBed) => void): Plot<Postgr
     await rows(10);
   };
 
+/** A dump of which the data is more than half. */
+const bigDump: Play = async (bed, { rows }) => {
+  const rowsOfTable = 'SELECT i, md5(i::text) FROM generate_series(1, 5000) i';
+  await bed.server.query(`CREATE TABLE executions AS ${rowsOfTable}`, 'svc');
+  await bed.dump();
+  await rows(10);
+};
+
 /** The table of faults; with and without one, each is played with the level and the method of the round. */
 export const plainPlots: readonly Plot<PostgresBed>[] = [
   { name: 'a base with its log', isGood: true, play: baseAndLog },
@@ -389,6 +397,16 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
       await rows(10);
     },
   },
+  ...['--data-only', '--table=ledger', '--exclude-table=ledger', '--exclude-table-data=ledger'].map(
+    (option): Plot<PostgresBed> => ({
+      name: `a dump with ${option}`,
+      async play(bed, { rows, random }) {
+        await bed.server.query('CREATE TABLE tasks AS SELECT generate_series(1, 100) i', 'svc');
+        await bed.dump(oneOf(random, ['custom', 'sql']), [option]);
+        await rows(10);
+      },
+    }),
+  ),
   {
     name: 'gzip of an error message',
     async play(bed, { rows }) {
@@ -419,11 +437,11 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     },
   },
   {
-    name: 'a dump with a damaged byte',
-    play: dumpThen(() => {}),
+    // Behind the table of contents, which has no checksum.
+    name: 'a dump with a damaged byte in its data',
+    play: bigDump,
     after(bed, random) {
-      const path = newestDump(bed);
-      flip(path, Math.floor(statSync(path).size * (0.5 + 0.5 * random())));
+      flipByte(newestDump(bed), random, 0.5);
     },
   },
 ];

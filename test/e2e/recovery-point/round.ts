@@ -131,12 +131,15 @@ ${bed.yaml}`,
 async function claimOf(agent: RunningAgent): Promise<Claim> {
   const get = async (path: string) => (await fetch(`http://${agent.address('admin')}${path}`)).json();
   const names = ((await get('/probes')) as { name: string }[]).map(({ name }) => name);
+  // Which tables the store has is known from the poll that its schedule begins with.
+  const metrics = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+  await until('the store was polled', async () => (await metrics()).includes('\nsvc_store_up{'));
   // What a verification finds, or the end of a log, is seen by the next check.
   for (let round = 0; round < 3; round++)
     for (const name of names.filter((each) => /^(?:store|backup|recovery)\//.test(each)))
       await get(`/probe?name=${encodeURIComponent(name)}`);
   const shown = JSON.stringify(await get('/probe?name=recovery%2Fmain%2Fpersistence&debug=1'));
-  const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+  const page = await metrics();
   const pointsMs: Record<string, number> = {};
   const points = page.matchAll(
     /^svc_backup_recovery_point_timestamp_seconds\{(?=[^}]*backup="(\w+)")[^}]*\} (\S+)$/gm,
