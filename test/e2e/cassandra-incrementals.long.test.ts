@@ -18,6 +18,7 @@ import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
+import { until } from '../until.ts';
 import { command, folder, startAgent } from './process.ts';
 
 // The jobs that `svc-agent backup plan` writes for a wide-column store, run as they are on a real Cassandra: snapshot,
@@ -230,6 +231,7 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
       config,
       `stateDirectory: ${join(own.path, 'state')}
 admin: {listenAddress: 127.0.0.1:0}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
 roles: [history]
 services: {history: {logs: {paths: [${own.path}/none.log]}}}
 stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', databases: {persistence: svc}}]
@@ -239,12 +241,10 @@ backups:
     );
     const running = await startAgent(config);
     try {
-      const checks = [
-        'store/main/persistence',
-        'backup/nightly',
-        'backup/nightly',
-        'recovery/main/persistence',
-      ];
+      const metrics = `http://${running.address('metrics')}/metrics`;
+      const isPolled = async () => (await (await fetch(metrics)).text()).includes('\nsvc_store_up{');
+      await until('the node was polled', isPolled);
+      const checks = ['backup/nightly', 'backup/nightly', 'recovery/main/persistence'];
       let said = '';
       for (const name of checks) {
         const url = `http://${running.address('admin')}/probe?name=${encodeURIComponent(name)}`;

@@ -24,14 +24,7 @@ import {
   withArchive,
 } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
-import {
-  incrementalsOn,
-  isAwaited,
-  type KnownStore,
-  knownStore,
-  type Latest,
-  pollsOfStore,
-} from './known-store.ts';
+import { incrementalsOn, isAwaited, type KnownStore, knownStore, pollsOfStore } from './known-store.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './recovery-point.ts';
