@@ -153,6 +153,12 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
         return response.writeHead(200, head).end();
       }
       if (content === undefined) return refuse(response, 'NoSuchKey', 404);
+      const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+      if (request.method === 'GET' && last !== undefined) {
+        const part = content.slice(Number(first), Number(last) + 1);
+        if (part === '') return refuse(response, 'InvalidRange', 416);
+        return response.writeHead(206).end(part, 'latin1');
+      }
       if (request.method === 'GET') return response.end(content, 'latin1');
       contents.delete(key);
       objects.delete(key);
@@ -235,6 +241,9 @@ export interface ArchiveSetting {
   region?: string;
   status?: 'enabled' | 'paused' | 'disabled';
   writeCheck?: boolean;
+  readCheck?: boolean;
+  fileMode?: string;
+  dirMode?: string;
   env?: Readonly<Record<string, string>>;
   files?: Readonly<Record<string, string>>;
   clock?: Clock;
@@ -248,11 +257,17 @@ export async function openArchive(setting: ArchiveSetting): Promise<OpenedArchiv
     region = 'eu-west-1',
     status = 'enabled',
     writeCheck,
+    readCheck,
+    fileMode,
+    dirMode,
     env = environmentOf(keys),
   } = setting;
-  const providers = [{ kind: 'objectstore', region, endpoint }];
+  const providers = [
+    { kind: 'objectstore', region, endpoint },
+    { kind: 'filestore', fileMode, dirMode },
+  ];
   const [row] = planArchives({
-    archival: { history: { status, enableRead: true, writeCheck, providers } },
+    archival: { history: { status, enableRead: true, writeCheck, readCheck, providers } },
     domainDefaults: { archival: { history: { status, uri } } },
   });
   const probe = await row!.open({

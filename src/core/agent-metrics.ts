@@ -217,6 +217,21 @@ const archives = group('archives', ['archive', 'scheme'], {
     'timestamp',
     'When the newest archived object was written.',
   ],
+  svc_archival_unarchived_workflows: [
+    'gauge',
+    'none',
+    'Closed workflows whose retention has elapsed while the archive has no object as new.',
+  ],
+  svc_archival_due_workflows: [
+    'gauge',
+    'none',
+    'Closed workflows whose retention elapses within the next 24 hours.',
+  ],
+  svc_archival_next_deletion_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When the retention of the next closed workflows elapses.',
+  ],
 });
 
 const verdict = group('verdict', [], {

@@ -204,7 +204,9 @@ function peerRow({ name, rpcAddress = '', rpcName, rpcTransport }: ClusterOption
 export function planDomains({
   domains,
   clusterGroupMetadata: group,
-}: Pick<ProbesOptions, 'domains' | 'clusterGroupMetadata'>): ProbeRow[] {
+  archival,
+  domainDefaults,
+}: Pick<ProbesOptions, 'domains' | 'clusterGroupMetadata' | 'archival' | 'domainDefaults'>): ProbeRow[] {
   const describe = domains?.describe;
   if (!domains || !describe) return [];
   const { command, intervalMs, timeoutMs } = describe;
@@ -217,11 +219,19 @@ export function planDomains({
       // During a failover clusters disagree for a moment.
       schedule: { intervalMs, timeoutMs, failureThreshold: 2 },
       shows: { counters: [{ name: 'svc_domain_failovers_total', labels: { domain } }] },
-      reasons: [...commandFailureReasons, ...domainFailureReasons, 'failed'],
-      key: JSON.stringify([domain, describe, group]),
+      reasons: [
+        ...new Set([
+          ...commandFailureReasons,
+          ...domainFailureReasons,
+          ...(archival ? archiveFailureReasons : []),
+        ]),
+        'failed',
+      ],
+      key: JSON.stringify([domain, describe, group, archival, domainDefaults]),
       async open(deps) {
         const { createDomainProbe } = await import('./domains/domain-check.ts');
-        return createDomainProbe({ domain, command, group, timeoutMs }, deps);
+        const ownArchive = ownArchives({ archival, domainDefaults }, deps);
+        return createDomainProbe({ domain, command, group, timeoutMs, ownArchive }, deps);
       },
     }),
   );
@@ -276,20 +286,31 @@ export function planArchives({
     const uri = archivalUri.read(text);
     // A paused archive is still read, and will be written to again.
     if (!section || !uri || (section.status === 'disabled' && !section.enableRead)) return [];
-    return [archiveRow(section, uri, { archive, scheme: uri.scheme, uri: text })];
+    const isDefault = domainDefaults?.archival[archive]?.status === 'enabled';
+    return [archiveRow(section, uri, { archive, scheme: uri.scheme, uri: text, isDefault })];
   });
 }
 
-function archiveRow(
-  { providers, status, writeCheck }: ArchiveOptions,
+type ArchivePlace = Pick<ArchiveTarget, 'archive' | 'scheme' | 'uri' | 'isDefault'>;
+
+/** What is checked of an archive, and how. */
+function archiveCheck(
+  { providers, status, enableRead, writeCheck, readCheck }: ArchiveOptions,
   uri: ArchivalUri,
-  place: Pick<ArchiveTarget, 'archive' | 'scheme' | 'uri'>,
-): ProbeRow {
+  place: ArchivePlace,
+) {
   const scheme = Object.hasOwn(schemes, uri.scheme) ? schemes[uri.scheme] : undefined;
   const provider = providers.find(({ kind }) => kind === scheme?.providerKind);
   const isWritten = status === 'enabled';
-  const target = { ...place, isWritten, writeCheck: isWritten && (writeCheck ?? uri.scheme === 'file') };
-  const open = async ({ clock, readSecret }: ProbeDeps): Promise<Probe> => {
+  const isFile = uri.scheme === 'file';
+  const target: ArchiveTarget = {
+    ...place,
+    isWritten,
+    writeCheck: isWritten && (writeCheck ?? isFile),
+    readCheck: enableRead && (readCheck ?? isFile),
+    modes: isFile ? { file: modeOf(provider?.fileMode), directory: modeOf(provider?.dirMode) } : undefined,
+  };
+  const open = async ({ clock, readSecret }: Pick<ProbeDeps, 'clock' | 'readSecret'>): Promise<Probe> => {
     if (!scheme) return unknownScheme(uri.scheme);
     if (scheme.providerKind === 'filestore') {
       const { createDirectoryProbe } = await import('./archival/directory.ts');
@@ -301,6 +322,41 @@ function archiveRow(
     const bucket = { endpoint: server, region, bucket: uri.bucket, prefix: uri.path };
     return createBucketProbe(bucket, target, { clock, readSecret });
   };
+  return { scheme, target, open, key: JSON.stringify([target, provider]) };
+}
+
+/** An octal mode as the service's configuration has it; undefined for anything else. */
+function modeOf(text = ''): number | undefined {
+  return /^[0-7]{3,4}$/.test(text) ? Number.parseInt(text, 8) & 0o777 : undefined;
+}
+
+/** The probe of an archive that a domain names, unless it is the one of new domains, which has a row. */
+function ownArchives(
+  { archival, domainDefaults }: Pick<ProbesOptions, 'archival' | 'domainDefaults'>,
+  deps: ProbeDeps,
+) {
+  return (archive: 'history' | 'visibility', text: string): Promise<Probe> | undefined => {
+    const section = archival?.[archive];
+    const uri = archivalUri.read(text);
+    if (!section) return undefined;
+    if (!uri) {
+      const finding: Finding = { reason: 'failed', msg: archivalUri.fault };
+      return Promise.resolve({ check: async () => finding });
+    }
+    const usual = archivalUri.read(domainDefaults?.archival[archive]?.uri ?? '');
+    if (JSON.stringify(usual) === JSON.stringify(uri)) return undefined;
+    return archiveCheck(section, uri, { archive, scheme: uri.scheme, uri: text }).open(deps);
+  };
+}
+
+function archiveRow(section: ArchiveOptions, uri: ArchivalUri, place: ArchivePlace): ProbeRow {
+  const { scheme, target, open: openArchive, key } = archiveCheck(section, uri, place);
+  const open = async (deps: ProbeDeps): Promise<Probe> => {
+    const probe = await openArchive(deps);
+    if (!scheme) return probe;
+    const { countingDeletions } = await import('./archival/unarchived.ts');
+    return countingDeletions(probe, target, deps);
+  };
   return {
     name: `archive/${place.archive}`,
     kind: 'archive',
@@ -311,7 +367,7 @@ function archiveRow(
       ? { up: { name: 'svc_archival_up', labels: { archive: place.archive, scheme: place.scheme } } }
       : {},
     reasons: archiveFailureReasons,
-    key: JSON.stringify([target, provider]),
+    key,
     open,
   };
 }

@@ -16,7 +16,7 @@ const runCheck = async (directory: string, status?: 'enabled' | 'paused') =>
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'svc-archive-'));
   for (const directory of directories) mkdirSync(join(root, directory));
-  writeFileSync(join(root, 'mixed', 'a.history'), '');
+  writeFileSync(join(root, 'mixed', 'a.history'), 'x');
   if (isRoot) for (const directory of ['', ...directories]) chownSync(join(root, directory), nobody, nobody);
   // What is loaded only when it is used is loaded as long as everything may be read.
   await runCheck('open');

@@ -126,5 +126,5 @@ test('a refusal in the middle of a list keeps what was seen', async () => {
     }
   });
   const second = await archive.check(undefined, first.remember);
-  expect(second).toMatchObject({ reason: 'http_status', remember: { after: 'h/a' } });
+  expect(second).toMatchObject({ reason: 'http_status', remember: { archive: { after: 'h/a' } } });
 });

@@ -56,7 +56,9 @@ describe('a file archive', () => {
     const finding = await check();
     expect(finding.reason).toBeUndefined();
     expect(newest(finding)).toEqual([[gauge, 'file', seconds('2026-03-04T05:06:07.500Z')]]);
-    expect(finding.msg).toMatch(/^writable, [\d.]+ GiB free; newest file from 2026-03-04T05:06:07\.500Z$/);
+    expect(finding.msg).toMatch(
+      /^writable, [\d.]+ GiB free; newest file from 2026-03-04T05:06:07\.500Z; it reads back$/,
+    );
     expect(finding.details).toMatchObject({ files: 3, complete: true });
   });
 
@@ -95,7 +97,11 @@ describe('a file archive', () => {
       expect(polls).toBeLessThan(100);
       await walk.advance(new AbortController().signal);
     }
-    expect(walk.last).toEqual({ files: 6, newestMs: Date.parse('2026-05-06T07:08:09Z') });
+    expect(walk.last).toMatchObject({
+      files: 6,
+      newestMs: Date.parse('2026-05-06T07:08:09Z'),
+      newest: { path: join(directory, 'b/e/newest.history') },
+    });
     if (maxEntries === 1) expect(polls).toBeGreaterThan(6);
   });
 

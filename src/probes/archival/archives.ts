@@ -11,6 +11,9 @@ export interface ArchivalProvider {
   kind: string;
   region?: string;
   endpoint?: string;
+  /** Modes that the service gives to new files and directories, as octal text: `0666`. */
+  fileMode?: string;
+  dirMode?: string;
 }
 
 /** One section of `archival` (spec, Archival configuration). */
@@ -19,6 +22,8 @@ export interface ArchiveOptions {
   enableRead: boolean;
   /** Whether a small object is written, read and deleted at each check. Default: for files, not for object stores. */
   writeCheck?: boolean;
+  /** Whether the newest object is read at each check if reads are enabled. Default: for files, not for object stores. */
+  readCheck?: boolean;
   providers: readonly ArchivalProvider[];
 }
 
@@ -91,6 +96,12 @@ export interface ArchiveTarget {
   isWritten: boolean;
   /** Whether a small object is written, read and deleted. */
   writeCheck: boolean;
+  /** Whether new domains archive to it. */
+  isDefault?: boolean;
+  /** Whether the beginning of the newest object is read. */
+  readCheck?: boolean;
+  /** Permissions that the service gives to new files and directories. */
+  modes?: { file?: number; directory?: number };
 }
 
 /** The gauge of the newest object; none while it is not known. */

@@ -35,6 +35,8 @@ const providerBlock = () =>
       .describe('Archives with the scheme file.'),
   });
 
+const knownKinds: ReadonlySet<string> = new Set(['objectstore', 'filestore']);
+
 const sectionBlock = () =>
   z
     .strictObject({
@@ -46,13 +48,19 @@ const sectionBlock = () =>
         .describe(
           'Whether each check writes, reads and deletes a small object. Default: true for file, else false.',
         ),
+      readCheck: z
+        .boolean()
+        .optional()
+        .describe(
+          'With enableRead: whether each check reads the newest object. Default: true for file, else false.',
+        ),
       provider: providerBlock().default({}).describe('Settings by kind of archive.'),
     })
     .transform(({ provider: kinds, ...rest }) => ({
       ...rest,
       providers: Object.entries(kinds).map(([kind, fields]) => ({
         kind,
-        ...(kind === 'objectstore' ? (fields as Pick<ArchivalProvider, 'region' | 'endpoint'>) : {}),
+        ...(knownKinds.has(kind) ? (fields as Omit<ArchivalProvider, 'kind'>) : {}),
       })),
     }));
 

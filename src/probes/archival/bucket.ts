@@ -65,7 +65,10 @@ export function createBucketProbe(
         );
         await listObjects(bucket, prefix, progress, clock);
         if (target.writeCheck) await writeReadDelete(bucket, prefix, clock);
-        return { ...found(progress, target), ...traced(trace) };
+        const reading = target.readCheck ? await readBack(bucket, progress.listing) : undefined;
+        const finding = found(progress, target);
+        const msg = reading ? `${finding.msg}; ${reading}` : finding.msg;
+        return { ...finding, msg, ...traced(trace) };
       } catch (error) {
         const { reason, message } = objectStoreFailure(error);
         const hint =
@@ -95,6 +98,24 @@ async function writeReadDelete(bucket: Bucket, prefix: string, clock: Clock): Pr
   if (!read || !body.equals(read)) {
     throw new ProbeError('invalid_answer', 'an object that was written reads back with other content');
   }
+}
+
+/** Enough to see that the content comes back. */
+const readBytes = 4096;
+
+/** Reads the beginning of the newest object. Throws ProbeError for one that cannot be read, or is empty. */
+async function readBack(bucket: Bucket, { whole, seenKey }: BucketListing): Promise<string | undefined> {
+  const key = whole?.newestKey ?? seenKey;
+  if (key === undefined) return undefined;
+  const read = await bucket.get(key, readBytes).catch((error: unknown) => {
+    const { reason, message } = objectStoreFailure(error);
+    // Since it was listed.
+    if (reason === 'not_found') return undefined;
+    throw new ProbeError(reason, `reading the newest object, ${key}, failed: ${message}`, error);
+  });
+  if (read === undefined) return 'it was deleted meanwhile';
+  if (read.length === 0) throw new ProbeError('invalid_answer', `the newest object, ${key}, is empty`);
+  return 'it reads back';
 }
 
 /** What one check adds to the listing. */
@@ -156,29 +177,36 @@ export interface BucketListing {
   after?: string;
   /** Newest object so far, ms since the epoch. */
   seenMs?: number;
+  /** Its key. */
+  seenKey?: string;
   /** Result of the last complete listing. */
-  whole?: { newestMs?: number };
+  whole?: { newestMs?: number; newestKey?: string };
 }
 
 /** The listing that an earlier check left; a new one if there is none, or if it is of another archive. */
 export function resumedListing(recalled: unknown, of: string): BucketListing {
   const listing = recalled as Partial<Record<keyof BucketListing, unknown>> | null | undefined;
   if (typeof listing !== 'object' || listing === null || listing.of !== of) return { of };
-  const { after, seenMs, whole } = listing;
+  const { after, seenMs, seenKey, whole } = listing;
   const isWhole = typeof whole === 'object' && whole !== null;
+  const newest = (isWhole ? whole : {}) as Record<string, unknown>;
   return {
     of,
-    ...(typeof after === 'string' ? { after, seenMs: timeOf(seenMs) } : {}),
-    ...(isWhole ? { whole: { newestMs: timeOf((whole as { newestMs?: unknown }).newestMs) } } : {}),
+    ...(typeof after === 'string' ? { after, seenMs: timeOf(seenMs), seenKey: keyOf(seenKey) } : {}),
+    ...(isWhole ? { whole: { newestMs: timeOf(newest.newestMs), newestKey: keyOf(newest.newestKey) } } : {}),
   };
 }
 
 /** The listing with one more page; after the last page it starts again. */
 export function withPage(listing: BucketListing, { objects, continuation }: ObjectPage): BucketListing {
-  const times = objects.filter(isArchived).map(({ lastModifiedMs }) => lastModifiedMs);
-  const seenMs = later(listing.seenMs, times.reduce<number | undefined>(later, undefined));
-  if (continuation === undefined) return { of: listing.of, whole: { newestMs: seenMs } };
-  return { ...listing, after: objects.at(-1)?.key ?? listing.after, seenMs };
+  let { seenMs, seenKey } = listing;
+  for (const { key, lastModifiedMs } of objects.filter(isArchived)) {
+    if (seenMs !== undefined && lastModifiedMs < seenMs) continue;
+    seenMs = lastModifiedMs;
+    seenKey = key;
+  }
+  if (continuation === undefined) return { of: listing.of, whole: { newestMs: seenMs, newestKey: seenKey } };
+  return { ...listing, after: objects.at(-1)?.key ?? listing.after, seenMs, seenKey };
 }
 
 /** Consoles create an empty object for a directory; another one may be left by a write check. */
@@ -191,6 +219,8 @@ function isArchived({ key, sizeBytes }: ObjectPage['objects'][number]): boolean 
 export function newestOf({ seenMs, whole }: BucketListing): number | undefined {
   return whole && later(whole.newestMs, seenMs);
 }
+
+const keyOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 const timeOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) ? value : undefined;

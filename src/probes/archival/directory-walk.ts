@@ -27,6 +27,8 @@ export interface WalkPass {
   files: number;
   /** Modification time of the newest file, ms since the epoch; none without a file. */
   newestMs?: number;
+  /** The newest file itself, with its permissions. */
+  newest?: { path: string; mode: number };
   /** Some files were not seen, so that another one may be newer. */
   gap?: WalkGap;
 }
@@ -90,8 +92,9 @@ export function createDirectoryWalk(
       if (levels.length > maxDepth) pass.gap = 'depth';
       else await enter(below);
     } else if (entry.isFile() && (ignore === '' || !entry.name.startsWith(ignore))) {
-      const { mtimeMs } = await disk.lstat(below);
+      const { mtimeMs, mode } = await disk.lstat(below);
       pass.files++;
+      if (pass.newestMs === undefined || mtimeMs >= pass.newestMs) pass.newest = { path: below, mode };
       pass.newestMs = later(pass.newestMs, mtimeMs);
     }
   };

@@ -26,6 +26,13 @@ export interface ArchiveDisk extends WalkDisk {
   readFile(path: string, encoding: 'utf8'): Promise<string>;
   writeFile(path: string, text: string, options: { flag: string; mode: number }): Promise<void>;
   unlink(path: string): Promise<void>;
+  open(path: string): Promise<OpenFile>;
+}
+
+/** A file that is read. */
+export interface OpenFile {
+  read(into: Uint8Array): Promise<{ bytesRead: number }>;
+  close(): Promise<void>;
 }
 
 export interface DirectoryDeps {
@@ -101,10 +108,22 @@ async function checkDirectory(context: Context, memory: DirectoryMemory): Promis
   const freeBytes = await checkSpace(directory, target, disk);
   const writing = await checkWriting(context, stats, memory);
   const newest = await checkNewest(context, memory);
+  const reading = newest.file && target.readCheck ? await checkReading(newest.file.path, disk) : undefined;
+  const modes = modesText(target, stats, newest.file);
   return {
-    msg: `${writing.msg}, ${gibibytes(freeBytes)} free; ${newest.msg}`,
+    msg: [
+      `${writing.msg}, ${gibibytes(freeBytes)} free`,
+      newest.msg,
+      ...(reading ? [reading.msg] : []),
+      ...modes,
+    ].join('; '),
     gauges: newestGauge(target, newest.knownMs),
-    details: { freeBytes, writable: writing.isWritable ?? 'unknown', ...newest.details },
+    details: {
+      freeBytes,
+      writable: writing.isWritable ?? 'unknown',
+      readable: reading && (reading.isReadable ?? 'unknown'),
+      ...newest.details,
+    },
     memory: {
       uri: target.uri,
       existed: true,
@@ -219,6 +238,51 @@ async function isFileSystemReadOnly(device: number, disk: ArchiveDisk): Promise<
   return entries.some((line) => line.split(' ').at(-1)?.split(',').includes('ro'));
 }
 
+// Reading
+
+/** Enough to see that the content comes back. */
+const readBytes = 4096;
+
+/**
+ * Reads the beginning of an archived file. A refusal is no evidence of what the service may read. Throws ProbeError for
+ * a file that is empty and for one whose content the file system does not give back.
+ */
+async function checkReading(path: string, disk: ArchiveDisk): Promise<{ isReadable?: true; msg: string }> {
+  try {
+    const file = await disk.open(path);
+    try {
+      const { bytesRead } = await file.read(new Uint8Array(readBytes));
+      if (bytesRead === 0) throw new ProbeError('invalid_answer', `the newest file, ${path}, is empty`);
+      return { isReadable: true, msg: 'it reads back' };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const code = systemCode(error) ?? '';
+    if (code === 'ENOENT') return { msg: 'it was deleted meanwhile' };
+    if (!['EACCES', 'EPERM'].includes(code))
+      return refused(`the newest file, ${path}, cannot be read`)(error);
+    return { msg: 'whether it can be read is not known: the agent’s user has no permission' };
+  }
+}
+
+const octal = (mode: number): string => `0${(mode & 0o777).toString(8).padStart(3, '0')}`;
+
+/** Permissions that go beyond those configured, or lack some of the owner's; the service's umask may take others. */
+function modesText({ modes }: ArchiveTarget, { mode }: Stats, file: { mode: number } | undefined): string[] {
+  const differs = (found: number, configured: number) =>
+    (found & 0o777 & ~configured) !== 0 || (~found & configured & 0o700) !== 0;
+  const directory = modes?.directory;
+  return [
+    ...(directory !== undefined && differs(mode, directory)
+      ? [`the directory has mode ${octal(mode)}, but dirMode is ${octal(directory)}`]
+      : []),
+    ...(file && modes?.file !== undefined && differs(file.mode, modes.file)
+      ? [`its newest file has mode ${octal(file.mode)}, but fileMode is ${octal(modes.file)}`]
+      : []),
+  ];
+}
+
 // The newest file
 
 const gaps: Readonly<Record<WalkGap, string>> = {
@@ -237,8 +301,10 @@ async function checkNewest({ walk, signal }: Context, memory: DirectoryMemory) {
   const knownMs = isKnown ? later(wholeMs, current?.newestMs) : undefined;
   const seenMs = later(last?.newestMs, current?.newestMs);
   const counted = last ?? current;
+  const isLater = (current?.newestMs ?? 0) >= (last?.newestMs ?? 0);
   return {
     knownMs,
+    file: (isLater ? current?.newest : undefined) ?? last?.newest,
     msg: newestText({ isKnown, knownMs, seenMs, gap: last?.gap, isUnderWay: current !== undefined }),
     details: { files: counted?.files, complete: current === undefined && last?.gap === undefined },
   };

@@ -57,8 +57,12 @@ export interface DomainDescription {
   failoverVersion?: number;
   /** Active in several clusters at once, each with a failover version of its own. */
   activeActive?: boolean;
+  /** Free text of its owner. */
+  description?: string;
   retentionMs?: number;
   archival: Partial<Record<Archive, boolean>>;
+  /** Where it archives to. */
+  archivalUris?: Partial<Record<Archive, string>>;
   /** Newest first; empty if none is recorded, missing if the output has no history. */
   failoverHistory?: readonly FailoverEntry[];
 }
@@ -116,6 +120,9 @@ export function enabledOf(value: unknown): boolean | undefined {
 }
 
 const dayMs = 864e5;
+
+/** Where a description shows none (spec, Limits). */
+export const defaultRetentionMs = 7 * dayMs;
 
 /** A duration in ms. A plain number is in days, the service's unit of retention; text may have a unit. */
 export function retentionOf(value: unknown): number | undefined {
@@ -277,6 +284,7 @@ const paths = {
     'workflowexecutionretentionperiod',
     'config.workflowexecutionretentionttl',
   ],
+  description: ['description', 'domaininfo.description', 'namespaceinfo.description'],
   failoverHistory: ['failoverhistory', 'domaindata.failoverhistory', 'domaininfo.data.failoverhistory'],
 } as const;
 
@@ -285,6 +293,13 @@ const archivalPaths = (archive: string) => [
   `configuration.${archive}archivalstatus`,
   `config.${archive}archivalstate`,
   `archival.${archive}.status`,
+];
+
+const archivalUriPaths = (archive: string) => [
+  `${archive}archivaluri`,
+  `configuration.${archive}archivaluri`,
+  `config.${archive}archivaluri`,
+  `archival.${archive}.uri`,
 ];
 
 /** Paths of a domain's free-form data, which may contain the failover history. */
@@ -339,10 +354,20 @@ function descriptionOf(fields: DescriptionFields, raw: boolean): DomainDescripti
     global,
     failoverVersion: failoverVersion ?? (raw && global ? 0 : undefined),
     activeActive: firstOf(fields, paths.activeActive, booleanOf),
+    description: firstOf(fields, paths.description, textOf),
     retentionMs: firstOf(fields, paths.retention, retentionOf),
     archival: { history: archival('history'), visibility: archival('visibility') },
+    ...urisIn(fields),
     failoverHistory: historyIn(fields),
   };
+}
+
+function urisIn(fields: DescriptionFields): Pick<DomainDescription, 'archivalUris'> {
+  const uris = archives.flatMap((archive) => {
+    const uri = firstOf(fields, archivalUriPaths(archive), textOf);
+    return uri === undefined ? [] : [[archive, uri] as const];
+  });
+  return uris.length === 0 ? {} : { archivalUris: Object.fromEntries(uris) };
 }
 
 function historyIn(fields: DescriptionFields): readonly FailoverEntry[] | undefined {

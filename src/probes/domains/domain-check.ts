@@ -4,9 +4,11 @@ import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import { runCommand } from '../command.ts';
 import { excerpt, type Finding, type Probe, type ProbeDeps, ProbeError, type Sample } from '../probe.ts';
 import {
+  type Archive,
   archives,
   commandFor,
   type DomainDescription,
+  defaultRetentionMs,
   isPerCluster,
   parseDescription,
 } from './description.ts';
@@ -104,7 +106,7 @@ function domainGauges(
     ...gauge('svc_domain_clusters', spanOf(description)),
     ...gauge('svc_domain_global', flag(global)),
     ...gauge('svc_domain_failover_version', failoverVersion),
-    ...gauge('svc_domain_retention_seconds', inSeconds(retentionMs)),
+    ...gauge('svc_domain_retention_seconds', inSeconds(retentionMs ?? defaultRetentionMs)),
     ...archives.flatMap((archive) =>
       gauge('svc_domain_archival_enabled', flag(archival[archive]), { archive }),
     ),
@@ -123,6 +125,11 @@ export interface DomainProbeOptions {
   command: readonly string[];
   group?: ClusterGroupOptions;
   timeoutMs: number;
+  /**
+   * The probe of an archive that the domain names; undefined where it is the default one, which is checked by itself,
+   * and where the agent checks no archive of that kind.
+   */
+  ownArchive?(archive: Archive, uri: string): Promise<Probe> | undefined;
 }
 
 /** A description takes a few kilobytes. */
@@ -140,6 +147,7 @@ export function createDomainProbe(
   options: DomainProbeOptions,
   { clock, latest = () => undefined }: Pick<ProbeDeps, 'clock' | 'latest'>,
 ): Probe {
+  const ownArchives = createOwnArchives(options);
   return {
     async check(signal, recalled) {
       const othersLate = new AbortController();
@@ -149,11 +157,76 @@ export function createDomainProbe(
         if (own.fault) return { ...own.fault, remember: recalled };
         const inTime = AbortSignal.any([signal, othersLate.signal]);
         const others = await otherViews(options, own.description, inTime);
-        return findingOf(options, own.description, others, { recalled, nowMs: clock.nowMs(), latest });
+        const finding = findingOf(options, own.description, others, {
+          recalled,
+          nowMs: clock.nowMs(),
+          latest,
+        });
+        return withArchives(finding, await ownArchives.check(own.description, signal));
       } finally {
         cancel();
       }
     },
+    close: () => ownArchives.close(),
+  };
+}
+
+/** One check of an archive that a domain names itself. */
+interface OwnArchive {
+  archive: Archive;
+  uri: string;
+  finding: Finding;
+}
+
+/** The archives that a domain names itself; each is kept open while the domain names it. */
+function createOwnArchives({ ownArchive = () => undefined }: DomainProbeOptions) {
+  const opened = new Map<Archive, { uri: string; probe: Promise<Probe> | undefined; recalled?: unknown }>();
+  const checkOne = async (
+    archive: Archive,
+    uri: string,
+    signal: AbortSignal,
+  ): Promise<OwnArchive | undefined> => {
+    let kept = opened.get(archive);
+    if (kept?.uri !== uri) {
+      await (await kept?.probe)?.close?.();
+      kept = { uri, probe: ownArchive(archive, uri) };
+      opened.set(archive, kept);
+    }
+    const finding = await (await kept.probe)?.check(signal, kept.recalled);
+    kept.recalled = finding?.remember ?? kept.recalled;
+    return finding && { archive, uri, finding };
+  };
+  return {
+    async check(
+      { archival, archivalUris = {} }: DomainDescription,
+      signal: AbortSignal,
+    ): Promise<OwnArchive[]> {
+      const named = archives.flatMap((archive) => {
+        const uri = archivalUris[archive];
+        return archival[archive] && uri !== undefined ? [checkOne(archive, uri, signal)] : [];
+      });
+      return (await Promise.all(named)).filter((checked) => checked !== undefined);
+    },
+    async close() {
+      for (const { probe } of opened.values()) await (await probe)?.close?.();
+    },
+  };
+}
+
+/** The finding of a domain with what was found of its own archives. */
+function withArchives(finding: Finding, checked: readonly OwnArchive[]): Finding {
+  if (checked.length === 0) return finding;
+  const failed = checked.filter((one) => one.finding.reason !== undefined);
+  const faults = failed.map(({ archive, uri, finding: { msg } }) => `its ${archive} archive ${uri}: ${msg}`);
+  const shownArchives = checked.map(({ archive, uri, finding: { reason, msg } }) => [
+    archive,
+    { uri, ok: reason === undefined, msg },
+  ]);
+  return {
+    ...finding,
+    reason: finding.reason ?? failed[0]?.finding.reason,
+    msg: [finding.msg, ...faults].join('; '),
+    details: { ...finding.details, archives: Object.fromEntries(shownArchives) },
   };
 }
 
@@ -285,8 +358,12 @@ function summaryOf({ activeCluster, clusters, global }: DomainDescription): stri
       : where;
 }
 
-const shown = ({ failoverHistory, ...rest }: DomainDescription) => ({
+const shown = ({ failoverHistory, description, retentionMs, ...rest }: DomainDescription) => ({
   ...rest,
+  description: description && excerpt(description),
+  retentionMs: retentionMs ?? defaultRetentionMs,
+  /** The description shows no retention, so that the service's default holds. */
+  retentionIsDefault: retentionMs === undefined || undefined,
   failovers: failoverHistory?.length,
 });
 

@@ -180,6 +180,7 @@ function invalid(why: string, cause?: unknown): ProbeError {
 /** Reasons by error code (S3 API reference, List of error codes); other codes go by the status. */
 const codes: Readonly<Record<string, ArchiveFailureReason>> = {
   NoSuchBucket: 'not_found',
+  NoSuchKey: 'not_found',
   AccessDenied: 'denied',
   AllAccessDisabled: 'denied',
   AccountProblem: 'denied',

@@ -228,7 +228,8 @@ export interface Bucket {
   /** One page of at most 1000 objects. */
   list(request: ListRequest): Promise<ObjectPage>;
   put(key: string, body: Buffer): Promise<void>;
-  get(key: string): Promise<Buffer>;
+  /** The object, or its first bytes. */
+  get(key: string, firstBytes?: number): Promise<Buffer>;
   /** Also succeeds if there is no such object. */
   delete(key: string): Promise<void>;
   close(): Promise<void>;
@@ -245,11 +246,17 @@ export function createBucket(options: BucketOptions, { clock, trace, signal }: B
     method: SignedRequest['method'],
     path: string,
     body?: Buffer,
+    firstBytes?: number,
   ): Promise<ObjectStoreAnswer> => {
     connection ??= await openConnection({ origin: endpoint.origin, caFile, maxBytes }, { trace, signal });
-    const headers = await signedHeaders(options, { method, path, body }, clock.nowMs());
+    const signed = await signedHeaders(options, { method, path, body }, clock.nowMs());
+    const headers = { ...signed, ...(firstBytes && { range: `bytes=0-${firstBytes - 1}` }) };
     const answer = await connection.send({ method, path, headers, body });
-    if (answer.status !== 200 && !(method === 'DELETE' && answer.status === 204)) throw refusalOf(answer);
+    // An empty object has no first byte.
+    if (answer.status === 416 && firstBytes) return { ...answer, body: Buffer.alloc(0) };
+    const isPart = answer.status === 206 && firstBytes !== undefined;
+    if (answer.status !== 200 && !isPart && !(method === 'DELETE' && answer.status === 204))
+      throw refusalOf(answer);
     return answer;
   };
   return {
@@ -263,7 +270,7 @@ export function createBucket(options: BucketOptions, { clock, trace, signal }: B
     async put(key, body) {
       await send('PUT', objectPath(options, key), body);
     },
-    get: async (key) => (await send('GET', objectPath(options, key))).body,
+    get: async (key, firstBytes) => (await send('GET', objectPath(options, key), undefined, firstBytes)).body,
     async delete(key) {
       await send('DELETE', objectPath(options, key));
     },

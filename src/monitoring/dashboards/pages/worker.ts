@@ -87,6 +87,23 @@ const archives = ({ age, highest, moment, rate }: Queries): PanelRow => ({
       'perSecond',
       rate('svc_workflow_completed'),
     ),
+    timeseries(
+      'Deleted before they were archived',
+      'Closed workflows whose retention has elapsed while the archive has no object as new.',
+      'count',
+      highest('svc_archival_unarchived_workflows', archive),
+      { width: 12 },
+    ),
+    table(
+      'What retention deletes next',
+      'Closed workflows whose retention elapses within 24 hours, and when the first of them is deleted.',
+      { cluster: 'Cluster', archive: 'Archive', scheme: 'Scheme' },
+      [
+        column('Within 24 hours', 'count', highest('svc_archival_due_workflows', archive)),
+        column('First', 'ago', moment('svc_archival_next_deletion_timestamp_seconds', archive)),
+      ],
+      { width: 12 },
+    ),
     table(
       'Archive state',
       'State of each archive, and when its newest object was written.',

@@ -9,6 +9,8 @@ const dayMs = 86_400_000;
 const table: Record<string, unknown> = {
   'text-global.txt': {
     name: 'orders',
+    description: 'Orders of the shop',
+    archivalUris: { history: 's3://archive/history/' },
     activeCluster: 'dc2',
     clusters: ['dc1', 'dc2'],
     global: true,
@@ -22,6 +24,7 @@ const table: Record<string, unknown> = {
   },
   'text-local.txt': {
     name: 'batch',
+    description: 'Nightly work.',
     activeCluster: 'dc1',
     global: false,
     activeActive: false,
@@ -38,6 +41,7 @@ const table: Record<string, unknown> = {
   },
   'cli-global.json': {
     name: 'orders',
+    archivalUris: { history: 'gs://archive/history/', visibility: 'gs://archive/visibility/' },
     activeCluster: 'dc2',
     clusters: ['dc1', 'dc2', 'dc3'],
     global: true,
@@ -59,6 +63,7 @@ const table: Record<string, unknown> = {
   },
   'raw-global.json': {
     name: 'orders',
+    archivalUris: { history: 'file:///archive/' },
     activeCluster: 'dc1',
     clusters: ['dc1', 'dc2'],
     global: true,
