@@ -58,6 +58,9 @@ const literal = (text: string) => text.replace(/[.]/g, '\\.');
 /** A path of which the end is expanded by the shell, such as a time. */
 const pathTo = (directory: string, expanded: string) => `${quoted(`${directory}/`)}${expanded}`;
 
+/** A path in a command of PostgreSQL, in which a percent sign begins a placeholder. */
+const inCommand = (path: string) => quoted(path).replaceAll('%', '%%');
+
 /** Text between the single quotes of a setting of PostgreSQL. */
 const inSetting = (text: string) => text.replaceAll("'", "''");
 
@@ -155,7 +158,9 @@ function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: s
       'pg_verifybackup --no-parse-wal FOLDER',
       '# With the server stopped and its data directory empty, as root:',
       'cp -a FOLDER/. DATA_DIRECTORY/',
-      `echo ${quoted(`restore_command = '${inSetting(`cp ${quoted(`${directory}/wal`)}/%f %p`)}'`)} >> DATA_DIRECTORY/postgresql.auto.conf`,
+      '# What an earlier recovery left in the settings would end this one:',
+      "sed -i '/^ *recovery_target/d' DATA_DIRECTORY/postgresql.auto.conf",
+      `echo ${quoted(`restore_command = '${inSetting(`cp ${inCommand(`${directory}/wal`)}/%f %p`)}'`)} >> DATA_DIRECTORY/postgresql.auto.conf`,
       'touch DATA_DIRECTORY/recovery.signal',
       'chown -R postgres: DATA_DIRECTORY',
     ],
@@ -173,8 +178,7 @@ function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: s
 function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
   const name = safe(`${store.name}-wal`);
   const wal = `${directory}/wal`;
-  // A percent sign begins a placeholder.
-  const place = quoted(wal).replaceAll('%', '%%');
+  const place = inCommand(wal);
   const archive = `test ! -f ${place}/%f && cp %p ${place}/%f.part && mv ${place}/%f.part ${place}/%f`;
   return {
     name,
@@ -408,9 +412,12 @@ function planSnapshots(target: PlanTarget, prefix: string, copies: string): Plan
       `find ${quoted(copies)} -path '*/snapshots/*' -prune -mtime +30 -exec rm -r {} +`,
     ],
     restore: [
-      '# On every node, with the schema restored and the tables empty, for each table:',
+      '# On every node, with the schema restored and every table empty: TRUNCATE them, because deleted rows stay deleted.',
+      `for folder in ${quoted(`${copies}/${database}`)}/*/snapshots/NAME; do`,
+      `  table=$(basename "\${folder%/snapshots/*}")`,
       // Without the option it would move the files out of the backup.
-      `nodetool import --copy-data ${keyspace} TABLE ${quoted(`${copies}/${database}`)}/TABLE-ID/snapshots/NAME`,
+      `  nodetool import --copy-data ${keyspace} "\${table%-*}" "$folder"`,
+      'done',
     ],
     entry: entryOf(target, name, 'full', {
       source: { snapshot: { dataDirectory: copies, keyspace: database } },

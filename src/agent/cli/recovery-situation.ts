@@ -111,8 +111,9 @@ export async function situationOf(
 ): Promise<Situation & { chosen: Chosen }> {
   const { rows, runProbe, pages } = tools;
   const chain = await chainNow(asked, runProbe);
-  const named = asked.backup ?? held?.backup;
-  const subject = { ...asked, backup: named ?? backupIn(chain, config) };
+  // A snapshot, or the backup of a tool, is no path: it is judged by its evidence.
+  const named = asked.backup ?? (held?.backup?.startsWith('/') ? held.backup : undefined);
+  const subject = { ...asked, backup: asked.backup ?? held?.backup ?? backupIn(chain, config) };
   const verifyNamed =
     named === undefined || asked.store === undefined
       ? undefined

@@ -92,8 +92,9 @@ export async function restoreTarget(target: Target): Promise<RestoreTarget> {
   const pointMs = isHeld ? held.reachesMs : isOfChain ? timeOf(chain?.recoveryPoint) : undefined;
   const until = untilOf(subject);
   const isOwn = config.recovery.commands.restore !== undefined;
+  // Snapshots and the backups of tools have names that are no paths.
   const refused =
-    (backup !== undefined && !existsSync(backup)
+    (backup?.startsWith('/') && !existsSync(backup)
       ? `${backup} of the earlier run is gone: name a backup with --backup`
       : undefined) ??
     (until &&
