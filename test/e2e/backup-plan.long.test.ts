@@ -89,7 +89,7 @@ function planned(place: string, config: object, directory: string, offsite: read
     backups: backups as Entry[],
     async run(job: string, expected = 0) {
       const line = crontab.find((each) => each.includes(`--job ${job} `))!;
-      const { status, stderr, stdout } = await shell(line.replace(/^(?:\S+ ){5}root /, ''));
+      const { status, stderr, stdout } = await shell(cronCommand(line));
       expect(status, `${stdout}${stderr}`).toBe(expected);
     },
     manifests: () =>
@@ -103,6 +103,12 @@ interface Entry {
   name: string;
   source: Record<string, object>;
   offsite?: { objectStore: object };
+}
+
+/** What cron gives to the shell: up to the first percent sign without a backslash, which is removed before the others. */
+function cronCommand(line: string): string {
+  const [command = ''] = line.replace(/^(?:\S+ ){5}root /, '').split(/(?<!\\)%/);
+  return command.replaceAll('\\%', '%');
 }
 
 const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
@@ -129,7 +135,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     stores: [
       {
         ...{ name: 'main', kind: 'postgres', address: `127.0.0.1:${port}` },
-        databases: { persistence: 'svc', visibility: 'postgres' },
+        databases: { persistence: 'svc', visibility: `it's a "visibility" 100%` },
       },
     ],
   });
@@ -137,7 +143,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
   beforeAll(async () => {
     base = postgresFolder();
     // As a shell splits it, unless it is quoted.
-    backups = join(base, 'my backups');
+    backups = join(base, 'my 100% backups');
     store = await openObjectStore({ clock: systemClock });
     const first = planned(place.path, configOf(1), backups);
     const settings = first.once('main-wal').filter((line) => / = /.test(line));
@@ -147,6 +153,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
       settings: ['wal_level=replica', ...settings.map((line) => line.replace(/ = '?(.*?)'?$/, '=$1'))],
     });
     await server.query('CREATE DATABASE svc');
+    await server.query(`CREATE DATABASE "it's a ""visibility"" 100%"`);
     await server.query('CREATE TABLE executions AS SELECT generate_series(1, 500) i', 'svc');
     const offsite = ['--offsite', 'away:archive/svc/', '--region', 'eu-west-1', '--endpoint', store.url];
     plan = planned(place.path, configOf(server.port), backups, hasRclone ? offsite : []);
@@ -261,6 +268,56 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     expect(countOf(backups, /\.dump$/)).toBe(before + 1);
   });
 
+  test('WAL is kept from the first segment that the oldest base backup needs', async () => {
+    const wal = () =>
+      readdirSync(join(backups, 'wal'))
+        .filter((name) => /^[0-9A-F]{24}$/.test(name))
+        .sort();
+    const bases = () =>
+      readdirSync(backups)
+        .filter((name) => name.startsWith('main-base-'))
+        .sort();
+    const firstOf = (folder: string) =>
+      /\(file ([0-9A-F]{24})\)/.exec(readFileSync(join(folder, 'backup_label'), 'utf8'))![1]!;
+    await server.archiveWal();
+    // The name of a base backup is its second.
+    const second = () => new Date().toISOString().slice(0, 19);
+    const now = second();
+    await until('the next second', () => second() !== now || undefined);
+    await plan.run('main-base');
+    await server.archiveWal();
+    await plan.run('main-wal');
+    const [oldest, newer] = bases().map((name) => join(backups, name));
+    expect(wal()[0]).toBe(firstOf(oldest!));
+    const kept = join(place.path, 'kept');
+    execFileSync('mv', [oldest!, kept]);
+    await plan.run('main-wal');
+    expect(wal()[0]).toBe(firstOf(newer!));
+    expect(firstOf(kept) < firstOf(newer!)).toBe(true);
+  });
+
+  test('--json has the very scripts of --out', () => {
+    const { stdout } = command(['backup', 'plan', '--json', '-c', plan.file, '--directory', backups]);
+    const { jobs } = JSON.parse(stdout) as {
+      jobs: { name: string; type: string; cron: string; script: string; entry: object }[];
+    };
+    expect(jobs.map(({ name, type }) => [name, type])).toEqual([
+      ['main-persistence-full', 'full'],
+      ['main-base', 'full'],
+      ['main-wal', 'log'],
+      ['main-visibility-full', 'full'],
+    ]);
+    const out = join(place.path, 'plan-again');
+    command(['backup', 'plan', '--out', out, '-c', plan.file, '--directory', backups]);
+    const { backups: entries } = parse(readFileSync(join(out, 'backups.yaml'), 'utf8'));
+    const crontab = readFileSync(join(out, 'crontab'), 'utf8');
+    for (const { name, script, cron, entry } of jobs) {
+      expect(readFileSync(join(out, `${name}.sh`), 'utf8')).toBe(script);
+      expect(crontab).toContain(`${cron} root svc-agent backup run --job ${name} `);
+      expect(entries).toContainEqual(entry);
+    }
+  });
+
   test('a dump restores a damaged database, and one that is gone', async () => {
     const lines = plan.restore('main-persistence-full', {
       FILE: newest(backups, /^main-persistence-.*\.dump$/),
@@ -298,7 +355,7 @@ const hasMysqlPrograms = mysqlPrograms.every((name) => existsSync(join('/usr/bin
 
 describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
   const place = folder();
-  const backups = join(place.path, "the store's backups");
+  const backups = join(place.path, "the store's 5% of backups");
   let server: Mariadb;
   let plan: Planned;
   beforeAll(async () => {
@@ -347,6 +404,81 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
     expect(counted!.n).toBe(700);
     expect(await server.sql("SHOW PROCEDURE STATUS WHERE Db = 'svc'")).toHaveLength(1);
   });
+});
+
+test.skipIf(!hasMariadb || !existsSync('/usr/bin/mariabackup') || process.getuid?.() !== 0)(
+  'a physical backup of MariaDB is prepared on a copy, and a server runs on what the printed lines restore',
+  async () => {
+    const place = folder();
+    const server = await startMariadb();
+    await server.sql('CREATE DATABASE svc; CREATE TABLE svc.executions (i int PRIMARY KEY)');
+    await server.sql('INSERT INTO svc.executions SELECT seq FROM svc.seq_1_to_500');
+    const store = { name: 'main', kind: 'mysql', address: `127.0.0.1:${server.port}` };
+    const backups = join(place.path, 'backups');
+    const plan = planned(place.path, { stores: [{ ...store, databases: { persistence: 'svc' } }] }, backups);
+    const once = [...plan.once('main-persistence-full'), ...plan.once('main-physical')];
+    for (const line of once.filter((text) => /;$/.test(text)))
+      await server.sql(line.replace('<password>', 'b'));
+    await plan.run('main-physical');
+    await server.sql('DROP TABLE svc.executions');
+    const data = join(server.folder, 'restored');
+    const lines = plan.restore('main-physical', {
+      FOLDER: newest(backups, /^main-physical-/),
+      PREPARED: join(place.path, 'prepared'),
+      DATA_DIRECTORY: data,
+    });
+    const { status, stderr } = await plan.shell(`set -e\n${lines}`);
+    expect(status, stderr).toBe(0);
+    await server.restart([`--datadir=${data}`]);
+    expect(Number((await server.sql('SELECT COUNT(*) AS n FROM svc.executions'))[0]!.n)).toBe(500);
+    await server.stop();
+    place.remove();
+  },
+);
+
+test.each([
+  [
+    'a block list',
+    ['data_file_directories:', '    - A', "    - 'B'", 'commitlog_directory: /nowhere/log'],
+    2,
+  ],
+  ['a list without indentation', ['data_file_directories:', '- A', '- "B"', 'hints_directory: /nowhere'], 2],
+  ['a flow list', ['data_file_directories: [A, "B"]', 'commitlog_directory: /nowhere/log'], 2],
+  ['a string', ['data_file_directories: "A"', 'commitlog_directory: /nowhere/log'], 1],
+  [
+    'a comment before it',
+    ['# data_file_directories: [/nowhere]', 'data_file_directories: # here', '  - A'],
+    1,
+  ],
+])('the data directories of Cassandra: %s', (_, lines, roots) => {
+  const place = folder();
+  const places = { A: join(place.path, 'a'), B: join(place.path, 'b') };
+  const yaml = lines.join('\n').replace(/\b[AB]\b/g, (name) => places[name as 'A' | 'B']);
+  writeFileSync(join(place.path, 'cassandra.yaml'), `cluster_name: a\n${yaml}\n`);
+  const bin = join(place.path, 'bin');
+  mkdirSync(bin);
+  const program = (name: string, text: string) =>
+    writeFileSync(join(bin, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  // A snapshot in each directory, as nodetool makes them.
+  const each = Object.values(places).map((root) => {
+    const snapshot = `${root}/svc/executions-1/snapshots/"$3"`;
+    return `mkdir -p ${snapshot}; echo x > ${snapshot}/a`;
+  });
+  program('nodetool', `[ "$1" != snapshot ] || { ${each.join('; ')}; }`);
+  program('cp', `echo "$2" >> ${place.path}/copied\nexec /bin/cp "$@"`);
+  const file = join(place.path, 'agent.yaml');
+  const store = { name: 'main', kind: 'widecolumn', address: '127.0.0.1:1' };
+  writeFileSync(file, JSON.stringify({ stores: [{ ...store, databases: { persistence: 'svc' } }] }));
+  const [out, copies] = [join(place.path, 'out'), join(place.path, 'copies')];
+  const planned = command(['backup', 'plan', '-c', file, '--directory', copies, '--out', out]);
+  expect(planned.status, planned.stderr).toBe(0);
+  execFileSync(join(out, 'main-persistence-full.sh'), {
+    env: { PATH: `${bin}:${process.env.PATH}`, CASSANDRA_CONF: place.path },
+    stdio: 'pipe',
+  });
+  const from = readFileSync(join(place.path, 'copied'), 'utf8').trim().split('\n');
+  expect(from.map((path) => path.split('/svc/')[0]).sort()).toEqual(Object.values(places).slice(0, roots));
+  place.remove();
 });
 
 test.each([

@@ -96,6 +96,32 @@ test('a command that outlives its run keeps out every run of the same database u
   expect(after.output).toMatch(/during this command, whose result is unknown.*\n {2}sleep 600\.75/);
 });
 
+test('a service that a killed run has started does not keep out the next one', async () => {
+  configure(['sh', '-c', 'sleep 600.375 & echo $!; exec sleep 600.625']);
+  const killed = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
+  const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
+  const recorded = await until('the command is on record with its process', () => {
+    const read = JSON.parse(readFileSync(record, 'utf8')) as { pid?: number };
+    return read.pid === undefined ? undefined : { ...read, pid: read.pid };
+  });
+  const service = await until('the service', () => Number(/^\d+$/m.exec(killed.output())?.[0]) || undefined);
+  try {
+    const gone = once(killed.child, 'exit');
+    killed.child.kill('SIGKILL');
+    await gone;
+    process.kill(recorded.pid);
+    await until('the end of the command', () => !existsSync(`/proc/${recorded.pid}`) || undefined);
+    // As a kill leaves it between the start of the command and the record of its process.
+    writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
+    configure(['true']);
+    const after = await unattended();
+    expect(after).toMatchObject(failed);
+    expect(after.output).toContain('Resumes the run of ');
+  } finally {
+    process.kill(service);
+  }
+});
+
 const restoreKills: readonly [what: string, isRunKilled: boolean][] = [
   ['the shell of a restore is killed', false],
   ['the run is killed, and then the shell', true],

@@ -23,16 +23,26 @@ interface Tools {
   pages: Awaited<ReturnType<typeof openLivePages>>;
   rows: readonly ProbeRow[];
   runProbe: RunProbe;
+  /** Has older backups verified, too, where the newest cannot be restored. */
+  lookFurther(): void;
   close(): Promise<void>;
 }
+
+/** How many backups are tried, the newest first. */
+const mostBackups = 3;
 
 /**
  * The probes of the configuration, and what a failover needs besides: a probe of each cluster, this one included, and
  * the domain as the future active cluster describes it, then as each of the others does.
  */
-function rowsOf(config: AgentConfig, { domain, to }: Subject, onVerification: OnVerification): ProbeRow[] {
+function rowsOf(
+  config: AgentConfig,
+  { domain, to }: Subject,
+  onVerification: OnVerification,
+  verifiedAtFirst = 1,
+): ProbeRow[] {
   const { clusterGroupMetadata: group, domains } = config;
-  const rows = planForPerson(config, onVerification, true);
+  const rows = planForPerson(config, onVerification, true, verifiedAtFirst);
   if (domain === undefined || !group || !domains) return rows;
   const { currentClusterName: own, clusters } = group;
   const reachable = clusters
@@ -58,7 +68,7 @@ export async function openTools(
   onVerification: OnVerification,
   io: Io,
 ): Promise<Tools> {
-  const rows = rowsOf(config, subject, onVerification);
+  let rows = rowsOf(config, subject, onVerification);
   // The clock's timers let a process end; this one does not until the procedure is over.
   const awake = setInterval(() => {}, 60_000);
   const isScraped = subject.store !== undefined || rows.some(({ kind }) => kind === 'replication');
@@ -74,7 +84,12 @@ export async function openTools(
   };
   return {
     pages,
-    rows,
+    get rows() {
+      return rows;
+    },
+    lookFurther() {
+      rows = rowsOf(config, subject, onVerification, mostBackups);
+    },
     async runProbe(name) {
       const candidates = rows.filter((each) => each.name === name);
       let first: Awaited<ReturnType<typeof run>> | undefined;
@@ -109,8 +124,13 @@ export async function situationOf(
   config: AgentConfig,
   { tools, onVerification, io, startMs, held, copiesFirst }: SituationContext,
 ): Promise<Situation & { chosen: Chosen }> {
-  const { rows, runProbe, pages } = tools;
-  const chain = await chainNow(asked, runProbe);
+  const { runProbe, pages } = tools;
+  let chain = await chainNow(asked, runProbe);
+  if (asked.store !== undefined && asked.backup === undefined && chain === undefined) {
+    tools.lookFurther();
+    chain = await chainNow(asked, runProbe);
+  }
+  const { rows } = tools;
   // A snapshot, or the backup of a tool, is no path: it is judged by its evidence.
   const named = asked.backup ?? (held?.backup?.startsWith('/') ? held.backup : undefined);
   const subject = { ...asked, backup: asked.backup ?? held?.backup ?? backupIn(chain, config) };

@@ -71,19 +71,22 @@ export const verifyWithProgress =
 
 /**
  * All probes of a configuration for a command that a person waits for. With `isPatient` each backup is waited for until
- * it is verified, however big it is.
+ * it is verified, however big it is; `verifiedAtFirst` of the newest are, by default one.
  */
 export function planForPerson(
   config: AgentConfig,
   onVerification: OnVerification,
   isPatient: boolean,
+  verifiedAtFirst?: number,
 ): ProbeRow[] {
   const others = planProbes(config).filter(({ kind }) => kind !== 'backup' && kind !== 'recovery');
   const verify = verifyWithProgress(onVerification);
   if (!isPatient) return [...others, ...planBackups(config, { verify })];
-  const unhurried = planBackups(config, { verify, verificationWaitMs: longestMs }).map((row) => ({
-    ...row,
-    schedule: { ...row.schedule, timeoutMs: longestMs },
-  }));
+  const unhurried = planBackups(config, { verify, verificationWaitMs: longestMs, verifiedAtFirst }).map(
+    (row) => ({
+      ...row,
+      schedule: { ...row.schedule, timeoutMs: longestMs },
+    }),
+  );
   return [...others, ...unhurried];
 }

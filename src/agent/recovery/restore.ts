@@ -167,7 +167,8 @@ function restoreMysql(
       commands: [
         [
           ...['bash', '-o', 'pipefail', '-c'],
-          'umask 077; mkdir -p "$(dirname "$0")" && "$@" | gzip > "$0.part" && mv "$0.part" "$0"',
+          // On a full disk, half a copy would be in the way of everything else.
+          'umask 077; mkdir -p "$(dirname "$0")" && "$@" | gzip > "$0.part" && mv "$0.part" "$0" || { rm -f "$0.part"; exit 1; }',
           ...[copy, ...dump, '--hex-blob', database],
         ],
       ],

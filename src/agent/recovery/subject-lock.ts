@@ -113,13 +113,16 @@ function processIds(): string[] {
  * A process with the mark in its environment, for people. One that runs as another user, or that was given a new
  * environment, as sudo does, is not found. From proc(5).
  */
-function markedProcess(mark: string): string | undefined {
+function markedProcess(
+  mark: string,
+  isWanted: (words: readonly string[]) => boolean = () => true,
+): string | undefined {
   for (const pid of processIds()) {
     try {
       const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
       if (!variables.includes(`${markVariable}=${mark}`)) continue;
       const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
-      return `pid ${pid}: ${shellText(words)}`;
+      if (isWanted(words)) return `pid ${pid}: ${shellText(words)}`;
     } catch {
       // It has ended, or is another user's.
     }
@@ -146,7 +149,11 @@ function refuseBeside(running: RunningCommand | undefined): void {
   const { pid, start, mark, command, isDestructive } = running;
   const isItself = pid !== undefined && start !== undefined && startOf(pid) === start;
   const isMarked = !isItself && (isDestructive || pid === undefined);
-  const left = isItself ? `pid ${pid}` : isMarked ? markedProcess(mark) : undefined;
+  // What another command has started is meant to stay, such as the services: that command alone counts. A script runs as
+  // the last arguments of its interpreter.
+  const isCommand = (words: readonly string[]) =>
+    isDestructive || command.slice(1).every((word, index, args) => words.at(index - args.length) === word);
+  const left = isItself ? `pid ${pid}` : isMarked ? markedProcess(mark, isCommand) : undefined;
   if (left === undefined) return;
   throw new AgentError('state_locked', {
     where: 'svc-agent recover',

@@ -39,6 +39,8 @@ interface SharedByBackups {
   verifier: Verifier;
   /** How long a check waits for verifications. */
   verificationWaitMs: number;
+  /** How many of the newest backups are verified at the first check. */
+  verifiedAtFirst: number;
   stateDirectory: string;
   /** Names of the databases in the store that a backup must contain. */
   databasesOf(backup: BackupOptions): readonly string[];
@@ -317,14 +319,14 @@ async function verifications(
     answer !== undefined &&
     (answer.result !== 'ok' || answer.content !== undefined) &&
     nowMs - (answer.atMs ?? 0) < everyMs;
-  const newest = artifacts.at(-1);
+  const newest = new Set(artifacts.slice(-shared.verifiedAtFirst));
   const due = artifacts.filter(
     (artifact) =>
       artifact.verify &&
       !artifact.verified &&
       !isCurrent(ledger?.verified[keyOf(artifact)]) &&
       // An incremental backup is worth nothing without those that it builds upon.
-      (type === 'incremental' || artifact === newest || artifact.endMs > sinceMs),
+      (type === 'incremental' || newest.has(artifact) || artifact.endMs > sinceMs),
   );
   if (level === 'none' || due.length === 0) return {};
   const { verifiedAnswers } = await import('./journal.ts');

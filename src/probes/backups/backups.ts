@@ -19,6 +19,8 @@ export interface BackupsDeps {
   verify?: VerifyBackup;
   /** How long a check waits for verifications. Default: long enough that small backups are assessed at once. */
   verificationWaitMs?: number;
+  /** How many of the newest backups are verified at the first check. Default: 1. */
+  verifiedAtFirst?: number;
 }
 
 const defaultVerificationWaitMs = 5_000;
@@ -36,6 +38,7 @@ export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}):
     standings,
     verifier: createVerifier(deps.verify),
     verificationWaitMs: deps.verificationWaitMs ?? defaultVerificationWaitMs,
+    verifiedAtFirst: deps.verifiedAtFirst ?? 1,
     stateDirectory,
     databasesOf: (backup: BackupOptions) => databasesOf(backup, stores),
     // A change of any backup restarts the probes of all, because they read each other's standings.

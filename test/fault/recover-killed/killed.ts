@@ -127,17 +127,18 @@ async function goesOn(stage: Stage, args: readonly string[], at: string): Promis
     stage.procedure as string
   ];
   await stage.meanwhile?.();
-  for (;;) {
-    const isDown = !(await stage.role.isUp());
-    const hasBegun = linesOf(journal).some(({ event }) => event === 'command_started');
+  // A command that outlived its run is waited for.
+  const { status, output, isDown, hasBegun } = await until(`the run goes on ${at}`, async () => {
+    const before = {
+      isDown: !(await stage.role.isUp()),
+      hasBegun: linesOf(journal).some(({ event }) => event === 'command_started'),
+    };
     const again = startRecover(stage, args);
-    const [status, output] = [await again.ended, again.output()];
-    if (isDown && hasBegun) expect(output, at).toContain(said ?? 'The services are not deployed.');
-    // A command that outlived its run is waited for.
-    if (output.includes('still runs')) continue;
-    expect(status, `${at}: ${output}`).toBe(0);
-    return;
-  }
+    const ended = { status: await again.ended, output: again.output() };
+    return ended.output.includes('still runs') ? undefined : { ...before, ...ended };
+  });
+  if (isDown && hasBegun) expect(output, at).toContain(said ?? 'The services are not deployed.');
+  expect(status, `${at}: ${output}`).toBe(0);
 }
 
 /** After every line of the journal, and at every command with its processes. */

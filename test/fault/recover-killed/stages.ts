@@ -146,7 +146,7 @@ async function postgresBase(procedure: RestoreProcedure): Promise<Stage> {
   writeFileSync(stopServer, `cd /; ${run('pg_ctl')} -D ${data} -m immediate stop > /dev/null 2>&1 || true\n`);
   writeFileSync(
     startServer,
-    `cd /; ${unmarked} ${run('pg_ctl')} -D ${data} -o "-p ${port} -c fsync=off" -l ${backups}/log -w start > /dev/null
+    `cd /; ${unmarked} ${run('pg_ctl')} -D ${data} -o "-p ${port} -c fsync=off -c unix_socket_directories=" -l ${backups}/log -w start > /dev/null || exit 1
 until psql -h 127.0.0.1 -p ${port} -U postgres -Atc 'SELECT pg_is_in_recovery()' | grep -q f; do sleep 0.2; done
 `,
   );

@@ -1,0 +1,241 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { bySize } from '../size.ts';
+import { until } from '../until.ts';
+import { command, folder, mainFile, type Running, start } from './process.ts';
+import { type Role, startRole } from './role.ts';
+
+// What an operator meets at three in the morning: services that come back by themselves, commands that hang, signals,
+// backups that cannot be read, and checks that have nothing to look at.
+describe.skipIf(!hasPostgres)('recover', () => {
+  let server: Postgres;
+  let role: Role;
+  const place = folder();
+  const dumps = join(place.path, 'dumps');
+  const file = join(place.path, 'agent.yaml');
+
+  interface Settings {
+    commands?: string;
+    stop?: string;
+    services?: string;
+    schema?: string;
+  }
+  const configure = ({ commands = '', stop, services, schema = "{persistence: '0.8'}" }: Settings = {}) =>
+    writeFileSync(
+      file,
+      `stateDirectory: ${join(place.path, 'state')}
+${services ?? `roles: [history]\nservices: {history: {health: '${role.health}'}}`}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: ${schema}}]
+backups:
+  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms}}}
+recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[${role.stop}]`}, startServices: [${role.start}]}}
+`,
+    );
+  const recover = (...args: string[]): Running => {
+    const words = ['recover', 'database-corruption', '-c', file, '--store', 'main', '--database'];
+    const run = start(process.execPath, [
+      ...[mainFile, ...words, 'persistence', '--execute', '--yes', '--confirm', 'main', ...args],
+    ]);
+    run.child.stdin?.end();
+    return run;
+  };
+  const ended = async (run: Running) => ({ status: await run.ended, output: run.output() });
+  const query = async (sql: string) => {
+    const { rows } = await server.query(sql, 'svc');
+    await server.disconnect();
+    return rows;
+  };
+  const count = async () => (await query('SELECT count(*)::int AS n FROM executions'))[0].n;
+  const dump = (name: string) => {
+    const words = ['pg_dump', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'];
+    const { status, stderr } = command([
+      ...['backup', 'run', '--job', 'nightly', '-c', file, '--', ...words],
+      ...['-f', join(dumps, name), 'svc'],
+    ]);
+    expect(status, stderr).toBe(0);
+  };
+  const startText = () => `The services are stopped. To start them: $ ${role.start.join(' ')}`;
+
+  beforeAll(async () => {
+    execFileSync('mkdir', ['-m', '755', dumps]);
+    chmodSync(place.path, 0o755);
+    role = await startRole(place.path);
+    server = await startPostgres();
+    await server.query('CREATE DATABASE svc');
+    await query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 500) i');
+    await query(
+      "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
+    );
+    configure();
+    dump('a.dump');
+  });
+  beforeEach(async () => {
+    rmSync(join(place.path, 'state', 'recovery-runs'), { recursive: true, force: true });
+    configure();
+    execFileSync(role.start[0]!, role.start.slice(1), { stdio: 'ignore' });
+    await until('the role answers', async () => (await role.isUp()) || undefined);
+  });
+  afterAll(async () => {
+    await server?.stop();
+    role?.remove();
+    place.remove();
+  });
+
+  test('services that a supervisor starts again while the restore runs: it is done again', async () => {
+    await query('DELETE FROM executions WHERE i > 10');
+    const answers = `until curl --silent --output /dev/null ${role.health}; do :; done`;
+    configure({ commands: `restore: [sh, -c, '${role.start.join(' ')}; ${answers}'], ` });
+    const disturbed = await ended(recover());
+    expect(disturbed.status).toBe(1);
+    expect(disturbed.output).toMatch(
+      /Stopped: Restore .*: every role of the service refuses connections did not hold while the step was done, so that it has to be done again: history still answers/,
+    );
+    expect(disturbed.output).toContain('persistence of main may be restored in part.');
+    execFileSync(role.stop[0]!, role.stop.slice(1));
+    configure();
+    const { status, output } = await ended(recover());
+    expect({ status, output }).toMatchObject({ status: 0 });
+    expect(output).toContain(startText());
+    expect(await count()).toBe(500);
+    expect(await role.isUp()).toBe(true);
+  });
+
+  test('a stop command that hangs and ignores signals: it is said, and the second signal kills it', async () => {
+    configure({ stop: `[sh, -c, 'trap "" TERM INT; echo hangs; while :; do sleep 0.2; done']` });
+    const run = recover();
+    await until('it hangs', () => run.output().includes('\nhangs') || undefined);
+    run.child.kill('SIGINT');
+    await until('it says so', () => run.output().includes('a second signal kills it') || undefined);
+    run.child.kill('SIGINT');
+    const { status, output } = await ended(run);
+    expect({ status, output }).toMatchObject({ status: 1 });
+    expect(output).toContain('Stopped: Stop the services: sh ended with SIGKILL');
+    expect(output).toContain(startText());
+  });
+
+  test.each(bySize({ short: [], long: ['SIGTERM'], nightly: ['SIGTERM', 'SIGINT', 'SIGHUP'] } as const))(
+    '%s while a check waits for services that do not stop: what is down is said, and the run goes on',
+    async (signal) => {
+      configure({ stop: "['true']" });
+      const run = recover();
+      await until('it waits', () => run.output().includes('Step 3 of 7') || undefined);
+      run.child.kill(signal);
+      const { status, output } = await ended(run);
+      expect({ status, output }).toMatchObject({ status: 1 });
+      expect(output).toContain('interrupted by a signal');
+      expect(output).toContain(startText());
+      execFileSync(role.stop[0]!, role.stop.slice(1));
+      const again = await ended(recover());
+      expect(again).toMatchObject({ status: 0 });
+      expect(await role.isUp()).toBe(true);
+    },
+  );
+
+  test('a second run beside the first is refused, and says what is down', async () => {
+    configure({ commands: `safetyCopy: [sh, -c, 'echo copies; exec sleep 600.125'], ` });
+    const run = recover();
+    await until('it copies', () => run.output().includes('\ncopies') || undefined);
+    const second = await ended(recover('--restart'));
+    expect(second).toMatchObject({
+      status: 1,
+      output: expect.stringMatching(/a run of database-corruption \(pid \d+, since .*\) is under way/),
+    });
+    expect(second.output).toContain(startText());
+    run.child.kill('SIGTERM');
+    expect(await run.ended).toBe(1);
+  });
+
+  test('a backup that is encrypted, empty or a directory of something else is refused before anything is stopped', async () => {
+    const path = (name: string) => join(place.path, name);
+    const encrypted = Buffer.alloc(20_000, 'Salted__\x93\x11\xfe');
+    writeFileSync(path('a.dump.gpg'), encrypted);
+    writeFileSync(path('b.dump'), encrypted);
+    writeFileSync(path('empty.dump'), '');
+    mkdirSync(path('folder'), { recursive: true });
+    writeFileSync(join(path('folder'), 'PG_VERSION'), '15\n');
+    for (const name of ['a.dump.gpg', 'b.dump', 'empty.dump', 'folder']) {
+      const { status, output } = await ended(recover('--backup', path(name)));
+      expect({ status, output }).toMatchObject({
+        status: 1,
+        output: expect.stringMatching(/(?:FAILED |unknown) a verified backup can be restored/),
+      });
+      expect(output).toContain('refused before anything was changed');
+      expect(await role.isUp()).toBe(true);
+    }
+  });
+
+  test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
+    'a backup that the user of the run may not read is refused before anything is stopped',
+    async () => {
+      const state = join(place.path, 'state-of-nobody');
+      mkdirSync(state, { recursive: true });
+      chownSync(state, 65534, 65534);
+      const dumped = join(dumps, 'a.dump');
+      chmodSync(dumped, 0o600);
+      configure();
+      execFileSync('sed', ['-i', `s|^stateDirectory:.*|stateDirectory: ${state}|`, file]);
+      const words = ['recover', 'database-corruption', '-c', file, '--database', 'persistence'];
+      const run = start('setpriv', [
+        ...['--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, mainFile, ...words],
+        ...['--execute', '--yes', '--confirm', 'main'],
+      ]);
+      run.child.stdin?.end();
+      const { status, output } = await ended(run);
+      chmodSync(dumped, 0o644);
+      expect({ status, output }).toMatchObject({ status: 1 });
+      expect(output).toMatch(/(?:FAILED |unknown) a verified backup can be restored: .*/);
+      expect(output).toContain('refused before anything was changed');
+      expect(await role.isUp()).toBe(true);
+    },
+  );
+
+  test.each([
+    [
+      'no role is configured',
+      { services: '' },
+      [/Not proved: the roles are healthy: no role has a health check/],
+    ],
+    [
+      'nothing tells the schema, the workflows and the newest row',
+      { schema: '{}' },
+      [
+        /Not proved: the schema has the version.*set stores\[\]\.schema/,
+        /Not proved: there are workflows in persistence of main: set/,
+        /Not proved: the newest row is as old as the recovery point: set/,
+      ],
+    ],
+  ] as const)('%s: that is not proved, and the run is no drill', async (_, settings, messages) => {
+    configure(settings);
+    const args = 'services' in settings ? ['--force', 'nothing to look at'] : [];
+    const { status, output } = await ended(recover(...args));
+    expect({ status, output }).toMatchObject({ status: 0 });
+    for (const message of messages) expect(output).toMatch(message);
+    expect(output).toContain('This run is not recorded as a drill.');
+  });
+
+  test('a restored store that is empty, or has no schema table, keeps the services down', async () => {
+    const psql = `[psql, -h, 127.0.0.1, -p, '${server.port}', -U, postgres, -Atc, SELECT count(*) FROM executions, '{database}']`;
+    await query('ALTER TABLE executions RENAME TO kept; CREATE TABLE executions (i int)');
+    dump('b.dump');
+    configure({ commands: `countWorkflows: ${psql}, ` });
+    const empty = await ended(recover('--backup', join(dumps, 'b.dump')));
+    expect(empty).toMatchObject({
+      status: 1,
+      output: expect.stringMatching(/FAILED +there are workflows in persistence of main: there are none/),
+    });
+    expect(empty.output).toContain(startText());
+    expect(await role.isUp()).toBe(false);
+    await query('ALTER TABLE schema_version RENAME TO old_version');
+    dump('c.dump');
+    const missing = await ended(recover('--restart', '--backup', join(dumps, 'c.dump')));
+    expect(missing).toMatchObject({
+      status: 1,
+      output: expect.stringMatching(/FAILED +(?:the schema has the version|main answers)/),
+    });
+    expect(missing.output).toContain(startText());
+    expect(await role.isUp()).toBe(false);
+  });
+});
