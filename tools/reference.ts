@@ -6,6 +6,7 @@ import { catalog, type Metric } from '../src/core/catalog.ts';
 import { closedLists } from '../src/core/reasons.ts';
 import { frontendCallers, reporterErrors } from '../src/monitoring/dashboards/queries.ts';
 import { pack, type RenderedAlert, renderPack, shippedOptions } from '../src/monitoring/packs.ts';
+import { specPage } from './spec-page.ts';
 import { unfedPanels } from './unfed-panels.ts';
 
 /**
@@ -20,6 +21,7 @@ export async function referenceFiles(): Promise<readonly (readonly [path: string
     commands: await commandsPage(),
     'closed-lists': closedListsPage(),
     'panels-without-data': panelsWithoutDataPage(),
+    spec: specPage(),
   };
   return Object.entries(pages).map(([name, text]) => [`docs/reference/${name}.md`, text]);
 }

@@ -24,8 +24,6 @@ export interface PlanOptions {
   offsite?: OffsiteTarget;
   /** The agent's configuration file. */
   configFile?: string;
-  /** Paths that the service's configuration names for its dynamic part. */
-  dynamicFiles?: readonly string[];
 }
 
 export const planDirectory = '/var/backups/svc';
@@ -36,10 +34,10 @@ export type PlanFiles = Readonly<Record<string, { text: string; isProgram?: bool
 /** Throws `usage` for a name or a path that no shell line and no crontab can hold. */
 export function jobsIn(config: AgentConfig, options: PlanOptions): readonly PlannedJob[] {
   if (config.stores.length === 0) return [];
-  const { directory, offsite, configFile, dynamicFiles = [] } = options;
+  const { directory, offsite, configFile } = options;
   const places = { '--directory': directory, '--offsite': offsite?.target, '--config': configFile };
   for (const [name, text] of Object.entries(places)) refuseControl(name, text);
-  for (const file of [...config.serviceConfig, ...dynamicFiles]) refuseControl('serviceConfig', file);
+  for (const file of [...config.serviceConfig, config.dynamicConfig]) refuseControl('serviceConfig', file);
   for (const { name, databases } of config.stores)
     for (const text of [name, ...Object.values(databases)]) refuseControl('stores', text);
   return [...config.stores.flatMap((store) => jobsOf(store, options)), ...configurationJob(config, options)];
@@ -111,10 +109,12 @@ function jobsOf(store: StoreOptions, { directory, offsite }: PlanOptions): reado
 }
 
 function configurationJob(
-  { serviceConfig, backups }: AgentConfig,
-  { directory, offsite, dynamicFiles = [] }: PlanOptions,
+  { serviceConfig, dynamicConfig, backups }: AgentConfig,
+  { directory, offsite }: PlanOptions,
 ): readonly PlannedJob[] {
-  const files = [...new Set([...serviceConfig, ...dynamicFiles].map((path) => resolve(path)))];
+  const files = [
+    ...new Set([...serviceConfig, ...(dynamicConfig ? [dynamicConfig] : [])].map((path) => resolve(path))),
+  ];
   const words = files.map(quoted).join(' ');
   if (serviceConfig.length === 0 || backups.some(({ type }) => type === 'config')) return [];
   const copies = `${directory}/config`;

@@ -83,7 +83,6 @@ test('reads an object that is empty, or that the store does not give: faults; on
   store.objects.set('h/a', '2026-01-02T00:00:00.000Z');
   // Listed, and not there.
   expect(await checked(setting)).toMatchObject({
-    reason: undefined,
     msg: expect.stringMatching(/deleted meanwhile$/),
   });
   store.contents.set('h/a', '');

@@ -203,6 +203,8 @@ export interface StatusFacts {
     lastReloadSuccessful: boolean;
     lastReloadError?: string;
     changedAt?: string;
+    /** The service's dynamic configuration, and when it was changed last; without a time if it cannot be read. */
+    dynamic?: { file: string; changedAt?: string };
   };
   state: {
     directory: string;

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { Kind, SeriesView, View } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -265,6 +266,16 @@ function logFaultsOf(faults: readonly LogFault[], { services }: EntriesReport): 
     .map(({ sinceMs, ...fault }) => ({ ...fault, since: timeOf(sinceMs) }));
 }
 
+/** A file that is replaced is a change too: its own time counts, whichever way it was written. */
+function dynamicOf(file: string) {
+  try {
+    return { file, changedAt: timeOf(statSync(file).mtimeMs) };
+  } catch {
+    // It is on another host, or may not be read.
+    return { file };
+  }
+}
+
 function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: ReportDeps): StatusFacts {
   const { registry, state, health, clock } = deps;
   const { lastCommitMs, failures, ...stateStatus } = state.status();
@@ -286,6 +297,7 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
       lastReloadSuccessful: lastReloadError === undefined,
       lastReloadError,
       ...(changedMs !== undefined && { changedAt: timeOf(changedMs) }),
+      ...(config.dynamicConfig && { dynamic: dynamicOf(config.dynamicConfig) }),
     },
     state: {
       ...stateStatus,

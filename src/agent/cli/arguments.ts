@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText, type Fault, faultLine, nearest, systemCode } from '../../core/errors.ts';
@@ -157,6 +158,17 @@ function usageFault(command: string, cause: unknown, known: readonly string[]): 
   return { what, allowed: seeHelp(command) };
 }
 
+/** The arguments with the flag before each file: `--service-config base.yaml production.yaml` names two. */
+function repeated(args: readonly string[], flag: string): string[] {
+  let isBehind = false;
+  return args.flatMap((arg, index) => {
+    const isValue = args[index - 1] === flag;
+    const isMore = isBehind && !isValue && !arg.startsWith('-') && existsSync(arg);
+    isBehind = isValue || isMore;
+    return isMore ? [flag, arg] : [arg];
+  });
+}
+
 /**
  * Parses a command's arguments strictly; `most` is how many it takes besides its options. Throws `usage` with the
  * nearest known option, and for surplus arguments.
@@ -171,7 +183,12 @@ export function parseCommand<const O extends Options>(
   const known = { ...commonOptions, ...options };
   const parsed = (() => {
     try {
-      return parseArgs({ args: [...args], options: known, allowPositionals: true, strict: true });
+      return parseArgs({
+        args: repeated(args, '--service-config'),
+        options: known,
+        allowPositionals: true,
+        strict: true,
+      });
     } catch (cause) {
       throw new AgentError('usage', { where, ...usageFault(command, cause, Object.keys(known)) }, cause);
     }

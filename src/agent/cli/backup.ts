@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { AgentError, errorText, nearest, systemCode } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
@@ -85,7 +84,6 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
       directory: resolve(io.cwd, values.directory ?? planDirectory),
       offsite: target === undefined ? undefined : { target, region, endpoint },
       configFile: files[0] && resolve(io.cwd, files[0]),
-      dynamicFiles: dynamicFilesIn(config.serviceConfig),
     };
     if (values.json) io.stdout(`${JSON.stringify(planJson(config, options), null, 2)}\n`);
     else if (values.out === undefined) io.stdout(printPlan(config, options));
@@ -121,20 +119,6 @@ async function recordedJob(job: string, values: ConfigurationValues, io: Io): Pr
     io.stderr(`${errorText(thrown)}\nsvc-agent: the command runs all the same; this run is not recorded\n`);
     return {};
   }
-}
-
-/** The files that the service's own files name as their dynamic configuration; what cannot be read names none. */
-function dynamicFilesIn(files: readonly string[]): string[] {
-  return files.flatMap((file) => {
-    try {
-      const { dynamicconfig, dynamicConfigClient } = parse(readFileSync(file, 'utf8')) ?? {};
-      const path =
-        dynamicconfig?.filebased?.filepath ?? dynamicconfig?.filepath ?? dynamicConfigClient?.filepath;
-      return typeof path === 'string' ? [path] : [];
-    } catch {
-      return [];
-    }
-  });
 }
 
 function writePlan(files: PlanFiles, folder: string, io: Io): void {

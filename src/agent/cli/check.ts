@@ -109,6 +109,7 @@ function overview(config: AgentConfig): string {
   const lines = [
     ['roles', `${config.roles.join(', ') || 'none'} (scope ${config.scope})`],
     ['instance', config.instance],
+    ...(config.dynamicConfig ? [['dynamic configuration', config.dynamicConfig]] : []),
     ['state', config.stateDirectory],
     ['reporter', reporterText(metrics)],
     ['tags', tags.join(', ') || 'none'],

@@ -1,5 +1,16 @@
-import { closeSync, fstatSync, linkSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
 import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
 import { AgentError, errorText, faultLine, nearest, systemCode } from '../../core/errors.ts';
@@ -82,7 +93,7 @@ function starter(facts: StarterFacts): string {
   return `# svc-agent. Check it with: svc-agent check -c FILE; editors complete it with: svc-agent schema
 
 # The roles that run on this host or in this pod; also --role, SVC_AGENT_ROLES.
-roles: ${list(facts.roles)}
+roles: ${list([...facts.roles, ...facts.companions.map(({ name }) => name)])}
 
 ${serviceFiles(facts)}
 # Where totals and offsets survive a restart.
@@ -98,7 +109,7 @@ metrics:
 
 # What is watched of each role. A value may come from the environment: "\${NAME:default}".
 services:
-${facts.roles.map((role, index) => service(role, index, facts)).join('')}
+${facts.roles.map((role, index) => service(role, index, facts)).join('')}${facts.companions.map(({ name, scrape }) => `  ${name}:\n    scrape: ${scrape}\n`).join('')}
 ${dependencies(facts)}
 # A series is one label set; past the limits series are counted together, never dropped in silence.
 # limits: {seriesPerMetric: 2000, series: 50000}
@@ -141,7 +152,7 @@ function service(
   const isKnown = (source: string) => fromFiles.some((line) => line.includes(`: ${source}.`));
   const url = health.get(role);
   const checked = url ? `    health: ${url}\n` : `    # health: http://127.0.0.1:${7933 + index}/health\n`;
-  const noHealth = '    # health: no rpc.grpcPort in serviceConfig, so nothing to ask\n';
+  const noHealth = '    # health: no rpc.grpcPort and no rpc.port in serviceConfig, so nothing to ask\n';
   const scrape = isKnown('scrape') ? '' : `    # scrape: http://127.0.0.1:${8000 + index}/metrics\n`;
   return `  ${quoted(role)}:
 ${logKnown ? '' : logs}${fromFiles.join('')}${serviceConfig.length > 0 && !url ? noHealth : checked}${scrape}`;
@@ -168,19 +179,26 @@ function dependencies(facts: StarterFacts): string {
   return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}${domainsOf(facts)}`;
 }
 
+/** The service's own command-line client. */
+const client = 'cadence';
+
 /** With the service's own files the domains of its log are watched; a domain that is not used is in no log. */
-function domainsOf({ serviceConfig, domains, frontend }: StarterFacts): string {
+function domainsOf({ serviceConfig, domains, frontend, hasClient }: StarterFacts): string {
   const command = [
-    ...['cadence', '--transport', 'grpc', '--address', frontend],
+    ...[client, '--transport', 'grpc', '--address', frontend],
     ...['--domain', '{domain}', 'domain', 'describe', '--format', 'json'],
   ];
   const lines = [
     'domains:',
     `  watch: ${list(domains)}  # ${domains.length > 0 ? 'found in the log of the service' : 'none in the log of the service; add their names'}`,
-    '  describe:  # the client of the service; {domain} stands for each name, {address} for each cluster',
+  ];
+  const describe = [
+    `  describe:  # ${hasClient ? '' : `${client} is not in the PATH here; `}the client of the service; {domain} stands for each name, {address} for each cluster`,
     `    command: ${list(command)}`,
   ];
-  return lines.map((line) => `${serviceConfig.length > 0 ? '' : '# '}${line}\n`).join('');
+  const written = (isOn: boolean) => (line: string) => `${isOn ? '' : '# '}${line}\n`;
+  const isKnown = serviceConfig.length > 0;
+  return [...lines.map(written(isKnown)), ...describe.map(written(isKnown && hasClient))].join('');
 }
 
 /** What the starter configuration needs from the service's files. */
@@ -203,6 +221,10 @@ interface StarterFacts {
   frontend: string;
   /** Domains that the log of the service names. */
   domains: readonly string[];
+  /** Whether the client is on this host. */
+  hasClient: boolean;
+  /** Programs beside the roles. */
+  companions: readonly { name: string; scrape: string }[];
 }
 
 /** How much of the end of the service's log is searched for domains. */
@@ -241,13 +263,42 @@ function knowsClusters(tree: TreeNode): boolean {
   return enabled.length > 0 && enabled.every(isKnown);
 }
 
-/** The health check of a role at its gRPC port; its other ports use other protocols. */
+/** The health check of a role at its gRPC port; a role without one, as the worker, can only be connected to. */
 function healthOf(tree: TreeNode, role: string): [string, string][] {
   const rpc = ['services', role, 'rpc'];
-  const port = Number(scalarAt(tree, ...rpc, 'grpcPort'));
-  if (!(port > 0 && port < 65_536)) return [];
   const host = textAt(tree, ...rpc, 'bindOnIP') ?? '127.0.0.1';
-  return [[role, `grpc://${formatAddress({ host: dialHost(host), port })}`]];
+  const ports = [
+    ['grpc', scalarAt(tree, ...rpc, 'grpcPort')],
+    ['tcp', scalarAt(tree, ...rpc, 'port')],
+  ] as const;
+  const [scheme, port] = ports.find(([, port]) => Number(port) > 0 && Number(port) < 65_536) ?? [];
+  if (scheme === undefined) return [];
+  return [[role, `${scheme}://${formatAddress({ host: dialHost(host), port: Number(port) })}`]];
+}
+
+/** Programs that load or check the service have configuration files of their own; their metrics are scraped like a role's. */
+const companions = ['bench', 'canary'];
+
+/** The scrape of each companion that the files configure, by the address that its file names. */
+function companionsIn(tree: MapNode): { name: string; scrape: string }[] {
+  const address = parseAddress(textAt(tree, 'metrics', 'pullmetrics', 'listenAddress') ?? '');
+  return companions.flatMap((name) => {
+    if (!tree.entries.has(name)) return [];
+    const { host, port } = address ?? { host: '127.0.0.1', port: 8005 };
+    return [{ name, scrape: `http://${formatAddress({ host: dialHost(host), port })}/metrics` }];
+  });
+}
+
+/** Whether a program is in the path of whoever runs the command. */
+function isInPath(program: string, { PATH = '' }: Readonly<Record<string, string | undefined>>): boolean {
+  return PATH.split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return folder !== '';
+    } catch {
+      return false;
+    }
+  });
 }
 
 /** Throws `usage` for a role that is none of the known ones. */
@@ -274,7 +325,7 @@ function readForStarter(
   const roles = wanted.length > 0 ? wanted : usualRoles;
   const taken = serviceListeners(tree, roles).map(({ address }) => address);
   const health = new Map(roles.flatMap((role) => healthOf(tree, role)));
-  const bound = [...health.values()].map((url) => url.slice('grpc://'.length));
+  const bound = [...health.values()].map((url) => url.replace(/^\w+:\/\//, ''));
   const pullAddress = freeAddress('0.0.0.0', 9464, [...taken, ...bound]);
   const nothing: MapNode = { ...tree, entries: new Map() };
   const request = {
@@ -296,8 +347,10 @@ function readForStarter(
     }),
     frontend: knowsClusters(tree)
       ? '{address}'
-      : (health.get('frontend')?.slice('grpc://'.length) ?? 'frontend:7833'),
+      : (health.get('frontend')?.replace(/^\w+:\/\//, '') ?? 'frontend:7833'),
     domains: [...new Set([...logs].flatMap(domainsIn))].sort(),
+    hasClient: isInPath(client, env),
+    companions: named.length > 0 ? [] : companionsIn(tree),
     roles,
     serviceConfig: files,
     pullAddress,

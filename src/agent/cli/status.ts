@@ -305,7 +305,7 @@ function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): s
     .map((probe) => [
       probe.name,
       stateOf(probe),
-      probe.since === undefined ? '-' : ageOf(probe.since, nowMs),
+      stateAge(probe, nowMs),
       probe.last ? `${Math.round(probe.last.durationMs)} ms` : '-',
       probe.progress ? `verifying ${progressText(probe.progress, screen)}` : (probe.last?.msg ?? ''),
     ]);
@@ -321,6 +321,16 @@ function stateOf({ last, state, flapping }: ProbeStatus): string {
   if (flapping) return 'flapping';
   if (last && !last.ok) return last.reason ?? 'failed';
   return state ?? 'not known yet';
+}
+
+/** How long the state that is shown has lasted: a failure that is not an outage yet is younger than the state behind it. */
+function stateAge(
+  { since, state, last, consecutiveFailures, intervalMs }: ProbeStatus,
+  nowMs: number,
+): string {
+  if (!last || last.ok || state === 'down') return since === undefined ? '-' : ageOf(since, nowMs);
+  const firstMs = Date.parse(last.at) - Math.max(0, consecutiveFailures - 1) * intervalMs;
+  return ageOf(new Date(firstMs).toISOString(), nowMs);
 }
 
 /** The agent itself, in a few lines. */

@@ -125,6 +125,8 @@ export interface AgentConfig {
   roles: readonly string[];
   /** The service's own files, as given. */
   serviceConfig: readonly string[];
+  /** The file of the service's dynamic configuration, absolute, if its files name one. */
+  dynamicConfig?: string;
   scope: Scope;
   instance: string;
   /** Absolute. */

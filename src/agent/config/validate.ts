@@ -4,6 +4,7 @@ import { nearest } from '../../core/errors.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
 import { adviceOn } from '../service-config/advice.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
+import { dynamicConfigFile } from '../service-config/dynamic-config.ts';
 import { overlay, readServiceFiles, type ServiceFiles, without } from '../service-config/read.ts';
 import { violationsOf } from '../service-config/violations.ts';
 import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
@@ -114,6 +115,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
     tree: checked.tree,
     roles,
     serviceConfig: names,
+    dynamicConfig: dynamicConfigFile(service),
     clusterName:
       textAt(checked.tree, 'clusterGroupMetadata', 'currentClusterName') ??
       textAt(service.tree, 'clusterGroupMetadata', 'currentClusterName'),
@@ -333,6 +335,7 @@ interface ConfigContext {
   roles: readonly string[];
   /** Including those of the option. */
   serviceConfig: readonly string[];
+  dynamicConfig: string | undefined;
   /** `currentClusterName` of `agent.yaml`, else of the service's files. */
   clusterName: string | undefined;
   instance: string;
@@ -347,6 +350,7 @@ function fill(parsed: Parsed, around: ConfigContext): AgentConfig {
   return {
     roles,
     serviceConfig: around.serviceConfig,
+    dynamicConfig: around.dynamicConfig,
     scope: parsed.scope,
     instance: parsed.instance || around.instance,
     stateDirectory: around.stateDirectory,

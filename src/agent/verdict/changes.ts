@@ -8,6 +8,7 @@ interface Compared {
   failovers: ReadonlyMap<string, number>;
   certificates: ReadonlyMap<string, string>;
   configuration: string | undefined;
+  dynamic: ReadonlyMap<string, string>;
 }
 
 function comparedOf({ probes, versions, restarts, domains, certificates, config }: StatusFacts): Compared {
@@ -22,6 +23,7 @@ function comparedOf({ probes, versions, restarts, domains, certificates, config 
     failovers: new Map(domains.map(({ domain, failovers }) => [domain, failovers])),
     certificates: new Map(certificates.map(({ probe, notAfter }) => [probe, notAfter])),
     configuration: config.changedAt,
+    dynamic: new Map(config.dynamic?.changedAt ? [[config.dynamic.file, config.dynamic.changedAt]] : []),
   };
 }
 
@@ -47,6 +49,13 @@ function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Ch
           } as const,
         ]
       : []),
+    ...altered(before.dynamic, now.dynamic).map(
+      ([file, , changedAt]): Change => ({
+        at: changedAt,
+        kind: 'configuration',
+        what: `the service’s dynamic configuration changed: ${file}`,
+      }),
+    ),
     ...altered(before.schemas, now.schemas).map(
       ([store, old, next]): Change => ({
         at,
@@ -91,6 +100,7 @@ export function createChangeFinder(): (facts: StatusFacts) => Change[] {
     const merged = <T>(before: ReadonlyMap<string, T> | undefined, next: ReadonlyMap<string, T>) =>
       new Map([...(before ?? []), ...next]);
     known = {
+      dynamic: merged(known?.dynamic, now.dynamic),
       schemas: merged(known?.schemas, now.schemas),
       versions: merged(known?.versions, now.versions),
       restarts: merged(known?.restarts, now.restarts),

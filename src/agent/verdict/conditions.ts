@@ -193,7 +193,7 @@ export const conditions: readonly Condition[] = [
     of: 'backlog',
     value: stalled,
     ...limited('SvcTaskListStalled'),
-    noun: 'tasks wait, and no poll got one',
+    noun: 'tasks wait, and none was handed to a worker for 10 minutes',
     heldMs: longMs,
   },
   {

@@ -47,8 +47,15 @@ domainDefaults: {archival: {history: {status: enabled, URI: "file://${join(folde
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+/** A folder with the service's client, as a PATH. */
+function withClient(): Record<string, string> {
+  mkdirSync(join(folder, 'bin'));
+  writeFileSync(join(folder, 'bin/cadence'), '#!/bin/sh\n', { mode: 0o755 });
+  return { PATH: `/nowhere:${join(folder, 'bin')}` };
+}
+
 test('with the service’s own files everything is on, and credentials alone are missing', async () => {
-  const io = fakeIo(folder);
+  const io = fakeIo(folder, withClient());
   expect(await init(['--service-config', 'service.yaml', '--out', 'agent.yaml'], io)).toBe(0);
   const text = readFileSync(join(folder, 'agent.yaml'), 'utf8');
   expect(text).not.toContain('hunter2');
@@ -62,7 +69,7 @@ test('with the service’s own files everything is on, and credentials alone are
   ).toEqual([
     ['frontend', 'grpc://127.0.0.1:7833', 'http://127.0.0.1:8000/metrics', [join(folder, 'log/svc.log')]],
     ['matching', 'grpc://10.0.0.9:7835', 'http://127.0.0.1:8001/metrics', [join(folder, 'log/svc.log')]],
-    ['worker', undefined, 'http://127.0.0.1:8003/metrics', [join(folder, 'log/svc.log')]],
+    ['worker', 'tcp://127.0.0.1:7939', 'http://127.0.0.1:8003/metrics', [join(folder, 'log/svc.log')]],
   ]);
   expect(config!.stores).toMatchObject([
     {
@@ -138,4 +145,46 @@ test('a file for each role gives each role its log, and init says so', async () 
   expect(config!.services.map(({ name, logs }) => [name, logs?.paths]).sort()).toEqual(
     names.map((name) => [name, [`/srv/svc/log/${name}.log`]]),
   );
+});
+
+test('without the service’s client on this host, the command that needs it is a comment', async () => {
+  const io = fakeIo(folder, { PATH: '/nowhere' });
+  expect(await init(['--service-config', 'service.yaml', '--out', 'agent.yaml'], io)).toBe(0);
+  const text = readFileSync(join(folder, 'agent.yaml'), 'utf8');
+  expect(text).toContain('#   describe:  # cadence is not in the PATH here');
+  const { config, faults } = await loadConfig({ file: 'agent.yaml', env: {}, cwd: folder });
+  expect(faults).toEqual([]);
+  expect(config!.domains!.watch).toEqual(['orders', 'pay-ments']);
+  expect(config!.domains!.describe).toBeUndefined();
+});
+
+test('bench and canary are scraped where their configuration is among the files', async () => {
+  writeFileSync(
+    join(folder, 'bench.yaml'),
+    'bench: {name: cadence-bench, domains: [cadence-bench]}\nmetrics: {prometheus: {listenAddress: "0.0.0.0:8006"}}\n',
+  );
+  const io = fakeIo(folder);
+  const files = ['--service-config', 'service.yaml', '--service-config', 'bench.yaml'];
+  expect(await init([...files, '--out', 'agent.yaml'], io)).toBe(0);
+  const { config, faults } = await loadConfig({ file: 'agent.yaml', env: {}, cwd: folder });
+  expect(faults).toEqual([]);
+  expect(config!.services.map(({ name, selected }) => [name, selected])).toContainEqual(['bench', true]);
+  expect(config!.services.find(({ name }) => name === 'bench')!.scrape!.url).toMatch(
+    /^http:.*:80\d\d\/metrics$/,
+  );
+});
+
+test('the dynamic configuration that the service’s files name is found, relative to where the service runs', async () => {
+  mkdirSync(join(folder, 'config/dynamicconfig'), { recursive: true });
+  writeFileSync(join(folder, 'config/dynamicconfig/production.yaml'), '{}\n');
+  writeFileSync(
+    join(folder, 'config/base.yaml'),
+    'log: {level: info}\ndynamicconfig: {client: filebased, filebased: {filepath: config/dynamicconfig/production.yaml}}\n',
+  );
+  writeFileSync(
+    join(folder, 'agent.yaml'),
+    'serviceConfig: [config/base.yaml]\nroles: [frontend]\nservices: {frontend: {}}\n',
+  );
+  const { config } = await loadConfig({ file: 'agent.yaml', env: {}, cwd: folder });
+  expect(config!.dynamicConfig).toBe(join(folder, 'config/dynamicconfig/production.yaml'));
 });

@@ -97,6 +97,26 @@ describe('the status', () => {
     expect(lines[probes + 1]).toMatch(/^store\/main +refused/);
   });
 
+  test('a failure that is no outage yet is as old as its first check, not as the state behind it', () => {
+    const now = Date.parse(report().now);
+    const at = (seconds: number) => new Date(now - seconds * 1000).toISOString();
+    const failing = {
+      ...probe('domain/orders', false, 'exit status 1'),
+      state: 'up' as const,
+      since: at(27 * 60),
+      consecutiveFailures: 1,
+      intervalMs: 60_000,
+    };
+    failing.last = { ...failing.last!, at: at(13) };
+    const ageIn = (one: typeof failing) => {
+      const lines = statusLines({ ...report(), probes: [one] }, plainScreen);
+      return /^domain\/orders +\S+ +(\S+)/.exec(lines.find((line) => line.startsWith('domain/'))!)![1];
+    };
+    expect(ageIn(failing)).toBe('13s');
+    expect(ageIn({ ...failing, consecutiveFailures: 3 })).toBe('2m13s');
+    expect(ageIn({ ...failing, state: 'down' as never })).toBe('27m');
+  });
+
   test('on a narrow terminal the names of the probes stay whole', () => {
     const one = probe('store/main/persistence', false, 'connect ECONNREFUSED');
     const lines = statusLines({ ...down, probes: [one] }, screen(40, 30));

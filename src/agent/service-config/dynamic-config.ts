@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { textAt } from '../config/tree.ts';
+import type { ServiceFiles } from './read.ts';
+
+/** Where the service's own files name the file of their dynamic configuration, newest spelling first. */
+const places = [
+  ['dynamicconfig', 'filebased', 'filepath'],
+  ['dynamicconfig', 'filepath'],
+  ['dynamicConfigClient', 'filepath'],
+];
+
+/**
+ * The file of the service's dynamic configuration, absolute; undefined if the service's files name none. The service
+ * reads a relative path from the directory that it runs in, which is usually the one above its configuration: the first
+ * that is there is taken.
+ */
+export function dynamicConfigFile({ tree, files }: Pick<ServiceFiles, 'tree' | 'files'>): string | undefined {
+  const path = places.map((place) => textAt(tree, ...place)).find((text) => text !== undefined);
+  if (path === undefined) return undefined;
+  const candidates = files.flatMap((file) => {
+    const beside = dirname(file);
+    return [beside, dirname(beside), dirname(dirname(beside))].map((folder) => resolve(folder, path));
+  });
+  return candidates.find(existsSync) ?? candidates[0];
+}
