@@ -1,37 +1,16 @@
-import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
+import { hasImages, imageOf, podman, targets } from './podman.ts';
 
 // The images of the Dockerfile as they are shipped, in containers: `.ci/containers` builds them.
 
-const images = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-agent/images');
-/** The storage driver is that of the store, which `.ci/containers` made. */
-const podman = (...args: string[]) => {
-  const driver = ['overlay', 'vfs'].find((name) => isDriver(name)) ?? 'vfs';
-  const store = [
-    '--storage-driver',
-    driver,
-    '--root',
-    join(images, 'store'),
-    '--runroot',
-    join(images, 'run'),
-  ];
-  return spawnSync('podman', [...store, '--cgroup-manager=cgroupfs', '--runtime', 'runc', ...args], {
-    encoding: 'utf8',
-  });
-};
-const isDriver = (name: string) => spawnSync('ls', [join(images, 'store', `${name}-images`)]).status === 0;
-const imageOf = (target: string) => `localhost/svc-agent-ci/${target}`;
 /** Those of the host cannot always be passed on. */
 const ulimits = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1000:1000'];
-const targets = ['agent', 'agent-tools'];
-const hasImages = targets.every((target) => podman('image', 'exists', imageOf(target)).status === 0);
-
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-containers-'));
 const names: string[] = [];
 afterEach(() => {
