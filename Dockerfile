@@ -22,7 +22,7 @@ COPY examples examples
 RUN node scripts/build.mjs && mkdir /state
 
 FROM ${AGENT_BASE} AS agent
-ARG VERSION=0.1.0
+ARG VERSION=1.0.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="svc-agent" \
       org.opencontainers.image.description="Metrics, logs and health of a clustered workflow orchestration service" \
@@ -52,7 +52,7 @@ ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=1", "--optimize-for-size"
 CMD ["run", "-c", "/etc/svc-agent/agent.yaml"]
 
 FROM ${NODE_IMAGE} AS agent-tools
-ARG VERSION=0.1.0
+ARG VERSION=1.0.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="svc-agent-tools" \
       org.opencontainers.image.description="svc-agent with database clients and archivers" \

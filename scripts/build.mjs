@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import * as esbuild from 'esbuild';
 import { prepare, preparedFile } from '../examples/service/store/prepared.mjs';
 import { notices } from './notices.mjs';
+import { sbom } from './sbom.mjs';
 import { root } from './setup.mjs';
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -95,4 +96,5 @@ await build({
 });
 for (const file of ['index.html', 'icon.svg']) copyFileSync(join(page, file), join(outdir, 'page', file));
 writeFileSync(join(outdir, 'NOTICES.txt'), notices(root, metafiles));
+writeFileSync(join(outdir, 'sbom.cdx.json'), sbom(root, metafiles));
 if (!existsSync(preparedFile())) await prepare();

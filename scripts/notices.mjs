@@ -6,7 +6,7 @@ const packageOf = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//;
 const noticeFile = /^(?:licen[cs]e|copying|notice)(?:[.-].*)?$/i;
 
 /** Folders of the packages of which an output of esbuild holds code, relative to the root. */
-function bundledPackages(metafiles) {
+export function bundledPackages(metafiles) {
   const folders = new Set();
   for (const { outputs } of metafiles)
     for (const { inputs } of Object.values(outputs))

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -22,15 +23,59 @@ const npm = (cwd: string, ...args: string[]) => {
 };
 const call = (...args: string[]) => spawnSync(program, args, { encoding: 'utf8', cwd: place.path });
 
-/** Packs a copy of the source, in which nothing is built, and installs the result as a user does. */
-beforeAll(() => {
-  const source = join(place.path, 'source');
+/** Packs a copy of the source, in which nothing is built. Returns the archive. */
+function packedIn(source: string, destination: string): string {
   const left = ['node_modules', 'dist', '.git'].map((name) => join(root, name));
   cpSync(root, source, { recursive: true, filter: (path) => !left.includes(path) });
   symlinkSync(join(root, 'node_modules'), join(source, 'node_modules'));
-  npm(source, 'pack', '--pack-destination', place.path);
-  const archive = readdirSync(place.path).find((name) => name.endsWith('.tgz'))!;
-  npm(place.path, 'install', '--global', '--offline', '--prefix', prefix, join(place.path, archive));
+  npm(source, 'pack', '--pack-destination', destination);
+  return join(destination, readdirSync(destination).find((name) => name.endsWith('.tgz'))!);
+}
+
+let archive: string;
+/** Installs it as a user does. */
+beforeAll(() => {
+  archive = packedIn(join(place.path, 'source'), place.path);
+  npm(place.path, 'install', '--global', '--offline', '--prefix', prefix, archive);
+});
+
+test('packed in another directory, at another time, it is the same byte by byte', () => {
+  const elsewhere = join(place.path, 'elsewhere');
+  const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
+  mkdirSync(elsewhere);
+  expect(digest(packedIn(join(elsewhere, 'a', 'deeper', 'one'), elsewhere))).toBe(digest(archive));
+});
+
+test('the bill of materials has every bundled package, with the version and the hash of the lock file', () => {
+  const read = (file: string) => JSON.parse(readFileSync(file, 'utf8'));
+  const bill = read(join(installed, 'dist', 'sbom.cdx.json'));
+  expect(bill).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 });
+  expect(bill.metadata.component).toMatchObject({ type: 'application', name: 'svc-agent', version });
+  expect(bill.serialNumber).toMatch(
+    /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/,
+  );
+  const { packages } = read(join(root, 'package-lock.json')) as {
+    packages: Record<string, { version: string; integrity?: string }>;
+  };
+  for (const { name, version: shown, purl, hashes, licenses } of bill.components) {
+    const locked = Object.entries(packages).filter(([path]) => path.endsWith(`node_modules/${name}`));
+    expect(locked.map(([, one]) => one.version)).toContain(shown);
+    const { integrity } = locked.find(([, one]) => one.version === shown)![1];
+    const [{ alg, content }] = hashes;
+    expect(`${alg.toLowerCase().replace('-', '')}-${Buffer.from(content, 'hex').toString('base64')}`).toBe(
+      integrity,
+    );
+    expect(purl).toBe(`pkg:npm/${name.replace('@', '%40')}@${shown}`);
+    expect(licenses).toHaveLength(1);
+  }
+  // The notices are made of the same bundles by their files, not by the lock file.
+  const notices = readFileSync(join(installed, 'dist', 'NOTICES.txt'), 'utf8');
+  const noticed = [...notices.matchAll(/^((?:@[\w.-]+\/)?[\w.-]+) v?(\d+\.\d+\.\d+\S*) \(/gm)].map(
+    ([, name, is]) => `${name} ${is}`,
+  );
+  expect(
+    bill.components.map((one: { name: string; version: string }) => `${one.name} ${one.version}`).sort(),
+  ).toEqual([...new Set(noticed)].sort());
 });
 
 test('npm install --global brings a svc-agent that works, and no package beside it', async () => {

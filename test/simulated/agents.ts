@@ -59,7 +59,7 @@ const usual: Readonly<Record<string, readonly string[]>> = {
   svc_service: roles,
 };
 const specific: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
-  svc_agent_build_info: { version: ['0.1.0'] },
+  svc_agent_build_info: { version: ['1.0.0'] },
   svc_log_lines_dropped_total: { reason: ['invalid_json', 'too_long'] },
   svc_log_skipped_bytes_total: { reason: ['start_at_end', 'vanished'] },
   svc_role_health_failures_total: { reason: ['refused', 'too_slow'] },

@@ -131,7 +131,7 @@ describe.skipIf(!hasHelm)('the Helm chart', () => {
       writeFileSync(
         join(folder, 'Chart.yaml'),
         'apiVersion: v2\nname: service\nversion: 9.9.9\nappVersion: 9.9.9\n' +
-          'dependencies: [{name: svc-agent, version: 0.1.0}]\n',
+          'dependencies: [{name: svc-agent, version: 1.0.0}]\n',
       );
       writeFileSync(
         join(folder, 'templates/role.yaml'),

@@ -65,7 +65,7 @@ and svc-agent/placement: sidecar. It has no startupProbe and no readinessProbe: 
 {{- define "svc-agent.sidecar" -}}
 {{- $values := include "svc-agent.values" . | fromYaml }}
 - name: svc-agent
-  image: {{ include "svc-agent.image" (dict "image" $values.image "version" "0.1.0") }}
+  image: {{ include "svc-agent.image" (dict "image" $values.image "version" "1.0.0") }}
   imagePullPolicy: {{ $values.image.pullPolicy }}
   restartPolicy: Always
   env:
