@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
@@ -148,6 +148,43 @@ recovery:
     expect(await role.isUp()).toBe(true);
     dumpTo('d');
     await archiveLog();
+  });
+
+  test('a log that ends with the database dropped is refused, and that is left out by --until', async () => {
+    dumpTo('e');
+    await server.sql("USE svc_main; INSERT INTO executions VALUES (8001, 'good'); USE mysql");
+    const whole = await contents();
+    await second();
+    await server.sql('DROP DATABASE svc_main');
+    await archiveLog();
+    const ahead = await recover('--until', new Date().toISOString());
+    expect(ahead.output).toMatch(/the log reaches to .* only, before --until|in the log svc_main is dropped/);
+    const refused = await recover();
+    expect(refused).toMatchObject({
+      status: 1,
+      output: expect.stringMatching(/in the log svc_main is dropped at .*: leave that out with --until \S+Z/),
+    });
+    expect(await role.isUp()).toBe(true);
+    const [, at = ''] = /leave that out with --until (\S+Z)/.exec(refused.output) ?? [];
+    const { status, output } = await recover('--until', at);
+    expect({ status, output }).toMatchObject({ status: 0 });
+    expect(await contents()).toEqual(whole);
+    // From now on the log has that restore, too.
+    await server.sql("USE svc_main; INSERT INTO executions VALUES (8002, 'later'); USE mysql");
+    const later = await contents();
+    await archiveLog();
+    await server.sql('SET sql_log_bin = 0; DELETE FROM svc_main.executions; SET sql_log_bin = 1');
+    const again = await recover();
+    expect(again).toMatchObject({
+      status: 0,
+      output: expect.stringMatching(/dropped at \S+ and created again, as an earlier restore does/),
+    });
+    expect(await contents()).toEqual(later);
+    const moved = join(place.path, 'moved.sql.gz');
+    copyFileSync(join(dumps, 'e.sql.gz'), moved);
+    const early = await recover('--backup', moved, '--until', '2020-01-01T00:00:00Z');
+    expect(early.output).toMatch(/the dump has what was written at .*, and --until is not after that/);
+    expect(await role.isUp()).toBe(true);
   });
 
   test('a session in the database refuses the restore', async () => {

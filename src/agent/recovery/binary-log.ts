@@ -85,12 +85,22 @@ export function printLog(
   return [
     // The option takes local time.
     ...['env', 'TZ=UTC', 'mysqlbinlog', `--start-position=${position}`, `--database=${database}`],
-    // A server skips transactions whose ids it has executed once.
-    ...(isMariadb ? [] : ['--skip-gtids']),
+    // A server of MySQL skips transactions whose ids it has executed once. The log of one of MariaDB may have ids twice,
+    // behind a restore that kept them; older programs do not know that option.
+    isMariadb ? '--loose-skip-gtid-strict-mode' : '--skip-gtids',
     ...(until ? [`--stop-datetime=${until.toISOString().slice(0, 19).replace('T', ' ')}`] : []),
     ...files,
   ];
 }
+
+/**
+ * Removes the ids that MariaDB's transactions had: the server gives new ones. With the old ones its own log
+ * would have them twice, and could not be applied again.
+ */
+export const withoutIds: readonly string[] = [
+  'sed',
+  '/^\\/\\*M!100001 SET @@session\\.gtid_seq_no=[0-9]*\\*\\/\\/\\*!\\*\\/;$/d',
+];
 
 const longestScanMs = 4 * 36e5;
 const longestLine = 64 << 20;

@@ -4,7 +4,7 @@ import { type Address, parseAddress } from '../../core/address.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { baseRestore, isBaseBackup, type RestoreUntil, walArchive } from './base-restore.ts';
-import { printLog } from './binary-log.ts';
+import { printLog, withoutIds } from './binary-log.ts';
 import type { Subject } from './commands.ts';
 
 /** How one database is restored with the store's own programs: the commands, and what an operator does by hand. */
@@ -155,11 +155,16 @@ function restoreMysql(
     replay &&
     printLog(replay.files, replay.position, database, { isMariadb: replay.isMariadb, until: replay.until });
   return {
-    programs: ['bash', 'mysql', file.endsWith('.gz') ? 'gzip' : 'cat', ...(log ? ['mysqlbinlog'] : [])],
+    programs: [
+      'bash',
+      'mysql',
+      file.endsWith('.gz') ? 'gzip' : 'cat',
+      ...(log ? ['mysqlbinlog', 'sed'] : []),
+    ],
     commands: [
       [...mysql, `--execute=${create}`],
       unpacked(file, [...mysql, database]),
-      ...(log ? [piped(log, mysql)] : []),
+      ...(log ? [piped(log, ...(replay.isMariadb ? [withoutIds] : []), mysql)] : []),
     ],
     safetyCopy: {
       name: copy,
@@ -183,9 +188,12 @@ function unpacked(file: string, client: readonly string[]): readonly string[] {
   return ['bash', '-o', 'pipefail', '-c', `${read} "$0" | "$@"`, file, ...client];
 }
 
-/** A command whose output another one reads; both are arguments of the shell, so that no word of theirs is its text. */
-const piped = (from: readonly string[], to: readonly string[]): readonly string[] => [
-  ...['bash', '-o', 'pipefail', '-c', `"\${@:1:${from.length}}" | "\${@:${from.length + 1}}"`, 'bash'],
-  ...from,
-  ...to,
-];
+/** Commands of which each reads what the one before prints; all are arguments of the shell, so that no word is its text. */
+function piped(...commands: readonly (readonly string[])[]): readonly string[] {
+  let at = 1;
+  const parts = commands.map(({ length }) => {
+    at += length;
+    return `"\${@:${at - length}:${length}}"`;
+  });
+  return ['bash', '-o', 'pipefail', '-c', parts.join(' | '), 'bash', ...commands.flat()];
+}
