@@ -93,6 +93,18 @@ const counters: Row[] = [
     tags: ['operation'],
     prefix: 'FrontendClient',
   },
+  {
+    pages: ['history', 'matching'],
+    metric: 'svc_served_requests',
+    from: ['cadence_requests'],
+    tags: ['operation'],
+  },
+  {
+    pages: ['history', 'matching'],
+    metric: 'svc_served_errors',
+    from: ['cadence_errors', 'cadence_errors_context_timeout', 'cadence_errors_service_busy'],
+    tags: ['operation'],
+  },
   ...['history', 'matching'].flatMap((callee) =>
     ['requests', 'errors'].map((what) => ({
       pages: ['frontend', 'history', 'matching'],

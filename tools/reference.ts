@@ -4,7 +4,7 @@ import { configurationSchema } from '../src/agent/config/blocks.ts';
 import { agentMetrics } from '../src/core/agent-metrics.ts';
 import { catalog, type Metric } from '../src/core/catalog.ts';
 import { closedLists } from '../src/core/reasons.ts';
-import { frontendCallers, reporterErrors } from '../src/monitoring/dashboards/queries.ts';
+import { frontendCallers, reporterErrors, servedRequests } from '../src/monitoring/dashboards/queries.ts';
 import { pack, type RenderedAlert, renderPack, shippedOptions } from '../src/monitoring/packs.ts';
 import { specPage } from './spec-page.ts';
 import { unfedPanels } from './unfed-panels.ts';
@@ -155,7 +155,7 @@ const metricRow = ({ name, kind, unit, tags, help }: Metric, roles?: readonly st
 ];
 
 function metricsPage(): string {
-  const own: readonly Metric[] = [...agentMetrics, reporterErrors, ...frontendCallers];
+  const own: readonly Metric[] = [...agentMetrics, reporterErrors, ...frontendCallers, ...servedRequests];
   const groups = [...new Set(own.map(({ group }) => group))];
   return paragraphs(
     '# Metrics',

@@ -2,16 +2,18 @@ import { dashboards } from '../src/monitoring/alert.ts';
 import { renderDashboard, shippedDashboardOptions } from '../src/monitoring/dashboards/render.ts';
 import { pack, packs, renderPack, shippedOptions } from '../src/monitoring/packs.ts';
 import { listOf, prometheusRule, toYaml } from '../src/monitoring/yaml.ts';
-import { agentPlans } from './cases/agent.ts';
-import { archivalPlans, replicationPlans } from './cases/clusters.ts';
+import { agentPlans, incidentPlans } from './cases/agent.ts';
+import { archivalPlans, replicationPlans, weekLongPlans } from './cases/clusters.ts';
 import { promtoolFile } from './cases/promtool.ts';
 import { recordingTests } from './cases/recordings.ts';
 import { recoveringPlans } from './cases/recovering.ts';
 import { backupPlans, dayLongPlans, storePlans } from './cases/recovery.ts';
+import { requestPlans } from './cases/requests.ts';
 import { availabilityPlans, processPlans } from './cases/roles.ts';
 import { sloPlans } from './cases/slo.ts';
 import { specPlans } from './cases/spec.ts';
-import { persistencePlans, requestPlans, taskPlans } from './cases/work.ts';
+import { persistencePlans, taskPlans } from './cases/work.ts';
+import { historyPlans, workflowPlans } from './cases/workflows.ts';
 
 /** The promtool test files: name, plans, pack, and the evaluation interval in minutes. */
 export const tests = [
@@ -20,14 +22,18 @@ export const tests = [
   ['process', processPlans, 'recommended', 1],
   ['persistence', persistencePlans, 'recommended', 1],
   ['tasks', taskPlans, 'recommended', 1],
+  ['workflows', workflowPlans, 'recommended', 1],
+  ['history', historyPlans, 'recommended', 1],
   ['requests', requestPlans, 'recommended', 1],
   ['backups', backupPlans, 'recommended', 1],
   ['day-long', dayLongPlans, 'recommended', 5],
+  ['week-long', weekLongPlans, 'recommended', 5],
   ['stores', storePlans, 'recommended', 1],
   ['recovering', recoveringPlans, 'recommended', 1],
   ['replication', replicationPlans, 'recommended', 1],
   ['archival', archivalPlans, 'recommended', 1],
   ['agent', agentPlans, 'recommended', 1],
+  ['incidents', incidentPlans, 'recommended', 1],
   ['slo', sloPlans, 'slo', 1],
 ] as const;
 

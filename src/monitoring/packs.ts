@@ -1,18 +1,20 @@
 import type { Alert, Pack, PackName } from './alert.ts';
 import { keptFor, withUnit } from './alert.ts';
-import { agent, logs } from './alerts/agent.ts';
+import { agent, incidentsOfAgents, logs } from './alerts/agent.ts';
 import { archival, replication } from './alerts/clusters.ts';
 import { recordings } from './alerts/recordings.ts';
 import { backups, stores } from './alerts/recovery.ts';
+import { requests } from './alerts/requests.ts';
 import { availability, processes } from './alerts/roles.ts';
 import { slos } from './alerts/slo.ts';
 import { specAlerts } from './alerts/spec.ts';
-import { persistence, requests, tasks } from './alerts/work.ts';
+import { persistence, tasks } from './alerts/work.ts';
+import { historyWork, workflows } from './alerts/workflows.ts';
 import { type Names, type Naming, namesOf, shippedNaming } from './names.ts';
 
 const recommended = [
-  ...[availability, processes, persistence, tasks, requests],
-  ...[backups, stores, replication, archival, logs, agent],
+  ...[availability, processes, persistence, tasks, workflows, historyWork, requests],
+  ...[backups, stores, replication, archival, logs, agent, incidentsOfAgents],
 ];
 
 const byName: Readonly<Record<PackName, Pack>> = {
@@ -103,12 +105,13 @@ function renderAlert(alert: Alert, pack: Pack, names: Names, options: RuleOption
     annotations: {
       summary: alert.summary,
       description: `${measured} First steps: ${alert.firstSteps}`,
+      runbook: `runbooks/${alert.name}.md`,
       ...linksOf(alert, options),
     },
   };
 }
 
-/** Links are absolute or not there: a receiver of alerts has no base for a relative one. */
+/** Links are absolute or not there: a receiver of alerts has no base for a relative one. `runbook` is the path of the page. */
 function linksOf({ name, dashboard, hasNoCluster }: Alert, { runbookUrl, dashboardUrl }: RuleOptions) {
   const environment = '?var-environment={{ $labels.environment }}';
   const cluster = hasNoCluster ? '' : '&var-cluster={{ $labels.cluster }}';

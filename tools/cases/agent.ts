@@ -280,3 +280,112 @@ export const agentPlans: readonly Plan[] = [
     value: '0.500',
   },
 ];
+
+const incident = (cause: string, subject: string, values: string, where = ''): Series => ({
+  [`svc_incident{${where}cause="${cause}", subject="${subject}"}`]: values,
+});
+const roleUp = (values: string, name = 'history', where = ''): Series => ({
+  [`svc_role_up{${where}svc_service="${name}"}`]: values,
+});
+const storeDown = (values: string) => incident('store_down', 'main/persistence', values);
+const here = `${at}, `;
+const there = 'cluster="dc1", instance="b", ';
+
+/** Verdicts of the agents, as sources of inhibitions: src/monitoring/alerts/agent.ts. */
+export const incidentPlans: readonly Plan[] = [
+  {
+    alert: 'SvcIncident',
+    at: 20,
+    bad: incident('reload', '', '1x60'),
+    good: incident('reload', '', '0x60'),
+    edge: incident('reload', '', '1x12 0x60'),
+    reset: incident('reload', '', '1x5 0 1 0x60'),
+    labels: { cause: 'reload' },
+    agentsDiffer: 'fires',
+    value: '1',
+    more: [
+      {
+        shows: 'a role',
+        series: incident('role_down', 'history', '1x60', here),
+        at: 20,
+        fires: [
+          {
+            labels: { cluster: 'dc1', cause: 'role_down', subject: 'history', svc_service: 'history' },
+            value: '1',
+          },
+        ],
+      },
+      {
+        shows: 'a store, which ended seven minutes ago',
+        series: incident('store_down', 'main/persistence', '1x13 stale', here),
+        at: 20,
+        fires: [
+          {
+            labels: { cluster: 'dc1', cause: 'store_down', subject: 'main/persistence', store: 'main' },
+            value: '1',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    alert: 'SvcRoleExplained',
+    at: 20,
+    bad: { ...roleUp('0x60'), ...storeDown('1x60') },
+    good: { ...roleUp('1x60'), ...storeDown('1x60') },
+    edge: { ...roleUp('0x60'), ...incident('reload', '', '1x60') },
+    reset: { ...roleUp('0x60'), ...storeDown('1x5 0 1 stale') },
+    labels: history,
+    agentsDiffer: 'fires',
+    value: '1',
+    more: [
+      {
+        shows: 'a role that a verdict calls a cause of its own',
+        series: {
+          ...roleUp('0x60', 'history', here),
+          ...incident('store_down', 'main/persistence', '1x60', here),
+          ...incident('crash_loop', 'history', '1x60', here),
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a role that another agent calls a cause of its own',
+        series: {
+          ...roleUp('0x60', 'history', here),
+          ...incident('store_down', 'main/persistence', '1x60', here),
+          ...incident('role_down', 'history', '1x60', there),
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'an incident of an agent that does not see the role',
+        series: {
+          ...roleUp('0x60', 'history', here),
+          ...incident('store_down', 'main/persistence', '1x60', there),
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a role that misses another one, by its page',
+        series: {
+          [`svc_role_scrape_up{${at}, svc_service="frontend"}`]: '0x60',
+          ...incident('role_down', 'matching', '1x60', here),
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', svc_service: 'frontend' }, value: '1' }],
+      },
+      {
+        shows: 'a slow store explains slowness, and no role that is down',
+        series: {
+          ...roleUp('0x60', 'history', here),
+          ...incident('persistence_latency', 'history', '1x60', here),
+        },
+        at: 20,
+        fires: [],
+      },
+    ],
+  },
+];

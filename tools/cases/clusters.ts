@@ -262,6 +262,46 @@ export const archivalPlans: readonly Plan[] = [
     ],
   },
   {
+    alert: 'SvcRetentionBeforeArchive',
+    at: 130,
+    bad: kept('-700000x200', '604800x200'),
+    good: kept('0x200', '604800x200'),
+    edge: kept('-604800+60x200', '604800x200'),
+    reset: kept('0x19 -700000x54 5000 -700000x99', '604800x200'),
+    agentsDiffer: 'is silent',
+    labels: { archive: 'history', scheme: 'file' },
+    value: '8d 4h 36m 40s',
+    more: [
+      {
+        shows: 'a domain with a shorter retention that does not archive',
+        series: {
+          [`svc_archival_newest_object_timestamp_seconds{${at}, archive="history", scheme="file"}`]:
+            '-90000x200',
+          [`svc_workflow_completed{${at}, domain="orders"}`]: '0+60x200',
+          [`svc_domain_retention_seconds{${at}, domain="orders"}`]: '604800x200',
+          [`svc_domain_archival_enabled{${at}, domain="orders", archive="history"}`]: '1x200',
+          [`svc_domain_retention_seconds{${at}, domain="tests"}`]: '86400x200',
+          [`svc_domain_archival_enabled{${at}, domain="tests", archive="history"}`]: '0x200',
+          [`svc_domain_archival_enabled{${at}, domain="tests", archive="visibility"}`]: '1x200',
+        },
+        at: 130,
+        fires: [],
+      },
+      {
+        shows: 'the domain with the shortest retention, and nothing completes',
+        series: {
+          [`svc_archival_newest_object_timestamp_seconds{${at}, archive="history", scheme="file"}`]:
+            '-700000x200',
+          [`svc_workflow_completed{${at}, domain="orders"}`]: '70x200',
+          [`svc_domain_retention_seconds{${at}, domain="orders"}`]: '604800x200',
+          [`svc_domain_archival_enabled{${at}, domain="orders", archive="history"}`]: '1x200',
+        },
+        at: 130,
+        fires: [],
+      },
+    ],
+  },
+  {
     alert: 'SvcArchivalOff',
     at: 40,
     bad: archives('1x10 0x60'),
@@ -300,3 +340,53 @@ function archived(newest: string, completed: string): Series {
 function archives(enabled: string): Series {
   return { 'svc_domain_archival_enabled{domain="orders", archive="history"}': enabled };
 }
+
+function kept(newest: string, retention: string): Series {
+  return {
+    ...archived(newest, '0+60x200'),
+    'svc_domain_retention_seconds{domain="orders"}': retention,
+    'svc_domain_archival_enabled{domain="orders", archive="history"}': '1x200',
+  };
+}
+const usable = (values: string): Series => ({ 'svc_archival_up{archive="history", scheme="file"}': values });
+const completed = (values: string): Series => ({ 'svc_workflow_completed{domain="orders"}': values });
+const written = (values: string): Series => ({
+  'svc_archival_newest_object_timestamp_seconds{archive="history", scheme="file"}': values,
+});
+/** Alerts on archives that look back for days. */
+export const weekLongPlans: readonly Plan[] = [
+  {
+    alert: 'SvcArchivalNeverWritten',
+    at: 11_760,
+    every: 5,
+    bad: { ...usable('1x2400'), ...completed('0+60x2400') },
+    good: { ...usable('1x2400'), ...completed('0+60x2400'), ...written('0x2400') },
+    // What closed eight days ago has closed for less than an hour.
+    edge: { ...usable('1x2400'), ...completed('0x44 0+60x2400') },
+    reset: { ...usable('1x2400'), ...completed('9000x20 0x2400') },
+    agentsDiffer: 'is silent',
+    labels: { archive: 'history', scheme: 'file' },
+    value: '1',
+    more: [
+      {
+        shows: 'a domain that keeps its workflows for longer',
+        series: {
+          [`svc_archival_up{${at}, archive="history", scheme="file"}`]: '1x2400',
+          [`svc_workflow_completed{${at}, domain="orders"}`]: '0+60x2400',
+          [`svc_domain_retention_seconds{${at}, domain="orders"}`]: '2592000x2400',
+        },
+        at: 11_760,
+        fires: [],
+      },
+      {
+        shows: 'an archive that cannot be used',
+        series: {
+          [`svc_archival_up{${at}, archive="history", scheme="file"}`]: '0x2400',
+          [`svc_workflow_completed{${at}, domain="orders"}`]: '0+60x2400',
+        },
+        at: 11_760,
+        fires: [],
+      },
+    ],
+  },
+];

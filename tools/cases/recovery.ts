@@ -370,10 +370,29 @@ export const storePlans: readonly (Plan | HandWritten)[] = [
       ),
     ],
   },
-  state('SvcRecoveryNotProven', series('svc_recovery_proven', 'store="main", database="persistence"'), 15, {
-    store: 'main',
-    database: 'persistence',
-  }),
+  {
+    ...state(
+      'SvcRecoveryNotProven',
+      series('svc_recovery_proven', 'store="main", database="persistence"'),
+      15,
+      {
+        store: 'main',
+        database: 'persistence',
+      },
+    ),
+    // A rehearsal that no agent reports any more is missing.
+    ending: { afterMinutes: 20, value: '0' },
+    more: [
+      {
+        shows: 'a proof that is not reported any more',
+        series: {
+          [`svc_recovery_proven{${at}, store="main", database="persistence"}`]: '1x20 stale',
+        },
+        at: 40,
+        fires: [{ labels: { cluster: 'dc1', store: 'main', database: 'persistence' }, value: '0' }],
+      },
+    ],
+  },
   { alert: 'SvcRecoveryUnknown', cases: unknownRecovery },
 ];
 

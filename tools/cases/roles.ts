@@ -455,7 +455,7 @@ export const processPlans: readonly Plan[] = [
     bad: { [`svc_memory_heap{${role}}`]: '9e9x40' },
     good: { [`svc_memory_heap{${role}}`]: '1e9x40' },
     edge: { [`svc_memory_heap{${role}}`]: '8e9x40' },
-    reset: { [`svc_memory_heap{${role}}`]: '9e9x18 1e8 9e9x20' },
+    reset: { [`svc_memory_heap{${role}}`]: '9e9x22 1e8 9e9x20' },
     labels: history,
     instance: true,
     value: '9G',

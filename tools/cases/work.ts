@@ -4,7 +4,7 @@ const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
 const at = 'cluster="dc1", instance="a"';
 const operation = 'operation="PersistenceGetWorkflowExecution"';
-const buckets = (
+export const buckets = (
   metric: string,
   labels: string,
   le: string,
@@ -16,7 +16,7 @@ const buckets = (
   [`${metric}_bucket{${labels}, le="+Inf"}`]: `0+${perMinute}x60`,
   [`${metric}_count{${labels}}`]: `0+${perMinute}x60`,
 });
-const restarted = (metric: string, labels: string, le: string): Series => ({
+export const restarted = (metric: string, labels: string, le: string): Series => ({
   [`${metric}_bucket{${labels}, le="${le}"}`]: '9000000x5 0+6000x60',
   [`${metric}_bucket{${labels}, le="+Inf"}`]: '9900000x5 0+6000x60',
   [`${metric}_count{${labels}}`]: '9900000x5 0+6000x60',
@@ -134,16 +134,77 @@ const list = 'svc_service="matching", domain="orders", tasklist="pay"';
 const pay = { domain: 'orders', tasklist: 'pay' };
 const backlog = (values: string): Series => ({ [`svc_matching_tasklist_backlog{${list}}`]: values });
 const polls = (values: string): Series => ({ [`svc_matching_poll_success{${list}}`]: values });
+const pollers = (values: string): Series => ({ [`svc_matching_pollers{${list}}`]: values });
 const dispatches = (values: string): Series => ({ [`svc_matching_tasks_dispatched{${list}}`]: values });
-const timeouts = (values: string): Series => ({
-  [`svc_workflow_timeout{${role}, domain="orders", workflow_type="Pay"}`]: values,
-});
-const closed = (timeout: string, completed: string): Series => ({
-  ...timeouts(timeout),
-  [`svc_workflow_completed{${role}, domain="orders", workflow_type="Pay"}`]: completed,
-});
-/** Alerts on task lists and workflows: src/monitoring/alerts/work.ts. */
+/** Alerts on task lists: src/monitoring/alerts/work.ts. */
 export const taskPlans: readonly Plan[] = [
+  {
+    alert: 'SvcTaskListUnpolled',
+    at: 15,
+    bad: { ...backlog('70x60'), ...pollers('0x60') },
+    good: { ...backlog('70x60'), ...pollers('2x60') },
+    edge: { ...backlog('0x60'), ...pollers('0x60') },
+    reset: { ...backlog('70x60'), ...pollers('2x12 0 2 0x60') },
+    agentsDiffer: 'is silent',
+    labels: pay,
+    value: '70',
+    twice: '140',
+    more: [
+      {
+        shows: 'no poller, and the task has waited for a minute',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0x13 1x60',
+          [`svc_matching_pollers{${at}, ${list}}`]: '0x60',
+        },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'a product that counts polls, and a list without any',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+          [`svc_matching_poll_timeout{${at}, svc_service="matching", domain="orders", tasklist="ship"}`]:
+            '0+1x60',
+        },
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '1' }],
+      },
+      {
+        shows: 'polls that find nothing although tasks wait',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+          [`svc_matching_poll_timeout{${at}, ${list}}`]: '0+1x60',
+        },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'polls that get tasks',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+          [`svc_matching_poll_success{${at}, ${list}}`]: '0+1x60',
+        },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'pollers that all are busy, so that no poll ends',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+          [`svc_matching_poll_success{${at}, ${list}}`]: '9x60',
+          [`svc_matching_pollers{${at}, ${list}}`]: '1x60',
+        },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'a product that counts neither pollers nor polls',
+        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60' },
+        at: 15,
+        fires: [],
+      },
+    ],
+  },
   {
     alert: 'SvcTaskListBacklogGrowth',
     at: 25,
@@ -268,173 +329,5 @@ export const taskPlans: readonly Plan[] = [
         fires: [],
       },
     ],
-  },
-  {
-    alert: 'SvcWorkflowTimeouts',
-    at: 15,
-    bad: timeouts('0+600x20'),
-    good: timeouts('0+60x20'),
-    edge: timeouts('0+300x20'),
-    reset: timeouts('900000x8 0+60x20'),
-    labels: { domain: 'orders' },
-    value: '10',
-    twice: '20',
-    more: [
-      {
-        shows: 'an old total is no news',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '900000x20',
-          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
-        },
-        at: 15,
-        fires: [],
-      },
-      {
-        shows: 'a target that is new brings its old total along',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 900000x20',
-          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 900000x20',
-        },
-        at: 14,
-        fires: [],
-      },
-      {
-        shows: 'workflow types that stay below each by itself',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+240x20',
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Ship"}`]: '0+240x20',
-        },
-        at: 15,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '8' }],
-      },
-      {
-        shows: 'a series that is born with its first burst',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 6000x20',
-          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
-        },
-        at: 14,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '20' }],
-      },
-    ],
-  },
-  {
-    alert: 'SvcWorkflowTimeoutShare',
-    at: 20,
-    bad: closed('0+12x40', '0+108x40'),
-    good: closed('0+1x40', '0+108x40'),
-    edge: closed('0+6x40', '0+114x40'),
-    reset: closed('9000x8 0+1x40', '9000x8 0+108x40'),
-    labels: { domain: 'orders' },
-    value: '10%',
-    more: [
-      {
-        shows: 'every outcome counts',
-        series: {
-          ...Object.fromEntries(
-            ['completed', 'failed', 'canceled', 'continued_as_new'].map((name) => [
-              `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
-              '0+27x40',
-            ]),
-          ),
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
-        },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '10%' }],
-      },
-      {
-        shows: 'the few workflows of a quiet night',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40',
-        },
-        at: 20,
-        fires: [],
-      },
-      {
-        shows: 'nothing but timeouts, and no other outcome ever',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
-        },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '100%' }],
-      },
-    ],
-  },
-];
-const requests = (errors: string, total: string): Series => ({
-  [`svc_matching_client_errors{${role}, operation="AddActivityTask"}`]: errors,
-  [`svc_matching_client_requests{${role}, operation="AddActivityTask"}`]: total,
-});
-const frontend = 'svc_frontend_client_latency';
-const start = 'svc_service="worker", operation="StartWorkflowExecution"';
-const poll = `svc_service="worker", operation="PollForDecisionTask", ${at}`;
-/** Alerts on requests between roles: src/monitoring/alerts/work.ts. */
-export const requestPlans: readonly Plan[] = [
-  {
-    alert: 'SvcFrontendLatency',
-    at: 15,
-    bad: buckets(frontend, start, '0.5', 50),
-    good: buckets(frontend, start, '0.5', 100),
-    edge: buckets(frontend, start, '0.5', 95),
-    reset: restarted(frontend, start, '0.5'),
-    labels: {},
-    value: '950ms',
-    more: [
-      {
-        shows: 'polls that wait for work',
-        series: { ...buckets(frontend, poll, '0.5', 0), ...buckets(frontend, `${at}, ${start}`, '0.5', 100) },
-        at: 15,
-        fires: [],
-      },
-      {
-        shows: 'one slow call in a quiet night',
-        series: buckets(frontend, `${at}, ${start}`, '0.5', 50, 2),
-        at: 15,
-        fires: [],
-      },
-    ],
-  },
-  {
-    alert: 'SvcRequestErrors',
-    at: 15,
-    bad: requests('0+12x20', '0+120x20'),
-    good: requests('0+1x20', '0+120x20'),
-    edge: requests('0+6x20', '0+120x20'),
-    reset: requests('90000x8 0+1x20', '90000x8 0+120x20'),
-    labels: { ...history, callee: 'matching' },
-    value: '10%',
-    more: ['frontend', 'history', 'matching'].flatMap((callee) => {
-      const calls = (errors: string, total: string): Series => ({
-        [`svc_${callee}_client_errors{${at}, svc_service="worker"}`]: errors,
-        [`svc_${callee}_client_requests{${at}, svc_service="worker"}`]: total,
-      });
-      const fires = (value: string) => [{ labels: { cluster: 'dc1', svc_service: 'worker', callee }, value }];
-      return [
-        {
-          shows: `calls to the ${callee}`,
-          series: calls('0+12x20', '0+120x20'),
-          at: 15,
-          fires: fires('10%'),
-        },
-        {
-          shows: `calls to the ${callee} of which some series are missing`,
-          series: calls('0+60x20', '0+30x20'),
-          at: 15,
-          fires: fires('100%'),
-        },
-        {
-          shows: `few errors of the ${callee}`,
-          series: calls('0+1x20', '0+120x20'),
-          at: 15,
-          fires: [],
-        },
-        {
-          shows: `every second call to the ${callee} in a quiet night`,
-          series: calls('0+1x20', '0+2x20'),
-          at: 15,
-          fires: [],
-        },
-      ];
-    }),
   },
 ];

@@ -26,7 +26,13 @@ const storeFaults = ['disk_full', 'connections', 'store_down', 'read_only', 'sch
 const processFaults = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
 const deadRole = ['crash_loop', 'role_down', 'fatal', 'role_failing'] as const;
 const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] as const;
-const workFaults = ['list_unpolled', 'list_stalled', 'backlog_growth', 'workflow_timeouts'] as const;
+/** The work of history behind the requests. */
+const historyFaults = ['shard_movement', 'task_latency'] as const;
+const workFaults = [
+  ...(['list_unpolled', 'list_stalled', 'backlog_growth'] as const),
+  ...(['workflow_timeouts', 'workflow_failures', 'canary'] as const),
+];
+const archiveFaults = ['archival_stalled', 'retention_unarchived'] as const;
 const domainFaults = ['domain', 'failover', 'disagreement'] as const;
 const replicationFaults = ['replication_failures', 'replication_lag', 'replication'] as const;
 const backupFaults = [
@@ -130,14 +136,14 @@ const rules: readonly Rule[] = [
   { causes: storeFaults, effects: ['persistence_latency', 'persistence_errors'], related: always },
   {
     causes: [...lostStore, 'read_only'],
-    effects: [...callFaults, ...workFaults, ...domainFaults, ...replicationFaults],
+    effects: [...callFaults, ...historyFaults, ...workFaults, ...domainFaults, ...replicationFaults],
     related: always,
   },
-  { causes: lostStore, effects: ['archival_stalled', 'log_silent'], related: always },
+  { causes: lostStore, effects: [...archiveFaults, 'log_silent'], related: always },
   { causes: ['log_deleted', 'log_disk_full', 'log_gone'], effects: ['log_silent'], related: sameRole },
   {
     causes: ['persistence_latency'],
-    effects: ['persistence_latency', 'request_errors', 'frontend_latency'],
+    effects: ['persistence_latency', 'request_errors', 'frontend_latency', ...historyFaults],
     related: always,
   },
   { causes: ['heap', 'gc_pause', ...deadRole], effects: [...processFaults, 'flapping'], related: sameRole },
@@ -153,15 +159,27 @@ const rules: readonly Rule[] = [
     effects: ['request_errors', 'frontend_latency'],
     related: ofRequests,
   },
+  // A host that ends or stands still gives up its shards.
+  { causes: ['heap', 'gc_pause', ...processFaults], effects: historyFaults, related: sameRole },
+  {
+    causes: ['shard_movement'],
+    effects: ['task_latency', 'request_errors', 'frontend_latency'],
+    related: always,
+  },
+  { causes: historyFaults, effects: workFaults, related: always },
   { causes: processFaults, effects: workFaults, related: runsWork },
   { causes: deadRole, effects: replicationFaults, related: replicates },
   { causes: deadRole, effects: domainFaults, related: isFrontend },
   {
     causes: ['crash_loop', 'role_down'],
-    effects: ['archival_stalled'],
+    effects: archiveFaults,
     related: ({ about, reason = '' }) => about.role === 'worker' && !ownReasons.has(reason),
   },
-  { causes: ['persistence_errors'], effects: [...callFaults, ...workFaults], related: always },
+  {
+    causes: ['persistence_errors'],
+    effects: [...callFaults, ...historyFaults, ...workFaults],
+    related: always,
+  },
   {
     causes: ['request_errors', 'frontend_latency'],
     effects: ['frontend_latency', ...workFaults],
@@ -177,8 +195,8 @@ const rules: readonly Rule[] = [
     related: (cause, effect) => cause.about.domain === effect.about.domain,
   },
   {
-    causes: ['archive_down'],
-    effects: ['archival_stalled'],
+    causes: ['archive_down', 'archival_stalled'],
+    effects: archiveFaults,
     related: (cause, effect) => cause.about.archive === effect.about.archive,
   },
   { causes: backupFaults, effects: ['recovery', 'not_proven'], related: sameStore },
@@ -210,6 +228,10 @@ for (const { causes, effects, related } of rules)
       const pair = `${cause} ${effect}`;
       relations.set(pair, [...(relations.get(pair) ?? []), related]);
     }
+
+/** Whether a problem of one kind can explain one of another, where both are related. */
+export const canCause = (cause: KindOfProblem, effect: KindOfProblem): boolean =>
+  relations.has(`${cause} ${effect}`);
 
 const explains = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
   cause.sinceMs <= effect.sinceMs + toleranceMs &&

@@ -1,4 +1,5 @@
-import { slowByDesign } from '../../monitoring/alerts/work.ts';
+import { slowByDesign } from '../../monitoring/alerts/requests.ts';
+import { canaryDomains } from '../../monitoring/alerts/workflows.ts';
 import { limitOf } from './kinds.ts';
 import type { Tracks } from './tracks.ts';
 
@@ -41,6 +42,9 @@ function summed(
 const byRole = ({ service }: Row): About => ({ role: service });
 const byDomain = ({ labels: { domain } }: Row): About | undefined =>
   domain === undefined || domain === 'all' ? undefined : { domain };
+/** A canary starts workflows all the time; some of them fail or time out on purpose. */
+const canary = new RegExp(`^(?:${canaryDomains})$`);
+export const isCanary = (domain = ''): boolean => canary.test(domain);
 const byList = ({ labels: { domain, tasklist } }: Row): About | undefined =>
   tasklist === undefined ? undefined : { domain: domain ?? '', tasklist };
 const byStore = ({ labels: { store = '', database = '' } }: Row): About => ({ store, database });
@@ -54,6 +58,13 @@ function slower({ value, buckets = [] }: Row, limit: number): number {
 
 const byDesign = new RegExp(/"(.*)"/.exec(slowByDesign)![1]!);
 const isQuick = ({ labels: { operation = '' } }: Row) => !byDesign.test(operation);
+
+const isPoll = ({ labels: { operation = '' } }: Row) => operation.includes('Poll');
+/** The queue of an active task; standby tasks wait by design. */
+const byQueue = ({ service, labels: { operation = '' } }: Row): About | undefined => {
+  const [, queue] = /^(Transfer|Timer)ActiveTask/.exec(operation) ?? [];
+  return queue === undefined ? undefined : { role: service, queue: queue.toLowerCase() };
+};
 
 /** The callees of requests, as the catalog names them. */
 export const callees = ['frontend', 'history', 'matching'] as const;
@@ -104,9 +115,34 @@ const collected: readonly Collected[] = [
       }),
     ),
   ),
-  // A callee that tells its own faults from answers such as "already started".
-  { track: 'own errors', family: 'cadence_errors', about: byRole },
-  { track: 'own requests', family: 'cadence_requests', about: byRole },
+  // A callee that tells its own faults from answers such as "already started". Workers cancel polls.
+  {
+    track: 'served errors',
+    family: 'svc_served_errors',
+    about: (row) => (isPoll(row) ? undefined : byRole(row)),
+  },
+  {
+    track: 'served quick',
+    family: 'svc_served_requests',
+    about: (row) => (isPoll(row) ? undefined : byRole(row)),
+  },
+  { track: 'served requests', family: 'svc_served_requests', about: byRole },
+  ...callees.map(
+    (callee): Collected => ({
+      track: 'asked',
+      family: `svc_${callee}_client_requests`,
+      about: () => ({ role: callee }),
+    }),
+  ),
+  { track: 'shards closed', family: 'svc_history_shard_context_closed', about: byRole },
+  ...(['calls', 'late'] as const).map(
+    (what): Collected => ({
+      track: `task ${what}`,
+      family: 'svc_history_task_queue_latency',
+      about: byQueue,
+      ...(what === 'late' && { value: (row) => slower(row, limitOf('SvcHistoryTaskLatency')) }),
+    }),
+  ),
   { track: 'backlog', family: 'svc_matching_tasklist_backlog', about: byList },
   { track: 'pollers', family: 'svc_matching_pollers', about: byList },
   { track: 'handed', family: 'svc_matching_tasks_dispatched', about: byList },
@@ -117,13 +153,26 @@ const collected: readonly Collected[] = [
   { track: 'any polls', family: 'svc_matching_poll_success', about: () => ({}) },
   { track: 'any polls', family: 'svc_matching_poll_timeout', about: () => ({}) },
   { track: 'timeouts', family: 'svc_workflow_timeout', about: byDomain },
-  ...outcomes.map(
-    (outcome): Collected => ({
-      track: 'closed',
+  { track: 'failures', family: 'svc_workflow_failed', about: byDomain },
+  {
+    track: 'canary timeouts',
+    family: 'svc_workflow_timeout',
+    about: (row) => (isCanary(row.labels.domain) ? {} : undefined),
+  },
+  {
+    track: 'canary completed',
+    family: 'svc_workflow_completed',
+    about: (row) =>
+      isCanary(row.labels.domain) && !row.labels.domain!.includes('archival') ? byDomain(row) : undefined,
+  },
+  ...outcomes.flatMap((outcome): Collected[] => [
+    { track: 'closed', family: `svc_workflow_${outcome}`, about: byDomain },
+    {
+      track: 'canary closed',
       family: `svc_workflow_${outcome}`,
-      about: byDomain,
-    }),
-  ),
+      about: (row) => (isCanary(row.labels.domain) ? {} : undefined),
+    },
+  ]),
   { track: 'completed', family: 'svc_workflow_completed', about: () => ({}) },
   { track: 'heap', family: 'svc_memory_heap', about: byRole },
   {
@@ -166,6 +215,23 @@ const collected: readonly Collected[] = [
     track: 'archived',
     family: 'svc_archival_newest_object_timestamp_seconds',
     about: ({ labels: { archive = '', scheme = '' } }) => ({ archive, scheme }),
+  },
+  {
+    track: 'retention',
+    family: 'svc_domain_retention_seconds',
+    about: byDomain,
+  },
+  {
+    track: 'archiving',
+    family: 'svc_domain_archival_enabled',
+    about: ({ labels: { domain = '', archive = '' } }) => ({ domain, archive }),
+  },
+  {
+    track: 'refused',
+    family: 'svc_agent_series_refused_total',
+    // The others are conflicts of names, which the status names.
+    about: ({ labels: { family = '', reason = '' } }) =>
+      reason.startsWith('limit_') ? { family, reason } : undefined,
   },
   {
     track: 'backup end',

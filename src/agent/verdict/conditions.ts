@@ -1,99 +1,40 @@
-import { type ThresholdUnit, withUnit } from '../../monitoring/alert.ts';
-import { type KindOfProblem, limitOf } from './kinds.ts';
+import { withUnit } from '../../monitoring/alert.ts';
+import {
+  type Condition,
+  limited,
+  longMs,
+  minute,
+  none,
+  rateMs,
+  rateOf,
+  share,
+  shareOf,
+} from './condition.ts';
+import { limitOf } from './kinds.ts';
 import type { Tracks } from './tracks.ts';
-
-const minute = 60_000;
-/** Rates are taken over this, and over less after a start: an alert waits longer, a reader of the page should not. */
-const rateMs = 2 * minute;
-const longMs = 10 * minute;
-
-/** What a condition is judged by. */
-interface Judged {
-  tracks: Tracks;
-  /** Wall clock. */
-  nowMs: number;
-}
-
-/** A limit on a value of the service: the condition of an alert, by the agent's own values. */
-export interface Condition {
-  kind: KindOfProblem;
-  /** The track whose keys are judged. */
-  of: string;
-  /** Undefined: not known, or too little traffic to judge. */
-  value(key: string, judged: Judged): number | undefined;
-  limit: number;
-  unit: ThresholdUnit;
-  /** Behind the number, such as `persistence errors a minute`. */
-  noun: string;
-  /** Multiplies the number for readers, such as 60 for a rate per minute. */
-  shownTimes?: number;
-  /** How long it must hold before it is a problem. */
-  forMs?: number;
-  /** How long it has held already when it is first seen: the span of a least value. */
-  heldMs?: number;
-  /** Of an increase within a span, which began with its first step: that span. */
-  countedMs?: number;
-}
+import { workConditions } from './work-conditions.ts';
 
 /** The persistence errors that a role may log per second; those that it counts have the limit of the alert. */
 export const loggedAtMost = 0.2;
-/** Calls per second below which a share means nothing. */
-const leastTraffic = 0.2;
-
-function share(part: number | undefined, whole: number | undefined): number | undefined {
-  if (part === undefined || whole === undefined || whole < leastTraffic) return undefined;
-  // Requests may be missing for series that the role's reporter lost; each failed call was a request.
-  return part / Math.max(part, whole);
-}
-
-const rateOf =
-  (name: string, spanMs = rateMs): Condition['value'] =>
-  (key, { tracks }) =>
-    tracks.rate(name, key, spanMs);
-
-const shareOf =
-  (part: string, whole: string): Condition['value'] =>
-  (key, { tracks }) =>
-    share(tracks.rate(part, key, rateMs) ?? 0, tracks.rate(whole, key, rateMs));
-
 const roleOf = (key: string): string => (JSON.parse(key) as { role: string }).role;
 
-/** The share of requests that fail. A callee that tells faults from answers is judged by its faults alone. */
+/** A callee that serves less than this share of what others ask of it does not see the failures. */
+const leastServed = 0.5;
+
+/**
+ * The share of requests that fail. A callee that tells its faults from answers is judged by its faults alone. Callers of
+ * such a product count answers as failures: without the callee's own word nothing is known.
+ */
 const requestShare: Condition['value'] = (key, { tracks }) => {
   const { callee } = JSON.parse(key) as { callee: string };
   const own = JSON.stringify({ role: callee });
-  const requests = tracks.rate('own requests', own, rateMs);
-  if (requests !== undefined) return share(tracks.rate('own errors', own, rateMs) ?? 0, requests);
+  const served = tracks.rate('served requests', own, rateMs);
+  const asked = tracks.rate('asked', own, rateMs) ?? 0;
+  if (served !== undefined && served >= leastServed * asked)
+    return share(tracks.rate('served errors', own, rateMs) ?? 0, tracks.rate('served quick', own, rateMs));
+  if (served === undefined && callee !== 'frontend' && tracks.keys('served requests').length > 0)
+    return undefined;
   return share(tracks.rate('request errors', key, rateMs) ?? 0, tracks.rate('request requests', key, rateMs));
-};
-
-/** Since when no task of a list was handed out; the list is known for longer than that. */
-const idleMs = (name: string, key: string, { tracks }: Judged): number =>
-  tracks.unchangedMs(name, key) ?? Number.POSITIVE_INFINITY;
-
-const countsPolls = ({ tracks }: Judged) => tracks.keys('any polls').length > 0;
-
-const unpolledMs = 2 * minute;
-
-/** Tasks that wait in a list that no worker polls: a poll that finds nothing ends within a minute. */
-const unpolled: Condition['value'] = (key, judged) => {
-  const waiting = judged.tracks.least('backlog', key, unpolledMs);
-  const pollers = judged.tracks.newest('pollers', key);
-  if (pollers === undefined && !countsPolls(judged)) return undefined;
-  const isPolled = pollers === undefined ? idleMs('polls', key, judged) < unpolledMs : pollers > 0;
-  return isPolled ? 0 : waiting;
-};
-
-const stalled: Condition['value'] = (key, judged) => {
-  if (idleMs('handed', key, judged) < longMs) return 0;
-  return countsPolls(judged) ? judged.tracks.least('backlog', key, longMs) : undefined;
-};
-
-const timeoutShare: Condition['value'] = (key, { tracks }) => {
-  const timeouts = tracks.rate('timeouts', key, 5 * minute);
-  const closed = tracks.rate('closed', key, 5 * minute);
-  if (timeouts === undefined || closed === undefined || timeouts < 0.01) return undefined;
-  return timeouts / closed;
 };
 
 const silentMs = 60 * minute;
@@ -113,6 +54,20 @@ const ageOf =
 const archiveAge: Condition['value'] = (key, judged) =>
   (judged.tracks.rate('completed', '{}', longMs) ?? 0) > 0 ? ageOf('archived')(key, judged) : undefined;
 
+/** How much older the newest object of an archive is than the shortest retention of a domain that archives, s. */
+const pastRetention: Condition['value'] = (key, judged) => {
+  const { tracks } = judged;
+  const { archive } = JSON.parse(key) as { archive: string };
+  const retentions = tracks.keys('archiving').flatMap((of) => {
+    const { domain, archive: its } = JSON.parse(of) as { domain: string; archive: string };
+    const isOn = its === archive && tracks.newest('archiving', of) === 1;
+    const seconds = isOn ? tracks.newest('retention', JSON.stringify({ domain })) : undefined;
+    return seconds === undefined ? [] : [seconds];
+  });
+  const age = archiveAge(key, judged);
+  return age === undefined || retentions.length === 0 ? undefined : age - Math.min(...retentions);
+};
+
 const backupAhead: Condition['value'] = (key, judged) => -(ageOf('backup end')(key, judged) ?? 0);
 
 const lossesOf: Condition['value'] = (key, { tracks }) => {
@@ -123,12 +78,6 @@ const lossesOf: Condition['value'] = (key, { tracks }) => {
     ? undefined
     : tracks.rate('dropped', key, 5 * minute);
 };
-
-const none = { limit: 0, unit: 'none' } as const;
-const limited = (alert: Parameters<typeof limitOf>[0], unit: ThresholdUnit = 'none') => ({
-  limit: limitOf(alert),
-  unit,
-});
 
 /** Every condition on a value; the limits are those of the alerts. */
 export const conditions: readonly Condition[] = [
@@ -180,44 +129,15 @@ export const conditions: readonly Condition[] = [
     ...limited('SvcRequestErrors', 'share'),
     noun: 'of the requests fail',
   },
+  ...workConditions,
   {
-    kind: 'list_unpolled',
-    of: 'backlog',
-    value: unpolled,
-    ...none,
-    noun: 'tasks wait, and no worker polls',
-    heldMs: unpolledMs,
-  },
-  {
-    kind: 'list_stalled',
-    of: 'backlog',
-    value: stalled,
-    ...limited('SvcTaskListStalled'),
-    noun: 'tasks wait, and none was handed to a worker for 10 minutes',
-    heldMs: longMs,
-  },
-  {
-    kind: 'backlog_growth',
-    of: 'backlog',
-    value: (key, { tracks }) => tracks.slope('backlog', key, 5 * minute),
-    ...limited('SvcTaskListBacklogGrowth'),
-    noun: 'more tasks wait each second',
-  },
-  {
-    kind: 'workflow_timeouts',
-    of: 'timeouts',
-    value: rateOf('timeouts'),
-    ...limited('SvcWorkflowTimeouts'),
+    kind: 'shard_movement',
+    of: 'shards closed',
+    value: rateOf('shards closed', 5 * minute),
+    ...limited('SvcShardMovement'),
     shownTimes: 60,
-    noun: 'workflows a minute time out',
-  },
-  {
-    kind: 'workflow_timeouts',
-    of: 'timeouts',
-    value: timeoutShare,
-    ...limited('SvcWorkflowTimeoutShare', 'share'),
-    noun: 'of the closed workflows timed out',
-    forMs: 5 * minute,
+    noun: 'shards a minute are released',
+    forMs: 10 * minute,
   },
   {
     kind: 'heap',
@@ -297,6 +217,22 @@ export const conditions: readonly Condition[] = [
     value: archiveAge,
     ...limited('SvcArchivalStalled', 'seconds'),
     noun: 'since the newest object, although workflows complete',
+  },
+  {
+    kind: 'retention_unarchived',
+    of: 'archived',
+    value: pastRetention,
+    limit: 0,
+    unit: 'seconds',
+    noun: 'longer than the shortest retention since the newest object, although workflows complete',
+  },
+  {
+    kind: 'refused',
+    of: 'refused',
+    value: (key, { tracks }) => tracks.increase('refused', key, longMs),
+    ...none,
+    noun: 'series were refused in ten minutes',
+    countedMs: longMs,
   },
   {
     kind: 'backup_skew',

@@ -70,6 +70,14 @@ const rows = {
     ['SvcPersistenceErrorRate', 'SvcPersistenceErrorRatio'],
     every,
   ),
+  shard_movement: row(
+    'warning',
+    'shards of role',
+    'keep moving',
+    ['SvcShardMovement'],
+    ['deploy', 'upgrade'],
+  ),
+  task_latency: row('warning', 'the task queue', 'is|are late', ['SvcHistoryTaskLatency'], every),
   request_errors: row('warning', 'requests from', 'fail', ['SvcRequestErrors'], every),
   frontend_latency: row('warning', 'the frontend', 'answers slowly', ['SvcFrontendLatency'], every),
   cluster_down: row('critical', 'cluster', 'is|are unreachable', ['SvcClusterUnreachable'], data, {
@@ -91,7 +99,7 @@ const rows = {
     'critical',
     'task list',
     'has|have tasks and no poller',
-    ['SvcTaskListAbandoned', 'SvcTaskListStalled'],
+    ['SvcTaskListUnpolled', 'SvcTaskListAbandoned'],
     ['deploy', 'upgrade'],
   ),
   list_stalled: row('critical', 'task list', 'is|are stalled', ['SvcTaskListStalled'], ['deploy', 'upgrade']),
@@ -109,6 +117,20 @@ const rows = {
     ['SvcWorkflowTimeouts', 'SvcWorkflowTimeoutShare'],
     ['deploy', 'upgrade'],
   ),
+  workflow_failures: row(
+    'warning',
+    'workflows of domain',
+    'fail',
+    ['SvcWorkflowFailures'],
+    ['deploy', 'upgrade'],
+  ),
+  canary: row(
+    'critical',
+    'the canary in domain',
+    'completes|complete no workflow',
+    ['SvcCanaryFailing'],
+    every,
+  ),
   wal_stalled: row(
     'critical',
     'store',
@@ -118,6 +140,13 @@ const rows = {
   ),
   archive_down: row('warning', 'archive', 'cannot be used', ['SvcArchiveDown'], nothing, { isDown: true }),
   archival_stalled: row('warning', 'archive', 'receives|receive nothing', ['SvcArchivalStalled'], nothing),
+  retention_unarchived: row(
+    'critical',
+    'archive',
+    'is|are behind the retention',
+    ['SvcRetentionBeforeArchive'],
+    nothing,
+  ),
   backup_failed: row('warning', 'backup', 'failed', ['SvcBackupFailures'], data),
   backup_missing: row('critical', 'backup', 'has|have never succeeded', ['SvcBackupNeverSucceeded'], data),
   backup_late: row('critical', 'backup', 'is|are late', ['SvcBackupAge'], data),
@@ -164,6 +193,7 @@ const rows = {
   log_lag: row('warning', 'log file', 'is|are read late', ['SvcLogLag'], nothing),
   log_lost: row('warning', 'log lines of role', 'were lost', ['SvcLogBytesLost'], nothing),
   dropping: row('warning', 'data of', 'is dropped by the agent', ['SvcAgentDropping'], nothing),
+  refused: row('warning', 'series of family', 'are refused', ['SvcAgentDropping'], nothing),
   state: row('warning', 'the state', 'cannot be written', ['SvcAgentStateDegraded'], nothing),
   reload: row('warning', 'the new configuration', 'was refused', ['SvcAgentReloadFailed'], nothing),
   report: row('warning', 'reporter', 'cannot deliver', ['SvcAgentReportFailing'], nothing),
@@ -254,6 +284,10 @@ export const unjudged: Readonly<Record<string, string>> = {
     'a failover is a change, which the verdict lists beside the problems that began after it',
   SvcRoleReporterErrors:
     'a defect of the role that is there in health, too; svc_telemetry_truth_ratio says how much it hides',
+  SvcIncident: 'is the verdict itself, as a source of inhibitions',
+  SvcRoleExplained: 'is the verdict itself, as a source of inhibitions',
+  SvcArchivalNeverWritten:
+    'looks at what closed eight days ago; an agent keeps the values of a quarter of an hour',
   SvcArchivalOff: 'a change of a domain that its owner made',
 };
 

@@ -1,7 +1,8 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import type { Exceeded } from '../admin/report.ts';
 import { type About, collect, type Rows } from './collected.ts';
-import { type Condition, conditions, truthOf } from './conditions.ts';
+import type { Condition } from './condition.ts';
+import { conditions, truthOf } from './conditions.ts';
 import { createTracks } from './tracks.ts';
 
 /** What the values of the service show. */

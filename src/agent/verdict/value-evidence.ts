@@ -7,6 +7,7 @@ type Labels = Exceeded['about'];
 /** The subject of a value, and what it is about. */
 function subjectOf(kind: KindOfProblem, labels: Labels): { subject: string; about: Subjects } {
   const { role, operation: _, callee, domain, tasklist, source, target, store, database, ...rest } = labels;
+  if (rest.queue !== undefined) return { subject: `${rest.queue} of ${role}`, about: { role } };
   if (callee !== undefined) return { subject: `${role} to ${callee}`, about: { role, callee } };
   if (role !== undefined) return { subject: role, about: { role } };
   if (tasklist !== undefined) return { subject: `${domain}/${tasklist}`, about: { domain, tasklist } };
@@ -16,7 +17,7 @@ function subjectOf(kind: KindOfProblem, labels: Labels): { subject: string; abou
   if (store !== undefined) return { subject: database ? `${store}/${database}` : store, about: { store } };
   if (rest.archive !== undefined) return { subject: rest.archive, about: { archive: rest.archive } };
   if (kind === 'frontend_latency') return { subject: '', about: { callee: 'frontend' } };
-  return { subject: rest.backup ?? rest.component ?? '', about: {} };
+  return { subject: rest.backup ?? rest.component ?? rest.family ?? '', about: {} };
 }
 
 /** The part of a value that its subject does not name. */

@@ -1,5 +1,5 @@
 import type { RuleGroup } from '../alert.ts';
-import { increaseWithNewSeries, site } from '../names.ts';
+import { increaseWithNewSeries, type Names, site } from '../names.ts';
 
 const own = `${site}, instance`;
 const ofRole = `${site}, svc_service, instance`;
@@ -54,7 +54,7 @@ export const logs: RuleGroup = {
       for: '5m',
       summary: 'The agent on {{ $labels.instance }} lags behind the log of {{ $labels.svc_service }}.',
       description:
-        'At least {{ $value | humanize1024 }}B of the log of {{ $labels.svc_service }} on {{ $labels.instance }} have waited for 5m, above $threshold.',
+        'At least {{ $value | humanize1024 }}B of the log of {{ $labels.svc_service }} on {{ $labels.instance }} have waited for 10m, above $threshold.',
       firstSteps:
         'Check the processor time of the agent and whether the role logs at level debug; a file that cannot be read waits, too.',
       dashboard: 'logs',
@@ -85,6 +85,72 @@ export const logs: RuleGroup = {
       firstSteps:
         'Read the warnings: they name the metric. Rely on the log counters until the role is fixed.',
       dashboard: 'logs',
+    },
+  ],
+};
+
+/** Kinds of problems whose subject is a role, or a store and its database. */
+export const roleCauses = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
+export const storeCauses = ['store_down', 'read_only', 'schema'] as const;
+/** Those of which a critical alert notifies within minutes, so that what they explain need not. */
+const pagingCauses = [...storeCauses, 'crash_loop', 'role_down'];
+const causes = (names: readonly string[]): string => names.join('|');
+
+/**
+ * How long an incident explains what it caused after its end: windows of five minutes, and two for scrapes, evaluations
+ * and clients that connect again.
+ */
+const explainsFor = '7m';
+
+/** Incidents by the verdicts of the agents, with the role or the store that each is about. */
+function incidents({ m }: Names): string {
+  const of = (matcher: string) =>
+    `max by (${site}, cause, subject) (max_over_time(${m('svc_incident')}{${matcher}}[${explainsFor}]))`;
+  const all = [
+    `label_replace(${of(`cause=~"${causes(roleCauses)}"`)}, "svc_service", "$1", "subject", "(.*)")`,
+    `or label_replace(${of(`cause=~"${causes(storeCauses)}"`)}, "store", "$1", "subject", "([^/]*).*")`,
+    `or ${of(`cause!~"${causes([...roleCauses, ...storeCauses])}"`)}`,
+  ];
+  return `(\n${all.join('\n')}\n) == 1`;
+}
+
+/** Roles that are not well where an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
+function explainedRoles({ m }: Names): string {
+  const role = `${site}, svc_service, instance`;
+  const unwell = `max by (${role}) (${m('svc_role_up')} == 0 or ${m('svc_role_scrape_up')} == 0)`;
+  const incident = `max by (${site}, instance) (${m('svc_incident')}{cause=~"${causes(pagingCauses)}"})`;
+  // An agent that starts again has no verdict for a moment.
+  const own = `max by (${site}, subject) (max_over_time(${m('svc_incident')}{cause=~"${causes(roleCauses)}"}[2m]))`;
+  return [
+    `max by (${site}, svc_service) (max_over_time((${unwell} and on (${site}, instance) ${incident})[${explainsFor}:1m])) + 1`,
+    `unless on (${site}, svc_service) label_replace(${own}, "svc_service", "$1", "subject", "(.*)")`,
+  ].join('\n');
+}
+
+/** The verdicts of the agents, as sources of inhibitions: one cause is one page. */
+export const incidentsOfAgents: RuleGroup = {
+  name: 'svc-incidents',
+  alerts: [
+    {
+      name: 'SvcIncident',
+      severity: 'info',
+      expr: incidents,
+      summary: 'Incident in {{ $labels.cluster }}: {{ $labels.cause }}{{ with $labels.subject }} {{ . }}{{ end }}.',
+      description:
+        'By its own values an agent of {{ $labels.cluster }} sees {{ $labels.cause }}{{ with $labels.subject }} of {{ . }}{{ end }}, which no other problem explains, or saw it within the last 7m (svc_incident is {{ $value }}).',
+      firstSteps:
+        'Run svc-agent status on the host of the agent: it shows the evidence and what follows from it.',
+      dashboard: 'agent',
+    },
+    {
+      name: 'SvcRoleExplained',
+      severity: 'info',
+      expr: explainedRoles,
+      summary: '{{ $labels.svc_service }} of {{ $labels.cluster }} is not well because of another incident.',
+      description:
+        'By the verdict of the agents of {{ $labels.cluster }}, another problem explains that {{ $labels.svc_service }} is not well, or did within the last 7m (the rule returns {{ $value }}).',
+      firstSteps: 'Follow the alert on the cause: svc-agent status names it.',
+      dashboard: 'agent',
     },
   ],
 };

@@ -139,6 +139,7 @@ export const replication: RuleGroup = {
 };
 
 const archive = `${site}, archive, scheme`;
+const weekSeconds = 7 * 86_400;
 
 /** Archival of closed workflows. */
 export const archival: RuleGroup = {
@@ -174,6 +175,49 @@ export const archival: RuleGroup = {
         'The newest object of the {{ $labels.archive }} archive ({{ $labels.scheme }}) is {{ $value | humanizeDuration }} old, above $threshold, although workflows complete.',
       firstSteps:
         'Check whether the worker role runs and what it logs about archival. Retention deletes what was not archived.',
+      dashboard: 'worker',
+    },
+    {
+      name: 'SvcArchivalNeverWritten',
+      severity: 'warning',
+      // History is archived when the retention elapses: 7 days by default. Runs that closed a day earlier are due.
+      expr: ({ m }) =>
+        [
+          `max by (${archive}) (${m('svc_archival_up')}) == 1`,
+          `unless max by (${archive}) (last_over_time(${m('svc_archival_newest_object_timestamp_seconds')}[1d]))`,
+          `and on (${site}) sum by (${site}) (rate(${m('svc_workflow_completed')}[1h] offset 8d)) > 0`,
+          `unless on (${site}) max by (${site}) (${m('svc_domain_retention_seconds')}) > ${weekSeconds}`,
+        ].join('\n'),
+      isState: true,
+      for: '1h',
+      summary: 'Nothing was ever written to the {{ $labels.archive }} archive of {{ $labels.cluster }}.',
+      description:
+        'The {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} can be used (svc_archival_up is {{ $value }}) and holds no object, although workflows closed more than 8 days ago.',
+      firstSteps:
+        'Describe a domain: its archival must be enabled, with the URI of this archive. Then check that the worker role runs and what it logs about archival.',
+      dashboard: 'worker',
+    },
+    {
+      name: 'SvcRetentionBeforeArchive',
+      severity: 'critical',
+      expr: ({ m }) => {
+        const enabled = `max by (${site}, domain, archive) (${m('svc_domain_archival_enabled')}) == 1`;
+        const retention = `max by (${site}, domain) (${m('svc_domain_retention_seconds')})`;
+        const shortest = `min by (${site}, archive) ((${enabled}) * on (${site}, domain) group_left () (${retention}))`;
+        const newest = `max by (${archive}) (${m('svc_archival_newest_object_timestamp_seconds')})`;
+        return [
+          `time() - ${newest} > on (${site}, archive) group_left () (${shortest})`,
+          `and on (${site}) sum by (${site}) (rate(${m('svc_workflow_completed')}[1h])) > 0`,
+        ].join('\n');
+      },
+      isState: true,
+      for: '1h',
+      summary:
+        'Workflows of {{ $labels.cluster }} are deleted before the {{ $labels.archive }} archive has them.',
+      description:
+        'The newest object of the {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} is {{ $value | humanizeDuration }} old. That is longer than the retention of a domain that archives, although workflows complete: what closed since then is deleted or is about to be.',
+      firstSteps:
+        'Raise the retention of the domain now (domain update), so that nothing more is deleted. Then find out why the worker role does not archive.',
       dashboard: 'worker',
     },
     {

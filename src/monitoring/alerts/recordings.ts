@@ -1,6 +1,6 @@
 import type { Recording, RuleGroup } from '../alert.ts';
 import { site } from '../names.ts';
-import { slowByDesign } from './work.ts';
+import { slowByDesign } from './requests.ts';
 
 type MetricName = `svc_${string}`;
 

@@ -292,11 +292,16 @@ export const stores: RuleGroup = {
       name: 'SvcRecoveryNotProven',
       severity: 'warning',
       isState: true,
-      expr: ({ m }) => `max by (${site}, store, database) (${m('svc_recovery_proven')}) == 0`,
+      // A rehearsal that no agent reports any more is missing.
+      expr: ({ m }) => {
+        const proven = `max by (${site}, store, database) (${m('svc_recovery_proven')})`;
+        const before = `max by (${site}, store, database) (last_over_time(${m('svc_recovery_proven')}[3d]))`;
+        return [`${proven} == 0`, `or 0 * (${before} unless ${proven})`].join('\n');
+      },
       for: '15m',
       summary: 'The recovery of {{ $labels.store }}/{{ $labels.database }} is not proven.',
       description:
-        'No rehearsal of the last two intervals restored {{ $labels.store }}/{{ $labels.database }} from its backups within the objectives: svc_recovery_proven is {{ $value }}.',
+        'No rehearsal of the last two intervals restored {{ $labels.store }}/{{ $labels.database }} from its backups within the objectives, or none is reported any more: svc_recovery_proven is {{ $value }}.',
       firstSteps:
         'Run svc-agent probe rehearsal on the host of the agent: it says what failed. A backup that does not restore is no backup.',
       dashboard: 'dr',

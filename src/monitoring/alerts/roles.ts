@@ -220,8 +220,7 @@ const processAlerts: readonly Alert[] = [
   {
     name: 'SvcHeapMemory',
     severity: 'warning',
-    expr: ({ m }, threshold) =>
-      `max by (${own}) (min_over_time(${m('svc_memory_heap')}[10m])) > ${threshold}`,
+    expr: ({ m }, threshold) => `max by (${own}) (min_over_time(${m('svc_memory_heap')}[5m])) > ${threshold}`,
     threshold: 8e9,
     unit: 'bytes',
     for: '5m',

@@ -1,6 +1,6 @@
 import type { Alert, DashboardName, RuleGroup } from '../alert.ts';
 import { type Names, site } from '../names.ts';
-import { slowByDesign } from './work.ts';
+import { slowByDesign } from './requests.ts';
 
 /** One objective: the share of events that may be bad is 1 less `objective`. */
 interface Objective {

@@ -2,12 +2,14 @@ import type { Alert, RuleGroup } from '../alert.ts';
 import type { Names } from '../names.ts';
 import { replication } from './clusters.ts';
 import { backups } from './recovery.ts';
+import { requests } from './requests.ts';
 import { availability, processes } from './roles.ts';
-import { persistence, requests, tasks } from './work.ts';
+import { persistence, tasks } from './work.ts';
+import { workflows } from './workflows.ts';
 
 /** A condition of the spec's table; everything else is taken from the recommended alert of the same name. */
 interface SpecCondition extends Pick<Alert, 'expr' | 'description'> {
-  /** Where the recommended alert has labels that the spec's condition does not keep. */
+  /** Where the recommended alert is about something else: all instances, or labels that this condition does not keep. */
   summary?: string;
   threshold?: number;
 }
@@ -23,10 +25,12 @@ const backup =
 const conditions: Readonly<Record<string, SpecCondition>> = {
   SvcServiceDown: {
     expr: ({ job }) => `up{${job('frontend')}} == 0`,
+    summary: '{{ $labels.instance }} of {{ $labels.job }} is down.',
     description: 'Frontend {{ $labels.instance }} does not answer its scrape: up is {{ $value }}.',
   },
   SvcHighRestartRate: {
     expr: (names, threshold) => `${rate(names, 'svc_restarts')} > ${threshold}`,
+    summary: `${onHost} restarts again and again.`,
     description: `${onHost} restarts {{ $value | printf "%.2f" }} times/s, above $threshold/s.`,
   },
   SvcPersistenceErrorRate: {
@@ -87,9 +91,8 @@ const conditions: Readonly<Record<string, SpecCondition>> = {
   },
 };
 
-const recommended = [availability, processes, persistence, tasks, requests, backups, replication].flatMap(
-  ({ alerts = [] }) => alerts,
-);
+const groups = [availability, processes, persistence, tasks, workflows, requests, backups, replication];
+const recommended = groups.flatMap(({ alerts = [] }) => alerts);
 
 /** The spec's conditions as alerts without `for`. */
 export const specAlerts: readonly RuleGroup[] = [

@@ -83,20 +83,42 @@ const busy = ({ m }: Names, span: string): string =>
     .map((name) => `unless sum by (${list}) (rate(${m(name as `svc_${string}`)}[${span}])) > 0`)
     .join('\n');
 
-const outcome = ({ m }: Names, name: string): string =>
-  `sum by (${site}, domain) (rate(${m(`svc_workflow_${name}`)}[5m]))`;
-
-/** Closed runs; an outcome that never occurred is 0. */
-function closed(names: Names): string {
-  const timeouts = outcome(names, 'timeout');
-  const others = ['completed', 'failed', 'canceled', 'continued_as_new'];
-  return [timeouts, ...others.map((name) => `(${outcome(names, name)} or 0 * ${timeouts})`)].join(' + ');
+/**
+ * Task lists that no worker polls: those without pollers where the product counts them, else those without a poll. A poll
+ * that finds nothing ends within a minute.
+ */
+function unpolled({ m }: Names): string {
+  const pollers = `sum by (${list}) (${m('svc_matching_pollers')})`;
+  const polls = (['svc_matching_poll_success', 'svc_matching_poll_timeout'] as const).map(m);
+  const polled = polls.map((name) => `unless sum by (${list}) (increase(${name}[2m])) > 0`);
+  const counts = polls.map((name) => `group by (${site}) (${name})`).join(' or ');
+  return [
+    `${pollers} == 0`,
+    `or (sum by (${list}) (${m('svc_matching_tasklist_backlog')}) and on (${site}) (${counts})`,
+    `unless ${pollers}`,
+    `${polled.join('\n')})`,
+  ].join('\n');
 }
 
-/** Task lists, and the workflows whose tasks wait in them. */
+/** Task lists. */
 export const tasks: RuleGroup = {
   name: 'svc-tasks',
   alerts: [
+    {
+      name: 'SvcTaskListUnpolled',
+      severity: 'critical',
+      expr: (names, threshold) => `(${backlogOf(names)} > ${threshold})\nand (\n${unpolled(names)}\n)`,
+      threshold: 0,
+      isState: true,
+      for: '2m',
+      summary:
+        'No worker polls task list {{ $labels.tasklist }} in domain {{ $labels.domain }}, and tasks wait.',
+      description:
+        '{{ $value | humanize }} tasks wait in task list {{ $labels.tasklist }} of domain {{ $labels.domain }}, above $threshold, and no worker has polled it for 2m.',
+      firstSteps:
+        'Start the workers of the domain. If they run, check which task list and domain they poll, and whether they reach the frontend.',
+      dashboard: 'matching',
+    },
     {
       name: 'SvcTaskListBacklogGrowth',
       severity: 'warning',
@@ -130,7 +152,7 @@ export const tasks: RuleGroup = {
       name: 'SvcTaskListStalled',
       severity: 'critical',
       expr: (names, threshold) =>
-        [`min_over_time(${backlogOf(names)}[10m:1m]) > ${threshold}`, busy(names, '10m')].join('\n'),
+        [`min_over_time(${backlogOf(names)}[5m:1m]) > ${threshold}`, busy(names, '5m')].join('\n'),
       threshold: 10,
       for: '5m',
       summary: 'Task list {{ $labels.tasklist }} in domain {{ $labels.domain }} is stalled.',
@@ -153,88 +175,6 @@ export const tasks: RuleGroup = {
       firstSteps:
         'Find out who started these workflows. Start a worker for the task list, or terminate workflows that are not needed.',
       dashboard: 'matching',
-    },
-    {
-      name: 'SvcWorkflowTimeouts',
-      severity: 'warning',
-      expr: ({ m }, threshold) =>
-        `sum by (${site}, domain) (${increaseWithNewSeries(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
-      threshold: 5,
-      for: '2m',
-      summary: 'Workflows of domain {{ $labels.domain }} time out.',
-      description: 'Domain {{ $labels.domain }} has {{ $value | humanize }} timeouts/s, above $threshold/s.',
-      firstSteps:
-        'Check the backlog and the task latency of the domain; then the timeouts that the workflows set.',
-      dashboard: 'history',
-    },
-    {
-      name: 'SvcWorkflowTimeoutShare',
-      severity: 'warning',
-      expr: (names, threshold) =>
-        [
-          `${outcome(names, 'timeout')} / (${closed(names)}) > ${threshold}`,
-          `and ${outcome(names, 'timeout')} > 0.01`,
-        ].join('\n'),
-      threshold: 0.05,
-      unit: 'share',
-      for: '10m',
-      summary: 'A large share of the workflows of domain {{ $labels.domain }} times out.',
-      description:
-        '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold.',
-      firstSteps: 'Find the workflow types that time out; check the task latency of their task lists.',
-      dashboard: 'history',
-    },
-  ],
-};
-
-/** Calls that wait for work by design, or whose duration depends on the request. */
-export const slowByDesign =
-  'operation!~".*(Poll|GetWorkflowExecutionHistory|QueryWorkflow|List|Count|Scan).*"';
-
-/** Share of the requests to a role that fail, by caller. A failed request counts as one even where the series of requests is missing. */
-function failedShare({ m }: Names, callee: string): string {
-  const rate = (what: string) => `sum by (${byRole}) (rate(${m(`svc_${callee}_client_${what}`)}[5m]))`;
-  const calls = `(${rate('requests')} > ${rate('errors')} or ${rate('errors')})`;
-  return `label_replace(${rate('errors')} / ${calls} and ${rate('requests')} > 0.2, "callee", "${callee}", "", "")`;
-}
-
-/** Requests between the roles, as their callers see them. */
-export const requests: RuleGroup = {
-  name: 'svc-requests',
-  alerts: [
-    {
-      name: 'SvcFrontendLatency',
-      severity: 'warning',
-      expr: ({ m }, threshold) => {
-        const latency = m('svc_frontend_client_latency');
-        return [
-          `histogram_quantile(0.95, sum by (${site}, le) (rate(${latency}_bucket{${slowByDesign}}[5m]))) > ${threshold}`,
-          `and sum by (${site}) (rate(${latency}_count{${slowByDesign}}[5m])) > 0.2`,
-        ].join('\n');
-      },
-      threshold: 0.5,
-      unit: 'seconds',
-      for: '5m',
-      summary: 'Calls to the frontend of {{ $labels.cluster }} are slow.',
-      description:
-        'The 95th percentile of calls to the frontend of {{ $labels.cluster }}, without long polls and lists, is {{ $value | humanizeDuration }}, above $threshold.',
-      firstSteps: 'See which operations are slow; compare with the latency of history and of persistence.',
-      dashboard: 'frontend',
-    },
-    {
-      name: 'SvcRequestErrors',
-      severity: 'warning',
-      expr: (names, threshold) =>
-        `(\n${['frontend', 'history', 'matching'].map((role) => failedShare(names, role)).join('\nor ')}\n) > ${threshold}`,
-      threshold: 0.05,
-      unit: 'share',
-      for: '5m',
-      summary: 'A large share of the requests from {{ $labels.svc_service }} to {{ $labels.callee }} fails.',
-      description:
-        '{{ $value | humanizePercentage }} of the requests from {{ $labels.svc_service }} to {{ $labels.callee }} fail, above $threshold.',
-      firstSteps:
-        'Find the operations that fail, then read the errors in the log of the role that is called.',
-      dashboard: 'overview',
     },
   ],
 };

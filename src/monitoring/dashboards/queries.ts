@@ -197,9 +197,47 @@ export const frontendCallers: readonly Metric[] = [
   },
 ];
 
+const ofServing = { tags: ['svc_service', 'operation'], group: 'roles' } as const;
+
+/** What vocabularies make beside the catalog's metrics, for the alerts. */
+export const servedRequests: readonly Metric[] = [
+  {
+    ...ofServing,
+    name: 'svc_served_requests',
+    kind: 'counter',
+    unit: 'none',
+    help: 'Requests that history or matching served.',
+  },
+  {
+    ...ofServing,
+    name: 'svc_served_errors',
+    kind: 'counter',
+    unit: 'none',
+    help: 'Requests that history or matching served and failed to answer. Answers such as "already started" are no failures.',
+  },
+  {
+    ...ofServing,
+    name: 'svc_history_task_queue_latency',
+    kind: 'histogram',
+    unit: 'seconds',
+    help: 'Time of the tasks of history from when they were due until they were done.',
+  },
+  {
+    name: 'svc_matching_pollers',
+    tags: ['svc_service', 'domain', 'tasklist', 'tasklist_type'],
+    group: 'roles',
+    kind: 'gauge',
+    unit: 'none',
+    help: 'Workers that poll a task list.',
+  },
+];
+
 /** Every metric that rules and dashboards may use. */
 const metrics: ReadonlyMap<string, Metric> = new Map(
-  [...catalog, ...agentMetrics, reporterErrors, ...frontendCallers].map((metric) => [metric.name, metric]),
+  [...catalog, ...agentMetrics, reporterErrors, ...frontendCallers, ...servedRequests].map((metric) => [
+    metric.name,
+    metric,
+  ]),
 );
 
 const partSuffix = /_(bucket|sum|count)$/;

@@ -161,7 +161,7 @@ const rows: Record<string, Row> = {
     name: 'cadence_requests',
     tags: { cadence_service: 'cadence_history', operation: 'StartWorkflowExecution' },
     to: {
-      name: 'cadence_requests',
+      name: 'svc_served_requests',
       tags: { svc_service: 'cadence_history', operation: 'StartWorkflowExecution' },
     },
   },

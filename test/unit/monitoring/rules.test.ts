@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -167,7 +167,8 @@ describe('links', () => {
     );
   test('are absent until there is an address, and the description has the first steps', () => {
     for (const alert of annotations({})) {
-      expect(Object.keys(alert)).toEqual(['name', 'summary', 'description']);
+      expect(Object.keys(alert)).toEqual(['name', 'summary', 'description', 'runbook']);
+      expect(existsSync(join(root, alert.runbook!)), alert.runbook).toBe(true);
       expect(alert.description).toMatch(/ First steps: [A-Z].+\.$/s);
     }
   });

@@ -66,7 +66,7 @@ const verdict = ({ highest }: Queries): PanelRow => ({
       'Problems that no other one explains, by kind and subject, as the agents see them.',
       'lasts',
       highest('svc_incident', 'cause, subject'),
-      { width: 12, height: 8 },
+      { width: 12, height: 8, runbooks: ['SvcIncident', 'SvcRoleExplained'] },
     ),
     timeline(
       'Maintenance',

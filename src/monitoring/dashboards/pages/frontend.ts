@@ -1,4 +1,4 @@
-import { slowByDesign } from '../../alerts/work.ts';
+import { slowByDesign } from '../../alerts/requests.ts';
 import {
   at,
   column,

@@ -52,6 +52,7 @@ const workflows = (queries: Queries, { rate } = queries): PanelRow => ({
       'Workflow executions that failed; the 20 worst types.',
       'perSecond',
       top(20, rate('svc_workflow_failed', 'domain, workflow_type')),
+      { runbooks: ['SvcWorkflowFailures'] },
     ),
   ],
 });
@@ -80,7 +81,7 @@ const cache = ({ quantile, rate, share }: Queries): PanelRow => ({
       'Shards that an instance released. A few at each start or stop of an instance are usual; a constant rate is not.',
       'perSecond',
       rate('svc_history_shard_context_closed', 'instance'),
-      { width: 12 },
+      { width: 12, runbooks: ['SvcShardMovement', 'SvcHistoryTaskLatency'] },
     ),
     timeseries(
       'Replication tasks applied',

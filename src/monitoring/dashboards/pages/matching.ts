@@ -36,7 +36,10 @@ const backlogs = (
       'count',
       top(20, backlog, longest),
       {
-        runbooks: ['SvcTaskListStalled', 'SvcTaskListAbandoned', 'SvcTaskListBacklogNotFalling'],
+        runbooks: [
+          ...(['SvcTaskListUnpolled', 'SvcTaskListStalled', 'SvcTaskListAbandoned'] as const),
+          'SvcTaskListBacklogNotFalling',
+        ],
       },
     ),
     timeseries(

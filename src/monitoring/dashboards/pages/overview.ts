@@ -1,4 +1,4 @@
-import { slowByDesign } from '../../alerts/work.ts';
+import { slowByDesign } from '../../alerts/requests.ts';
 import { jobs } from '../../names.ts';
 import {
   at,
@@ -244,7 +244,11 @@ const service = ({ highest, quantile, rate, share, total }: Queries): PanelRow =
         name: outcome.replaceAll('_', ' '),
         expr: rate(`svc_workflow_${outcome}`),
       })),
-      { isStacked: true, width: 12, runbooks: ['SvcWorkflowTimeouts', 'SvcWorkflowTimeoutShare'] },
+      {
+        isStacked: true,
+        width: 12,
+        runbooks: ['SvcWorkflowTimeouts', 'SvcWorkflowTimeoutShare', 'SvcCanaryFailing'],
+      },
     ),
     timeseries(
       'Log entries of level error and fatal',

@@ -1,4 +1,4 @@
-import { slowByDesign } from '../../alerts/work.ts';
+import { slowByDesign } from '../../alerts/requests.ts';
 import {
   at,
   column,
@@ -79,7 +79,10 @@ const archives = ({ age, highest, moment, rate }: Queries): PanelRow => ({
       'Time since something was archived. It is a problem only while workflows complete.',
       'duration',
       `time() - ${highest('svc_archival_newest_object_timestamp_seconds', archive)}`,
-      { limits: at('SvcArchivalStalled') },
+      {
+        limits: at('SvcArchivalStalled'),
+        runbooks: ['SvcArchivalNeverWritten', 'SvcRetentionBeforeArchive'],
+      },
     ),
     timeseries(
       'Workflows completed',

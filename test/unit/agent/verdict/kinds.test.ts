@@ -101,6 +101,14 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
     'requests from frontend to history fail: 9 of them',
   ],
   frontend_latency: [exceeding('frontend_latency', {}), 'the frontend answers slowly: 9 of them'],
+  shard_movement: [
+    exceeding('shard_movement', { role: 'history' }),
+    'shards of role history keep moving: 9 of them',
+  ],
+  task_latency: [
+    exceeding('task_latency', { role: 'history', queue: 'timer' }),
+    'the task queue timer of history is late: 9 of them',
+  ],
   cluster_down: [
     failing('cluster/dc2', { reason: 'unreachable', msg: 'no route' }),
     'cluster dc2 is unreachable: unreachable: no route',
@@ -144,6 +152,22 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   workflow_timeouts: [
     exceeding('workflow_timeouts', { domain: 'd' }),
     'workflows of domain d time out: 9 of them',
+  ],
+  workflow_failures: [
+    exceeding('workflow_failures', { domain: 'd' }),
+    'workflows of domain d fail: 9 of them',
+  ],
+  canary: [
+    exceeding('canary', { domain: 'canary' }),
+    'the canary in domain canary completes no workflow: 9 of them',
+  ],
+  retention_unarchived: [
+    exceeding('retention_unarchived', { archive: 'history', scheme: 's3' }),
+    'archive history is behind the retention: 9 of them',
+  ],
+  refused: [
+    exceeding('refused', { family: 'calls', reason: 'limit_total' }),
+    'series of family calls are refused: 9 of them',
   ],
   wal_stalled: [
     exceeding('wal_stalled', { store: 'main', database: 'p' }),
@@ -329,7 +353,5 @@ test('a kind is not less severe than its alert, except where one row stands for 
   expect(differing).toEqual([
     // A domain that cannot fail over is more than one that spans few clusters.
     'failover: warning, SvcDomainTooFewClusters: info',
-    // Without a poller nothing moves; the alert waits an hour because it is about lists that nobody misses.
-    'list_unpolled: critical, SvcTaskListAbandoned: warning',
   ]);
 });

@@ -117,9 +117,9 @@ test('a callee that counts its own faults is judged by them: answers such as "al
       ),
     }));
   expect(kindsOf(calls({}))).toEqual(['request_errors']);
-  expect(kindsOf(calls({ cadence_requests: [row('history', 100)] }))).toEqual([]);
+  expect(kindsOf(calls({ svc_served_requests: [row('history', 100)] }))).toEqual([]);
   expect(
-    kindsOf(calls({ cadence_requests: [row('history', 100)], cadence_errors: [row('history', 9)] })),
+    kindsOf(calls({ svc_served_requests: [row('history', 100)], svc_served_errors: [row('history', 9)] })),
   ).toEqual(['request_errors']);
 });
 

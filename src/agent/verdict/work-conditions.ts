@@ -1,0 +1,125 @@
+import { withUnit } from '../../monitoring/alert.ts';
+import { isCanary } from './collected.ts';
+import { type Condition, type Judged, limited, longMs, minute, rateOf, share } from './condition.ts';
+import { limitOf } from './kinds.ts';
+
+/** Since when no task of a list was handed out; the list is known for longer than that. */
+const idleMs = (name: string, key: string, { tracks }: Judged): number =>
+  tracks.unchangedMs(name, key) ?? Number.POSITIVE_INFINITY;
+
+const countsPolls = ({ tracks }: Judged) => tracks.keys('any polls').length > 0;
+
+const unpolledMs = 2 * minute;
+
+/** Tasks that wait in a list that no worker polls: a poll that finds nothing ends within a minute. */
+const unpolled: Condition['value'] = (key, judged) => {
+  const waiting = judged.tracks.least('backlog', key, unpolledMs);
+  const pollers = judged.tracks.newest('pollers', key);
+  if (pollers === undefined && !countsPolls(judged)) return undefined;
+  const isPolled = pollers === undefined ? idleMs('polls', key, judged) < unpolledMs : pollers > 0;
+  return isPolled ? 0 : waiting;
+};
+
+const stalled: Condition['value'] = (key, judged) => {
+  if (idleMs('handed', key, judged) < longMs) return 0;
+  return countsPolls(judged) ? judged.tracks.least('backlog', key, longMs) : undefined;
+};
+
+/** Of the closed runs of a domain; undefined where fewer than one in a hundred seconds ended so. */
+function closedShare(track: string, key: string, { tracks }: Judged, closedTrack = 'closed') {
+  const ended = tracks.rate(track, key, 5 * minute);
+  const closed = tracks.rate(closedTrack, key, 5 * minute);
+  return ended === undefined || closed === undefined || ended < 0.01 ? undefined : ended / closed;
+}
+
+const isOfCanary = (key: string): boolean => isCanary((JSON.parse(key) as { domain: string }).domain);
+
+/** Where a canary has as large a share, its success is what counts. */
+const timeoutShare: Condition['value'] = (key, judged) => {
+  const own = isOfCanary(key) ? undefined : closedShare('timeouts', key, judged);
+  const ofCanary = closedShare('canary timeouts', '{}', judged, 'canary closed') ?? 0;
+  return own !== undefined && own <= ofCanary ? 0 : own;
+};
+
+const failureShare: Condition['value'] = (key, judged) =>
+  isOfCanary(key) ? undefined : closedShare('failures', key, judged);
+
+/** How long a canary that has completed enough workflows completed none, s. */
+const canarySilence: Condition['value'] = (key, { tracks }) =>
+  (tracks.newest('canary completed', key) ?? 0) > limitOf('SvcCanaryFailing')
+    ? (tracks.unchangedMs('canary completed', key) ?? 0) / 1e3
+    : undefined;
+const canarySilentMs = 15 * minute;
+
+const lateTasks: Condition['value'] = (key, { tracks }) =>
+  share(tracks.rate('task late', key, 5 * minute) ?? 0, tracks.rate('task calls', key, 5 * minute));
+
+/** Conditions on task lists, tasks and workflows. */
+export const workConditions: readonly Condition[] = [
+  {
+    kind: 'task_latency',
+    of: 'task calls',
+    value: lateTasks,
+    // The 95th percentile is above a bound if more than 5 % of the tasks are.
+    limit: 0.05,
+    unit: 'share',
+    noun: `of the tasks wait longer than ${withUnit(limitOf('SvcHistoryTaskLatency'), 'seconds')}`,
+    forMs: 5 * minute,
+  },
+  {
+    kind: 'list_unpolled',
+    of: 'backlog',
+    value: unpolled,
+    ...limited('SvcTaskListUnpolled'),
+    noun: 'tasks wait, and no worker polls',
+    heldMs: unpolledMs,
+  },
+  {
+    kind: 'list_stalled',
+    of: 'backlog',
+    value: stalled,
+    ...limited('SvcTaskListStalled'),
+    noun: 'tasks wait, and none was handed to a worker for 10 minutes',
+    heldMs: longMs,
+  },
+  {
+    kind: 'backlog_growth',
+    of: 'backlog',
+    value: (key, { tracks }) => tracks.slope('backlog', key, 5 * minute),
+    ...limited('SvcTaskListBacklogGrowth'),
+    noun: 'more tasks wait each second',
+  },
+  {
+    kind: 'workflow_timeouts',
+    of: 'timeouts',
+    value: rateOf('timeouts'),
+    ...limited('SvcWorkflowTimeouts'),
+    shownTimes: 60,
+    noun: 'workflows a minute time out',
+  },
+  {
+    kind: 'workflow_timeouts',
+    of: 'timeouts',
+    value: timeoutShare,
+    ...limited('SvcWorkflowTimeoutShare', 'share'),
+    noun: 'of the closed workflows timed out',
+    forMs: 5 * minute,
+  },
+  {
+    kind: 'workflow_failures',
+    of: 'failures',
+    value: failureShare,
+    ...limited('SvcWorkflowFailures', 'share'),
+    noun: 'of the closed workflows failed',
+    forMs: 5 * minute,
+  },
+  {
+    kind: 'canary',
+    of: 'canary completed',
+    value: canarySilence,
+    limit: canarySilentMs / 1e3,
+    unit: 'seconds',
+    noun: 'without a workflow that completed',
+    heldMs: canarySilentMs,
+  },
+];

@@ -1,0 +1,150 @@
+import type { RuleGroup } from '../alert.ts';
+import { increaseWithNewSeries, type Names, site } from '../names.ts';
+
+const byDomain = `${site}, domain`;
+
+/** Domains of a canary, which starts workflows all the time. Some of them fail or time out on purpose. */
+export const canaryDomains = '.*canary.*';
+const canary = `{domain=~"${canaryDomains}"}`;
+const others = `{domain!~"${canaryDomains}"}`;
+/** A canary of archival is silent for long. */
+const steadyCanary = `{domain=~"${canaryDomains}", domain!~".*archival.*"}`;
+
+const outcomes = ['completed', 'failed', 'timeout', 'canceled', 'continued_as_new'] as const;
+type Outcome = (typeof outcomes)[number];
+
+const rateOf = ({ m }: Names, outcome: Outcome, of: string, by: string): string =>
+  `sum by (${by}) (rate(${m(`svc_workflow_${outcome}`)}${of}[5m]))`;
+
+/** The share of the closed runs with an outcome; another outcome that never occurred is 0. */
+function share(names: Names, outcome: Outcome, of = others, by = byDomain): string {
+  const one = rateOf(names, outcome, of, by);
+  const rest = outcomes.filter((other) => other !== outcome);
+  const closed = [one, ...rest.map((other) => `(${rateOf(names, other, of, by)} or 0 * ${one})`)];
+  return `${one} / (${closed.join(' + ')})`;
+}
+
+/** Workflows: how they end, and whether a canary's succeed. */
+export const workflows: RuleGroup = {
+  name: 'svc-workflows',
+  alerts: [
+    {
+      name: 'SvcWorkflowTimeouts',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `sum by (${byDomain}) (${increaseWithNewSeries(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
+      threshold: 5,
+      for: '2m',
+      summary: 'Workflows of domain {{ $labels.domain }} time out.',
+      description: 'Domain {{ $labels.domain }} has {{ $value | humanize }} timeouts/s, above $threshold/s.',
+      firstSteps:
+        'Check the backlog and the task latency of the domain; then the timeouts that the workflows set.',
+      dashboard: 'history',
+    },
+    {
+      name: 'SvcWorkflowTimeoutShare',
+      severity: 'warning',
+      // Where a canary has as large a share, its success is what counts: SvcCanaryFailing.
+      expr: (names, threshold) =>
+        [
+          `${share(names, 'timeout')} > on (${site}) group_left () (`,
+          `${share(names, 'timeout', canary, site)} > ${threshold}`,
+          `or 0 * ${rateOf(names, 'timeout', others, site)} + ${threshold}`,
+          `) and ${rateOf(names, 'timeout', others, byDomain)} > 0.01`,
+        ].join('\n'),
+      threshold: 0.05,
+      unit: 'share',
+      for: '10m',
+      summary: 'A large share of the workflows of domain {{ $labels.domain }} times out.',
+      description:
+        '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold, and more than of the canary’s if there is one.',
+      firstSteps: 'Find the workflow types that time out; check the task latency of their task lists.',
+      dashboard: 'history',
+    },
+    {
+      name: 'SvcWorkflowFailures',
+      severity: 'warning',
+      expr: (names, threshold) =>
+        [
+          `${share(names, 'failed')} > ${threshold}`,
+          `and ${rateOf(names, 'failed', others, byDomain)} > 0.01`,
+        ].join('\n'),
+      threshold: 0.2,
+      unit: 'share',
+      for: '10m',
+      summary: 'A large share of the workflows of domain {{ $labels.domain }} fails.',
+      description:
+        '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} failed, above $threshold.',
+      firstSteps:
+        'Find the workflow types that fail, and read the failure of one run. Ask the owner of the domain what was deployed.',
+      dashboard: 'history',
+    },
+    {
+      name: 'SvcCanaryFailing',
+      severity: 'critical',
+      // A day says that there is a canary, also after history has started again.
+      expr: ({ m }, threshold) => {
+        const completed = `${m('svc_workflow_completed')}${steadyCanary}`;
+        return [
+          `sum by (${byDomain}) (increase(${completed}[1d])) > ${threshold}`,
+          `unless sum by (${byDomain}) (increase(${completed}[10m])) > 0`,
+        ].join('\n');
+      },
+      threshold: 10,
+      for: '5m',
+      summary: 'The canary in domain {{ $labels.domain }} completes no workflow.',
+      description:
+        'The canary in domain {{ $labels.domain }} completed {{ $value | humanize }} workflows within a day, more than $threshold, and none in the last 15m. Other workflows probably do not complete either.',
+      firstSteps:
+        'Check whether the canary runs. If it does, start one workflow by hand and follow it: frontend, history, matching, the worker.',
+      dashboard: 'overview',
+    },
+  ],
+};
+
+/** Operations of active tasks by their queue; standby tasks wait for their cluster by design. */
+const queues = { transfer: 'TransferActiveTask.*', timer: 'TimerActiveTask.*' } as const;
+
+/** The work of history behind the workflows. */
+export const historyWork: RuleGroup = {
+  name: 'svc-history',
+  alerts: [
+    {
+      name: 'SvcShardMovement',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `sum by (${site}) (rate(${m('svc_history_shard_context_closed')}[5m])) > ${threshold}`,
+      threshold: 0.1,
+      for: '15m',
+      summary: 'Shards of {{ $labels.cluster }} keep moving between history hosts.',
+      description:
+        'The history hosts of {{ $labels.cluster }} release {{ $value | humanize }} shards/s, above $threshold/s, for 15m.',
+      firstSteps:
+        'Check whether history hosts restart or leave the ring, and whether the store is slow: a host that cannot renew its shard gives it up.',
+      dashboard: 'history',
+    },
+    {
+      name: 'SvcHistoryTaskLatency',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        Object.entries(queues)
+          .map(([queue, operations]) => {
+            const of = `{operation=~"${operations}"}[5m]`;
+            const latency = m('svc_history_task_queue_latency');
+            const late = `histogram_quantile(0.95, sum by (${site}, le) (rate(${latency}_bucket${of}))) > ${threshold}`;
+            const busy = `sum by (${site}) (rate(${latency}_count${of})) > 0.2`;
+            return `label_replace(${late} and ${busy}, "queue", "${queue}", "", "")`;
+          })
+          .join('\nor '),
+      threshold: 5,
+      unit: 'seconds',
+      for: '10m',
+      summary: 'The {{ $labels.queue }} tasks of {{ $labels.cluster }} are late.',
+      description:
+        'The 95th percentile of the time that {{ $labels.queue }} tasks of {{ $labels.cluster }} wait in their queue is {{ $value | humanizeDuration }}, above $threshold.',
+      firstSteps:
+        'Check the latency of the store, then the processor time of history. Timer tasks alone: many timers fire at once.',
+      dashboard: 'history',
+    },
+  ],
+};

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { canCause } from '../../../../src/agent/verdict/causes.ts';
+import { type KindOfProblem, kindNames, kinds } from '../../../../src/agent/verdict/kinds.ts';
+import { roleCauses, storeCauses } from '../../../../src/monitoring/alerts/agent.ts';
+import { alertsOf, pack } from '../../../../src/monitoring/packs.ts';
+import { root } from '../../house/imports.ts';
+
+interface Inhibition {
+  source_matchers: string[];
+  target_matchers: string[];
+}
+
+const { inhibit_rules: inhibitions } = parse(
+  readFileSync(join(root, 'deploy/alertmanager/alertmanager.yml'), 'utf8'),
+) as { inhibit_rules: Inhibition[] };
+const alerts = new Map(alertsOf(pack('recommended')).map((alert) => [alert.name as string, alert]));
+const kindsOf = (alert: string): KindOfProblem[] =>
+  kindNames.filter((kind) => (kinds[kind].alerts as readonly string[]).includes(alert));
+const listed = (matchers: readonly string[], label: string): string[] =>
+  matchers.flatMap((matcher) => new RegExp(`^${label}=~?"(.*)"$`).exec(matcher)?.[1]!.split('|') ?? []);
+const grave = { critical: 2, warning: 1, info: 0 } as const;
+
+/** What each incident inhibits, as `CAUSE ALERT`. */
+const pairs = inhibitions.flatMap(({ source_matchers: source, target_matchers: target }) =>
+  listed(source, 'alertname').includes('SvcIncident')
+    ? listed(source, 'cause').flatMap((cause) =>
+        listed(target, 'alertname').map((alert) => [cause as KindOfProblem, alert] as const),
+      )
+    : [],
+);
+
+test.each(pairs)('an incident of kind %s explains %s, and is as grave', (cause, alert) => {
+  const effects = kindsOf(alert);
+  expect(effects.some((effect) => canCause(cause, effect))).toBe(true);
+  const own = alerts.get(kinds[cause].alerts[0])!;
+  expect(grave[own.severity]).toBeGreaterThanOrEqual(grave[alerts.get(alert)!.severity]);
+});
+
+test('an incident does not inhibit the alert on itself, which notifies within minutes', () => {
+  const causes = [...new Set(pairs.map(([cause]) => cause))];
+  expect(causes.length).toBeGreaterThan(2);
+  for (const cause of causes) {
+    const [own] = kinds[cause].alerts;
+    expect(pairs).not.toContainEqual([cause, own]);
+    expect(alerts.get(own)!.for).toMatch(/^[1-5]m$/);
+  }
+});
+
+test('what can be down because of a store is inhibited while the store is down', () => {
+  const inhibited = new Set(pairs.filter(([cause]) => cause === 'store_down').map(([, alert]) => alert));
+  const roleAlerts = roleCauses.flatMap((kind) => [...kinds[kind].alerts]);
+  const explained = kindNames
+    .filter((kind) => canCause('store_down', kind))
+    .flatMap((kind) => [...kinds[kind].alerts] as string[])
+    .filter((alert) => !inhibited.has(alert) && !(roleAlerts as string[]).includes(alert));
+  // Backups that are missing, damaged or kept elsewhere matter most while the store is down. A failover and a domain on
+  // which clusters disagree do, too, and so does an expired certificate. An abandoned list waits for hours.
+  expect([...new Set(explained)].sort()).toEqual([
+    ...['SvcBackupAge', 'SvcBackupIntegrity', 'SvcBackupNeverSucceeded', 'SvcBackupOffsiteAge'],
+    ...['SvcCertificateExpiring', 'SvcDomainDisagreement', 'SvcDomainTooFewClusters', 'SvcRecoveryUnknown'],
+    ...['SvcRetentionBeforeArchive', 'SvcTaskListAbandoned'],
+  ]);
+});
+
+test('the kinds that the rules call causes of roles and of stores are those on roles and stores', () => {
+  for (const kind of roleCauses) expect(kinds[kind].noun).toBe('role');
+  for (const kind of storeCauses) expect(['store', 'database']).toContain(kinds[kind].noun);
+});

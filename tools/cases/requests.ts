@@ -1,0 +1,161 @@
+import type { Extra, Plan, Series } from './case.ts';
+import { buckets, restarted } from './work.ts';
+
+const role = 'svc_service="history"';
+const history = { svc_service: 'history' };
+const at = 'cluster="dc1", instance="a"';
+const requests = (errors: string, total: string): Series => ({
+  [`svc_matching_client_errors{${role}, operation="AddActivityTask"}`]: errors,
+  [`svc_matching_client_requests{${role}, operation="AddActivityTask"}`]: total,
+});
+const frontend = 'svc_frontend_client_latency';
+const start = 'svc_service="worker", operation="StartWorkflowExecution"';
+const poll = `svc_service="worker", operation="PollForDecisionTask", ${at}`;
+/** What history says of the requests that it served, and what its callers say of theirs. */
+const served = (
+  own: { requests: string; errors?: string },
+  callers: { requests: string; errors: string },
+): Series => ({
+  [`svc_served_requests{${at}, ${role}, operation="StartWorkflowExecution"}`]: own.requests,
+  ...(own.errors && {
+    [`svc_served_errors{${at}, ${role}, operation="StartWorkflowExecution"}`]: own.errors,
+  }),
+  [`svc_history_client_requests{${at}, svc_service="frontend"}`]: callers.requests,
+  [`svc_history_client_errors{${at}, svc_service="frontend"}`]: callers.errors,
+});
+const byCallee = (value: string) => [{ labels: { cluster: 'dc1', callee: 'history' }, value }];
+/** Where the callee counts its own faults, they alone count. */
+const told: readonly Extra[] = [
+  {
+    // Recorded: 90 and 85 answers to workers that were late, 989 starts of what had started already, and no failure.
+    shows: 'answers that a caller counts as errors',
+    series: {
+      ...served({ requests: '0+3000x20' }, { requests: '0+3000x20', errors: '0+989x20' }),
+      [`svc_history_client_errors{${at}, svc_service="frontend", operation="RespondActivityTaskCompleted"}`]:
+        '0+90x20',
+      [`svc_history_client_errors{${at}, svc_service="frontend", operation="RespondDecisionTaskCompleted"}`]:
+        '0+85x20',
+    },
+    at: 15,
+    fires: [],
+  },
+  {
+    shows: 'faults that the callee counts',
+    series: served({ requests: '0+120x20', errors: '0+12x20' }, { requests: '0+120x20', errors: '0+60x20' }),
+    at: 15,
+    fires: byCallee('10%'),
+  },
+  {
+    shows: 'few faults that the callee counts',
+    series: served({ requests: '0+120x20', errors: '0+6x20' }, { requests: '0+120x20', errors: '0+60x20' }),
+    at: 15,
+    fires: [],
+  },
+  {
+    shows: 'a callee whose callers are not scraped',
+    series: {
+      [`svc_served_requests{${at}, ${role}, operation="Do"}`]: '0+120x20',
+      [`svc_served_errors{${at}, ${role}, operation="Do"}`]: '0+12x20',
+    },
+    at: 15,
+    fires: byCallee('10%'),
+  },
+  {
+    shows: 'a callee that half of the requests do not reach',
+    series: served({ requests: '0+59x20' }, { requests: '0+120x20', errors: '0+60x20' }),
+    at: 15,
+    fires: [{ labels: { cluster: 'dc1', svc_service: 'frontend', callee: 'history' }, value: '50%' }],
+  },
+  {
+    shows: 'polls that workers cancel',
+    series: {
+      [`svc_served_requests{${at}, svc_service="matching", operation="PollForDecisionTask"}`]: '0+120x20',
+      [`svc_served_errors{${at}, svc_service="matching", operation="PollForDecisionTask"}`]: '0+60x20',
+      [`svc_matching_client_requests{${at}, svc_service="frontend"}`]: '0+120x20',
+      [`svc_matching_client_errors{${at}, svc_service="frontend"}`]: '0+60x20',
+    },
+    at: 15,
+    fires: [],
+  },
+  {
+    shows: 'every second request in a quiet night',
+    series: served({ requests: '0+2x20', errors: '0+1x20' }, { requests: '0+2x20', errors: '0+1x20' }),
+    at: 15,
+    fires: [],
+  },
+];
+/** Alerts on requests between roles: src/monitoring/alerts/requests.ts. */
+export const requestPlans: readonly Plan[] = [
+  {
+    alert: 'SvcFrontendLatency',
+    at: 15,
+    bad: buckets(frontend, start, '0.5', 50),
+    good: buckets(frontend, start, '0.5', 100),
+    edge: buckets(frontend, start, '0.5', 95),
+    reset: restarted(frontend, start, '0.5'),
+    labels: {},
+    value: '950ms',
+    more: [
+      {
+        shows: 'polls that wait for work',
+        series: { ...buckets(frontend, poll, '0.5', 0), ...buckets(frontend, `${at}, ${start}`, '0.5', 100) },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'one slow call in a quiet night',
+        series: buckets(frontend, `${at}, ${start}`, '0.5', 50, 2),
+        at: 15,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcRequestErrors',
+    at: 15,
+    bad: requests('0+12x20', '0+120x20'),
+    good: requests('0+1x20', '0+120x20'),
+    edge: requests('0+6x20', '0+120x20'),
+    reset: requests('90000x8 0+1x20', '90000x8 0+120x20'),
+    labels: { ...history, callee: 'matching' },
+    value: '10%',
+    more: [
+      ...told,
+      ...['frontend', 'history', 'matching'].flatMap((callee) => {
+        const calls = (errors: string, total: string): Series => ({
+          [`svc_${callee}_client_errors{${at}, svc_service="worker"}`]: errors,
+          [`svc_${callee}_client_requests{${at}, svc_service="worker"}`]: total,
+        });
+        const fires = (value: string) => [
+          { labels: { cluster: 'dc1', svc_service: 'worker', callee }, value },
+        ];
+        return [
+          {
+            shows: `calls to the ${callee}`,
+            series: calls('0+12x20', '0+120x20'),
+            at: 15,
+            fires: fires('10%'),
+          },
+          {
+            shows: `calls to the ${callee} of which some series are missing`,
+            series: calls('0+60x20', '0+30x20'),
+            at: 15,
+            fires: fires('100%'),
+          },
+          {
+            shows: `few errors of the ${callee}`,
+            series: calls('0+1x20', '0+120x20'),
+            at: 15,
+            fires: [],
+          },
+          {
+            shows: `every second call to the ${callee} in a quiet night`,
+            series: calls('0+1x20', '0+2x20'),
+            at: 15,
+            fires: [],
+          },
+        ];
+      }),
+    ],
+  },
+];

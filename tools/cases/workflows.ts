@@ -1,0 +1,296 @@
+import type { Plan, Series } from './case.ts';
+
+const role = 'svc_service="history"';
+const at = 'cluster="dc1", instance="a"';
+const timeouts = (values: string): Series => ({
+  [`svc_workflow_timeout{${role}, domain="orders", workflow_type="Pay"}`]: values,
+});
+const closed = (timeout: string, completed: string): Series => ({
+  ...timeouts(timeout),
+  [`svc_workflow_completed{${role}, domain="orders", workflow_type="Pay"}`]: completed,
+});
+/** A canary that completes 108 workflows a minute. */
+const withCanary = (timeouts: string): Series => ({
+  [`svc_workflow_timeout{${at}, ${role}, domain="canary", workflow_type="Late"}`]: timeouts,
+  [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+108x40',
+});
+const failed = (failures: string, completed: string): Series => ({
+  [`svc_workflow_failed{${role}, domain="orders", workflow_type="Pay"}`]: failures,
+  [`svc_workflow_completed{${role}, domain="orders", workflow_type="Pay"}`]: completed,
+});
+const canary = (completed: string): Series => ({
+  [`svc_workflow_completed{${role}, domain="canary", workflow_type="Echo"}`]: completed,
+});
+/** Alerts on workflows: src/monitoring/alerts/workflows.ts. */
+export const workflowPlans: readonly Plan[] = [
+  {
+    alert: 'SvcWorkflowTimeouts',
+    at: 15,
+    bad: timeouts('0+600x20'),
+    good: timeouts('0+60x20'),
+    edge: timeouts('0+300x20'),
+    reset: timeouts('900000x8 0+60x20'),
+    labels: { domain: 'orders' },
+    value: '10',
+    twice: '20',
+    more: [
+      {
+        shows: 'an old total is no news',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '900000x20',
+          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
+        },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'a target that is new brings its old total along',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 900000x20',
+          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 900000x20',
+        },
+        at: 14,
+        fires: [],
+      },
+      {
+        shows: 'workflow types that stay below each by itself',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+240x20',
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Ship"}`]: '0+240x20',
+        },
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '8' }],
+      },
+      {
+        shows: 'a series that is born with its first burst',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 6000x20',
+          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
+        },
+        at: 14,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '20' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcWorkflowTimeoutShare',
+    at: 20,
+    bad: closed('0+12x40', '0+108x40'),
+    good: closed('0+1x40', '0+108x40'),
+    edge: closed('0+6x40', '0+114x40'),
+    reset: closed('9000x8 0+1x40', '9000x8 0+108x40'),
+    labels: { domain: 'orders' },
+    value: '10%',
+    more: [
+      {
+        shows: 'every outcome counts',
+        series: {
+          ...Object.fromEntries(
+            ['completed', 'failed', 'canceled', 'continued_as_new'].map((name) => [
+              `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
+              '0+27x40',
+            ]),
+          ),
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '10%' }],
+      },
+      {
+        shows: 'the few workflows of a quiet night',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a canary, which times out on purpose',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="a_canary", workflow_type="Pay"}`]: '0+60x40',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a canary with as large a share',
+        series: {
+          ...withCanary('0+12x40'),
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a canary with a smaller share',
+        series: {
+          ...withCanary('0+11x40'),
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '10%' }],
+      },
+      {
+        shows: 'nothing but timeouts, and no other outcome ever',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '100%' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcWorkflowFailures',
+    at: 20,
+    bad: failed('0+30x40', '0+70x40'),
+    good: failed('0+1x40', '0+70x40'),
+    edge: failed('0+24x40', '0+96x40'),
+    reset: failed('9000x8 0+1x40', '9000x8 0+108x40'),
+    labels: { domain: 'orders' },
+    value: '30%',
+    more: [
+      {
+        shows: 'every outcome counts',
+        series: {
+          ...Object.fromEntries(
+            ['completed', 'timeout', 'canceled', 'continued_as_new'].map((name) => [
+              `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
+              '0+15x40',
+            ]),
+          ),
+          [`svc_workflow_failed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+40x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '40%' }],
+      },
+      {
+        shows: 'the few workflows of a quiet night',
+        series: { [`svc_workflow_failed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40' },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a canary, which fails on purpose',
+        series: {
+          [`svc_workflow_failed{${at}, ${role}, domain="a_canary", workflow_type="Pay"}`]: '0+30x40',
+        },
+        at: 20,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcCanaryFailing',
+    at: 50,
+    bad: canary('0+10x30 300x60'),
+    good: canary('0+10x99'),
+    edge: canary('0+1x10 10x99'),
+    reset: canary('0+10x42 0+10x60'),
+    agentsDiffer: 'is silent',
+    labels: { domain: 'canary' },
+    value: '300',
+    twice: '600',
+    // The day goes on; increase() extrapolates by half a minute.
+    ending: { afterMinutes: 20, value: '303' },
+    more: [
+      {
+        shows: 'history started again, and nothing has completed since',
+        series: {
+          [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
+        },
+        at: 50,
+        fires: [{ labels: { cluster: 'dc1', domain: 'canary' }, value: '305' }],
+      },
+      {
+        shows: 'a canary that completes something every eight minutes',
+        series: {
+          [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]:
+            '0x7 9x7 18x7 27x7 36x7 45x7 54x7',
+        },
+        at: 50,
+        fires: [],
+      },
+      {
+        shows: 'domains of others, and a canary of archival',
+        series: {
+          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+10x30 300x60',
+          [`svc_workflow_completed{${at}, ${role}, domain="canary_archival", workflow_type="A"}`]:
+            '0+10x30 300x60',
+        },
+        at: 50,
+        fires: [],
+      },
+    ],
+  },
+];
+const closedShards = (values: string): Series => ({ [`svc_history_shard_context_closed{${role}}`]: values });
+const waited = (
+  values: { quick: string; all: string },
+  operation = 'TransferActiveTaskDecision',
+  where = '',
+): Series => {
+  const name = 'svc_history_task_queue_latency';
+  const labels = `${where}${role}, operation="${operation}"`;
+  return {
+    [`${name}_bucket{${labels}, le="5"}`]: values.quick,
+    [`${name}_bucket{${labels}, le="10"}`]: values.all,
+    [`${name}_bucket{${labels}, le="+Inf"}`]: values.all,
+    [`${name}_count{${labels}}`]: values.all,
+  };
+};
+const halfLate = { quick: '0+600x60', all: '0+1200x60' };
+/** Alerts on the work of history: src/monitoring/alerts/workflows.ts. */
+export const historyPlans: readonly Plan[] = [
+  {
+    alert: 'SvcShardMovement',
+    at: 25,
+    bad: closedShards('0+12x60'),
+    good: closedShards('0+1x60'),
+    edge: closedShards('0+6x60'),
+    reset: closedShards('9000x18 0+1x60'),
+    labels: {},
+    value: '200m',
+    twice: '400m',
+    more: [
+      {
+        shows: 'a host that was started again, and its 4,000 shards',
+        series: { [`svc_history_shard_context_closed{${at}, ${role}}`]: '0x5 4000x60' },
+        at: 11,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcHistoryTaskLatency',
+    at: 20,
+    bad: waited(halfLate),
+    good: waited({ quick: '0+1200x60', all: '0+1200x60' }),
+    edge: waited({ quick: '0+1140x60', all: '0+1200x60' }),
+    reset: waited({ quick: '900000x8 0+1200x60', all: '990000x8 0+1200x60' }),
+    labels: { queue: 'transfer' },
+    value: '9.5s',
+    more: [
+      {
+        shows: 'the queue of timers',
+        series: waited(halfLate, 'TimerActiveTaskUserTimer', `${at}, `),
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', queue: 'timer' }, value: '9.5s' }],
+      },
+      {
+        shows: 'standby tasks wait by design',
+        series: waited(halfLate, 'TransferStandbyTaskDecision', `${at}, `),
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'one late task in a quiet night',
+        series: waited({ quick: '0+1x60', all: '0+2x60' }, 'TransferActiveTaskDecision', `${at}, `),
+        at: 20,
+        fires: [],
+      },
+    ],
+  },
+];
