@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
+import { parseDuration } from '../../src/core/text-formats.ts';
 import { listening } from '../health.ts';
 import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
@@ -59,13 +60,15 @@ async function startReceivers(notices: Notice[]) {
   );
 }
 
-/** The shipped configuration with its receivers at this port, and with waits that a test has the time for. */
-function configured(port: number): string {
+/**
+ * The shipped configuration with its receivers at this port. Its waits are as short as can be, or divided by `cutBy`.
+ */
+function configured(port: number, cutBy?: number): string {
   const config = parse(readFileSync(shipped, 'utf8'));
-  for (const route of [config.route, ...config.route.routes]) {
-    if (route.group_wait) route.group_wait = '500ms';
-    if (route.group_interval) route.group_interval = '1s';
-  }
+  const short = { group_wait: '500ms', group_interval: '1s' };
+  for (const route of [config.route, ...config.route.routes])
+    for (const key of ['group_wait', 'group_interval'] as const)
+      if (route[key]) route[key] = cutBy ? `${Math.ceil(parseDuration(route[key])! / cutBy)}ms` : short[key];
   for (const receiver of config.receivers)
     for (const webhook of receiver.webhook_configs) {
       const url = new URL(webhook.url);
@@ -76,12 +79,12 @@ function configured(port: number): string {
 }
 
 /** A real Alertmanager with the shipped routes and inhibitions; its receivers are the test. */
-export async function startAlertmanager(): Promise<Alertmanager> {
+export async function startAlertmanager(cutBy?: number): Promise<Alertmanager> {
   const place = folder();
   const notices: Notice[] = [];
   const receivers = await startReceivers(notices);
   const configFile = join(place.path, 'alertmanager.yml');
-  writeFileSync(configFile, configured(receivers.port));
+  writeFileSync(configFile, configured(receivers.port, cutBy));
   const address = `127.0.0.1:${await freePort()}`;
   const running = start(program, [
     `--config.file=${configFile}`,

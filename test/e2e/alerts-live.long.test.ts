@@ -14,7 +14,8 @@ import { hasPrometheus } from './prometheus.ts';
  * rules, a real Alertmanager with the shipped routes and inhibitions, and receivers that are told. Cut down for the
  * test's time, by one transformation of what `svc-agent rules` prints: each `for` is 0 s, and every range, subquery and
  * offset becomes 10 s, but for what `last_over_time` remembers. One threshold is lower (live/rules.ts). All faults
- * are there at once, in two clusters so that none explains another away. `live-faults.test.ts` checks the tables.
+ * are there at once, in two clusters so that none explains another away, and without the verdicts of the agents, which have
+ * a test of their own (one-cause.long.test.ts). `live-faults.test.ts` checks the tables.
  */
 
 const cases = faults.flatMap(({ what, alerts }) => alerts.map((expected) => ({ what, expected })));
@@ -30,7 +31,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
   let active: readonly Fault[] = [];
 
   beforeAll(async () => {
-    stage = await startStage((stop) => stops.push(stop));
+    stage = await startStage((stop) => stops.push(stop), { withoutIncidents: true });
     watch = watchOn(stage);
     stage.pulse(async () => {
       for (const { again } of active) await again?.(stage);

@@ -284,6 +284,7 @@ export const agentPlans: readonly Plan[] = [
 const incident = (cause: string, subject: string, values: string, where = ''): Series => ({
   [`svc_incident{${where}cause="${cause}", subject="${subject}"}`]: values,
 });
+const ofCause = (cause: string, subject: string) => ({ cluster: 'dc1', cause, subject });
 const roleUp = (values: string, name = 'history', where = ''): Series => ({
   [`svc_role_up{${where}svc_service="${name}"}`]: values,
 });
@@ -316,12 +317,54 @@ export const incidentPlans: readonly Plan[] = [
         ],
       },
       {
+        shows: 'a role of which another instance is up',
+        series: {
+          ...incident('role_down', 'history', '1x60', here),
+          ...roleUp('0x60', 'history', here),
+          ...roleUp('1x60', 'history', there),
+        },
+        at: 20,
+        fires: [{ labels: ofCause('role_down', 'history'), value: '1' }],
+      },
+      {
+        shows: 'a store that another agent reaches',
+        series: {
+          ...incident('store_down', 'main/persistence', '1x60', here),
+          [`svc_store_up{${there}store="main", database="persistence"}`]: '1x60',
+        },
+        at: 20,
+        fires: [{ labels: ofCause('store_down', 'main/persistence'), value: '1' }],
+      },
+      {
+        shows: 'a store that all agents reach, and that refuses writes',
+        series: {
+          ...incident('read_only', 'main/persistence', '1x60', here),
+          [`svc_store_up{${here}store="main", database="persistence"}`]: '1x60',
+        },
+        at: 20,
+        fires: [
+          {
+            labels: { ...ofCause('read_only', 'main/persistence'), store: 'main', database: 'persistence' },
+            value: '1',
+          },
+        ],
+      },
+      {
+        shows: 'a role that was out six minutes ago',
+        series: {
+          ...incident('role_down', 'history', '1x14 stale', here),
+          ...roleUp('0x14 1x60', 'history', here),
+        },
+        at: 20,
+        fires: [{ labels: { ...ofCause('role_down', 'history'), svc_service: 'history' }, value: '1' }],
+      },
+      {
         shows: 'a store, which ended seven minutes ago',
         series: incident('store_down', 'main/persistence', '1x13 stale', here),
         at: 20,
         fires: [
           {
-            labels: { cluster: 'dc1', cause: 'store_down', subject: 'main/persistence', store: 'main' },
+            labels: { ...ofCause('store_down', 'main/persistence'), store: 'main', database: 'persistence' },
             value: '1',
           },
         ],

@@ -102,16 +102,27 @@ const causes = (names: readonly string[]): string => names.join('|');
  */
 const explainsFor = '7m';
 
-/** Incidents by the verdicts of the agents, with the role or the store that each is about. */
+/**
+ * Incidents by the verdicts of the agents. Those that are an outage by all that any agent sees have the role or the store
+ * as labels, which inhibitions need: a role without an instance that is up, a store that no agent reaches.
+ */
 function incidents({ m }: Names): string {
-  const of = (matcher: string) =>
-    `max by (${site}, cause, subject) (max_over_time(${m('svc_incident')}{${matcher}}[${explainsFor}]))`;
-  const all = [
-    `label_replace(${of(`cause=~"${causes(roleCauses)}"`)}, "svc_service", "$1", "subject", "(.*)")`,
-    `or label_replace(${of(`cause=~"${causes(storeCauses)}"`)}, "store", "$1", "subject", "([^/]*).*")`,
-    `or ${of(`cause!~"${causes([...roleCauses, ...storeCauses])}"`)}`,
-  ];
-  return `(\n${all.join('\n')}\n) == 1`;
+  const ofCauses = (names: readonly string[]) =>
+    `max by (${site}, cause, subject) (${m('svc_incident')}{cause${names.length > 1 ? '=~' : '='}"${causes(names)}"})`;
+  const labelled = (series: string, label: string, part: string) =>
+    `label_replace(${series}, "${label}", "$1", "subject", "${part}")`;
+  const upRoles = `max by (${site}, svc_service) (${m('svc_role_up')} or ${m('svc_role_scrape_up')}) == 1`;
+  const upStores = `max by (${site}, store, database) (${m('svc_store_up')}) == 1`;
+  const ofStore = (names: readonly string[]) =>
+    labelled(labelled(ofCauses(names), 'store', '([^/]*).*'), 'database', '[^/]*/?(.*)');
+  const outages = [
+    `${labelled(ofCauses(roleCauses), 'svc_service', '(.*)')} unless on (${site}, svc_service) (${upRoles})`,
+    `or (${ofStore(['store_down'])} unless on (${site}, store, database) (${upStores}))`,
+    `or ${ofStore(['read_only', 'schema'])}`,
+  ].join('\n');
+  const lately = `max_over_time((\n${outages}\n)[${explainsFor}:1m])`;
+  const all = `max by (${site}, cause, subject) (max_over_time(${m('svc_incident')}[${explainsFor}]))`;
+  return `(\n${lately}\nor on (${site}, cause, subject) ${all}\n) == 1`;
 }
 
 /** Roles that are not well where an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
@@ -135,7 +146,8 @@ export const incidentsOfAgents: RuleGroup = {
       name: 'SvcIncident',
       severity: 'info',
       expr: incidents,
-      summary: 'Incident in {{ $labels.cluster }}: {{ $labels.cause }}{{ with $labels.subject }} {{ . }}{{ end }}.',
+      summary:
+        'Incident in {{ $labels.cluster }}: {{ $labels.cause }}{{ with $labels.subject }} {{ . }}{{ end }}.',
       description:
         'By its own values an agent of {{ $labels.cluster }} sees {{ $labels.cause }}{{ with $labels.subject }} of {{ . }}{{ end }}, which no other problem explains, or saw it within the last 7m (svc_incident is {{ $value }}).',
       firstSteps:

@@ -5,7 +5,13 @@ import { critical, type Fault, info, warning } from './fault.ts';
 
 const dc1 = { cluster: 'dc1' };
 const incoming = { ...dc1, source_cluster: 'dc2', target_cluster: 'dc1' };
-const twoDaysS = 172_800;
+const dayS = 86_400;
+const twoDaysS = 2 * dayS;
+/** Dates the newest object of the archive of dc2. */
+function touch(directory: string, ageS: number): void {
+  const then = Date.now() / 1000 - ageS;
+  utimesSync(join(placesIn(directory).otherArchive, 'object'), then, then);
+}
 
 /** Faults of the other clusters, of domains and of archives. */
 export const clusterFaults: readonly Fault[] = [
@@ -108,6 +114,26 @@ export const clusterFaults: readonly Fault[] = [
         { ...dc1, archive: 'history', scheme: 'file' },
         /history archive \(file\) is 2d 0h \d+m \d+s old, above 1d,/,
       ),
+    ],
+  },
+  {
+    what: 'the newest file of the visibility archive of dc2 is eight days old, and domains keep workflows for seven',
+    provoke: ({ directory }) => touch(directory, 8 * dayS),
+    undo: ({ directory }) => touch(directory, 0),
+    alerts: [
+      critical(
+        'SvcRetentionBeforeArchive',
+        { cluster: 'dc2', archive: 'visibility', scheme: 'file' },
+        /visibility archive \(file\) of dc2 is 8d 0h \d+m \d+s old\./,
+      ),
+      {
+        ...warning(
+          'SvcArchivalStalled',
+          { cluster: 'dc2', archive: 'visibility', scheme: 'file' },
+          /visibility archive \(file\) is 8d/,
+        ),
+        heldBackBy: ['SvcRetentionBeforeArchive recommended critical'],
+      },
     ],
   },
 ];

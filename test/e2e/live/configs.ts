@@ -24,6 +24,8 @@ export const placesIn = (directory: string) => ({
   token: join(directory, 'token'),
   historyArchive: join(directory, 'archive', 'history'),
   visibilityArchive: join(directory, 'archive', 'visibility'),
+  /** Of dc2. */
+  otherArchive: join(directory, 'archive', 'other'),
 });
 
 const scraped = ({ metricsUrl }: FakeRole) => ({
@@ -117,6 +119,10 @@ export function otherConfig(around: Surroundings) {
     },
     stores: [store(storeGates.dc2.port)],
     clusterGroupMetadata: group('dc2', around),
+    archival: { visibility: { status: 'enabled', provider: { filestore: {} } } },
+    domainDefaults: {
+      archival: { visibility: { status: 'enabled', URI: `file://${placesIn(directory).otherArchive}` } },
+    },
     domains: domains('dc2', ['orders', 'payments'], around),
   };
 }

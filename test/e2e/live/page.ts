@@ -46,7 +46,7 @@ interface Family {
   lines: (() => string)[];
 }
 
-const bounds = [0.1, 0.5, 1, 5] as const;
+const bounds = [0.1, 0.5, 1, 5, 10] as const;
 const labelled = (name: string, labels: Labels) =>
   `${name}{${Object.entries(labels).map(([label, value]) => `${label}="${value}"`)}}`;
 

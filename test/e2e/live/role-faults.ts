@@ -1,5 +1,5 @@
 import { critical, type Expected, type Fault, type Severity, warning } from './fault.ts';
-import { frontendCallsPerSecond, tasksPerSecond } from './service.ts';
+import { frontendCallsPerSecond, tasksPerSecond, workflowsPerSecond } from './service.ts';
 
 const dc1 = { cluster: 'dc1' };
 const history = { ...dc1, svc_service: 'history' };
@@ -236,6 +236,28 @@ export const roleFaults: readonly Fault[] = [
     ],
   },
   {
+    what: 'the workers of a task list are gone, and tasks wait',
+    provoke({ service }) {
+      service.pollers.set(0);
+      service.unpolledBacklog.set(30);
+    },
+    undo({ service }) {
+      service.pollers.set(2);
+      service.unpolledBacklog.set(0);
+    },
+    alerts: [
+      critical(
+        'SvcTaskListUnpolled',
+        { ...dc1, domain: 'orders', tasklist: 'unpolled' },
+        /^30 tasks wait in task list unpolled of domain orders, above 0, and no worker has polled it for 2m\./,
+      ),
+      {
+        ...critical('SvcTaskListStalled', { ...dc1, domain: 'orders', tasklist: 'unpolled' }, /^At least 30/),
+        heldBackBy: ['SvcTaskListUnpolled recommended critical'],
+      },
+    ],
+  },
+  {
     what: 'three tasks wait in a list that nobody polls',
     provoke: ({ service }) => service.abandonedBacklog.set(3),
     undo: ({ service }) => service.abandonedBacklog.set(0),
@@ -254,6 +276,47 @@ export const roleFaults: readonly Fault[] = [
     alerts: [
       warning('SvcWorkflowTimeouts', { ...dc1, domain: 'orders' }, /orders has [\d.]+ timeouts\/s/),
       warning('SvcWorkflowTimeoutShare', { ...dc1, domain: 'orders' }, /^[\d.]+% of the closed workflows/),
+    ],
+  },
+  {
+    what: 'workflows fail',
+    provoke: ({ service }) => service.workflowFailures.rise(1000),
+    undo: ({ service }) => service.workflowFailures.rise(0),
+    alerts: [
+      warning(
+        'SvcWorkflowFailures',
+        { ...dc1, domain: 'orders' },
+        /^[\d.]+% of the closed workflows of domain orders failed, above 20%\./,
+      ),
+    ],
+  },
+  {
+    what: 'the canary completes nothing any more',
+    provoke: ({ service }) => service.canary.rise(0),
+    undo: ({ service }) => service.canary.rise(workflowsPerSecond),
+    alerts: [
+      critical(
+        'SvcCanaryFailing',
+        { ...dc1, domain: 'canary' },
+        /^The canary in domain canary completed [\d.]+k? workflows within a day, more than 10, and none/,
+      ),
+    ],
+  },
+  {
+    what: 'shards move all the time',
+    provoke: ({ service }) => service.shardsClosed.rise(10),
+    undo: ({ service }) => service.shardsClosed.rise(0),
+    alerts: [warning('SvcShardMovement', dc1, /^The history hosts of dc1 release [\d.]+ shards\/s/)],
+  },
+  {
+    what: 'transfer tasks wait for 8 s',
+    provoke: ({ service }) => service.transferTasks.flow(tasksPerSecond, 8),
+    undo: ({ service }) => service.transferTasks.flow(tasksPerSecond, 0.01),
+    alerts: [
+      {
+        ...warning('SvcHistoryTaskLatency', { ...dc1, queue: 'transfer' }, /is [\d.]+s, above 5s\./),
+        heldBackBy: ['SvcShardMovement recommended warning'],
+      },
     ],
   },
   {

@@ -30,11 +30,18 @@ const windowText = '10s';
 const afterwardsText = '20s';
 
 function cut(expr: string): string {
-  return expr
-    .replace(/(?<=ALERTS\{[^}]*\})\[\d+m\]/g, `[${afterwardsText}]`)
-    .replace(/(?<!(?:last|max)_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
-    .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
-    .replace(/\boffset \d+[mhd]\b/g, 'offset 11s');
+  return (
+    expr
+      .replace(/(?<=ALERTS\{[^}]*\})\[\d+m\]/g, `[${afterwardsText}]`)
+      .replace(/(?<=svc_incident(?:\{[^}]*\})?)\[\d+m\]/g, `[${afterwardsText}]`)
+      .replace('[7m:1m]', `[${afterwardsText}:1s]`)
+      // A canary is known by the day before.
+      .replace(/(?<=canary[^[]*)\[1d\]/, '[day]')
+      .replace(/(?<!(?:last|max)_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
+      .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
+      .replace(/\boffset \d+[mhd]\b/g, 'offset 11s')
+      .replace('[day]', '[1d]')
+  );
 }
 
 const written = (args: readonly string[]) => {
@@ -47,10 +54,12 @@ export interface RulesCut {
   scrapeSeconds?: number;
   /** For how long a condition must hold; `cut`: as long as shipped, cut as the windows are. Default: 0. */
   forSeconds?: number | 'cut';
+  /** Without the verdicts of the agents, for faults that are all there at once and would explain each other. */
+  withoutIncidents?: true;
 }
 
 /** A window of five minutes is one of ten seconds. */
-const cutBy = 30;
+export const cutBy = 30;
 
 /** What a time of the rules becomes, in whole seconds. */
 const shortened = (text: string): number => Math.ceil(parseDuration(text)! / 1000 / cutBy);
@@ -60,7 +69,10 @@ const shortened = (text: string): number => Math.ceil(parseDuration(text)! / 100
  * wait for. A target counts as down after three scrapes. Unless `for` is cut, an alert is kept for 2 s: less than the
  * windows, so that what looks back outlives it.
  */
-export function writeRules(directory: string, { scrapeSeconds = 1, forSeconds = 0 }: RulesCut = {}): void {
+export function writeRules(
+  directory: string,
+  { scrapeSeconds = 1, forSeconds = 0, withoutIncidents }: RulesCut = {},
+): void {
   const addresses = ['--runbook-url', links.runbooks, '--dashboard-url', links.grafana];
   written(['--out', directory, ...addresses, ...thresholds.flatMap((each) => ['--threshold', each])]);
   const heldSeconds = (alert: string, shipped = '0s') => {
@@ -69,6 +81,7 @@ export function writeRules(directory: string, { scrapeSeconds = 1, forSeconds = 
   };
   for (const name of readdirSync(directory)) {
     const file = parse(readFileSync(join(directory, name), 'utf8')) as RuleFile;
+    if (withoutIncidents) file.groups = file.groups.filter((group) => group.name !== 'svc-incidents');
     for (const group of file.groups) {
       group.interval = '1s';
       for (const rule of group.rules) {

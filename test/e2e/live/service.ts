@@ -16,17 +16,28 @@ export interface LiveService {
   readonly storeErrors: Meter;
   readonly storeCalls: Timings;
   readonly workflowTimeouts: Meter;
+  readonly workflowFailures: Meter;
+  /** Workflows of a canary that complete. */
+  readonly canary: Meter;
+  readonly shardsClosed: Meter;
+  /** Transfer tasks of history. */
+  readonly transferTasks: Timings;
   readonly replicationLag: Meter;
   readonly replicationFailures: Meter;
   readonly growingBacklog: Meter;
   readonly stalledBacklog: Meter;
   readonly abandonedBacklog: Meter;
+  readonly unpolledBacklog: Meter;
+  /** Workers that poll the list of `unpolledBacklog`. */
+  readonly pollers: Meter;
   readonly stalledDispatch: Meter;
   readonly frontendErrors: Meter;
   readonly frontendCalls: Timings;
   /** Certificates of the frontend: one for a year, one for five days. */
   readonly certificates: Readonly<Record<'long' | 'short', Pair>>;
   readonly authorities: string;
+  /** A certificate of nobody that the agents trust. */
+  readonly untrusted: Pair;
   stop(): Promise<void>;
 }
 
@@ -38,7 +49,11 @@ export type RoleName = (typeof roleNames)[number];
 
 /** How many calls a second the service makes of each kind while it is well. */
 const usual = { storeCalls: 2000, frontendCalls: 20, workflows: 5, tasks: 10 };
-export const { frontendCalls: frontendCallsPerSecond, tasks: tasksPerSecond } = usual;
+export const {
+  frontendCalls: frontendCallsPerSecond,
+  tasks: tasksPerSecond,
+  workflows: workflowsPerSecond,
+} = usual;
 
 function selfSigned(directory: string, days: number): Pair {
   const [key, cert] = [join(directory, `${days}.key`), join(directory, `${days}.pem`)];
@@ -58,6 +73,7 @@ export async function startService(directory: string): Promise<LiveService> {
   const certificates = { long: selfSigned(directory, 365), short: selfSigned(directory, 5) };
   const authorities = join(directory, 'authorities.pem');
   writeFileSync(authorities, certificates.long.cert + certificates.short.cert);
+  const untrusted = selfSigned(directory, 30);
   const started = await Promise.all(
     roleNames.map(async (name) => {
       const pair = name === 'frontend' ? certificates.long : undefined;
@@ -70,6 +86,7 @@ export async function startService(directory: string): Promise<LiveService> {
     roles,
     certificates,
     authorities,
+    untrusted,
     ...historyMeters(roles),
     ...otherMeters(roles),
     async stop() {
@@ -87,6 +104,7 @@ function historyMeters({ history: { page }, 'dc2 history': other }: Record<RoleN
   page.counter('svc_workflow_completed', workflows, usual.workflows);
   const peers = { source_cluster: 'dc2', target_cluster: 'dc1' };
   other.page.gauge('svc_replication_latency', { source_cluster: 'dc1', target_cluster: 'dc2' }, 1);
+  other.page.counter('svc_workflow_completed', workflows, usual.workflows);
   return {
     heap: page.gauge('svc_memory_heap', {}, 1e9),
     gcPause: page.counter('svc_memory_gc_pause_ms', {}, 1),
@@ -95,6 +113,19 @@ function historyMeters({ history: { page }, 'dc2 history': other }: Record<RoleN
     storeErrors: page.counter('svc_persistence_errors', call),
     storeCalls: page.histogram('svc_persistence_latency', call, usual.storeCalls, 0.01),
     workflowTimeouts: page.counter('svc_workflow_timeout', workflows),
+    workflowFailures: page.counter('svc_workflow_failed', workflows),
+    canary: page.counter(
+      'svc_workflow_completed',
+      { domain: 'canary', workflow_type: 'echo' },
+      usual.workflows,
+    ),
+    shardsClosed: page.counter('svc_history_shard_context_closed'),
+    transferTasks: page.histogram(
+      'svc_history_task_queue_latency',
+      { operation: 'TransferActiveTaskDecision' },
+      usual.tasks,
+      0.01,
+    ),
     replicationLag: page.gauge('svc_replication_latency', peers, 1),
     replicationFailures: page.counter('svc_history_replication_tasks_failed', peers),
   };
@@ -109,6 +140,8 @@ function otherMeters({ matching, frontend }: Record<RoleName, FakeRole>) {
     growingBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('growing'), 100),
     stalledBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('stalled')),
     abandonedBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('abandoned')),
+    unpolledBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('unpolled')),
+    pollers: matching.page.gauge('svc_matching_pollers', list('unpolled'), 2),
     stalledDispatch: matching.page.counter('svc_matching_tasks_dispatched', list('stalled'), usual.tasks),
     frontendErrors: frontend.page.counter('svc_frontend_client_errors', start),
     frontendCalls: frontend.page.histogram('svc_frontend_client_latency', start, usual.frontendCalls, 0.01),

@@ -42,13 +42,14 @@ export function expectWhole({ receiver, annotations }: Notice, expected: Expecte
   expect(receiver).toBe(receivers[severity]);
   expect(Object.keys(annotations).sort()).toEqual([
     ...['dashboard_url', 'description'],
-    ...['runbook_url', 'summary'],
+    ...['runbook', 'runbook_url', 'summary'],
   ]);
   expect(annotations.summary).toMatch(/^\S.*\.$/);
   expect(annotations.description).toMatch(says);
   expect(annotations.description).toMatch(/ First steps: [A-Z].+\.$/);
   expect(annotations.runbook_url).toBe(`${links.runbooks}/${alert}.md`);
-  expect(existsSync(join(root, 'runbooks', `${alert}.md`))).toBe(true);
+  expect(annotations.runbook).toBe(`runbooks/${alert}.md`);
+  expect(existsSync(join(root, annotations.runbook!))).toBe(true);
   const link =
     /^https:\/\/grafana\.example\/d\/(?<uid>[a-z-]+)\?var-environment=[a-z]*(?:&var-cluster=(?<cluster>.+))?$/.exec(
       annotations.dashboard_url!,

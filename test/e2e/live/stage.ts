@@ -15,7 +15,7 @@ import { startGate } from './gate.ts';
 import { type Platform, startPlatform } from './platform.ts';
 import { type LivePrometheus, startLivePrometheus, type Wanted } from './prometheus.ts';
 import { createPulses, type Pulses } from './pulses.ts';
-import { type RulesCut, writeRules } from './rules.ts';
+import { cutBy, type RulesCut, writeRules } from './rules.ts';
 import { startService } from './service.ts';
 import { type Store, startStore } from './store.ts';
 
@@ -97,9 +97,9 @@ function describer(directory: string): Stage['describeDomain'] {
 }
 
 function makePlaces(directory: string, describeDomain: Stage['describeDomain']): void {
-  const { historyArchive, visibilityArchive, token } = placesIn(directory);
+  const { historyArchive, visibilityArchive, otherArchive, token } = placesIn(directory);
   writeFileSync(token, 'secret', { mode: 0o600 });
-  for (const archive of [historyArchive, visibilityArchive]) {
+  for (const archive of [historyArchive, visibilityArchive, otherArchive]) {
     mkdirSync(archive, { recursive: true });
     writeFileSync(join(archive, 'object'), '');
   }
@@ -123,14 +123,14 @@ async function all<T extends readonly unknown[]>(
 const startKeptGate = (keep: Keep, behind?: () => number) =>
   startGate(behind).then((gate) => keep({ ...gate, stop: gate.shut }));
 
-async function startSurroundings(directory: string, keep: Keep) {
+async function startSurroundings(directory: string, keep: Keep, cut?: number) {
   const [service, store, platform, dc1, dc2, alertmanager] = await all([
     startService(directory).then(keep),
     startStore().then(keep),
     startPlatform().then(keep),
     startKeptGate(keep),
     startKeptGate(keep),
-    startAlertmanager().then(keep),
+    startAlertmanager(cut).then(keep),
   ] as const);
   const [toStore, toStoreFromDc2] = await all([
     startKeptGate(keep, () => store.port),
@@ -188,7 +188,11 @@ export async function startStage(
   const describeDomain = describer(directory);
   makePlaces(directory, describeDomain);
   writeRules(rulesIn(directory), rules);
-  const { around, store, platform, alertmanager } = await startSurroundings(directory, keep);
+  const { around, store, platform, alertmanager } = await startSurroundings(
+    directory,
+    keep,
+    rules?.forSeconds === 'cut' ? cutBy : undefined,
+  );
   const agents = await startAgents(around, keep);
   const wanted = ({ packs = packsRun, ...scraped }: Scraped): Wanted => ({
     alertmanager: alertmanager.address,

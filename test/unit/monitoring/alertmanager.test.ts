@@ -19,7 +19,7 @@ const alerts = packs
   .filter((rule): rule is RenderedAlert => 'alert' in rule);
 
 /** Labels that come with the series, so that no rule says what they are. */
-const ofSeries = ['reason', 'svc_service', 'cause'];
+const ofSeries = ['reason', 'svc_service', 'cause', 'store'];
 
 /** The alerts that all matchers of a list may take. */
 function taken(matchers: readonly string[]): RenderedAlert[] {

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasPostgres } from '../postgres.ts';
+import { hasAlertmanager, type Notice } from './alertmanager.ts';
+import { frontendCallsPerSecond, tasksPerSecond, workflowsPerSecond } from './live/service.ts';
+import { type Stage, startStage } from './live/stage.ts';
+import { type Watch, watchOn } from './live/watch.ts';
+import { hasPrometheus } from './prometheus.ts';
+
+/**
+ * One cause is one page, and nothing is sent once all is well: the built agents, a real Prometheus with the shipped rules, a
+ * real Alertmanager with the shipped routes and inhibitions. Every time of both is divided by 30. What the service
+ * suffers is put in at the same moment as its cause, so that every alert races the one that explains it.
+ */
+
+const withinMs = 180_000;
+
+describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause', () => {
+  const stops: (() => unknown)[] = [];
+  let stage: Stage;
+  let watch: Watch;
+  beforeAll(async () => {
+    stage = await startStage((stop) => stops.push(stop), { forSeconds: 'cut' });
+    watch = watchOn(stage);
+    await wait('all is seen', () => stage.isSeen());
+  });
+  afterAll(async () => {
+    for (const stop of stops.reverse()) await stop();
+  });
+
+  const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
+    watch.wait(what, fact, performance.now() + withinMs);
+  const firing = async () =>
+    (await stage.prometheus.firing()).filter(
+      ({ severity, cluster }) => severity !== 'info' && cluster === 'dc1',
+    );
+  const quiet = () =>
+    wait('nothing fires', async () => {
+      const left = await firing();
+      if (left.length > 0) throw new Error(JSON.stringify(left.map(({ alertname }) => alertname)));
+      return true;
+    });
+  /** Alerts that fire and that Alertmanager holds back. */
+  const heldBack = async () => {
+    const held = await stage.alertmanager.held();
+    return new Set(
+      held
+        .filter(({ labels, status }) => labels.cluster === 'dc1' && status.state === 'suppressed')
+        .map(({ labels }) => labels.alertname!),
+    );
+  };
+  /** What somebody was told to act on, since so many notices. */
+  const told = (since: number): string[] =>
+    stage.alertmanager.notices
+      .slice(since)
+      .filter((notice) => notice.status === 'firing' && notice.receiver !== 'log-book')
+      .filter(({ labels }) => labels.cluster === 'dc1')
+      .map(nameOf);
+  const nameOf = ({ labels: { alertname, svc_service: role } }: Notice): string =>
+    `${alertname}${role ? ` ${role}` : ''}`;
+
+  const domains = ['orders', 'payments', 'shipping'];
+  const healths = ['frontend', 'history', 'matching', 'worker', 'second history', 'second worker'] as const;
+
+  const loseStore = async ({ service, storeGates }: Stage) => {
+    await storeGates.dc1.shut();
+    for (const role of healths) service.roles[role].feel(false, 'persistence is unavailable');
+    service.storeErrors.rise(1000);
+    service.storeCalls.flow(2000, 4);
+    service.frontendErrors.rise(frontendCallsPerSecond);
+    service.frontendCalls.flow(frontendCallsPerSecond, 2);
+    service.stalledBacklog.set(50);
+    service.stalledDispatch.rise(0);
+    service.unpolledBacklog.set(30);
+    service.pollers.set(0);
+    service.canary.rise(0);
+    for (const meter of timeouts) meter.rise(20);
+  };
+  const findStore = async ({ service, storeGates }: Stage, but: readonly (typeof healths)[number][] = []) => {
+    await storeGates.dc1.open();
+    for (const role of healths) if (!but.includes(role)) service.roles[role].feel(true);
+    service.storeErrors.rise(0);
+    service.storeCalls.flow(2000, 0.01);
+    service.frontendErrors.rise(0);
+    service.frontendCalls.flow(frontendCallsPerSecond, 0.01);
+    service.stalledBacklog.set(0);
+    service.stalledDispatch.rise(tasksPerSecond);
+    service.unpolledBacklog.set(0);
+    service.pollers.set(2);
+    service.canary.rise(workflowsPerSecond);
+    for (const meter of timeouts) meter.rise(0);
+  };
+  let timeouts: { rise(perSecond: number): void }[] = [];
+  beforeAll(() => {
+    const { page } = stage.service.roles.history;
+    timeouts = domains.map((domain) =>
+      page.counter('svc_workflow_timeout', { domain, workflow_type: 'late' }),
+    );
+  });
+
+  /** What a store takes down, as alerts. */
+  const consequences = [
+    ...['SvcRoleUnhealthy', 'SvcPersistenceErrorRate', 'SvcPersistenceErrorRatio', 'SvcPersistenceLatency'],
+    ...['SvcRequestErrors', 'SvcFrontendLatency', 'SvcTaskListStalled', 'SvcTaskListUnpolled'],
+    ...['SvcWorkflowTimeouts', 'SvcWorkflowTimeoutShare', 'SvcCanaryFailing'],
+  ];
+  const allHeldBack = () =>
+    wait('the consequences are held back', async () => {
+      const held = await heldBack();
+      const missing = consequences.filter((name) => !held.has(name));
+      if (missing.length > 0) throw new Error(missing.join(' '));
+      return true;
+    });
+
+  test('a store takes down four roles and three domains: one page, and nothing after its end', async () => {
+    await quiet();
+    const since = stage.alertmanager.notices.length;
+    await loseStore(stage);
+    await wait('the page', () => told(since).length > 0 || undefined);
+    await allHeldBack();
+    expect(told(since)).toEqual(['SvcStoreDown']);
+    const incident = stage.alertmanager.notices
+      .slice(since)
+      .find(({ labels }) => labels.alertname === 'SvcIncident' && labels.cause === 'store_down');
+    expect(incident).toMatchObject({
+      receiver: 'log-book',
+      labels: { subject: 'main/persistence', store: 'main' },
+    });
+    const explained = stage.alertmanager.notices
+      .slice(since)
+      .filter(({ labels }) => labels.alertname === 'SvcRoleExplained' && labels.cluster === 'dc1');
+    expect(new Set(explained.map(({ labels }) => labels.svc_service))).toEqual(
+      new Set(['frontend', 'history', 'matching', 'worker']),
+    );
+
+    const before = stage.alertmanager.notices.length;
+    await findStore(stage);
+    await quiet();
+    expect(told(before)).toEqual([]);
+    const ends = stage.alertmanager.notices
+      .slice(before)
+      .filter(({ status, labels }) => status === 'resolved' && labels.cluster === 'dc1');
+    await wait(
+      'the end is told',
+      () => ends.some((notice) => nameOf(notice) === 'SvcStoreDown') || undefined,
+    );
+  });
+
+  test('a role with a fault of its own during the outage of the store: a second page, at once', async () => {
+    const { service } = stage;
+    const since = stage.alertmanager.notices.length;
+    await loseStore(stage);
+    await wait('the first page', () => told(since).includes('SvcStoreDown') || undefined);
+    // Whom nobody trusts has no store to blame.
+    service.roles.frontend.certify(service.untrusted);
+    await wait('the second page', () => told(since).includes('SvcRoleUnhealthy frontend') || undefined);
+    await allHeldBack();
+    expect(told(since)).toEqual(['SvcStoreDown', 'SvcRoleUnhealthy frontend']);
+
+    const before = stage.alertmanager.notices.length;
+    await findStore(stage);
+    await wait(
+      'the store is over',
+      async () => (await firing()).every(({ alertname }) => alertname !== 'SvcStoreDown') || undefined,
+    );
+    service.roles.frontend.certify(service.certificates.long);
+    await quiet();
+    expect(told(before)).toEqual([]);
+  });
+
+  test('a role that is not well when the store is: it pages once nothing explains it', async () => {
+    const { service } = stage;
+    const since = stage.alertmanager.notices.length;
+    await loseStore(stage);
+    await wait('the first page', () => told(since).includes('SvcStoreDown') || undefined);
+    await allHeldBack();
+    service.roles.matching.feel(false, 'shards are lost');
+    await findStore(stage, ['matching']);
+    await wait('the second page', () => told(since).includes('SvcRoleUnhealthy matching') || undefined);
+    expect(told(since)).toEqual(['SvcStoreDown', 'SvcRoleUnhealthy matching']);
+    service.roles.matching.feel(true);
+    await quiet();
+    expect(told(since)).toHaveLength(2);
+  });
+});
