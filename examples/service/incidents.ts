@@ -46,7 +46,7 @@ export function incidentKinds({ hasStore }: { hasStore: boolean }): IncidentKind
 export interface Conditions {
   /** The role whose persistence calls fail now and then. */
   failingRole?: string;
-  /** The task list that has too few pollers. */
+  /** The task list whose workers are gone. */
   starvedTaskList?: string;
   /** The store that refuses connections, so that every persistence call fails. */
   refusingStore?: string;

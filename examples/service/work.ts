@@ -143,7 +143,7 @@ function matchingWork(metrics: Metrics, random: Random): Work {
       const tags = { domain: list.domain, tasklist: list.name };
       const expected = workflows * list.weight * world.tasksPerWorkflow;
       const added = random.count(expected);
-      const polls = random.count(expected * (conditions.starvedTaskList === list.name ? 0.2 : 1.5));
+      const polls = conditions.starvedTaskList === list.name ? 0 : random.count(expected * 1.5);
       const waiting = (backlog.get(list.name) ?? 0) + added;
       const dispatched = Math.min(waiting, polls);
       backlog.set(list.name, waiting - dispatched);

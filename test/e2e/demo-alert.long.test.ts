@@ -43,9 +43,15 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager)('svc-agent demo', () => {
     const status = await (await fetch(`${alertmanager}/api/v2/status`)).json();
     expect((status as { config: { original: string } }).config.original).toContain('inhibit_rules');
 
+    const incident = await demo.shown(/'(http:\S+\/incident)\?kind=/);
+    await fetch(`${incident}?kind=backlog`, { method: 'POST' });
     expect(await firing(alertmanager, 'SvcStoreDown')).toMatchObject({
       labels: { cluster: 'demo', severity: 'critical', store: 'main' },
       status: { state: 'active' },
+    });
+    expect((await firing(alertmanager, 'SvcTaskListUnpolled')).labels).toMatchObject({
+      domain: 'orders',
+      tasklist: 'order-processing',
     });
     await demo.shown(/incident: (store-down main)$/m);
     await demo.shown(/alert fires: (SvcStoreDown) \(critical\) /);

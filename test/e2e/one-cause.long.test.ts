@@ -73,7 +73,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     service.unpolledBacklog.set(30);
     service.pollers.set(0);
     service.canary.rise(0);
-    for (const meter of timeouts) meter.rise(20);
+    for (const meter of timeouts) meter.rise(500);
   };
   const findStore = async ({ service, storeGates }: Stage, but: readonly (typeof healths)[number][] = []) => {
     await storeGates.dc1.open();

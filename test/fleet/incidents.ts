@@ -7,6 +7,8 @@ export type Symptom =
   | 'requests'
   | 'latency'
   | 'work'
+  | 'canary'
+  | 'shards'
   | 'domain'
   | 'replication'
   | 'archive'
@@ -28,7 +30,8 @@ export interface IncidentType {
 }
 
 const everything: readonly Symptom[] = [
-  ...(['health', 'persistence', 'requests', 'latency', 'work', 'domain', 'archive'] as const),
+  ...(['health', 'persistence', 'requests', 'latency', 'work', 'canary', 'shards'] as const),
+  ...(['domain', 'archive'] as const),
 ];
 
 const ofStore = (name: string, reason: string, msg: string, says: RegExp): IncidentType => ({
@@ -79,8 +82,9 @@ const unhealthy = (
   place: role,
 });
 
-const calls: readonly Symptom[] = ['requests', 'latency', 'work', 'archive'];
+const calls: readonly Symptom[] = ['requests', 'latency', 'work', 'canary', 'archive'];
 const frontendCalls: readonly Symptom[] = [...calls, 'domain', 'replication'];
+const historyCalls: readonly Symptom[] = [...frontendCalls, 'shards'];
 
 const simple = (
   name: string,
@@ -142,7 +146,10 @@ export const incidentTypes: readonly IncidentType[] = [
       store.readOnly = true;
     },
     {
-      breaks: ['persistence', 'work', 'requests', 'latency', 'domain', 'replication', 'archive'],
+      breaks: [
+        ...(['persistence', 'work', 'canary', 'shards', 'requests', 'latency'] as const),
+        ...(['domain', 'replication', 'archive'] as const),
+      ],
       shows: 'checks',
     },
   ),
@@ -160,17 +167,17 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ store }) => {
       store.slow = true;
     },
-    { breaks: ['latency', 'requests', 'work'], shows: 'persistence' },
+    { breaks: ['latency', 'requests', 'work', 'canary', 'shards'], shows: 'persistence' },
   ),
   killed('frontend', frontendCalls),
-  killed('history', frontendCalls),
+  killed('history', historyCalls),
   killed('matching', frontendCalls),
   killed('worker', ['archive', 'replication']),
   unhealthy(
     'history',
     'first_byte_timeout',
     'no answer within 5 s',
-    frontendCalls,
+    historyCalls,
     /roles? [\w, ]*history[\w, ]* (?:is|are) down/i,
   ),
   unhealthy(
@@ -187,7 +194,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ['replication'],
     /role worker has an expired certificate/i,
   ),
-  crashing('history', 'bootstrap ringpop: join duration exceeded 30 s', frontendCalls),
+  crashing('history', 'bootstrap ringpop: join duration exceeded 30 s', historyCalls),
   crashing('frontend', 'invalid configuration: unknown key', frontendCalls),
   crashing('worker', 'out of memory', ['archive', 'replication']),
   simple(
@@ -204,7 +211,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ roles }) => {
       roles.history.pauses = 300;
     },
-    { place: 'history', breaks: ['requests', 'latency', 'work'] },
+    { place: 'history', breaks: ['requests', 'latency', 'work', 'canary', 'shards'] },
   ),
   simple(
     'the port of the page is closed',
@@ -220,7 +227,11 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ roles }) => {
       roles.history.ownErrors = 15;
     },
-    { shows: 'persistence', breaks: ['requests', 'latency', 'work'], place: 'history' },
+    {
+      shows: 'persistence',
+      breaks: ['requests', 'latency', 'work', 'canary', 'shards'],
+      place: 'history',
+    },
   ),
   simple(
     'matching fails requests',
@@ -228,7 +239,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ failingRequests }) => {
       failingRequests.matching = 0.4;
     },
-    { shows: 'requests', breaks: ['latency', 'work'] },
+    { shows: 'requests', breaks: ['latency', 'work', 'canary'] },
   ),
   simple(
     'the frontend is slow',
@@ -236,7 +247,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.frontendSlow = true;
     },
-    { shows: 'latency', breaks: ['work'] },
+    { shows: 'latency', breaks: ['work', 'canary'] },
   ),
   simple(
     'no worker polls',
@@ -322,9 +333,49 @@ export const incidentTypes: readonly IncidentType[] = [
     'nothing is archived',
     /archive history receives nothing/i,
     (state) => {
-      state.archivesNothing = true;
+      state.archiveAgeSeconds = 200_000;
     },
-    { shows: 'archive' },
+    { shows: 'archive', place: 'archive' },
+  ),
+  simple(
+    'nothing has been archived for longer than workflows are kept',
+    /archive history receives nothing/i,
+    (state) => {
+      state.archiveAgeSeconds = 700_000;
+    },
+    { shows: 'archive', place: 'archive' },
+  ),
+  simple(
+    'workflows fail',
+    /workflows of domain orders fail/i,
+    (state) => {
+      state.failures = 9;
+    },
+    { shows: 'work' },
+  ),
+  simple(
+    'the canary is gone',
+    /the canary in domain canary completes no workflow/i,
+    (state) => {
+      state.canaryGone = true;
+    },
+    { shows: 'canary' },
+  ),
+  simple(
+    'shards move',
+    /shards of role history keep moving/i,
+    (state) => {
+      state.shardsMove = 2;
+    },
+    { shows: 'shards', breaks: ['shards', 'requests', 'latency', 'work', 'canary'], place: 'shards' },
+  ),
+  simple(
+    'transfer tasks are late',
+    /task queue transfer of history is late/i,
+    (state) => {
+      state.tasksLate = true;
+    },
+    { shows: 'shards', breaks: ['work', 'canary'] },
   ),
   simple(
     'a backup failed',
@@ -390,6 +441,6 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.fatal = { role: 'matching', msg: 'panic: index out of range' };
     },
-    { shows: 'health', breaks: ['requests', 'latency', 'work'], place: 'matching' },
+    { shows: 'health', breaks: ['requests', 'latency', 'work', 'canary'], place: 'matching' },
   ),
 ];

@@ -49,7 +49,14 @@ export interface WorldState {
   replicationFailures: number;
   domain?: Failure | undefined;
   archive?: Failure | undefined;
-  archivesNothing: boolean;
+  /** Of the newest object. */
+  archiveAgeSeconds: number;
+  /** Workflows that fail per second. */
+  failures: number;
+  canaryGone: boolean;
+  /** Shards that history releases per second. */
+  shardsMove: number;
+  tasksLate: boolean;
   backups: Partial<Record<'nightly' | 'wal', Failure>>;
   walStalled: boolean;
   certificateDays: number;
@@ -84,7 +91,11 @@ export const healthy = (): WorldState => ({
   timeouts: 0,
   replicationLagSeconds: 2,
   replicationFailures: 0,
-  archivesNothing: false,
+  archiveAgeSeconds: 60,
+  failures: 0,
+  canaryGone: false,
+  shardsMove: 0,
+  tasksLate: false,
   backups: {},
   walStalled: false,
   certificateDays: 90,
@@ -288,6 +299,14 @@ export function createWorld(state: WorldState = healthy()) {
     if (isOut('history')) return;
     totals.add('svc_workflow_completed', 'history', { domain: 'orders', workflow_type: 'o' }, done);
     totals.add('svc_workflow_timeout', 'history', { domain: 'orders', workflow_type: 'o' }, late * seconds);
+    const failed = state.failures * seconds;
+    totals.add('svc_workflow_failed', 'history', { domain: 'orders', workflow_type: 'o' }, failed);
+    const echoes = serves && !state.canaryGone ? seconds : 0;
+    totals.add('svc_workflow_completed', 'history', { domain: 'canary', workflow_type: 'echo' }, echoes);
+    totals.add('svc_history_shard_context_closed', 'history', {}, state.shardsMove * seconds);
+    const isLate = state.tasksLate || state.store.slow;
+    const operation = 'TransferActiveTaskDecision';
+    totals.observe('svc_history_task_queue_latency', 'history', operation, 5, 150, isLate ? 60 : 0);
   };
 
   const live = () => {
@@ -439,11 +458,15 @@ export function createWorld(state: WorldState = healthy()) {
         value: moment(state.walStalled ? 900 : 10),
       },
     ],
+    svc_domain_retention_seconds: () => [{ service: '', labels: { domain: 'orders' }, value: 604_800 }],
+    svc_domain_archival_enabled: () => [
+      { service: '', labels: { domain: 'orders', archive: 'history' }, value: 1 },
+    ],
     svc_archival_newest_object_timestamp_seconds: () => [
       {
         service: '',
         labels: { archive: 'history', scheme: 's3' },
-        value: moment(state.archivesNothing ? 200_000 : 60),
+        value: moment(state.archiveAgeSeconds),
       },
     ],
   };

@@ -80,7 +80,7 @@ async function isAccepted(token: Authenticator, { message, reply, drops }: Asked
 }
 
 /** Kinds of changes that are announced; the agent sees the others itself. */
-const announced = ['deploy', 'maintenance', 'note'] as const;
+const announced = ['deploy', 'maintenance', 'note', 'exit'] as const;
 
 const longestMaintenanceSeconds = 7 * 86_400;
 const longestBody = 4_096;
@@ -101,7 +101,7 @@ async function bodyOf(message: Request['message']): Promise<string | undefined> 
 /** What is wrong with an announcement, or the change that it is. */
 function changeIn(body: string | undefined, at: string): Change | string {
   if (body === undefined) return `The body is longer than ${longestBody} bytes.`;
-  let content: { kind?: unknown; text?: unknown; seconds?: unknown } | null;
+  let content: { kind?: unknown; text?: unknown; seconds?: unknown; role?: unknown } | null;
   try {
     content = JSON.parse(body) as typeof content;
   } catch {
@@ -113,6 +113,12 @@ function changeIn(body: string | undefined, at: string): Change | string {
   if (typeof text !== 'string' || text.trim() === '' || text.length > longestText)
     return `text is not a text of 1 to ${longestText} characters.`;
   const change: Change = { at, kind, what: redactedMessage(text.trim()) };
+  if (kind === 'exit') {
+    const role = content?.role;
+    if (typeof role !== 'string' || role === '' || role.length > longestText)
+      return 'role is missing; name the role whose process ended.';
+    return { ...change, what: `${role} ended: ${change.what}`, role };
+  }
   if (kind !== 'maintenance') return change;
   const { seconds } = content!;
   if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= longestMaintenanceSeconds))
@@ -120,7 +126,7 @@ function changeIn(body: string | undefined, at: string): Change | string {
   return { ...change, until: new Date(Date.parse(at) + seconds * 1e3).toISOString() };
 }
 
-/** `POST /event`: announces a deploy, maintenance or a note with the token of `admin.events` (docs/http-api.md). */
+/** `POST /event`: announces a deploy, maintenance, a note or the end of a process with the token of `admin.events` (docs/http-api.md). */
 export function eventRoutes(
   { events }: Pick<AdminConfig, 'events'>,
   { readSecret, clock, drops, announce }: AnnouncementDeps & { announce: (change: Change) => void },

@@ -12,9 +12,12 @@ export type ProblemSeverity = 'critical' | 'warning';
 export const undertakings = ['deploy', 'upgrade', 'failback'] as const;
 export type Undertaking = (typeof undertakings)[number];
 
-/** Something that shows a problem. `conflict`: two sources that contradict each other. */
+/**
+ * Something that shows a problem. `exit`: how a process ended, as it was announced; `conflict`: two sources that contradict
+ * each other.
+ */
 export interface Evidence {
-  source: 'probe' | 'value' | 'log' | 'conflict';
+  source: 'probe' | 'value' | 'log' | 'exit' | 'conflict';
   /** One clause. Holds text from outside; escape it. */
   text: string;
   /** When it was seen, RFC 3339. */
@@ -34,11 +37,13 @@ export interface Change {
   what: string;
   /** Of maintenance: when it is over, RFC 3339. */
   until?: string;
+  /** Of an exit: the role whose process ended. */
+  role?: string;
 }
 
 export const changeKinds = [
   ...['configuration', 'schema', 'version', 'restart', 'failover', 'certificate'],
-  ...['deploy', 'maintenance', 'note'],
+  ...['deploy', 'maintenance', 'note', 'exit'],
 ] as const;
 export type ChangeKind = (typeof changeKinds)[number];
 

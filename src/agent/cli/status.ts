@@ -9,6 +9,7 @@ import {
   type Undertaking,
   undertakings,
 } from '../admin/report.ts';
+import { type Alike, alike } from '../verdict/alike.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
 import {
@@ -190,9 +191,9 @@ export function statusLines(report: StatusReport, screen: Screen): string[] {
   const room = rows - head.length - tail.length - 3;
   const below = tables.reduce((sum, lines) => sum + lines.length + 1, 0);
   const shown = shortened(
-    problems
-      .filter(({ causedBy }) => causedBy === undefined)
-      .flatMap((problem) => problemLines(problem, problems, nowMs, screen)),
+    alike(problems.filter(({ causedBy }) => causedBy === undefined)).flatMap((row) =>
+      problemLines(row, problems, nowMs, screen),
+    ),
     Math.max(4, room - below),
   );
   const left = room - shown.length;
@@ -211,7 +212,7 @@ const ageOf = (since: string, nowMs: number) => {
 };
 
 /** What shows a problem beside its own text: conflicts, values and last words before results of probes. */
-const evidenceOrder = ['conflict', 'log', 'value', 'probe'];
+const evidenceOrder = ['conflict', 'exit', 'log', 'value', 'probe'];
 const mostEvidence = 2;
 
 /** Below the problem: what shows it, what changed before, and what it takes down. */
@@ -236,13 +237,16 @@ function reasonsOf(
   ];
 }
 
-function problemLines(problem: Problem, all: readonly Problem[], nowMs: number, screen: Screen): string[] {
+function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen: Screen): string[] {
+  const { problem, others, last } = row;
   const { severity, what, fix, since, runbook } = problem;
   const columns = screen.size()?.columns ?? Infinity;
   const mark = screen.unicode ? '●' : severity === 'critical' ? '!' : '-';
   const more = [`for ${ageOf(since, nowMs)}`, ...(runbook ? [`runbook ${runbook}`] : [])].join(', ');
   const [first, ...rest] = wrapped(`${plain(what)}${more && ` (${more})`}`, columns - 4);
-  const advice = [...reasonsOf(problem, all), ...(fix ? [fix] : [])].flatMap((text) =>
+  const alikeText =
+    others.length > 0 ? [`${others.length} more of this kind, the last for ${ageOf(last, nowMs)}`] : [];
+  const advice = [...alikeText, ...reasonsOf(problem, all), ...(fix ? [fix] : [])].flatMap((text) =>
     wrapped(plain(text), columns - 6),
   );
   return [

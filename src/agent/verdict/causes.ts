@@ -28,10 +28,8 @@ const deadRole = ['crash_loop', 'role_down', 'fatal', 'role_failing'] as const;
 const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] as const;
 /** The work of history behind the requests. */
 const historyFaults = ['shard_movement', 'task_latency'] as const;
-const workFaults = [
-  ...(['list_unpolled', 'list_stalled', 'backlog_growth'] as const),
-  ...(['workflow_timeouts', 'workflow_failures', 'canary'] as const),
-];
+const listFaults = ['list_unpolled', 'list_stalled', 'backlog_growth'] as const;
+const workFaults = [...listFaults, ...(['workflow_timeouts', 'workflow_failures', 'canary'] as const)];
 const archiveFaults = ['archival_stalled', 'retention_unarchived'] as const;
 const domainFaults = ['domain', 'failover', 'disagreement'] as const;
 const replicationFaults = ['replication_failures', 'replication_lag', 'replication'] as const;
@@ -185,7 +183,7 @@ const rules: readonly Rule[] = [
     effects: ['frontend_latency', ...workFaults],
     related: always,
   },
-  { causes: workFaults, effects: workFaults, related: sameWork },
+  { causes: listFaults, effects: workFaults, related: sameWork },
   { causes: ['cluster_down'], effects: [...replicationFaults, ...domainFaults], related: sharesCluster },
   { causes: ['cluster_down'], effects: ['replication'], related: always },
   { causes: replicationFaults, effects: ['replication_lag', 'replication', 'failover'], related: always },

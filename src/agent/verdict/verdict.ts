@@ -43,6 +43,29 @@ function carried(before: readonly Begun[], now: readonly Found[], { probes }: St
   );
 }
 
+/** Kinds of problems that the end of a process may be. */
+const endings: ReadonlySet<string> = new Set([
+  'crash_loop',
+  'role_down',
+  'role_failing',
+  'scrape_down',
+  'fatal',
+]);
+/** An end this much before or after the problem began belongs to it: checks run half a minute apart. */
+const exitWithinMs = 10 * 60_000;
+
+/** The problem of a role with how its process ended last, if that was announced. */
+function withExit(found: Begun, changes: readonly Change[]): Begun {
+  if (!endings.has(found.kind)) return found;
+  const exit = changes.find(
+    ({ kind, role, at }) =>
+      kind === 'exit' && role === found.about.role && Date.parse(at) >= found.sinceMs - exitWithinMs,
+  );
+  if (!exit) return found;
+  const evidence = { source: 'exit', text: exit.what, at: exit.at } as const;
+  return { ...found, evidence: [...found.evidence, evidence] };
+}
+
 /** The changes shortly before a moment, newest first. */
 const changesBefore = (atMs: number, changes: readonly Change[]): Change[] =>
   changes
@@ -150,12 +173,12 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     judge(facts, nowMs) {
       for (const change of findChanges(facts)) book.changed(change);
       const found = problemsIn(facts, nowMs);
+      const changes = book.changes(nowMs);
       const all = explained(
-        [...found, ...carried(before, found, facts)].map((one) => begun(one, nowMs)),
+        [...found, ...carried(before, found, facts)].map((one) => withExit(begun(one, nowMs), changes)),
         facts,
       );
       before = all.map((one) => one.found);
-      const changes = book.changes(nowMs);
       const effects = consequencesOf(all);
       const effectsOf = ({ found: one, causedBy }: Explained) =>
         causedBy === undefined ? (effects.get(idOf(one)) ?? []) : [];

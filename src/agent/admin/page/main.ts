@@ -1,3 +1,4 @@
+import { type Alike, alike } from '../../verdict/alike.ts';
 import type { Evidence, Problem, StatusReport } from '../report.ts';
 import { type TimelineEvent, timelineOf } from '../timeline.ts';
 import * as agent from './agent-section.ts';
@@ -107,7 +108,7 @@ function banner(
   );
 }
 
-const evidenceNames = { probe: 'Probe', value: 'Value', log: 'Log', conflict: 'But' } as const;
+const evidenceNames = { probe: 'Probe', value: 'Value', log: 'Log', exit: 'Exit', conflict: 'But' } as const;
 
 const evidenceItem = ({ source, text, at }: Evidence, nowMs: number): HTMLElement =>
   h(
@@ -161,7 +162,7 @@ function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
 /** The causes, each with what shows it and with what it took down. */
 function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
   const byId = new Map(verdict.problems.map((problem) => [problem.id, problem]));
-  const item = (problem: Problem) => {
+  const item = ({ problem, others, first, last }: Alike) => {
     const { id, severity, what, fix, since, runbook: name } = problem;
     const tone = severity === 'critical' ? 'bad' : 'warn';
     return h(
@@ -176,11 +177,26 @@ function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
         evidenceOf(problem, nowMs),
         fix && h('p', { class: 'fix small' }, 'Fix: ', h('code', {}, fix)),
         consequences(problem, byId),
+        others.length > 0 &&
+          h(
+            'details',
+            { key: `${id} alike`, class: 'more' },
+            h(
+              'summary',
+              {},
+              `${others.length} more of this kind, the first since ${moment(first, nowMs)}, the last since ${moment(last, nowMs)}`,
+            ),
+            folded({ key: `${id} more alike`, most: 20 }, others, (part) =>
+              h('ul', { class: 'plainlist' }, part.map(oneOf)),
+            ),
+          ),
       ),
       runbook(name),
     );
   };
-  const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
+  const oneOf = ({ id, what, since }: Problem) =>
+    h('li', { key: id }, `${capital(what)}, since ${moment(since, nowMs)}`);
+  const causes = alike(verdict.problems.filter(({ causedBy }) => causedBy === undefined));
   return (
     causes.length > 0 &&
     h(

@@ -57,7 +57,7 @@ export function firstIncident(kinds: readonly string[]): (typeof firstIncidents)
 const alertsOf: Readonly<Record<string, string>> = {
   'persistence-errors': 'SvcPersistenceErrorRate after 3 min',
   restart: 'SvcCrashLooping after 1 min',
-  backlog: 'SvcTaskListBacklogGrowth after 10 min',
+  backlog: 'SvcTaskListUnpolled after 2 min',
   fatal: 'SvcFatalLogEntry immediately',
   'store-down': 'SvcStoreDown after 2 min',
   'schema-behind': 'SvcSchemaMismatch after 5 min',
