@@ -1,4 +1,6 @@
 import { fileURLToPath } from 'node:url';
+import { withReadings } from '../src/agent/admin/status.ts';
+import type { Rows } from '../src/agent/verdict/collected.ts';
 import { createRegistry, type Registry } from '../src/core/registry.ts';
 import { createPageStore } from '../src/core/value-stores.ts';
 import type { VocabularyDetector } from '../src/core/vocabulary-detector.ts';
@@ -13,6 +15,8 @@ export interface PlayedRole {
   readonly detector: VocabularyDetector;
   /** Scrapes a page and returns what the agent shows then. */
   page(text: string): Promise<Sample[]>;
+  /** Calls `use` with the series that the verdict reads. */
+  read(use: (rows: Rows) => void): void;
   refusals(): unknown;
   stop(): Promise<void>;
 }
@@ -61,6 +65,7 @@ export async function playRole(
       if (!result.ok) throw new Error(result.what);
       return shownBy(registry);
     },
+    read: (use) => withReadings(registry, use),
     refusals: () => registry.status().refusals,
     async stop() {
       await stop();

@@ -201,6 +201,23 @@ test('announced maintenance lasts until its end', () => {
   expect(look(judge, 60, store(60, false)).maintenance).toBeUndefined();
 });
 
+test('how the process of a role ended stands beside its problem, if it was announced', () => {
+  const down = (role: string) => ({
+    probes: [probeStatusOf(`health/${role}`, { ...refused, at: atOf(100) }, { since: atOf(100) })],
+  });
+  const exits = (judge: ReturnType<typeof createJudge>, role: string) =>
+    look(judge, 120, down(role)).verdict.problems[0]!.evidence.filter(({ source }) => source === 'exit');
+  const judge = createJudge();
+  judge.announce({ at: atOf(-3_000), kind: 'exit', role: 'history', what: 'history ended: an hour ago' });
+  expect(exits(judge, 'history')).toEqual([]);
+  judge.announce({ at: atOf(98), kind: 'exit', role: 'history', what: 'history ended: killed by signal 9' });
+  judge.announce({ at: atOf(99), kind: 'exit', role: 'worker', what: 'worker ended: exited 1' });
+  const exit = { source: 'exit', text: 'history ended: killed by signal 9', at: atOf(98) };
+  expect(exits(judge, 'history')).toEqual([exit]);
+  expect(exits(restarted(judge), 'history')).toEqual([exit]);
+  expect(exits(judge, 'matching')).toEqual([]);
+});
+
 test('the last words of a role that is down are its newest fatal entry, with workflow and run', () => {
   const entry = (level: string, msg: string, seconds: number) => ({
     ...{ at: atOf(seconds), level, msg, service: 'history', logger: '', workflow: 'w-1', run: 'r-1' },
