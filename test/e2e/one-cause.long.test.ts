@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
 import { hasAlertmanager, type Notice } from './alertmanager.ts';
 import { frontendCallsPerSecond, tasksPerSecond, workflowsPerSecond } from './live/service.ts';
@@ -25,6 +25,13 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
   });
   afterAll(async () => {
     for (const stop of stops.reverse()) await stop();
+  });
+
+  /** A test that fails leaves the next one a service that is well. */
+  beforeEach(async () => {
+    await findStore(stage);
+    stage.service.roles.frontend.certify(stage.service.certificates.long);
+    await quiet();
   });
 
   const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
@@ -112,7 +119,6 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     });
 
   test('a store takes down four roles and three domains: one page, and nothing after its end', async () => {
-    await quiet();
     const since = stage.alertmanager.notices.length;
     await loseStore(stage);
     await wait('the page', () => told(since).length > 0 || undefined);

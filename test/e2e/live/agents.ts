@@ -16,7 +16,7 @@ export interface LiveAgent {
   /** Default: SIGKILL. */
   kill(signal?: NodeJS.Signals): Promise<unknown>;
   restart(): Promise<void>;
-  /** Has it check everything, whatever the intervals. */
+  /** Has it check everything and judge it, whatever the intervals. */
   fact(): Promise<void>;
   /** How many things it looks at. */
   probes(): Promise<number>;
@@ -69,6 +69,7 @@ export async function startLiveAgent(directory: string, name: string, config: Co
       if (!isUp) return;
       try {
         await Promise.all((await probes()).map((probe) => get(`probe?name=${encodeURIComponent(probe)}`)));
+        await get('api/status');
       } catch (thrown) {
         // It may have been killed meanwhile.
         if (isUp) throw thrown;

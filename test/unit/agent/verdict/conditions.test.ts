@@ -1,0 +1,399 @@
+import { expect, test } from 'vitest';
+import type { Row } from '../../../../src/agent/verdict/collected.ts';
+import { conditions } from '../../../../src/agent/verdict/conditions.ts';
+import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
+
+/**
+ * Each condition exactly at its limit and just above it, and the sample in which it is first a problem. The values are
+ * worked out by hand from the limits of the alerts; a sample is taken every 15 seconds.
+ */
+
+const stepMs = 15_000;
+const startMs = Date.parse('2026-01-01T00:00:00.000Z');
+type Families = Readonly<Record<string, readonly Row[]>>;
+
+interface Case {
+  kind: string;
+  what: string;
+  /** The series of a sample. */
+  rows(step: number, level: number): Families;
+  at: number;
+  above: number;
+  /** The first sample that shows it; the first of all is 0. */
+  from: number;
+  /** The start that is told, in seconds after the first sample. */
+  since?: number;
+}
+
+const row = (
+  service: string,
+  value: number,
+  labels: Record<string, string> = {},
+  more: Partial<Row> = {},
+): Row => ({ service, labels, value, ...more });
+const orders = { domain: 'orders' };
+const list = { ...orders, tasklist: 'pay' };
+const nowS = (step: number) => (startMs + step * stepMs) / 1e3;
+const calls = (step: number, slow: number, bound: number, labels = {}, all = 1000): Row[] => [
+  row('history', step * all, labels, {
+    buckets: [
+      [bound / 2, 0],
+      [bound, step * (all - slow)],
+      [2 * bound, step * all],
+    ],
+  }),
+];
+
+const cases: readonly Case[] = [
+  {
+    kind: 'persistence_errors',
+    what: 'more than a fifth of one a second in the log',
+    rows: (step, level) => ({ svc_log_persistence_errors_total: [row('history', step * level)] }),
+    ...{ at: 3, above: 3.1, from: 4, since: 60 },
+  },
+  {
+    kind: 'persistence_errors',
+    what: 'more than a twentieth of the calls',
+    rows: (step, level) => ({
+      svc_persistence_requests: [row('history', step * 1000)],
+      svc_persistence_errors: [row('history', step * level)],
+    }),
+    ...{ at: 50, above: 51, from: 4 },
+  },
+  {
+    kind: 'persistence_latency',
+    what: 'more than a hundredth of the calls above a second',
+    rows: (step, level) => ({ svc_persistence_latency: calls(step, level, 1, { operation: 'Get' }) }),
+    ...{ at: 10, above: 11, from: 4 },
+  },
+  {
+    kind: 'frontend_latency',
+    what: 'more than a twentieth of the calls above half a second',
+    rows: (step, level) => ({
+      svc_frontend_client_latency: [
+        ...calls(step, level, 0.5, { operation: 'StartWorkflowExecution' }),
+        // Polls wait by design.
+        ...calls(step, 1000, 0.5, { operation: 'PollForDecisionTask' }),
+      ],
+    }),
+    ...{ at: 50, above: 51, from: 4 },
+  },
+  {
+    kind: 'request_errors',
+    what: 'more than a twentieth of the requests, as their caller counts them',
+    rows: (step, level) => ({
+      svc_history_client_requests: [row('frontend', step * 1000)],
+      svc_history_client_errors: [row('frontend', step * level)],
+    }),
+    ...{ at: 50, above: 51, from: 4 },
+  },
+  {
+    kind: 'request_errors',
+    what: 'more than a twentieth of what a role served, less polls',
+    rows: (step, level) => ({
+      svc_history_client_requests: [row('frontend', step * 2000)],
+      svc_served_requests: [row('history', step * 1000), row('history', step * 9000, { operation: 'PollX' })],
+      svc_served_errors: [row('history', step * level), row('history', step * 4000, { operation: 'PollX' })],
+    }),
+    ...{ at: 50, above: 51, from: 4 },
+  },
+  {
+    kind: 'request_errors',
+    what: 'a role that half of the requests do not reach is judged by its callers',
+    rows: (step, level) => ({
+      svc_history_client_requests: [row('frontend', step * 1000)],
+      svc_history_client_errors: [row('frontend', step * 400)],
+      svc_served_requests: [row('history', step * (1000 - level))],
+    }),
+    ...{ at: 500, above: 501, from: 4 },
+  },
+  {
+    kind: 'shard_movement',
+    what: 'more than a tenth of one a second, for ten minutes',
+    rows: (step, level) => ({ svc_history_shard_context_closed: [row('history', step * level)] }),
+    ...{ at: 1.5, above: 1.6, from: 44, since: 60 },
+  },
+  {
+    kind: 'task_latency',
+    what: 'more than a twentieth of the transfer tasks above five seconds, for five minutes',
+    rows: (step, level) => ({
+      svc_history_task_queue_latency: [
+        ...calls(step, level, 5, { operation: 'TransferActiveTaskDecision' }),
+        ...calls(step, 1000, 5, { operation: 'TransferStandbyTaskDecision' }),
+      ],
+    }),
+    ...{ at: 50, above: 51, from: 24, since: 60 },
+  },
+  {
+    kind: 'list_unpolled',
+    what: 'a task and no poller for two minutes',
+    rows: (_, level) => ({
+      svc_matching_tasklist_backlog: [row('matching', level, list)],
+      svc_matching_pollers: [row('matching', 0, list)],
+    }),
+    // Nine tenths of the span are enough, as samples are some seconds apart.
+    ...{ at: 0, above: 1, from: 8, since: 0 },
+  },
+  {
+    kind: 'list_stalled',
+    what: 'more than ten tasks for ten minutes, and polls get none',
+    rows: (step, level) => ({
+      svc_matching_tasklist_backlog: [row('matching', level, list)],
+      svc_matching_pollers: [row('matching', 2, list)],
+      svc_matching_poll_success: [row('matching', 9, list)],
+      svc_matching_poll_timeout: [row('matching', step, list)],
+    }),
+    ...{ at: 10, above: 11, from: 40, since: 0 },
+  },
+  {
+    kind: 'backlog_growth',
+    what: 'more than a hundred tasks a second',
+    rows: (step, level) => ({
+      svc_matching_tasklist_backlog: [row('matching', 1 + step * level, list)],
+      svc_matching_pollers: [row('matching', 2, list)],
+    }),
+    ...{ at: 1500, above: 1515, from: 4 },
+  },
+  {
+    kind: 'workflow_timeouts',
+    what: 'more than five a second',
+    rows: (step, level) => ({
+      svc_workflow_timeout: [row('history', step * level, orders)],
+      svc_workflow_completed: [row('history', step * 100_000, orders)],
+    }),
+    ...{ at: 75, above: 76, from: 4 },
+  },
+  {
+    kind: 'workflow_timeouts',
+    what: 'more than a twentieth of those that close, for five minutes',
+    rows: (step, level) => ({
+      svc_workflow_timeout: [row('history', step * level, orders)],
+      svc_workflow_failed: [row('history', step * (50 - level), orders)],
+      svc_workflow_completed: [row('history', step * 800, orders)],
+      svc_workflow_canceled: [row('history', step * 100, orders)],
+      svc_workflow_continued_as_new: [row('history', step * 50, orders)],
+    }),
+    ...{ at: 50, above: 51, from: 24, since: 60 },
+  },
+  {
+    kind: 'workflow_timeouts',
+    what: 'a larger share than that of a canary',
+    rows: (step, level) => ({
+      svc_workflow_timeout: [
+        row('history', step * level, orders),
+        row('history', step * 10, { domain: 'the_canary' }),
+      ],
+      svc_workflow_completed: [
+        row('history', step * (100 - level), orders),
+        row('history', step * 90, { domain: 'the_canary' }),
+      ],
+    }),
+    ...{ at: 10, above: 11, from: 24 },
+  },
+  {
+    kind: 'workflow_failures',
+    what: 'more than a fifth of those that close, for five minutes',
+    rows: (step, level) => ({
+      svc_workflow_failed: [
+        row('history', step * level, orders),
+        row('history', step * 90, { domain: 'the_canary' }),
+      ],
+      svc_workflow_completed: [row('history', step * (100 - level), orders)],
+    }),
+    ...{ at: 20, above: 21, from: 24, since: 60 },
+  },
+  {
+    kind: 'canary',
+    what: 'a canary that has completed more than ten workflows, and none for a quarter of an hour',
+    rows: (_, level) => ({ svc_workflow_completed: [row('history', level, { domain: 'the_canary' })] }),
+    ...{ at: 10, above: 11, from: 61, since: 15 },
+  },
+  {
+    kind: 'heap',
+    what: 'more than 8 GB for ten minutes',
+    rows: (_, level) => ({ svc_memory_heap: [row('history', level)] }),
+    ...{ at: 8e9, above: 8e9 + 1, from: 36 },
+  },
+  {
+    kind: 'gc_pause',
+    what: 'more than a tenth of the time, for five minutes',
+    rows: (step, level) => ({
+      svc_memory_gc_pause_ms: [row('history', step * level), row('history', 1e9 * step, { quantile: '0.5' })],
+    }),
+    ...{ at: 1500, above: 1515, from: 24, since: 60 },
+  },
+  {
+    kind: 'gc_pause',
+    what: 'a timer of that name counts seconds',
+    rows: (step, level) => ({ svc_memory_gc_pause_ms: [row('history', step, {}, { sum: step * level })] }),
+    ...{ at: 1.5, above: 1.515, from: 24 },
+  },
+  {
+    kind: 'fatal',
+    what: 'one entry',
+    rows: (step, level) => ({
+      svc_log_entries_total: [
+        row('history', step < 2 ? 5 : 5 + level, { level: 'fatal' }),
+        row('history', step * 100, { level: 'error' }),
+      ],
+    }),
+    ...{ at: 0, above: 1, from: 2, since: 30 },
+  },
+  {
+    kind: 'crash_loop',
+    what: 'three restarts',
+    rows: (step, level) => ({ svc_role_restarts_total: [row('history', step < 3 ? 7 : 7 + level)] }),
+    ...{ at: 2, above: 3, from: 3, since: 45 },
+  },
+  {
+    kind: 'log_silent',
+    what: 'an hour without a byte while the role is up',
+    rows: (_, level) => ({ svc_log_bytes_total: [row('history', 9)], svc_role_up: [row('history', level)] }),
+    ...{ at: 0, above: 1, from: 241 },
+  },
+  {
+    kind: 'log_lost',
+    what: 'a byte',
+    rows: (step, level) => ({
+      svc_log_skipped_bytes_total: [
+        row('history', step < 2 ? 0 : level, { reason: 'vanished' }),
+        row('history', step * 1000, { reason: 'start_at_end' }),
+      ],
+    }),
+    ...{ at: 0, above: 1, from: 2 },
+  },
+  {
+    kind: 'dropping',
+    what: 'anything, for a quarter of an hour',
+    rows: (step, level) => ({
+      svc_agent_dropped_total: [
+        row('', step * level, { component: 'statsd', reason: 'buffer_full' }),
+        row('', step, { component: 'statsd', reason: 'forbidden_tag' }),
+        row('', step, { component: 'scrape', reason: 'failed' }),
+      ],
+    }),
+    ...{ at: 0, above: 1, from: 64, since: 60 },
+  },
+  {
+    kind: 'refused',
+    what: 'a series above a limit',
+    rows: (step, level) => ({
+      svc_agent_series_refused_total: [
+        row('', step < 2 ? 3 : 3 + level, { family: 'calls', reason: 'limit_total' }),
+        row('', step, { family: 'calls', reason: 'kind_conflict' }),
+      ],
+    }),
+    ...{ at: 0, above: 1, from: 2, since: 30 },
+  },
+  {
+    kind: 'replication_failures',
+    what: 'more than ten a second',
+    rows: (step, level) => ({
+      svc_replication_task_failures_total: [
+        row('', step * level, { source_cluster: 'a', target_cluster: 'b' }),
+      ],
+    }),
+    ...{ at: 150, above: 151, from: 4 },
+  },
+  {
+    kind: 'wal_stalled',
+    what: 'a segment of more than five minutes ago',
+    rows: (step, level) => ({
+      svc_store_wal_oldest_unarchived_timestamp_seconds: [
+        row('', nowS(step) - level, { store: 'main', database: 'p' }),
+      ],
+    }),
+    ...{ at: 300, above: 301, from: 0 },
+  },
+  {
+    kind: 'archival_stalled',
+    what: 'nothing for more than a day, although workflows complete',
+    rows: (step, level) => ({
+      svc_archival_newest_object_timestamp_seconds: [
+        row('', nowS(step) - level, { archive: 'history', scheme: 's3' }),
+      ],
+      svc_workflow_completed: [row('history', step, orders)],
+    }),
+    ...{ at: 86_400, above: 86_401, from: 4 },
+  },
+  {
+    kind: 'retention_unarchived',
+    what: 'nothing for longer than the shortest retention of a domain that archives',
+    rows: (step, level) => ({
+      svc_archival_newest_object_timestamp_seconds: [
+        row('', nowS(step) - level, { archive: 'history', scheme: 's3' }),
+      ],
+      svc_workflow_completed: [row('history', step, orders)],
+      svc_domain_retention_seconds: [
+        row('', 50_000, { domain: 'a' }),
+        row('', 60_000, { domain: 'b' }),
+        row('', 10_000, { domain: 'c' }),
+        row('', 20_000, { domain: 'd' }),
+      ],
+      svc_domain_archival_enabled: [
+        row('', 1, { domain: 'a', archive: 'history' }),
+        row('', 1, { domain: 'b', archive: 'history' }),
+        row('', 0, { domain: 'c', archive: 'history' }),
+        row('', 1, { domain: 'd', archive: 'visibility' }),
+      ],
+    }),
+    ...{ at: 50_000, above: 50_001, from: 4 },
+  },
+  {
+    kind: 'backup_skew',
+    what: 'an end of more than five minutes ahead',
+    rows: (step, level) => ({
+      svc_backup_last_success_timestamp_seconds: [row('', nowS(step) + level, { backup: 'n' })],
+    }),
+    ...{ at: 300, above: 301, from: 0 },
+  },
+];
+
+/** For each sample the kinds that are exceeded, and the last report. */
+function played({ rows, kind }: Case, level: number, steps: number) {
+  const readings = createServiceReadings();
+  const shown: boolean[] = [];
+  for (let step = 0; step <= steps; step++) {
+    const families = rows(step, level);
+    readings.sample((family) => families[family] ?? [], {
+      nowMs: startMs + step * stepMs,
+      monotonicMs: step * stepMs,
+    });
+    shown.push(readings.report().exceeded.some((one) => one.kind === kind));
+  }
+  return { first: shown.indexOf(true), exceeded: readings.report().exceeded };
+}
+
+test.each(cases.map((one) => [one.kind, one.what, one] as const))('%s: %s', (kind, _, one) => {
+  expect(played(one, one.at, one.from + 8).exceeded.filter((found) => found.kind === kind)).toEqual([]);
+  const { first, exceeded } = played(one, one.above, one.from);
+  expect(first).toBe(one.from);
+  // Nothing else is wrong.
+  expect([...new Set(exceeded.map((found) => found.kind))]).toEqual([kind]);
+  if (one.since !== undefined) expect((Date.parse(exceeded[0]!.since) - startMs) / 1e3).toBe(one.since);
+});
+
+test('every condition has a case', () => {
+  const covered = new Set(cases.map(({ kind }) => kind));
+  expect(conditions.filter(({ kind }) => !covered.has(kind))).toEqual([]);
+});
+
+test('little traffic and lists without tasks are not judged', () => {
+  const readings = createServiceReadings();
+  for (let step = 0; step <= 40; step++) {
+    const families: Families = {
+      svc_history_client_requests: [row('frontend', step * 2.9)],
+      svc_history_client_errors: [row('frontend', step * 2)],
+      svc_persistence_requests: [row('history', step * 2.9)],
+      svc_persistence_errors: [row('history', step * 2)],
+      svc_workflow_failed: [row('history', step * 0.14, orders)],
+      svc_matching_tasklist_backlog: [row('matching', 0, list)],
+      svc_matching_pollers: [row('matching', 0, list)],
+    };
+    readings.sample((family) => families[family] ?? [], {
+      nowMs: startMs + step * stepMs,
+      monotonicMs: step * stepMs,
+    });
+  }
+  expect(readings.report().exceeded).toEqual([]);
+});
