@@ -132,9 +132,11 @@ describe('svc-agent status', () => {
       '{"text":""}',
       '{"kind":"began","text":"x"}',
       '{"kind":"maintenance","text":"x"}',
+      '{"kind":"exit","text":"x"}',
     ])
       expect((await post(bad)).status, bad).toBe(400);
     expect((await post(`{"text":"${'x'.repeat(5_000)}"}`)).status).toBe(400);
+    expect((await post('{"kind":"exit","role":"history","text":"killed by signal 9"}')).status).toBe(200);
     expect((await post('{"text":"history 1.4.2 password=hush"}')).status).toBe(200);
     expect((await post('{"kind":"maintenance","text":"disks","seconds":600}')).status).toBe(200);
     const { stdout } = await commandHere(['status', '--url', url, '--json']);
@@ -142,6 +144,7 @@ describe('svc-agent status', () => {
     expect(changes).toMatchObject([
       { kind: 'maintenance', what: 'disks', until: maintenance },
       { kind: 'deploy', what: 'history 1.4.2 password=…' },
+      { kind: 'exit', what: 'history ended: killed by signal 9', role: 'history' },
     ]);
     await until('both are metrics', async () => {
       const metrics = await (await fetch(`${url}/metrics`)).text();
