@@ -350,6 +350,14 @@ export function createDurableStore(): DurableStore {
     remove,
     retain: (series) => retained.add(series.record()),
     retainedOf: retained.of,
+    retained: retained.all,
+    relabel(series, labels) {
+      const record = { ...series, labels, identity: identityOf(labels) };
+      retained.remove(series);
+      retained.add(record);
+      table.add(record.at, lineOf(record));
+      return record;
+    },
     find: retained.find,
     reclaim: retained.remove,
     discard,

@@ -1,8 +1,8 @@
 import { type Admission, overLimit } from './admission.ts';
 import { addClaim, removeClaim } from './claims.ts';
 import { serviceOf } from './durable-store.ts';
-import { type Labeller, sanitizeName } from './labels.ts';
-import type { Kind, RawTags, Shape } from './model.ts';
+import { compareText, identityOf, type Labeller, sanitizeName } from './labels.ts';
+import type { Kind, Labels, RawTags, Shape } from './model.ts';
 import {
   type Family,
   familyOf,
@@ -40,8 +40,15 @@ export interface RestorerDeps {
 
 const ownLabel = (name: string) => name.replace(/^(?:exported_)+/, '');
 
-/** Whether a series of the state has the labels that its rule gives today. */
-function createFits(labeller: Labeller, shape: Shape): (retained: SeriesRecord) => boolean {
+/** What is compared of a series of the state with the labels that its rule gives today. */
+interface RuleLabels {
+  /** Whether it has exactly those. */
+  fits(retained: SeriesRecord): boolean;
+  /** Whether the rule gives a label of this name. */
+  mayHave(name: string): boolean;
+}
+
+function ruleLabels(labeller: Labeller, shape: Shape): RuleLabels {
   const { globals } = labeller;
   const tags = shape.tags && new Set(shape.tags.map(sanitizeName));
   const isGiven = (name: string): boolean =>
@@ -57,7 +64,7 @@ function createFits(labeller: Labeller, shape: Shape): (retained: SeriesRecord) 
     }
     return may;
   };
-  return ({ labels, overflow }) => {
+  const fits = ({ labels, overflow }: SeriesRecord): boolean => {
     let found = 0;
     for (const [name, value] of labels) {
       const global = globals.get(name);
@@ -66,6 +73,47 @@ function createFits(labeller: Labeller, shape: Shape): (retained: SeriesRecord) 
     }
     return found === globals.size;
   };
+  return { fits, mayHave };
+}
+
+const hasLabel = (labels: Labels, [name, value]: Labels[number]): boolean =>
+  labels.some((label) => label[0] === name && label[1] === value);
+
+/**
+ * The labels that every series of a service has in the state: among them the global tags of the configuration that wrote
+ * it, which the state does not name.
+ */
+function* commonLabels(index: SeriesIndex, service: string): Steps<Labels> {
+  let common: Labels | undefined;
+  const families = new Set<string>();
+  for (const { family, labels } of index.retained()) {
+    yield;
+    if (serviceOf(labels) !== service) continue;
+    families.add(family);
+    common = common?.filter((label) => hasLabel(labels, label)) ?? labels;
+  }
+  // What the series of one rule have in common may be labels of the rule.
+  return families.size > 1 && common ? common : [];
+}
+
+/**
+ * The labels of a series with today's global tags in place of earlier ones; undefined if it differs in more than those, as
+ * after a change of its rule.
+ */
+function withGlobals(
+  { labels, overflow }: SeriesRecord,
+  { mayHave }: RuleLabels,
+  common: Labels,
+  globals: Labeller['globals'],
+): Labels | undefined {
+  const own: Labels[number][] = [];
+  for (const label of labels) {
+    const [name] = label;
+    const isOwn = (overflow && name === 'overflow') || (mayHave(name) && !globals.has(name));
+    if (isOwn) own.push(label);
+    else if (!hasLabel(common, label)) return undefined;
+  }
+  return [...own, ...globals.values()].sort(([a], [b]) => compareText(a, b));
 }
 
 /** The series of the state as a source would ask for it. */
@@ -105,15 +153,16 @@ export function createRestorer(deps: RestorerDeps): Restorer {
   ): Steps<RawTags[]> {
     const back: RawTags[] = [];
     const layout = layoutOf(kind, shape);
-    const fits = createFits(labeller, shape);
-    for (const retained of index.retainedOf(family.name)) {
+    const rule = ruleLabels(labeller, shape);
+    for (const found of index.retainedOf(family.name)) {
       yield;
-      if (serviceOf(retained.labels) !== source.service) continue;
+      if (serviceOf(found.labels) !== source.service) continue;
       // Between two steps another kind may have taken the name, or a source may have asked for the series.
       if (family.taken || family.kind !== kind) break;
-      if (index.find(family.name, retained.identity) !== retained) continue;
+      if (index.find(family.name, found.identity) !== found) continue;
+      const retained = rule.fits(found) ? found : relabelled(index, family, found, rule);
       const spec = specOf(retained, rawName, shape, deps);
-      const isWanted = isSameShape(retained, { kind, layout }) && fits(retained);
+      const isWanted = isSameShape(retained, { kind, layout }) && rule.fits(retained);
       if (!isWanted || (!retained.overflow && overLimit(state, family, spec))) index.discard(retained);
       else {
         openSeries(state, family, spec, retained.overflow);
@@ -124,6 +173,21 @@ export function createRestorer(deps: RestorerDeps): Restorer {
     return back;
   }
 
+  let common: Labels | undefined;
+  /** The series with today's global tags; as it was if they are not all that differs, or if there is one with them. */
+  const relabelled = (
+    index: SeriesIndex,
+    family: Family,
+    found: SeriesRecord,
+    rule: RuleLabels,
+  ): SeriesRecord => {
+    const labels = withGlobals(found, rule, common ?? [], globals);
+    if (!labels) return found;
+    const identity = identityOf(labels);
+    if (index.find(family.name, identity) || family.series.has(identity)) return found;
+    return index.relabel(found, labels);
+  };
+
   return {
     *restore(kind, rawName, shape) {
       const family = familyOf(state, sanitizeName(rawName), source.use);
@@ -132,6 +196,8 @@ export function createRestorer(deps: RestorerDeps): Restorer {
       addClaim(family.claims, { kind, rawName, help: shape.help ?? '' });
       admission.settle(family);
       const { index } = source.store;
+      // Before the first series leaves the state.
+      if (index) common ??= yield* commonLabels(index, source.service);
       return index && !family.taken && family.kind === kind ? yield* reopen(index, one, shape) : [];
     },
     *close() {

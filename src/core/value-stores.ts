@@ -176,6 +176,10 @@ export interface SeriesIndex {
   /** Keeps a series that closes, until it is reclaimed or discarded. */
   retain(series: Recordable): void;
   retainedOf(family: string): readonly SeriesRecord[];
+  /** Every series that is retained. */
+  retained(): readonly SeriesRecord[];
+  /** Gives a retained series other labels; its cells and its start stay. The series of these labels must not be there. */
+  relabel(retained: SeriesRecord, labels: Labels): SeriesRecord;
   find(family: string, identity: string): SeriesRecord | undefined;
   /** Opens a retained series again; its cells and its line stay. */
   reclaim(retained: SeriesRecord): void;

@@ -18,11 +18,23 @@ const options = (rules: readonly LogRule[]): LogsOptions => ({
 });
 
 /** One life of the agent: the real registry with sinks over it. The log has the lines of several services if there are several. */
-function live(rules: readonly LogRule[], durable?: DurableStore, claimants: readonly string[] = ['history']) {
+function live(
+  rules: readonly LogRule[],
+  durable?: DurableStore,
+  claimants: readonly string[] = ['history'],
+  globalTags: Record<string, string> = {},
+) {
   const under = testRegistry(durable ? { durable } : {});
   const { registry, clock } = under;
   const intakes = (service: string) =>
-    under.intake({ service, component: 'logs', relayed: false, store: registry.durable, tagService: true });
+    under.intake({
+      service,
+      component: 'logs',
+      relayed: false,
+      store: registry.durable,
+      tagService: true,
+      globalTags,
+    });
   const sinks = createLineSinks(
     {
       services: Object.fromEntries(claimants.map((service) => [service, options(rules)])),
@@ -43,11 +55,11 @@ function live(rules: readonly LogRule[], durable?: DurableStore, claimants: read
       under.commit();
       return Object.fromEntries(Object.entries(under.shown()).filter(([, value]) => value !== 0));
     },
-    restart(nextRules = rules) {
+    restart(nextRules = rules, nextTags = globalTags) {
       const { table, values } = registry.durable.freeze();
       const next = createDurableStore();
       next.restore(table, values);
-      return live(nextRules, next, claimants);
+      return live(nextRules, next, claimants, nextTags);
     },
   };
 }
@@ -112,6 +124,52 @@ describe('counts of log lines in the registry', () => {
     second.clock.advance(999);
     second.sinks.sweep(second.clock.monotonicMs());
     expect(hits()).toEqual([]);
+  });
+
+  test('keep their totals when the global tags change, and when they change back', () => {
+    const first = live([perDomain], undefined, ['history'], { cluster: 'dc1' });
+    first.take(entry, entry);
+    const withTags = (shown: Record<string, unknown>, from: string, to: string) =>
+      Object.fromEntries(Object.entries(shown).map(([name, value]) => [name.replace(from, to), value]));
+    const shown = first.shown();
+    expect(
+      shown['svc_log_entries_total{cluster="dc1",level="error",logger="shard",svc_service="history"}'],
+    ).toBe(2);
+    const second = first.restart(undefined, { cluster: 'dc2' });
+    expect(second.shown()).toEqual(withTags(shown, 'cluster="dc1"', 'cluster="dc2"'));
+    second.take(entry);
+    expect(
+      second.shown()[
+        'svc_log_entries_total{cluster="dc2",level="error",logger="shard",svc_service="history"}'
+      ],
+    ).toBe(3);
+    const third = second.restart(undefined, { cluster: 'dc1' });
+    expect(
+      third.shown()[
+        'svc_log_entries_total{cluster="dc1",level="error",logger="shard",svc_service="history"}'
+      ],
+    ).toBe(3);
+    // One more, and then none at all.
+    const fourth = third.restart(undefined, { cluster: 'dc1', region: 'eu' });
+    expect(
+      fourth.shown()[
+        'svc_log_entries_total{cluster="dc1",level="error",logger="shard",region="eu",svc_service="history"}'
+      ],
+    ).toBe(3);
+    const last = fourth.restart(undefined, {});
+    expect(last.shown()['svc_log_entries_total{level="error",logger="shard",svc_service="history"}']).toBe(3);
+    expect(Object.keys(last.shown()).filter((name) => /cluster|region/.test(name))).toEqual([]);
+  });
+
+  test('with other global tags and another rule, the rule alone begins at 0', () => {
+    const first = live([perDomain], undefined, ['history'], { cluster: 'dc1' });
+    first.take(entry);
+    const second = first.restart([{ ...perDomain, labels: { shard: 'shard' } }], { cluster: 'dc2' });
+    const shown = second.shown();
+    expect(
+      shown['svc_log_entries_total{cluster="dc2",level="error",logger="shard",svc_service="history"}'],
+    ).toBe(1);
+    expect(Object.keys(shown).filter((name) => name.startsWith('hits'))).toEqual([]);
   });
 
   test('of a rule whose labels changed begin at 0', () => {

@@ -254,7 +254,7 @@ describe('durable values', () => {
     expect(shown()).toEqual({ 'h{svc_service="frontend"}': [0, 0, 0, 0, 0] });
   });
 
-  it('start at 0 when the global tags changed', () => {
+  it('start at 0 when the global tags changed and no other family shows which they were', () => {
     const first = durable();
     first
       .intake({ store: first.registry.durable, globalTags: { cluster: 'a' } })
