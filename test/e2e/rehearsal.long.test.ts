@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
-  chmodSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -11,7 +10,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RehearsalAnswer, RehearsalRequest } from '../../src/probes/rehearsal/rehearsal.ts';
@@ -27,55 +25,9 @@ import {
 } from '../postgres.ts';
 import { until } from '../until.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
+import { processesIn, rehearsalFolder, rehearsed, requestOf } from './rehearsal-program.ts';
 
 // Rehearsals by the built program on backups of real servers.
-
-const rehearsalProgram = fileURLToPath(new URL('../../dist/rehearse.mjs', import.meta.url));
-
-/** Where throwaway servers are made; another user has to pass through it. */
-function rehearsalFolder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'svc-rehearsals-'));
-  chmodSync(path, 0o755);
-  return path;
-}
-
-const requestOf = (directory: string, over: Partial<RehearsalRequest>): RehearsalRequest => ({
-  kind: 'postgres',
-  directory,
-  maxBytes: 2 ** 31,
-  timeoutMs: 120_000,
-  owner: directory,
-  backup: '',
-  database: 'svc',
-  role: 'persistence',
-  schemaVersion: '0.8',
-  ...over,
-});
-
-/** The answer of the rehearsing process, which leaves nothing behind. */
-function rehearsed(request: RehearsalRequest): RehearsalAnswer {
-  const { stdout, stderr } = spawnSync(process.execPath, [rehearsalProgram, JSON.stringify(request)], {
-    encoding: 'utf8',
-  });
-  const answer = stdout.trim().split('\n').at(-1);
-  if (!answer) throw new Error(`no answer: ${stderr}`);
-  expect(readdirSync(request.directory)).toEqual([]);
-  expect(processesIn(request.directory)).toEqual([]);
-  return JSON.parse(answer) as RehearsalAnswer;
-}
-
-/** Command lines that name the directory. */
-const processesIn = (directory: string): string[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .flatMap((name) => {
-      try {
-        return [readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')];
-      } catch {
-        return [];
-      }
-    })
-    .filter((words) => words.includes(`${directory}/`));
 
 const schema = [
   'CREATE TABLE executions AS SELECT i, md5(i::text) AS data FROM generate_series(1, 3000) i',

@@ -47,6 +47,7 @@ export type BackupSource =
       command: readonly string[];
       format: ReportFormat;
       verify?: readonly string[];
+      restore?: readonly string[];
       timeoutMs: number;
     }
   | { kind: 'objectStore'; objectStore: ObjectStoreOptions; pattern: string }
@@ -97,6 +98,7 @@ function isPattern(text: string): boolean {
 
 const command = z.array(z.string().min(1)).min(1);
 const verifyPlaces = placeholders(['id']);
+const restorePlaces = placeholders(['id', 'directory']);
 
 const objectStore = (secret: z.ZodType<Secret>) =>
   z.strictObject({
@@ -200,6 +202,13 @@ const commandSource = z
       .min(1)
       .optional()
       .describe('Program and arguments that verify one backup; {id} is the name that the tool gave to it.'),
+    restore: z
+      .array(z.string().min(1).refine(restorePlaces.holds, restorePlaces.fault))
+      .min(1)
+      .optional()
+      .describe(
+        'Program and arguments that restore the backup {id} of PostgreSQL into the empty directory {directory}, with restore_command in postgresql.auto.conf there; for recovery.rehearsal.',
+      ),
     timeout: wait().prefault('60s').describe('How long the command may take.'),
   })
   .transform(
@@ -208,6 +217,7 @@ const commandSource = z
       command: of.command,
       format: of.format,
       verify: of.verify,
+      restore: of.restore,
       timeoutMs: of.timeout,
     }),
   )

@@ -6,28 +6,27 @@ import { CannotLook } from './rehearsal.ts';
 import { mebibytes, type Sandbox, sizeOf } from './sandbox.ts';
 
 /**
- * Copies a backup that is a directory, for the server's user. `leaveOut` gets the names at the top. Throws CannotLook for a
+ * Copies a backup that is a directory into the directory `name` of the sandbox, for the server's user. `leaveOut` gets the names at the top. Throws CannotLook for a
  * link, which may lead into the real store, for what cannot be read, and where the space is not there.
  */
 export async function copyBackup(
   backup: string,
   sandbox: Sandbox,
   leaveOut: (name: string) => boolean = () => false,
+  name = 'data',
 ): Promise<string> {
   const bytes = await sizeOf(backup);
   const { bavail, bsize } = statfsSync(sandbox.path);
   if (bytes > bavail * bsize)
     throw new CannotLook(`the backup has ${mebibytes(bytes)}, and ${mebibytes(bavail * bsize)} are free`);
-  const data = sandbox.makeDirectory('data');
+  const data = sandbox.makeDirectory(name);
   const copy = async (from: string, to: string, isTop: boolean): Promise<void> => {
     for (const entry of readdirSync(from, { withFileTypes: true })) {
       if (sandbox.signal.aborted) throw sandbox.signal.reason;
       if (isTop && leaveOut(entry.name)) continue;
       const [source, target] = [join(from, entry.name), join(to, entry.name)];
       if (!entry.isFile() && !entry.isDirectory())
-        throw new CannotLook(
-          `${source} is a link, as of a tablespace; such a backup cannot be rehearsed beside its store`,
-        );
+        throw new CannotLook(`${source} is a link; such a backup cannot be rehearsed beside its store`);
       if (entry.isFile()) copyFileSync(source, target);
       else mkdirSync(target, { mode: 0o700 });
       sandbox.give(target);

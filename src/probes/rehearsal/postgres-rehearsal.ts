@@ -1,8 +1,18 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { cannotRead, headOf, unpackedFile } from './backup-content.ts';
 import { copyBackup } from './copy-tree.ts';
-import { postgresServers } from './programs.ts';
+import { postgresServers, programOf } from './programs.ts';
 import { asUnknown, CannotLook, type Phases, type RehearsalRequest, type Restored } from './rehearsal.ts';
 import { lastWords, type RunningProgram, type Sandbox } from './sandbox.ts';
 
@@ -16,7 +26,8 @@ export async function rehearsePostgres(
   sandbox: Sandbox,
   phases: Phases,
 ): Promise<Restored> {
-  const { backup } = request;
+  const { backup, restore } = request;
+  if (restore !== undefined) return restoreByTool(request, restore, sandbox, phases);
   let isDirectory: boolean;
   try {
     isDirectory = statSync(backup).isDirectory();
@@ -24,8 +35,9 @@ export async function rehearsePostgres(
     throw cannotRead(backup, thrown);
   }
   if (isDirectory && existsSync(join(backup, 'PG_VERSION'))) return restoreBase(request, sandbox, phases);
+  if (isDirectory && archivesIn(backup).has('base')) return restoreArchives(request, sandbox, phases);
   if (isDirectory && !existsSync(join(backup, 'toc.dat')))
-    throw new CannotLook(`${backup} is neither a dump nor a base backup in plain format`);
+    throw new CannotLook(`${backup} is neither a dump nor a base backup`);
   return restoreDump(request, isDirectory, sandbox, phases);
 }
 
@@ -90,16 +102,134 @@ async function restoreText(
 // Base backups
 
 async function restoreBase(request: RehearsalRequest, sandbox: Sandbox, phases: Phases): Promise<Restored> {
-  const { backup, log, database, user } = request;
-  const version = readFileSync(join(backup, 'PG_VERSION'), 'utf8').trim();
+  const version = readFileSync(join(request.backup, 'PG_VERSION'), 'utf8').trim();
   const programs = await programsOfVersion(version, sandbox);
-  const data = await phases.measure('copy', () => copyBase(backup, sandbox));
+  const data = await phases.measure('copy', () => copyBase(request.backup, sandbox));
+  return startRestored(request, { programs, data, fetch: await fetchOf(request, sandbox) }, sandbox, phases);
+}
+
+/** A base backup in tar format, with an archive for each tablespace. */
+async function restoreArchives(
+  request: RehearsalRequest,
+  sandbox: Sandbox,
+  phases: Phases,
+): Promise<Restored> {
+  const data = sandbox.makeDirectory('data');
+  await phases.measure('copy', async () => {
+    for (const [name, path] of archivesIn(request.backup)) {
+      const isTablespace = /^\d+$/.test(name);
+      const target =
+        name === 'base' ? data : isTablespace ? sandbox.makeDirectory(`space-${name}`) : undefined;
+      if (name === 'pg_wal') await unpack(path, join(data, 'pg_wal'), sandbox);
+      if (target === undefined) continue;
+      await unpack(path, target, sandbox);
+      if (name === 'base') cleanData(data, sandbox);
+      else linkSpace(data, name, target);
+    }
+  });
+  const version = readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
+  const programs = await programsOfVersion(version, sandbox);
+  return startRestored(request, { programs, data, fetch: await fetchOf(request, sandbox) }, sandbox, phases);
+}
+
+/** Archives by their names without a suffix, `base` first. */
+function archivesIn(backup: string): ReadonlyMap<string, string> {
+  const found = readdirSync(backup).flatMap((file) => {
+    const name = /^(base|pg_wal|\d+)\.tar(?:\.(?:gz|zst|lz4))?$/.exec(file)?.[1];
+    return name === undefined ? [] : [[name, join(backup, file)] as const];
+  });
+  return new Map(found.sort(([one], [other]) => Number(other === 'base') - Number(one === 'base')));
+}
+
+async function unpack(archive: string, into: string, sandbox: Sandbox): Promise<void> {
+  const { stream, fault } = unpackedFile(archive, sandbox);
+  // As the server's user, to whom the files belong then.
+  const tar = sandbox.start(
+    [programOf(['tar']), '--extract', '--file=-', `--directory=${into}`, '--no-same-owner'],
+    {
+      input: stream,
+    },
+  );
+  tar.child.stdout!.resume();
+  const [unpacked, ended] = await Promise.all([fault, tar.ended]);
+  if (sandbox.signal.aborted) throw sandbox.signal.reason;
+  const why = unpacked ?? ended;
+  if (why !== undefined) throw new Error(why);
+}
+
+/** Takes out of restored data what leads out of it: settings, and the places of tablespaces, which are those of the store. */
+function cleanData(data: string, sandbox: Sandbox): void {
+  for (const name of [...leftOut, 'tablespace_map']) rmSync(join(data, name), { force: true });
+  for (const name of readdirSync(join(data, 'pg_tblspc')))
+    rmSync(join(data, 'pg_tblspc', name), { recursive: true });
+  for (const entry of readdirSync(data, { withFileTypes: true, recursive: true }))
+    if (entry.isSymbolicLink()) throw new CannotLook(`${entry.name} in the backup is a link`);
+  makeNeeded(data, sandbox);
+}
+
+const linkSpace = (data: string, id: string, target: string) =>
+  symlinkSync(target, join(data, 'pg_tblspc', id));
+
+/** The tool restores the backup, and says by a setting how the log is fetched. */
+async function restoreByTool(
+  request: RehearsalRequest,
+  restore: readonly string[],
+  sandbox: Sandbox,
+  phases: Phases,
+): Promise<Restored> {
+  const data = sandbox.makeDirectory('data');
+  const argv = restore.map((word) =>
+    word.replaceAll('{id}', () => request.backup).replaceAll('{directory}', () => data),
+  );
+  const [program = '', ...args] = argv;
+  await phases.measure('copy', () => sandbox.run([programOf([program]), ...args]));
+  const version = readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
+  const programs = await programsOfVersion(version, sandbox);
+  const fetch = restoreCommandIn(data);
+  const spaces = readdirSync(join(data, 'pg_tblspc'));
+  const outside = spaces.find(
+    (name) => !realpathSync(join(data, 'pg_tblspc', name)).startsWith(sandbox.path),
+  );
+  if (outside !== undefined)
+    throw new CannotLook(`the tool restored tablespace ${outside} outside of {directory}; map it there`);
+  for (const name of leftOut) rmSync(join(data, name), { force: true });
+  return startRestored(request, { programs, data, fetch }, sandbox, phases);
+}
+
+/** What tools write into the settings of what they restore. */
+function restoreCommandIn(data: string): string {
+  for (const name of ['postgresql.auto.conf', 'postgresql.conf', 'recovery.conf']) {
+    const path = join(data, name);
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+    const found = [...text.matchAll(/^\s*restore_command\s*=\s*'((?:[^'\n]|'')*)'/gm)].at(-1)?.[1];
+    if (found !== undefined) return found.replaceAll("''", "'");
+  }
+  throw new CannotLook(
+    'the tool wrote no restore_command beside what it restored; end source.command.restore with a script that does',
+  );
+}
+
+const fetchOf = async ({ log }: RehearsalRequest, sandbox: Sandbox) =>
+  log === undefined ? 'false' : restoreCommand(log.directory, sandbox);
+
+interface RestoredData {
+  programs: string;
+  data: string;
+  /** The setting `restore_command`. */
+  fetch: string;
+}
+
+async function startRestored(
+  { database, user }: RehearsalRequest,
+  { programs, data, fetch }: RestoredData,
+  sandbox: Sandbox,
+  phases: Phases,
+): Promise<Restored> {
   const server = await phases.measure('log', async () => {
     writeFileSync(join(data, 'recovery.signal'), '');
     sandbox.give(join(data, 'recovery.signal'));
-    const restore = log === undefined ? 'false' : await restoreCommand(log.directory, sandbox);
     return startServer(programs, data, sandbox, [
-      `restore_command=${restore}`,
+      `restore_command=${fetch}`,
       'recovery_target_timeline=latest',
       'recovery_target_action=promote',
     ]);
@@ -153,7 +283,23 @@ const leftOut = new Set([
 ]);
 
 async function copyBase(backup: string, sandbox: Sandbox): Promise<string> {
-  const data = await copyBackup(backup, sandbox, (name) => leftOut.has(name));
+  const spaces = existsSync(join(backup, 'pg_tblspc')) ? readdirSync(join(backup, 'pg_tblspc')) : [];
+  const data = await copyBackup(backup, sandbox, (name) => leftOut.has(name) || name === 'pg_tblspc');
+  makeNeeded(data, sandbox);
+  // They are copied, and never used where they are.
+  for (const id of spaces) {
+    const copy = await copyBackup(
+      realpathSync(join(backup, 'pg_tblspc', id)),
+      sandbox,
+      undefined,
+      `space-${id}`,
+    );
+    linkSpace(data, id, copy);
+  }
+  return data;
+}
+
+function makeNeeded(data: string, sandbox: Sandbox): void {
   const needed = ['pg_wal', 'pg_wal/archive_status', 'pg_tblspc', 'pg_replslot'].map((name) =>
     join(data, name),
   );
@@ -161,7 +307,6 @@ async function copyBase(backup: string, sandbox: Sandbox): Promise<string> {
     mkdirSync(path, { mode: 0o700 });
     sandbox.give(path);
   }
-  return data;
 }
 
 /** Fetches a segment from the archive as it is, from a folder as Barman keeps them, or unpacked. */

@@ -33,6 +33,8 @@ export const postgresServers = (): string[] =>
 
 /** The first of these programs that is installed. Throws CannotLook. */
 export function programOf(names: readonly string[]): string {
+  const [first = ''] = names;
+  if (first.includes('/') && isProgram(first)) return first;
   for (const folder of [...onPath(), '/usr/sbin', '/usr/local/sbin'])
     for (const name of names) if (isProgram(join(folder, name))) return join(folder, name);
   throw new CannotLook(

@@ -11,8 +11,10 @@ export interface RehearsalRequest {
   timeoutMs: number;
   /** Tells what this agent left behind from what another one did: its state directory. */
   owner: string;
-  /** File or directory of the full backup. */
+  /** File or directory of the full backup; with `restore` what its tool calls it. */
   backup: string;
+  /** Program and arguments of the tool that restores it, with the places `{id}` and `{directory}`. */
+  restore?: readonly string[];
   /** Archived log upon it. */
   log?: { directory: string; last: string };
   /** The database as the store names it, and its role. */

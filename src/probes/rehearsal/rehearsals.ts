@@ -184,23 +184,31 @@ function requestOf(
   if (full === undefined) return { msg: 'there is no verified full backup' };
   if (store === undefined || database === undefined)
     return { msg: `set stores[].databases.${role} of ${storeName}` };
-  if (store.kind === 'widecolumn') return { msg: 'backups of the wide-column store cannot be rehearsed' };
+  if (store.kind === 'widecolumn')
+    return {
+      msg: 'backups of the wide-column store are not rehearsed: a node of it takes too much memory beside the service',
+    };
   const sourceOf = (link: ShownLink | undefined) => backups.find(({ name }) => name === link?.backup)?.source;
   const source = sourceOf(full);
-  if (source?.kind !== 'files')
-    return { msg: `${full.backup} is no file on this host; rehearse it with the tool that keeps it` };
-  if (links.some(({ type }) => type === 'incremental'))
-    return { msg: 'a chain with incremental backups cannot be rehearsed' };
+  const restore = source?.kind === 'command' ? source.restore : undefined;
+  if (source?.kind !== 'files' && restore === undefined)
+    return {
+      msg: `${full.backup} is no file on this host; set source.command.restore, or rehearse it by hand`,
+    };
+  const top = links.findLast(({ type }) => type === 'incremental');
+  if (top && restore === undefined) return { msg: 'a chain with incremental backups cannot be rehearsed' };
   const log = links.find(({ type }) => type === 'log');
   const logSource = sourceOf(log);
   if (log && logSource?.kind !== 'segments') return { msg: `${log.backup} is no directory on this host` };
   return {
-    backup: full.what,
+    backup: (top ?? full).what,
     request: {
       kind: store.kind,
       ...{ directory: rehearsal.directory, maxBytes: rehearsal.maxBytes, timeoutMs: rehearsal.timeoutMs },
       owner: stateDirectory,
-      backup: join(source.directory, full.what),
+      ...(source?.kind === 'files'
+        ? { backup: join(source.directory, full.what) }
+        : { backup: (top ?? full).what, restore }),
       ...(log && logSource?.kind === 'segments'
         ? { log: { directory: logSource.directory, last: log.what.split(' to ').at(-1)! } }
         : {}),

@@ -60,7 +60,8 @@ export async function rehearse(
     const { path } = sandbox;
     found = await measure('check', () => whatIsThere(request, restored));
     found.bytes = await sizeOf(path);
-    found.backupBytes = await sizeOfBackup(request.backup);
+    // That of a tool is known to the tool.
+    if (request.restore === undefined) found.backupBytes = await sizeOfBackup(request.backup);
   } catch (thrown) {
     // A program that was ended fails, too.
     const why = sandbox?.signal.aborted ? sandbox.signal.reason : thrown;

@@ -47,6 +47,8 @@ export interface PostgresBed extends Bed {
   ): Promise<string>;
   /** Ends a segment and waits until it is archived. */
   archive(): Promise<void>;
+  /** Of a tool: program and arguments that restore the backup {id} into {directory}, as the server's owner. */
+  restore?: readonly string[];
 }
 
 /** Beside the writer, whose rows are in the backup or not. */
@@ -453,6 +455,10 @@ const ofTool = (argv: readonly string[]) => {
   return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 };
 
+/** Ends a script that restores with the setting that fetches the log. */
+const withFetch = (fetch: string) =>
+  `echo "restore_command = '${fetch}'" >> {directory}/postgresql.auto.conf`;
+
 async function toolBed(
   base: string,
   archiveCommand: string,
@@ -462,6 +468,7 @@ async function toolBed(
     wal: () => string;
     base(): Promise<unknown>;
     filed(): void;
+    restore: readonly string[];
     /** Returns the command that fetches the log, if the tool has not configured one. */
     restoreTo(data: string): string | undefined;
   },
@@ -496,6 +503,7 @@ ${tool.entries}`,
       bed.begunMs = Date.now();
       await tool.base();
     },
+    restore: tool.restore,
     dump: async () => '',
     async archive() {
       bed.begunMs = Date.now();
@@ -566,6 +574,10 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
       wal: () => join(archive, readdirSync(archive).find((name) => /^[0-9A-F]{16}$/.test(name))!),
       base: () => beside(tool('backup', '--type=full')),
       filed() {},
+      restore: [
+        ...['pgbackrest', `--config=${config}`, '--stanza=main', 'restore'],
+        ...['--pg1-path={directory}', '--set={id}', '--type=default'],
+      ],
       restoreTo(data) {
         ofTool(tool('restore', `--pg1-path=${data}`, '--type=default'));
         return undefined;
@@ -608,6 +620,7 @@ immediate_checkpoint=true
     const barman = tool().join(' ');
     const script = `${barman} -f json list-backups main; ${barman} -f json show-backup main latest || true`;
     const wals = join(home, 'main/wals');
+    const fetch = `barman -c ${config} get-wal main %f > %p`;
     return {
       isLogObserved: observed,
       entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: barman, command: ${JSON.stringify(['sh', '-c', script])}, verify: ${JSON.stringify(tool('verify-backup', 'main', '{id}'))}}}, integrity: {level: full}}
@@ -615,13 +628,16 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
       wal: () => join(wals, readdirSync(wals).find((name) => /^[0-9A-F]{16}$/.test(name))!),
       base: () => beside(tool('backup', 'main')),
       filed: () => ofTool(tool('archive-wal', 'main')),
+      restore: [
+        ...['sh', '-c', `barman -c ${config} recover --get-wal main {id} {directory} && ${withFetch(fetch)}`],
+      ],
       restoreTo(data) {
         ofTool(tool('recover', '--get-wal', 'main', 'latest', data));
         // The command that it writes there does not name this configuration, and wins over postgresql.conf.
         const written = join(data, 'postgresql.auto.conf');
         const lines = readFileSync(written, 'utf8').split('\n');
         writeFileSync(written, lines.filter((line) => !line.startsWith('restore_command')).join('\n'));
-        return `barman -c ${config} get-wal main %f > %p`;
+        return fetch;
       },
     };
   });
@@ -647,6 +663,7 @@ export async function walgBed(random: Random): Promise<PostgresBed> {
       ],
     ]);
     const wal = join(repository, 'wal_005');
+    const fetch = `WALG_FILE_PREFIX=${repository} wal-g wal-fetch %f %p`;
     return {
       isLogObserved: observed,
       entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: walg, command: ${JSON.stringify(tool('wal-show', '--detailed-json'))}, verify: ${JSON.stringify(verify)}}}, integrity: {level: full}}
@@ -654,11 +671,15 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
       wal: () => wal,
       base: () => beside(tool('backup-push', server.data)),
       filed() {},
+      restore: [
+        ...environment,
+        ...['sh', '-c', `wal-g backup-fetch {directory} {id} && ${withFetch(fetch)}`],
+      ],
       restoreTo(data) {
         ofTool(tool('backup-fetch', data, 'LATEST'));
         writeFileSync(join(data, 'recovery.signal'), '');
         ownedByPostgres(join(data, 'recovery.signal'));
-        return `WALG_FILE_PREFIX=${repository} wal-g wal-fetch %f %p`;
+        return fetch;
       },
     };
   });
