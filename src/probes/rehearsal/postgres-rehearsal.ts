@@ -284,6 +284,11 @@ const leftOut = new Set([
 
 async function copyBase(backup: string, sandbox: Sandbox): Promise<string> {
   const spaces = existsSync(join(backup, 'pg_tblspc')) ? readdirSync(join(backup, 'pg_tblspc')) : [];
+  const manifest = spaces.length > 0 ? readFileSync(join(backup, 'backup_manifest'), 'utf8') : '';
+  const other = spaces.find((id) => !manifest.includes(`"pg_tblspc/${id}/`));
+  // It may lead into the store itself.
+  if (other !== undefined)
+    throw new CannotLook(`pg_tblspc/${other} is a link to what the manifest of the backup does not list`);
   const data = await copyBackup(backup, sandbox, (name) => leftOut.has(name) || name === 'pg_tblspc');
   makeNeeded(data, sandbox);
   // They are copied, and never used where they are.
