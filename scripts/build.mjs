@@ -13,7 +13,9 @@ const outdir = join(root, 'dist');
 rmSync(outdir, { recursive: true, force: true });
 const metafiles = [];
 const build = async (options) => {
-  metafiles.push((await esbuild.build({ ...options, metafile: true })).metafile);
+  // Paths are those below the root, wherever node_modules may be, so that the names of chunks are the same.
+  const one = { ...options, preserveSymlinks: true, metafile: true };
+  metafiles.push((await esbuild.build(one)).metafile);
 };
 const common = {
   absWorkingDir: root,
