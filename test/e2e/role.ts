@@ -34,7 +34,8 @@ export async function startRole(folder: string, { isDown = false } = {}): Promis
   const port = await freePort();
   const path = (name: string) => join(folder, name);
   writeFileSync(path('role.cjs'), program);
-  const running = `[ -e ${path('role.pid')} ] && kill -0 "$(cat ${path('role.pid')})" 2> /dev/null`;
+  // A process that was killed stays in the table until its parent has seen its end; it has no words any more.
+  const running = `[ -e ${path('role.pid')} ] && grep -qs role.cjs "/proc/$(cat ${path('role.pid')})/cmdline"`;
   writeFileSync(
     path('start-role.sh'),
     `${running} && exit 0
