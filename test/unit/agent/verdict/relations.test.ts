@@ -1,0 +1,173 @@
+import { expect, test } from 'vitest';
+import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
+import { probeStatusOf, statusReportOf } from '../../../status-report.ts';
+
+const now = '2026-01-01T12:00:00.000Z';
+const began = '2026-01-01T11:30:00.000Z';
+const last = { at: '2026-01-01T11:59:59.000Z' };
+const exceeded = (kind: string, about: Record<string, string>): Exceeded => ({
+  ...{ kind, about, value: '9', limit: '1', since: began },
+});
+type Name = Parameters<typeof probeStatusOf>[0];
+const down = (name: Name, reason = 'refused', more: Partial<ProbeStatus> = {}) =>
+  probeStatusOf(name, { ...last, reason, msg: 'x' } as never, { since: began, ...more });
+const up = (name: Name, more: Partial<ProbeStatus> = {}) => probeStatusOf(name, last, more);
+const well = ['frontend', 'matching', 'worker'].map((role) => up(`health/${role}` as Name));
+/** Each problem with what explains it. */
+const causesIn = (facts: Partial<StatusFacts>) =>
+  statusReportOf({ now, ...facts }).verdict.problems.map(({ id, causedBy }) =>
+    causedBy === undefined ? id : `${id} by ${causedBy}`,
+  );
+
+test.each<[string, Partial<StatusFacts>, string[]]>([
+  [
+    'a list that nobody polls explains how workflows of its domain end, and not those of another',
+    {
+      exceeded: [
+        exceeded('list_unpolled', { domain: 'a', tasklist: 't' }),
+        exceeded('workflow_timeouts', { domain: 'a' }),
+        exceeded('workflow_failures', { domain: 'a' }),
+        exceeded('workflow_failures', { domain: 'b' }),
+      ],
+    },
+    [
+      'list_unpolled/a/t',
+      'workflow_timeouts/a by list_unpolled/a/t',
+      'workflow_failures/a by list_unpolled/a/t',
+      'workflow_failures/b',
+    ],
+  ],
+  [
+    'time-outs explain no failures',
+    {
+      exceeded: [
+        exceeded('workflow_timeouts', { domain: 'a' }),
+        exceeded('workflow_failures', { domain: 'a' }),
+      ],
+    },
+    ['workflow_timeouts/a', 'workflow_failures/a'],
+  ],
+  [
+    'shards that move explain late tasks, and both explain the work',
+    {
+      exceeded: [
+        exceeded('shard_movement', { role: 'history' }),
+        exceeded('task_latency', { role: 'history', queue: 'timer' }),
+        exceeded('canary', { domain: 'canary' }),
+      ],
+    },
+    [
+      'canary/canary by shard_movement/history',
+      'shard_movement/history',
+      'task_latency/timer of history by shard_movement/history',
+    ].sort(),
+  ],
+  [
+    'late tasks alone explain the work',
+    {
+      exceeded: [
+        exceeded('task_latency', { role: 'history', queue: 'timer' }),
+        exceeded('workflow_timeouts', { domain: 'a' }),
+      ],
+    },
+    ['task_latency/timer of history', 'workflow_timeouts/a by task_latency/timer of history'],
+  ],
+  [
+    'requests that fail explain the work',
+    {
+      exceeded: [
+        exceeded('request_errors', { role: 'frontend', callee: 'matching' }),
+        exceeded('list_stalled', { domain: 'a', tasklist: 't' }),
+      ],
+    },
+    ['list_stalled/a/t by request_errors/frontend to matching', 'request_errors/frontend to matching'],
+  ],
+  [
+    'a frontend that is down explains a domain that cannot be read, a worker does not',
+    { probes: [down('health/frontend'), down('domain/a', 'command_failed')] },
+    ['domain/a by role_down/frontend', 'role_down/frontend'],
+  ],
+  [
+    'a worker that is down explains no domain that cannot be read',
+    { probes: [down('health/worker', 'tls_expired'), down('domain/a', 'command_failed')] },
+    ['domain/a', 'role_down/worker'],
+  ],
+  [
+    'a certificate that has ended explains itself where the check says so',
+    {
+      probes: [down('health/worker', 'tls_expired'), ...well.slice(0, 2)],
+      certificates: [
+        { probe: 'health/worker', notAfter: '2025-12-31T00:00:00.000Z' },
+        { probe: 'health/other', notAfter: '2025-12-31T00:00:00.000Z' },
+      ],
+    },
+    ['certificate/health/other', 'certificate/health/worker by role_down/worker', 'role_down/worker'],
+  ],
+  [
+    'another reason explains no certificate',
+    {
+      probes: [down('health/worker', 'not_in_ring'), ...well.slice(0, 2)],
+      certificates: [{ probe: 'health/worker', notAfter: '2025-12-31T00:00:00.000Z' }],
+    },
+    ['certificate/health/worker', 'role_down/worker'],
+  ],
+  [
+    'an archive that receives nothing explains what retention deletes',
+    {
+      exceeded: [
+        exceeded('archival_stalled', { archive: 'history', scheme: 's3' }),
+        exceeded('retention_unarchived', { archive: 'history', scheme: 's3' }),
+      ],
+    },
+    ['archival_stalled/history', 'retention_unarchived/history by archival_stalled/history'],
+  ],
+  [
+    'a log file of two roles is no problem of one of them',
+    {
+      probes: [down('health/a', 'not_in_ring')],
+      logs: [{ path: '/x.log', services: ['a', 'b'], offset: 0, lagBytes: 0, state: 'permission denied' }],
+    },
+    ['log_unread//x.log', 'role_down/a'],
+  ],
+])('%s', (_, facts, causes) => {
+  expect(causesIn(facts).sort()).toEqual([...causes].sort());
+});
+
+test('a result is stale after three intervals and the time-out, not before', () => {
+  const at = (agoMs: number) => new Date(Date.parse(now) - agoMs).toISOString();
+  const probe = (agoMs: number) =>
+    probeStatusOf('health/f', { at: at(agoMs) }, { intervalMs: 10_000, timeoutMs: 5_000 });
+  expect(causesIn({ probes: [probe(35_000)] })).toEqual([]);
+  expect(causesIn({ probes: [probe(35_001)] })).toEqual(['stale/health/f']);
+});
+
+test('metrics that show most of the errors in the log hide nothing', () => {
+  const conflicts = (truth: number) =>
+    statusReportOf({
+      now,
+      exceeded: [exceeded('persistence_errors', { role: 'history' })],
+      telemetryTruth: { history: truth },
+    }).verdict.problems[0]!.evidence.filter(({ source }) => source === 'conflict');
+  expect(conflicts(0.5)).toEqual([]);
+  expect(conflicts(0.49)).toHaveLength(1);
+});
+
+test('the sentence counts one problem more', () => {
+  const four = ['a', 'b', 'c', 'd'].map((_, i) =>
+    exceeded(['heap', 'gc_pause', 'log_lost', 'log_silent'][i]!, { role: `r${i}` }),
+  );
+  expect(statusReportOf({ now, exceeded: four }).verdict.sentence).toMatch(/ and 1 more problem\.$/);
+});
+
+test('a canary of archival is silent for long', () => {
+  const readings = createServiceReadings();
+  for (let step = 0; step <= 80; step++) {
+    const rows = [{ service: 'history', labels: { domain: 'canary_archival' }, value: 99 }];
+    readings.sample((family) => (family === 'svc_workflow_completed' ? rows : []), {
+      nowMs: Date.parse(now) + step * 15_000,
+      monotonicMs: step * 15_000,
+    });
+  }
+  expect(readings.report().exceeded).toEqual([]);
+});
