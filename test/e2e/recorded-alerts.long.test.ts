@@ -23,6 +23,7 @@ afterAll(async () => {
 const trueOfTheRecording = [
   'SvcTaskListAbandoned cadence_bench nobody_polls',
   'SvcTaskListStalled cadence_bench nobody_polls',
+  'SvcTaskListUnpolled cadence_bench nobody_polls',
   'SvcWorkflowTimeoutShare cadence_bench ',
 ];
 
