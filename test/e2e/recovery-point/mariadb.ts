@@ -306,7 +306,7 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
   ...[
     ['svc', 'ledger'],
     ['svc', '--ignore-table=svc.ledger'],
-    ['svc', '--where=seq > 3'],
+    ['svc', '--where=1 LIMIT 3'],
     ['svc', '--no-create-info'],
     ['svc', '--no-data'],
   ].map(

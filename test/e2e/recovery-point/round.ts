@@ -135,9 +135,14 @@ async function claimOf(agent: RunningAgent): Promise<Claim> {
   const metrics = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
   await until('the store was polled', async () => (await metrics()).includes('\nsvc_store_up{'));
   // What a verification finds, or the end of a log, is seen by the next check.
-  for (let round = 0; round < 3; round++)
+  const checked = async () => {
+    let said = '';
     for (const name of names.filter((each) => /^(?:store|backup|recovery)\//.test(each)))
-      await get(`/probe?name=${encodeURIComponent(name)}`);
+      said += JSON.stringify(await get(`/probe?name=${encodeURIComponent(name)}`));
+    return said;
+  };
+  for (let round = 0; round < 2; round++) await checked();
+  await until('the verification has ended', async () => !/being verified/.test(await checked()));
   const shown = JSON.stringify(await get('/probe?name=recovery%2Fmain%2Fpersistence&debug=1'));
   const page = await metrics();
   const pointsMs: Record<string, number> = {};
