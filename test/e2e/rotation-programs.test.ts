@@ -51,7 +51,9 @@ const cases: readonly [name: string, isThere: boolean, open: OpenService][] = [
   ['kubelet', true, kubelet],
   ['lumberjack, compress', built !== undefined, lumberjack(built?.program ?? '')],
   ['svlogd', hasSvlogd, svlogd(undefined)],
+  ['svlogd, gzip', hasSvlogd, svlogd('gzip')],
   ['multilog', hasMultilog, multilog(undefined)],
+  ['multilog, gzip', hasMultilog, multilog('gzip')],
 ];
 
 const tried = bySize({ short: cases.slice(2, 3), long: cases, nightly: cases });

@@ -1,7 +1,7 @@
 import { copyFileSync, linkSync, renameSync, symlinkSync, truncateSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { createContents } from '../../src/sources/logs/files/contents.ts';
 import { systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createContents } from '../../src/sources/logs/files/fingerprint.ts';
 import { createSchedule } from '../../src/sources/logs/files/schedule.ts';
 import { manualClock } from '../clock.ts';
 import { createTail, numbered, type Tail } from '../tail.ts';
@@ -147,12 +147,10 @@ test('a gzip file that inflates to a thousand times its size is compared in piec
   tail.create('bomb.log', Buffer.alloc(64 * 1024 * 1024));
   tail.gzip('bomb.log');
   const problems = { report: () => {}, resolve: () => {}, of: () => undefined };
-  const contents = createContents({ disk: systemDisk, problems });
+  const slices = { spent: () => false, turn: async () => {} };
+  const contents = createContents({ disk: systemDisk, problems, slices, openLimit: 1 });
   const path = tail.path('bomb.log.gz');
-  const content = contents.of({ stat: systemDisk.stat(path)!, paths: [path] }, ({ size, start }) => ({
-    size,
-    start,
-  }));
+  const content = contents.of({ stat: systemDisk.stat(path)!, paths: [path] });
   contents.release();
   expect(content).toMatchObject({ size: 64 * 1024 * 1024 });
 });

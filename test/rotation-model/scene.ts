@@ -241,7 +241,13 @@ export function passOver({ world, logs }: Scene, patterns: readonly string[]): v
   const read = new Set<ModelFile | undefined>();
   for (const name of disk.names.keys())
     if (expressions.some((expression) => expression.test(name))) read.add(disk.file(name));
-  for (const [file, { lines }] of contents) if (!read.has(file)) for (const line of lines) line.allowed++;
+  const hides = logs.some((log) => log.hides);
+  for (const [file, content] of contents) {
+    if (read.has(file)) continue;
+    for (const line of content.lines) line.allowed++;
+    // What is written to it later is out of sight, too.
+    if (hides) content.isOut = true;
+  }
   // A file that no pattern matches yet may hold the beginning of a line.
   for (const log of logs) if (!read.has(log.file) && log.begun) lineOf(world, log.begun.text).mayLose = true;
 }

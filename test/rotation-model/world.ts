@@ -150,16 +150,20 @@ const newContent = (file: ModelFile, lines: Line[]): Content => ({
 export const copied = (world: World, file: ModelFile, lines: Line[]): void =>
   void world.contents.set(file, newContent(file, lines));
 
-export function wrote(world: World, file: ModelFile, text: string): Line {
-  const line = lineOf(world, text);
-  line.written++;
+function writtenIn(world: World, file: ModelFile): Content {
   let content = world.contents.get(file);
   if (!content) {
     content = newContent(file, []);
     world.contents.set(file, content);
     world.written.push(content);
   }
-  content.lines.push(line);
+  return content;
+}
+
+export function wrote(world: World, file: ModelFile, text: string): Line {
+  const line = lineOf(world, text);
+  line.written++;
+  writtenIn(world, file).lines.push(line);
   return line;
 }
 
@@ -237,7 +241,8 @@ export const isBanner = ({ text }: Line) => text.startsWith('===');
  * content of which nothing else is known, it cannot be told from that.
  */
 export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
-  const content = world.contents.get(file);
+  // An empty file that is deleted may still be written.
+  const content = isKept ? writtenIn(world, file) : world.contents.get(file);
   if (!content) return;
   content.isOut = true;
   content.isHeld = isKept && world.keepsOpen && file.held > 0;

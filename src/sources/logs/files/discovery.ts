@@ -61,6 +61,8 @@ export interface Picture {
   /** Paths that a pattern matches, with the key of the file there. */
   readonly found: ReadonlyMap<string, string>;
   readonly directories: ReadonlyMap<string, DirectoryPicture>;
+  /** Files that were there in one pass and not in the last. */
+  readonly glimpsed: readonly Sighting[];
   /** Files that a pattern matches and that are not read. */
   readonly passedOver: readonly PassedOver[];
 }
@@ -124,6 +126,8 @@ interface Meanings {
 
 interface Listing extends DirectoryPicture {
   readonly files: ReadonlyMap<string, FileStat>;
+  /** Those of earlier passes. */
+  readonly earlier: readonly ReadonlyMap<string, FileStat>[];
 }
 
 interface DiscoveryDeps {
@@ -255,18 +259,20 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
   ): Promise<Listing> => {
     let before = settled.get(directory);
     let entries = first;
+    const earlier: ReadonlyMap<string, FileStat>[] = [];
     for (let n = 0; n < passesLimit; n++) {
       entries ??= n === 0 ? list(directory) : undefined;
       if (!entries) break;
       const files = await pass(entries, known, isRelevant);
-      if (before && agree(before, files)) return { files, isSettled: true, isListed: true };
+      if (before && agree(before, files)) return { files, earlier, isSettled: true, isListed: true };
+      if (n > 0 && before) earlier.push(before);
       before = files;
       entries = list(directory);
     }
-    if (before && entries) return { files: before, isSettled: false, isListed: true };
+    if (before && entries) return { files: before, earlier, isSettled: false, isListed: true };
     const named = literals.map((name): Entry => ({ name, kind: 'unknown' }));
     const files = named.length > 0 ? await pass(named, known, isRelevant) : noFiles;
-    return { files, isSettled: false, isListed: false };
+    return { files, earlier, isSettled: false, isListed: false };
   };
 
   /** How the patterns treat a directory's names; kept from the last scan if they match the same there. */
@@ -333,13 +339,16 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         directories.set(directory, listing);
         if (listing.isSettled) nextSettled.set(directory, listing.files);
         for (const [name, stat] of listing.files) sightings.add(known.of(name), stat, listing.isSettled);
+        for (const files of listing.earlier)
+          for (const [name, stat] of files)
+            if (stat !== listing.files.get(name)) sightings.glimpse(known.of(name), stat);
         // Names of deleted files, such as dated ones, do not accumulate.
         if (known.names.size <= 2 * listing.files.size + 1000) nextMeanings.set(directory, known);
       }
       sightings.recheck((path, key) => isFileAt(disk, path, key));
       settled = nextSettled;
       meanings = nextMeanings;
-      return { ...sightings.gathered, directories };
+      return { ...sightings.gathered(), directories };
     },
   };
 }
@@ -352,8 +361,21 @@ function createSightings() {
   >();
   const found = new Map<string, string>();
   const passedOver: PassedOver[] = [];
+  /** Files that changed between two of their names, or another one has their inode by then. */
+  const unlike = new Set<string>();
+  const glimpsed = new Map<string, Sighting>();
   return {
-    gathered: { files, found, passedOver },
+    gathered: () => ({
+      files,
+      found,
+      passedOver,
+      glimpsed: [...glimpsed].flatMap(([key, sighting]) => (files.has(key) ? [] : [sighting])),
+    }),
+
+    glimpse({ path, found: match }: Meaning, stat: FileStat): void {
+      if (!match) return;
+      glimpsed.set(fileKey(stat), { stat, found: [match], paths: [path], isSettled: false, isOlder: false });
+    },
 
     add(meaning: Meaning, stat: FileStat, isSettled: boolean): void {
       const { path, found: match, file } = meaning;
@@ -366,6 +388,9 @@ function createSightings() {
         const isOlder = match === undefined && meaning.isFirst;
         sighting = { stat, found: [], paths: [], isSettled: true, isOlder };
         files.set(key, sighting);
+      } else if (sighting.stat.size !== stat.size || sighting.stat.mtimeNs !== stat.mtimeNs) {
+        unlike.add(key);
+        sighting.stat = stat;
       }
       sighting.paths.push(path);
       sighting.isSettled &&= isSettled;
@@ -376,10 +401,10 @@ function createSightings() {
       if (sighting.found.length > 1) sighting.found.sort(byOrder);
     },
 
-    /** Of files with several names in listings that did not settle, keeps the names that are still theirs. */
+    /** Of files with several names that did not look alike or are in listings that did not settle, keeps those that are still theirs. */
     recheck(isAt: (path: string, key: string) => boolean): void {
       for (const [key, sighting] of files) {
-        if (sighting.isSettled || sighting.paths.length === 1) continue;
+        if (sighting.paths.length === 1 || (sighting.isSettled && !unlike.has(key))) continue;
         // Its inode may have been given to another file during the scan: only the names that have it now count.
         const paths = sighting.paths.filter((path) => isAt(path, key));
         if (paths.length === 0 || paths.length === sighting.paths.length) continue;

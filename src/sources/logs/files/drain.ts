@@ -1,15 +1,13 @@
 import { recordOf } from './checkpoint.ts';
-import type { GzipReader } from './gzip.ts';
+import { type Generation, type Generations, isStale } from './generations.ts';
 import type { Reader } from './reader.ts';
-import type { Rotation } from './rotation.ts';
+import type { Scan } from './scan.ts';
 import type { Slices } from './schedule.ts';
-import { isStale, type TrackedFile, type Tracker } from './tracked-file.ts';
 
 interface DrainDeps {
-  tracker: Tracker;
+  generations: Generations;
   reader: Reader;
-  gzip: GzipReader;
-  rotation: Rotation;
+  scan: Scan;
   slices: Slices;
 }
 
@@ -17,32 +15,31 @@ interface DrainDeps {
  * Reads files to their end. Groups take turns, chunk by chunk; in a group the oldest generation with something to read goes
  * first. `pass` numbers the call; `isStopped` ends it after the current chunk.
  */
-export type Drain = (stale: Iterable<TrackedFile>, pass: number, isStopped: () => boolean) => Promise<void>;
+export type Drain = (stale: Iterable<Generation>, pass: number, isStopped: () => boolean) => Promise<void>;
 
-export function createDrain({ tracker, reader, gzip, rotation, slices }: DrainDeps): Drain {
-  const turnPlain = (file: TrackedFile, pass: number) => {
-    const turn = reader.turn(file, pass);
-    if (turn === 'changed') rotation.rewritten(file);
-    else if (turn !== 'more') file.drainedBy = pass;
-    // Encoded here, in a slice, so that a freeze of many files has next to nothing to encode.
-    if (turn === 'end') recordOf(file);
-  };
-
+export function createDrain({ generations, reader, scan, slices }: DrainDeps): Drain {
   /** Returns false if the file is to be tried again in the next scan. */
-  const turnGzip = async (file: TrackedFile): Promise<boolean> => {
-    const turn = await gzip.turn(file);
-    if (turn === 'changed') rotation.mistaken(file);
-    else if (turn === 'end') rotation.unpacked(file);
-    else if (turn === 'broken' && rotation.broken(file)) return true;
-    return turn !== 'closed' && turn !== 'broken';
+  const turn = async (of: Generation, pass: number): Promise<boolean> => {
+    const place = of.place!;
+    const turned = reader.turn(of, pass);
+    const result = turned instanceof Promise ? await turned : turned;
+    if (result === 'changed') scan.rewritten(of);
+    else if (place.isGzip) {
+      if (result === 'end') scan.unpacked(of);
+      else if (result === 'broken' && scan.broken(of)) return true;
+      return result === 'more' || result === 'end';
+    } else if (result !== 'more') place.drainedBy = pass;
+    // Encoded here, in a slice, so that a freeze of many files has next to nothing to encode.
+    if (result === 'end') recordOf({ of, place, copies: generations.copiesOf(of) });
+    return true;
   };
 
   /** The oldest generation of a group with something to read. Those before it were read: the search goes on where it ended. */
   const createSearch = (pass: number) => {
     const reached = new Map<string, number>();
-    const isNext = (file: TrackedFile) => isStale(file) && file.drainedBy !== pass;
-    return (path: string): TrackedFile | undefined => {
-      const members = tracker.group(path);
+    const isNext = (of: Generation) => isStale(of) && of.place!.drainedBy !== pass;
+    return (path: string): Generation | undefined => {
+      const members = generations.group(path);
       let at = reached.get(path) ?? 0;
       while (at < members.length && !isNext(members[at]!)) at++;
       reached.set(path, at);
@@ -52,20 +49,20 @@ export function createDrain({ tracker, reader, gzip, rotation, slices }: DrainDe
 
   return async (stale, pass, isStopped) => {
     const groups = new Set<string>();
-    for (const file of stale) groups.add(file.path);
+    for (const { group } of stale) groups.add(group);
     const nextOf = createSearch(pass);
     /** Archives are unpacked one after the other: each one begun stays open. */
-    let unpacked: TrackedFile | undefined;
+    let unpacked: Generation | undefined;
     while (groups.size > 0) {
       for (const path of groups) {
         const next = nextOf(path);
-        if (!next || rotation.isBlocked(next)) groups.delete(path);
-        else if (rotation.isCopyAfterAll(next)) groups.delete(path);
-        else if (next.compressed) {
-          if (unpacked?.isUnpacking && unpacked.path !== path && groups.has(unpacked.path)) continue;
-          unpacked = next;
-          if (!(await turnGzip(next))) groups.delete(path);
-        } else turnPlain(next, pass);
+        const isOthersTurn =
+          unpacked?.place?.isUnpacking && unpacked.group !== path && groups.has(unpacked.group);
+        if (!next || scan.isBlocked(next)) groups.delete(path);
+        else if (!next.place!.isGzip || !isOthersTurn) {
+          if (next.place!.isGzip) unpacked = next;
+          if (!(await turn(next, pass))) groups.delete(path);
+        }
         if (isStopped()) return;
         if (slices.spent()) await slices.turn();
       }

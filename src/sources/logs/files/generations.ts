@@ -1,334 +1,409 @@
-import { basename, dirname } from 'node:path';
-import { crc32 } from 'node:zlib';
-import type { SkipReason } from '../../../core/reasons.ts';
-import { fileKey, isFileAt, type Sighting } from './discovery.ts';
-import type { FileStat } from './disk.ts';
-import { growHead, type KnownContent, type Seen, tailBytes } from './fingerprint.ts';
-import type { Groups } from './groups.ts';
-import { isBetween, isCompressed } from './rotated-names.ts';
-import type { RotationDeps, ScanState } from './scan-state.ts';
-import {
-  isUnread,
-  knownContent,
-  type LetGo,
-  newTrackedFile,
-  noBytes,
-  type TrackedFile,
-  unreadBytes,
-} from './tracked-file.ts';
+import type { LineSink } from '../sink.ts';
+import { type Chain, covered, identifyingBytes, noChain, type Part } from './chain.ts';
+import { fileKey } from './discovery.ts';
+
+/** Why the bytes of a generation are nowhere: something else is in its file, or the file is gone. */
+export type LostBy = 'truncated' | 'vanished';
+
+/** `followed`: it has a place and is read; `lost`: its bytes are looked for; `ended`: it is remembered, and not read. */
+export type Status = 'followed' | 'lost' | 'ended';
 
 /**
- * The transitions of a single generation: it is followed, lost, found again in another file, or let go. See the state machine
- * in `rotation.ts`.
+ * One generation of a log: the bytes of one file from its first to its last, whatever its name is by now. This is what a
+ * snapshot keeps. Only the functions of `Generations` change it; they drop its record in the same step.
  */
-export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome }: Groups) {
-  const { disk, clock, tracker, openFiles, reader, sinks, contents } = deps;
+export interface Generation {
+  /** Orders the generations of a group: an older one is read before a younger one. */
+  readonly number: number;
+  /** The path of the log that it belongs to. */
+  readonly group: string;
+  /** The path without links under which it was written. */
+  readonly home: string;
+  readonly chain: Chain;
+  /** Bytes after the offset that its sink has seen and not counted: an unfinished line. */
+  readonly restBytes: number;
+  /** Those bytes, if they are few enough to be kept for the case that the file loses them. */
+  readonly rest: Buffer;
+  /** Plain bytes that were in it for certain. */
+  readonly size: number;
+  readonly status: Status;
+  readonly lostBy?: LostBy;
+  /** Copies of its first few bytes, too few to be recognized by marks. */
+  readonly parts: readonly Part[];
+  readonly claimants: readonly string[];
+  /** The names by which patterns matched it when the claimants were found, NUL between them. */
+  readonly names: string;
+  /** State of a former sink, until the next one is opened. */
+  readonly sinkState?: Uint8Array;
+  readonly place?: Place;
 
-  const logEvent = (
-    msg: string,
-    path: string,
-    { generation, offset }: { generation: number; offset: number },
-  ) => deps.log.write('debug', msg, { path, generation, offset });
-
-  /** Takes the fingerprint of a file that is not read yet, so that it can be found again. */
-  const learn = (file: TrackedFile) => {
-    const isUnknown = isUnread(file) && file.fingerprint.head.length === 0;
-    if (isUnknown && file.fd !== undefined && file.nowSize > 0 && !file.compressed) reader.learn(file);
-  };
-
-  const note = (file: TrackedFile, stat: FileStat, state: TrackedFile['state']) => {
-    file.absentSinceMs = undefined;
-    file.missedSinceMs = undefined;
-    if (stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs && state === file.state) return;
-    if (stat.size < file.nowSize) file.size = Math.max(file.size, file.nowSize);
-    if (stat.size !== file.nowSize) file.record = undefined;
-    Object.assign(file, { nowSize: stat.size, nowMtimeNs: stat.mtimeNs, state });
-    file.changedMs = clock.monotonicMs();
-    learn(file);
-    deps.changed(file);
-  };
-
-  const statOpen = (file: TrackedFile): FileStat | undefined => {
-    if (file.fd === undefined) return undefined;
-    try {
-      return disk.fstat(file.fd);
-    } catch {
-      openFiles.close(file);
-      return undefined;
-    }
-  };
-
-  /** The inode is another file's by now, or the file has other bytes: the generation is in another file, or lost. */
-  const lose = (file: TrackedFile, by: 'truncated' | 'vanished') => {
-    logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', file.real, file);
-    const wasHeld = file.isOwnInode;
-    openFiles.close(file);
-    file.formerIno = file.ino;
-    tracker.detach(file);
-    Object.assign(file, {
-      state: 'missing',
-      lostBy: by,
-      wasHeld,
-      at: '',
-      missedSinceMs: undefined,
-      isVerified: false,
-    });
-    // The size of an archive says nothing about its generation, nor does that of what was written in its place.
-    if (file.compressed || by === 'truncated') file.nowSize = file.size;
-    file.compressed = false;
-    scan.lostGroups.add(file.path);
-    scan.needsScan = true;
-  };
-
-  /** Nothing of the file was counted, and another one that begins the same is read from its beginning. */
-  const forgetBeginning = (file: TrackedFile) => {
-    Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0, record: undefined });
-  };
-
-  /** Records what identifies a let-go file if it grows or is copied. */
-  const letGo = (
-    path: string,
-    stat: FileStat,
-    content: KnownContent | undefined,
-    generation: number,
-    copyOf?: TrackedFile,
-    lostBy?: TrackedFile['lostBy'],
-  ) => {
-    const { dev, ino, size, mtimeNs } = stat;
-    const { offset, head, tailLength, tailSum } = content ?? {
-      offset: size,
-      head: [],
-      tailLength: 0,
-      tailSum: 0,
-    };
-    tracker.letGo({
-      path,
-      dev,
-      ino,
-      generation,
-      size,
-      mtimeNs,
-      offset,
-      head,
-      tailLength,
-      tailSum,
-      copyOf,
-      lostBy,
-      absences: 0,
-    });
-  };
-
-  /** Lets a file go, with everything in it taken as counted; with `atMost`, so many bytes of it, as it may have grown since. */
-  const letGoWhole = (
-    group: string,
-    sighting: Seen,
-    generation: number,
-    { copyOf, atMost = Infinity }: { copyOf?: TrackedFile; atMost?: number } = {},
-  ) => {
-    const content = contents.of(sighting, (own): KnownContent => {
-      const offset = Math.min(own.size, atMost);
-      const tailLength = Math.min(tailBytes, offset);
-      const tail = own.at(offset - tailLength, tailLength) ?? own.start.subarray(0, 0);
-      return {
-        offset,
-        head: growHead([], own.start, Math.min(own.start.length, offset)),
-        tailLength: tail.length,
-        tailSum: crc32(tail),
-        rest: own.start.subarray(0, 0),
-      };
-    });
-    letGo(group, sighting.stat, content, generation, copyOf);
-    logEvent(copyOf ? 'file is a copy' : 'file is not read', sighting.paths[0]!, {
-      generation,
-      offset: content?.offset ?? 0,
-    });
-  };
-
+  sink?: LineSink;
   /**
-   * The file is not followed any more. Of its copies as much was counted as of the file itself: what they have beyond its
-   * offset is read once they are seen again. What a shorter copy holds is remembered as well: the beginnings of files that
-   * are known do not suffice to recognize its archive if that is small.
+   * While it is lost: the inode that it had, whether it was at its log's path, monotonic ms of the first settled listing without its bytes, and monotonic ms
+   * since which its directory is not there.
    */
-  const releaseCopies = (file: TrackedFile) => {
-    const content = knownContent(file);
-    for (const copy of tracker.copiesOf(file)) {
-      tracker.forget(copy);
-      if (file.offset === 0) continue;
-      const { path, dev, ino, mtimeNs } = copy;
-      const size = copy.offset > file.offset ? -1 : copy.size;
-      letGo(path, { dev, ino, size, mtimeNs, nlink: 1, kind: 'file' }, content, file.generation);
-      if (copy.offset < file.offset)
-        tracker.letGo({ ...copy, ino: -1n, generation: file.generation, copyOf: undefined, absences: 0 });
-    }
+  lost?: {
+    readonly key: string;
+    readonly dev?: bigint;
+    readonly wasLive?: boolean;
+    sinceMs?: number;
+    absentSinceMs?: number;
   };
-
-  const letGoTracked = (file: TrackedFile, by: 'read' | 'deleted' | 'given up') => {
-    logEvent('file is finished', file.real, file);
-    openFiles.close(file);
-    tracker.remove(file);
-    const stat = {
-      dev: file.dev,
-      ino: by === 'read' ? file.ino : -1n,
-      size: file.nowSize,
-      mtimeNs: file.nowMtimeNs,
-    };
-    letGo(
-      file.path,
-      { ...stat, nlink: 1, kind: 'file' },
-      knownContent(file),
-      file.generation,
-      undefined,
-      by === 'given up' ? file.lostBy : undefined,
-    );
-    releaseCopies(file);
-  };
-
-  /** The generation is over: its unfinished line counts, and what was never read is counted as skipped. */
-  const giveUp = (file: TrackedFile, reason: SkipReason) => {
-    const missing = unreadBytes(file);
-    logEvent('file is given up', file.real, file);
-    sinks.finish(file);
-    sinks.skip(file, reason, missing);
-    letGoTracked(file, 'given up');
-  };
-
-  const claim = (file: TrackedFile, { found }: Sighting) => {
-    const names = found.map(({ path }) => path).join('\0');
-    if (names === file.names) return;
-    file.names = names;
-    const claimants = deps.patterns().claimants([file.path, ...found.map(({ path }) => path)]);
-    if (claimants.join() === file.claimants.join()) return;
-    file.claimants = claimants;
-    sinks.reopen(file);
-  };
-
-  const namesIn = (directory: string): string[] => {
-    try {
-      return disk.list(directory).map(({ name }) => `${directory}/${name}`);
-    } catch {
-      return [];
-    }
-  };
-
-  /**
-   * The path without links of a file that was found at `at`. A link there may have been swung since, more than once: with
-   * the name that it leads to by now, the next scan would not look for the files between.
-   */
-  const realOf = (at: string, { stat, found }: Sighting): string => {
-    const real = disk.real(at);
-    const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
-    if (real === at || isAt(real)) return real;
-    const isLink = (path: string) => found.some((match) => match.path === path);
-    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real;
-  };
-
-  const track = (group: string, sighting: Sighting, startAt: 'end' | 'beginning'): TrackedFile => {
-    const { stat, found, paths } = sighting;
-    const at = found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
-    const real = at === '' ? paths[0]! : realOf(at, sighting);
-    const isOwn = isHome(sighting, group);
-    const last = tracker.group(group).at(-1)?.home ?? group;
-    const isLinked = last !== group && isBetween(basename(real), basename(last));
-    const home = isOwn || isLinked ? real : last;
-    const file = newTrackedFile(
-      { path: group, home, real },
-      stat,
-      tracker.nextGeneration(),
-      deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]),
-      isCompressed(real),
-    );
-    file.at = at;
-    file.state = isOwn ? 'live' : 'rotated';
-    file.nowMtimeNs = stat.mtimeNs;
-    file.mtimeNs = -1n;
-    tracker.add(file);
-    logEvent('file is followed', real, file);
-    scan.taken.add(file);
-    scan.takenGroups.add(group);
-    if (scan.mayBeCopied(file)) scan.copied.get(group)?.add(file);
-    deps.changed(file);
-    if (file.compressed) {
-      if (startAt === 'end') {
-        sinks.skip(file, 'start_at_end', contents.of(sighting, ({ size }) => size) ?? stat.size);
-        tracker.remove(file);
-        letGoWhole(group, sighting, file.generation);
-      } else openFiles.hold(file, contents.take(sighting));
-      return file;
-    }
-    openFiles.hold(file, contents.take(sighting));
-    // It may have been truncated since it was listed.
-    const now = statOpen(file);
-    if (now) Object.assign(file, { nowSize: now.size, nowMtimeNs: now.mtimeNs });
-    if (startAt === 'end') reader.startAtEnd(file);
-    else reader.learn(file);
-    return file;
-  };
-
-  /** Continues a generation in another file. */
-  const resume = (old: TrackedFile, group: string, sighting: Sighting) => {
-    const { stat, paths, found } = sighting;
-    tracker.attach(old, stat);
-    logEvent('file goes on in another one', paths[0]!, old);
-    const real = paths[0]!;
-    const state = isHome(sighting, group) ? 'live' : 'rotated';
-    const size = isCompressed(real)
-      ? stat.size
-      : (contents.of(sighting, (content) => content.size) ?? stat.size);
-    Object.assign(old, {
-      real,
-      at: found[0]?.path ?? '',
-      state,
-      compressed: isCompressed(real),
-      nowSize: size,
-      // An archive may still be written: it is compared once more.
-      nowMtimeNs: isCompressed(real) ? -1n : stat.mtimeNs,
-      isVerified: false,
-      missedSinceMs: undefined,
-      absentSinceMs: undefined,
-    });
-    old.changedMs = clock.monotonicMs();
-    const known = tracker.letGoAt(stat.dev, stat.ino);
-    if (known) tracker.forget(known);
-    deps.changed(old);
-    openFiles.hold(old, contents.take(sighting));
-  };
-
-  /** Follows a file again that was let go. */
-  const followAgain = (file: LetGo, sighting: Sighting) => {
-    logEvent('file is followed again', sighting.paths[0]!, file);
-    tracker.forget(file);
-    // Compared first: the descriptor goes over to the tracked file.
-    const tail = contents.of(sighting, ({ at }) => {
-      const bytes = at(file.offset - file.tailLength, file.tailLength);
-      return bytes && Buffer.from(bytes);
-    });
-    const next = track(file.path, sighting, 'beginning');
-    next.offset = file.offset;
-    next.size = file.offset;
-    next.fingerprint = { head: file.head, tail: tail ?? noBytes };
-    if (!tail) next.tailSum = { length: file.tailLength, sum: file.tailSum };
-    scan.taken.delete(next);
-    scan.copied.get(next.path)?.add(next);
-  };
-
-  return {
-    logEvent,
-    learn,
-    note,
-    statOpen,
-    lose,
-    forgetBeginning,
-    letGo,
-    letGoWhole,
-    letGoTracked,
-    releaseCopies,
-    giveUp,
-    claim,
-    realOf,
-    track,
-    resume,
-    followAgain,
-  };
+  /** Its encoding for the snapshot, until something changes. */
+  record?: Buffer;
 }
 
-export type Generations = ReturnType<typeof createGenerations>;
+export type PlaceState = 'live' | 'rotated' | 'unlinked';
+
+/** Where a followed generation is now. */
+export interface Place {
+  readonly dev: bigint;
+  readonly ino: bigint;
+  /** Where the file was last seen. */
+  readonly real: string;
+  /** The path by which a pattern last matched it; empty if none does. */
+  readonly at: string;
+  readonly state: PlaceState;
+  readonly isGzip: boolean;
+  /** As last looked up. */
+  readonly size: number;
+  readonly mtimeNs: bigint;
+
+  fd?: number;
+  /** Time of the file when it was read to its end. */
+  readMtimeNs: bigint;
+  /** Monotonic ms of the last change. */
+  changedMs: number;
+  /** The pass that last compared its beginning. */
+  checkedBy: number;
+  /** The pass that has read it to its end. */
+  drainedBy: number;
+  /** The content was compared since the file was opened, or since the start. */
+  isVerified: boolean;
+  /** It was empty when it was first seen: it may turn out to be a copy. */
+  isBlank: boolean;
+  /** The archive is read in part: closing it would begin anew. */
+  isUnpacking: boolean;
+}
+
+/** A file that is not read: a copy of a generation, or one that has ended. */
+export interface Known {
+  readonly dev: bigint;
+  readonly ino: bigint;
+  readonly path: string;
+  readonly isGzip: boolean;
+  size: number;
+  mtimeNs: bigint;
+  readonly of: Generation;
+  /** Scans with a settled listing that it was not in. */
+  absences: number;
+}
+
+/** Unfinished lines up to this many bytes are kept; a longer one is lost if its file is truncated. */
+export const restKeptBytes = 4096;
+export const noBytes = Buffer.alloc(0);
+const noParts: readonly Part[] = [];
+
+export const countedBytes = ({ chain, rest }: Generation): number => chain.offset + rest.length;
+export const seenBytes = ({ chain, restBytes }: Generation): number => chain.offset + restBytes;
+/** Bytes that can be compared. */
+export const knownBytes = ({ chain, rest }: Generation): number =>
+  Math.max(covered(chain), chain.offset + rest.length);
+/** Nothing of it was counted. To read other bytes in its place counts nothing twice. */
+export const isUnread = ({ chain }: Generation): boolean => chain.offset === 0;
+/** Nothing was ever seen in it. */
+export const isBlank = (generation: Generation): boolean =>
+  generation.size === 0 && knownBytes(generation) + generation.restBytes === 0;
+export const isStrong = (generation: Generation): boolean => countedBytes(generation) >= identifyingBytes;
+
+/** Whether there may be something to read, or something else in the file than there was. */
+export const isStale = (generation: Generation): boolean => {
+  const { place } = generation;
+  if (!place) return false;
+  if (place.isGzip) return place.drainedBy >= 0;
+  return place.size !== seenBytes(generation) || place.mtimeNs !== place.readMtimeNs;
+};
+
+/** Bytes that are known to have been in it and were not read, the unfinished line aside. */
+export const unreadBytes = (generation: Generation): number =>
+  Math.max(0, generation.size - countedBytes(generation));
+
+export type Located = Pick<Place, 'dev' | 'ino' | 'real' | 'at' | 'state' | 'isGzip' | 'size' | 'mtimeNs'>;
+
+/** Every property is written out: an object that gets properties later takes several times the memory. */
+export const newPlace = ({ dev, ino, real, at, state, isGzip, size, mtimeNs }: Located): Place => ({
+  dev,
+  ino,
+  real,
+  at,
+  state,
+  isGzip,
+  size,
+  mtimeNs,
+  fd: undefined,
+  readMtimeNs: -1n,
+  changedMs: 0,
+  checkedBy: 0,
+  drainedBy: 0,
+  isVerified: false,
+  isBlank: false,
+  isUnpacking: false,
+});
+
+export const newGeneration = (
+  of: Pick<Generation, 'number' | 'group' | 'home' | 'claimants'> & Partial<Generation>,
+): Generation => ({
+  number: of.number,
+  group: of.group,
+  home: of.home,
+  claimants: of.claimants,
+  chain: of.chain ?? noChain,
+  restBytes: of.restBytes ?? 0,
+  rest: of.rest ?? noBytes,
+  size: of.size ?? 0,
+  status: of.status ?? 'lost',
+  lostBy: of.lostBy,
+  parts: of.parts ?? noParts,
+  names: of.names ?? '',
+  sinkState: of.sinkState,
+  place: of.place,
+  sink: of.sink,
+  lost: of.lost,
+  record: undefined,
+});
+
+/** Deleted files of which the content is remembered, for copies that appear later. */
+const deletedLimit = 128;
+
+type Changes = Partial<Omit<Generation, 'place' | 'record' | 'group' | 'status'>>;
+
+/** Every generation, by the files that hold it and by its group. The only one that changes a generation. */
+export interface Generations {
+  /** By `fileKey`: the generation that is read there, or what is known of the file. */
+  readAt(key: string): Generation | undefined;
+  knownAt(key: string): Known | undefined;
+  /** Those that are followed or lost. */
+  readonly open: ReadonlySet<Generation>;
+  readonly lost: ReadonlySet<Generation>;
+  readonly known: ReadonlyMap<string, Known>;
+  /** Of a group, the followed and lost ones, oldest first. */
+  group(path: string): readonly Generation[];
+  /** Of a group, the ended ones. */
+  ended(path: string): Iterable<Generation>;
+  hasGroup(path: string): boolean;
+  all(): Iterable<Generation>;
+  readonly groups: Iterable<string>;
+  /** Changes whenever a group is added. */
+  readonly groupsAdded: number;
+  copiesOf(generation: Generation): readonly Known[];
+
+  add(generation: Generation, place?: Place): void;
+  remove(generation: Generation): void;
+  update(generation: Generation, changes: Changes): void;
+  /** What is recorded of its place changes. */
+  relocate(generation: Generation, changes: Partial<Place>): void;
+  move(generation: Generation, group: string): void;
+  /** Numbers the followed and lost generations of a group anew. */
+  arrange(path: string, members: readonly Generation[]): void;
+  /** Its place is another file's by now, or gone. */
+  lose(generation: Generation, by: LostBy): void;
+  /** It is read in this file from now on. */
+  settle(generation: Generation, place: Place): void;
+  /** It is not read any more. */
+  end(generation: Generation, lostBy?: LostBy): void;
+  know(file: Omit<Known, 'absences'>): void;
+  forget(file: Known): void;
+
+  nextNumber(): number;
+  /** The number given out last; goes on from a snapshot. */
+  lastNumber: number;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+interface Members {
+  readonly open: Set<Generation>;
+  /** Made when it is needed: most logs have none. */
+  ended: Set<Generation> | undefined;
+  sorted?: readonly Generation[];
+}
+
+const byNumber = (a: Generation, b: Generation) => a.number - b.number;
+const none: readonly Known[] = [];
+
+export function createGenerations(): Generations {
+  const open = new Set<Generation>();
+  const lost = new Set<Generation>();
+  const reads = new Map<string, Generation>();
+  const known = new Map<string, Known>();
+  const copies = new Map<Generation, Set<Known>>();
+  const groups = new Map<string, Members>();
+  let groupsAdded = 0;
+  /** Ended, and no file has it. */
+  const deleted = new Set<Generation>();
+
+  const change = (generation: Generation, changes: Partial<Generation>) => {
+    Object.assign(generation as Mutable<Generation>, changes, { record: undefined });
+  };
+  const membersOf = (path: string): Members => {
+    let members = groups.get(path);
+    if (!members) {
+      members = { open: new Set(), ended: undefined, sorted: undefined };
+      groupsAdded++;
+      groups.set(path, members);
+    }
+    return members;
+  };
+  const enter = (generation: Generation) => {
+    const members = membersOf(generation.group);
+    if (generation.status === 'ended') {
+      members.ended ??= new Set();
+      members.ended.add(generation);
+    } else members.open.add(generation);
+    members.sorted = undefined;
+  };
+  const leave = (generation: Generation) => {
+    const members = groups.get(generation.group);
+    if (!members) return;
+    members.open.delete(generation);
+    members.ended?.delete(generation);
+    members.sorted = undefined;
+    if (members.open.size + (members.ended?.size ?? 0) === 0) groups.delete(generation.group);
+  };
+  const vacate = (generation: Generation) => {
+    const { place } = generation;
+    if (place && reads.get(fileKey(place)) === generation) reads.delete(fileKey(place));
+  };
+  const keepDeleted = (generation: Generation) => {
+    if (generation.status !== 'ended' || copies.has(generation)) return;
+    deleted.add(generation);
+    const [oldest] = deleted;
+    if (deleted.size > deletedLimit && oldest) all.remove(oldest);
+  };
+
+  const all: Generations = {
+    lastNumber: 0,
+    nextNumber: () => ++all.lastNumber,
+    open,
+    lost,
+    known,
+    readAt: (key) => reads.get(key),
+    knownAt: (key) => known.get(key),
+    group(path) {
+      const members = groups.get(path);
+      if (!members) return [];
+      members.sorted ??= [...members.open].sort(byNumber);
+      return members.sorted;
+    },
+    ended: (path) => groups.get(path)?.ended ?? [],
+    hasGroup: (path) => groups.has(path),
+    *all() {
+      yield* open;
+      for (const { ended } of groups.values()) if (ended) yield* ended;
+    },
+    get groups() {
+      return groups.keys();
+    },
+    get groupsAdded() {
+      return groupsAdded;
+    },
+    copiesOf: (generation) => [...(copies.get(generation) ?? none)],
+
+    add(generation, place) {
+      change(generation, { place });
+      if (place) {
+        change(generation, { status: 'followed' });
+        reads.set(fileKey(place), generation);
+      }
+      if (generation.status === 'lost') lost.add(generation);
+      if (generation.status !== 'ended') open.add(generation);
+      enter(generation);
+      keepDeleted(generation);
+    },
+    remove(generation) {
+      for (const file of all.copiesOf(generation)) {
+        known.delete(fileKey(file));
+      }
+      copies.delete(generation);
+      deleted.delete(generation);
+      open.delete(generation);
+      lost.delete(generation);
+      vacate(generation);
+      leave(generation);
+    },
+    update: change,
+    relocate(generation, changes) {
+      Object.assign(generation.place as Mutable<Place>, changes);
+      generation.record = undefined;
+    },
+    move(generation, group) {
+      leave(generation);
+      change(generation, { group });
+      enter(generation);
+    },
+    arrange(path, members) {
+      for (const generation of members) change(generation, { number: all.nextNumber() });
+      membersOf(path).sorted = undefined;
+    },
+    lose(generation, lostBy) {
+      const { place, size } = generation;
+      vacate(generation);
+      const key = place ? fileKey(place) : '';
+      // The size of an archive says nothing about its generation, nor does that of what was written in its place.
+      const isItsOwn = place && !place.isGzip && lostBy === 'vanished';
+      change(generation, {
+        status: 'lost',
+        lostBy,
+        place: undefined,
+        size: isItsOwn ? Math.max(size, place.size) : size,
+      });
+      generation.lost = { key, dev: place?.dev, wasLive: place?.state === 'live' };
+      lost.add(generation);
+    },
+    settle(generation, place) {
+      const before = known.get(fileKey(place));
+      if (before) all.forget(before);
+      vacate(generation);
+      lost.delete(generation);
+      deleted.delete(generation);
+      leave(generation);
+      change(generation, { status: 'followed', place, lostBy: undefined });
+      generation.lost = undefined;
+      open.add(generation);
+      enter(generation);
+      reads.set(fileKey(place), generation);
+    },
+    end(generation, lostBy) {
+      vacate(generation);
+      open.delete(generation);
+      lost.delete(generation);
+      leave(generation);
+      const { rest } = generation;
+      change(generation, { status: 'ended', lostBy, place: undefined, restBytes: rest.length, names: '' });
+      generation.lost = undefined;
+      enter(generation);
+      keepDeleted(generation);
+    },
+    know(file) {
+      const key = fileKey(file);
+      const before = known.get(key);
+      if (before) all.forget(before);
+      const next = { ...file, absences: 0 };
+      known.set(key, next);
+      const files = copies.get(file.of);
+      if (files) files.add(next);
+      else copies.set(file.of, new Set([next]));
+      deleted.delete(file.of);
+      file.of.record = undefined;
+    },
+    forget(file) {
+      known.delete(fileKey(file));
+      const files = copies.get(file.of);
+      files?.delete(file);
+      if (files?.size === 0) copies.delete(file.of);
+      file.of.record = undefined;
+      keepDeleted(file.of);
+    },
+  };
+  return all;
+}

@@ -1,7 +1,7 @@
 import { systemCode } from '../../../core/errors.ts';
 import type { Disk } from './disk.ts';
+import type { Place } from './generations.ts';
 import type { Problems } from './problems.ts';
-import type { TrackedFile } from './tracked-file.ts';
 
 /**
  * Open files, a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
@@ -9,10 +9,12 @@ import type { TrackedFile } from './tracked-file.ts';
  */
 export interface OpenFiles {
   /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
-  open(file: TrackedFile): number | undefined;
+  open(file: Place): number | undefined;
   /** Opens the file if there is room for it; with `fd`, a descriptor that is open already, room is made. */
-  hold(file: TrackedFile, fd?: number): void;
-  close(file: TrackedFile): void;
+  hold(file: Place, fd?: number): void;
+  close(file: Place): void;
+  /** Hands an open file's descriptor over. */
+  release(file: Place): number | undefined;
   readonly count: number;
 }
 
@@ -23,16 +25,15 @@ export function createOpenFiles(
   { disk, problems }: { disk: Disk; problems: Problems },
   maxOpen: number,
 ): OpenFiles {
-  const held = new Set<TrackedFile>();
+  const held = new Set<Place>();
   /** Lowered when the system allows fewer, so that the rest of the process can open files, too. */
   let limit = maxOpen;
 
-  const close = (file: TrackedFile) => {
+  const close = (file: Place) => {
     if (file.fd === undefined) return;
     held.delete(file);
     const { fd } = file;
     file.fd = undefined;
-    file.isOwnInode = false;
     try {
       disk.close(fd);
     } catch (thrown) {
@@ -61,7 +62,7 @@ export function createOpenFiles(
     }
   };
 
-  const openChecked = (file: TrackedFile): number | undefined => {
+  const openChecked = (file: Place): number | undefined => {
     const fd = openPath(file.real);
     let isSame = false;
     try {
@@ -73,13 +74,12 @@ export function createOpenFiles(
     return isSame ? fd : undefined;
   };
 
-  const open = (file: TrackedFile): number | undefined => {
+  const open = (file: Place): number | undefined => {
     if (file.fd !== undefined) {
       held.delete(file);
       held.add(file);
       return file.fd;
     }
-    if (file.state === 'missing') return undefined;
     makeRoom(held.size + 1 - limit);
     try {
       file.fd = openChecked(file);
@@ -106,6 +106,12 @@ export function createOpenFiles(
       } else if (held.size < limit) open(file);
     },
     close,
+    release(file) {
+      const { fd } = file;
+      held.delete(file);
+      file.fd = undefined;
+      return fd;
+    },
     get count() {
       return held.size;
     },

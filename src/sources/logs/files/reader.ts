@@ -2,118 +2,113 @@ import { crc32 } from 'node:zlib';
 import { AgentError, systemCode } from '../../../core/errors.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { LineSink, OpenSink } from '../sink.ts';
+import { append, appendRest, covered, cutOff, headBytes, learn, marksAgree, tailBytes } from './chain.ts';
+import { inflated, inflateSmall, isGzipStart } from './contents.ts';
 import type { Disk } from './disk.ts';
 import {
-  growHead,
-  growTail,
-  headAgrees,
-  headBytes,
-  headCovers,
-  headGrows,
-  tailBytes,
-} from './fingerprint.ts';
+  type Generation,
+  type Generations,
+  isUnread,
+  knownBytes,
+  noBytes,
+  restKeptBytes,
+} from './generations.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
-import { isBarelyKnown, isUnread, noBytes, restKeptBytes, type TrackedFile } from './tracked-file.ts';
 
-/** Hands a file's bytes to its sink; what is counted and the offset move in the same step. */
+/** Hands a generation's bytes to its sink; what is counted and the offset move in the same step. */
 export interface Sinks {
-  /** Presents `bytes[start, end)`, which begin at the file's offset; returns how many were taken. */
-  write(file: TrackedFile, bytes: Buffer, start: number, end: number): number;
+  /** Presents `bytes[start, end)`, which begin at the offset, after the bytes of the tail; returns how many were taken. */
+  write(of: Generation, bytes: Buffer, start: number, end: number): number;
   /** The unfinished line is a line: nothing follows it any more. */
-  finish(file: TrackedFile): void;
+  finish(of: Generation): void;
   /** The file lost its unfinished line and no more: the line counts, the file goes on where it began. */
-  cut(file: TrackedFile): void;
-  skip(file: TrackedFile, reason: SkipReason, bytes: number): void;
+  cut(of: Generation): void;
+  skip(of: Generation, reason: SkipReason, bytes: number): void;
   /** Closes the sink; the next one gets its state. */
-  reopen(file: TrackedFile): void;
+  reopen(of: Generation): void;
 }
 
-export function createSinks(openSink: () => OpenSink): Sinks {
-  const sinkOf = (file: TrackedFile): LineSink => {
-    file.sink ??= openSink()({ path: file.path, claimants: file.claimants, state: file.sinkState });
-    file.sinkState = undefined;
-    return file.sink;
+export function createSinks(generations: Generations, openSink: () => OpenSink): Sinks {
+  const sinkOf = (of: Generation): LineSink => {
+    const { group: path, claimants, sinkState: state } = of;
+    of.sink ??= openSink()({ path, claimants, state });
+    if (state) generations.update(of, { sinkState: undefined });
+    return of.sink;
   };
-
-  const keepRest = (file: TrackedFile, bytes: Buffer, start: number, end: number) => {
-    file.restBytes = end - start;
-    file.rest =
-      file.restBytes > 0 && file.restBytes <= restKeptBytes
-        ? Buffer.from(bytes.subarray(start, end))
-        : noBytes;
-  };
-
-  const moveOn = (file: TrackedFile, bytes: Buffer, start: number, end: number) => {
-    const { head, tail } = file.fingerprint;
-    file.fingerprint = { head, tail: growTail(tail, bytes, start, end) };
-    file.offset += end - start;
-  };
-
+  const noRest = { restBytes: 0, rest: noBytes };
   return {
-    write(file, bytes, start, end) {
-      const taken = sinkOf(file).write(bytes, start, end) - start;
-      if (taken > 0) moveOn(file, bytes, start, start + taken);
-      keepRest(file, bytes, start + taken, end);
-      file.record = undefined;
+    write(of, bytes, start, end) {
+      const taken = sinkOf(of).write(bytes, start, end) - start;
+      const restBytes = end - start - taken;
+      const isKept = restBytes > 0 && restBytes <= restKeptBytes;
+      generations.update(of, {
+        chain: append(of.chain, bytes, start, start + taken),
+        restBytes,
+        rest: isKept ? Buffer.from(bytes.subarray(start + taken, end)) : noBytes,
+      });
       return taken;
     },
-    finish(file) {
-      const { rest } = file;
-      if (file.sink || file.sinkState || rest.length > 0) sinkOf(file).finish(rest, 0, rest.length);
-      if (rest.length > 0) {
-        moveOn(file, rest, 0, rest.length);
-        file.restBytes -= rest.length;
-        file.rest = noBytes;
-      }
-      file.sink = undefined;
-      file.record = undefined;
+    finish(of) {
+      const { rest } = of;
+      if (of.sink || of.sinkState || rest.length > 0) sinkOf(of).finish(rest, 0, rest.length);
+      const chain = rest.length > 0 ? appendRest(of.chain, rest) : of.chain;
+      generations.update(of, {
+        chain,
+        restBytes: of.restBytes - rest.length,
+        rest: noBytes,
+        sink: undefined,
+      });
     },
-    cut(file) {
-      const { rest } = file;
-      if (rest.length > 0) sinkOf(file).finish(rest, 0, rest.length);
-      file.size -= rest.length;
-      file.sink = undefined;
-      file.restBytes = 0;
-      file.rest = noBytes;
-      file.record = undefined;
+    cut(of) {
+      const { rest } = of;
+      if (rest.length > 0) sinkOf(of).finish(rest, 0, rest.length);
+      generations.update(of, {
+        chain: cutOff(of.chain),
+        ...noRest,
+        size: Math.max(of.chain.offset, of.size - rest.length),
+        sink: undefined,
+      });
     },
-    skip(file, reason, bytes) {
-      if (bytes > 0) sinkOf(file).skip(reason, bytes);
-      file.record = undefined;
+    skip(of, reason, bytes) {
+      if (bytes > 0) sinkOf(of).skip(reason, bytes);
+      generations.update(of, {});
     },
-    reopen(file) {
-      file.sinkState = file.sink ? file.sink.state() : file.sinkState;
-      file.sink = undefined;
-      file.record = undefined;
+    reopen(of) {
+      generations.update(of, { sinkState: of.sink ? of.sink.state() : of.sinkState, sink: undefined });
     },
   };
 }
 
-/** The result of one read. 'changed': the bytes before the offset are not those that were read there. */
-export type Turn = 'more' | 'end' | 'changed' | 'absent';
+/**
+ * The result of one read. 'changed': the bytes before the offset are not those that were read there; 'broken': an archive
+ * cannot be inflated; 'absent': the file cannot be read now.
+ */
+export type Turn = 'more' | 'end' | 'changed' | 'broken' | 'absent';
 
 export interface Reader {
   /** Reads and counts one chunk; `pass` numbers the pass, in which a file's beginning is checked once. */
-  turn(file: TrackedFile, pass: number): Turn;
+  turn(of: Generation, pass: number): Turn | Promise<Turn>;
   /**
    * Whether the file still has the bytes that were read of it; undefined if it cannot be read now. `wasOpen`: it was open
    * before the comparison, so that its inode is still its own.
    */
-  isIntact(file: TrackedFile, wasOpen: boolean): boolean | undefined;
-  /** Hands the sink the whole unfinished line as the file's last one. */
-  finish(file: TrackedFile): void;
-  /** Takes the fingerprint of a beginning that was not read yet. */
-  learn(file: TrackedFile): void;
+  isIntact(of: Generation, wasOpen: boolean): boolean | undefined;
+  /** Hands the sink the whole unfinished line as the last one. */
+  finish(of: Generation): void;
+  /** Takes the marks of a beginning that was not read yet. */
+  learn(of: Generation): void;
   /**
    * Puts a new file at its end, before a line that is not finished yet; what is passed over is counted. A file that cannot
    * be opened yet is passed over as long as it is.
    */
-  startAtEnd(file: TrackedFile): void;
+  startAtEnd(of: Generation): void;
+  close(of: Generation): void;
 }
 
 interface ReaderDeps {
   disk: Disk;
+  generations: Generations;
   openFiles: OpenFiles;
   sinks: Sinks;
   problems: Problems;
@@ -127,92 +122,67 @@ const lineLimit = 1024 * 1024;
 const newline = 10;
 
 /** All files share one buffer. Each read begins with the bytes before the offset, which verify the file. */
-export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): Reader {
+export function createReader(deps: ReaderDeps): Reader {
+  const { disk, generations, openFiles, sinks, problems } = deps;
+  const archives = createArchiveReader(deps);
   let buffer = Buffer.allocUnsafe(tailBytes + chunkBytes);
   const start = Buffer.allocUnsafe(headBytes);
 
-  /** Reads the bytes before the offset if only their sum is known; false if they are others. */
-  const completeTail = (fd: number, file: TrackedFile): boolean => {
-    const { tailSum, offset, fingerprint } = file;
-    if (tailSum === undefined) return true;
-    const tail = Buffer.allocUnsafeSlow(tailSum.length);
-    const length = disk.read(fd, tail, 0, tail.length, offset - tail.length);
-    if (length < tail.length || crc32(tail) !== tailSum.sum) return false;
-    Object.assign(file, { tailSum: undefined, fingerprint: { head: fingerprint.head, tail } });
-    return true;
-  };
-
-  const readFrom = (fd: number, file: TrackedFile): number => {
-    const { tail } = file.fingerprint;
+  const readFrom = (fd: number, { chain: { offset, tail }, restBytes }: Generation): number => {
     let filled = 0;
     for (;;) {
-      const read = disk.read(fd, buffer, filled, buffer.length - filled, file.offset - tail.length + filled);
+      const read = disk.read(fd, buffer, filled, buffer.length - filled, offset - tail.length + filled);
       filled += read;
-      if (read === 0 || filled === buffer.length || filled >= tail.length + file.restBytes) return filled;
+      if (read === 0 || filled === buffer.length || filled >= tail.length + restBytes) return filled;
     }
   };
 
-  const startAgrees = (
-    fd: number,
-    { offset, fingerprint: { head, tail } }: TrackedFile,
-    filled: number,
-  ): boolean => {
-    if (head.length === 0 || (offset > 0 && offset <= tail.length)) return true;
-    if (offset === 0) return headAgrees(head, buffer.subarray(0, filled)) ?? false;
-    const length = disk.read(fd, start, 0, headBytes, 0);
-    return headAgrees(head, start.subarray(0, length)) ?? false;
+  const readStart = (fd: number) => start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
+
+  const startAgrees = (fd: number, { chain }: Generation, filled: number): boolean => {
+    const { marks, offset, tail } = chain;
+    if (marks.length === 0 || (offset > 0 && offset <= tail.length)) return true;
+    // Of a file that nothing was counted of, everything that is known must be there.
+    if (offset === 0 && filled < covered(chain)) return false;
+    return marksAgree(chain, offset === 0 ? buffer.subarray(0, filled) : readStart(fd)) ?? false;
   };
 
-  const restAgrees = ({ fingerprint, rest, restBytes }: TrackedFile, filled: number) => {
-    const from = fingerprint.tail.length;
+  const restAgrees = ({ chain: { tail }, rest, restBytes }: Generation, filled: number) => {
+    const from = tail.length;
     if (filled < Math.min(from + restBytes, buffer.length)) return false;
     return rest.length === 0 || rest.compare(buffer, from, from + rest.length) === 0;
   };
 
-  /** Compares what was read into the buffer, and the file's beginning once per pass, with the fingerprint. */
-  const compare = (fd: number, file: TrackedFile, filled: number, pass: number) => {
-    const { tail } = file.fingerprint;
-    if (filled < tail.length || tail.compare(buffer, 0, tail.length) !== 0) return 'changed';
-    if (file.checkedBy !== pass && !startAgrees(fd, file, filled)) return 'changed';
-    if (restAgrees(file, filled)) return 'same';
-    return file.offset === 0 ? 'changed' : 'cut';
+  /** Compares what was read into the buffer, and the file's beginning once per pass, with what was read before. */
+  const check = (fd: number, of: Generation, filled: number, pass: number) => {
+    const { tail, offset } = of.chain;
+    if (filled < tail.length || buffer.toString('latin1', 0, tail.length) !== tail) return 'changed';
+    if (of.place?.checkedBy !== pass && !startAgrees(fd, of, filled)) return 'changed';
+    if (restAgrees(of, filled)) return 'same';
+    return offset === 0 ? 'changed' : 'cut';
   };
 
-  /**
-   * Extends the fingerprint of the beginning. The file may have been rewritten since it was read: what is known already must
-   * be there.
-   */
-  const growFingerprint = (fd: number, file: TrackedFile, known: number) => {
-    const { head, tail } = file.fingerprint;
-    if (!headGrows(head, known)) return;
-    const now = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
-    if (file.offset === 0 && !now.subarray(0, file.rest.length).equals(file.rest)) return;
+  /** Marks the beginning. The file may have been rewritten since it was read: what is known already must be there. */
+  const learnFrom = (fd: number, of: Generation) => {
+    const { chain, rest } = of;
+    // A file that was empty may turn out to be a copy of another one.
+    if (covered(chain) >= headBytes || of.place?.isBlank) return;
+    const now = readStart(fd);
+    if (isUnread(of) && !now.subarray(0, rest.length).equals(rest.subarray(0, headBytes))) return;
+    if (marksAgree(chain, now) === false || now.length < covered(chain)) return;
     // If it was truncated since its size was looked up, the beginning is that of the next generation, which is smaller.
-    if (head.length === 0) file.nowSize = Math.min(file.nowSize, disk.fstat(fd).size);
-    if (headAgrees(head, now) ?? head.length === 0)
-      file.fingerprint = { head: growHead(head, now, known), tail };
-  };
-
-  /**
-   * The file's first bytes, if its fingerprint is to grow by what was just read. They are read before anything counts, so
-   * that no line counts whose file could not be found again.
-   */
-  const beginning = (fd: number, { fingerprint, offset }: TrackedFile, filled: number) => {
-    const { head, tail } = fingerprint;
-    if (!headGrows(head, offset + filled - tail.length)) return undefined;
-    // What was read begins with the first byte. By now the file may be truncated.
-    if (offset === tail.length) return buffer.subarray(0, Math.min(filled, headBytes));
-    if (head.length === 0) return undefined;
-    const begin = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
-    return begin.length >= headCovers(head) && headAgrees(head, begin) ? begin : 'changed';
+    const { size } = disk.fstat(fd);
+    if (chain.marks.length === 0 && of.place && size < of.place.size) generations.relocate(of, { size });
+    const next = learn(chain, now);
+    if (next !== chain) generations.update(of, { chain: next });
   };
 
   /** Counts as skipped what a file lost that is shorter than it was and still has all counted bytes. */
-  const noteLoss = (file: TrackedFile) => {
-    const readTo = file.offset + file.restBytes;
-    if (file.nowSize < file.size && file.nowSize >= readTo) {
-      sinks.skip(file, 'truncated', file.size - file.nowSize);
-      file.size = file.nowSize;
+  const noteLoss = (of: Generation) => {
+    const { size } = of.place!;
+    if (size < of.size && size >= of.chain.offset + of.restBytes) {
+      sinks.skip(of, 'truncated', of.size - size);
+      generations.update(of, { size });
     }
   };
 
@@ -220,64 +190,70 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
    * The read ended before the size that was looked up before it: the file was truncated in between. False if it may be
    * another one with the same beginning: its beginning was known and nothing was read of it, or it was not open all the time.
    */
-  const noteShrinking = (file: TrackedFile, filled: number, wasOpen: boolean): boolean => {
-    const { head, tail } = file.fingerprint;
-    const end = file.offset + filled - tail.length;
-    if (filled === buffer.length || end >= file.nowSize) return true;
-    const isUnread = file.offset + file.restBytes === 0;
-    if (!wasOpen || (isUnread && head.length > 0)) return false;
-    if (!isUnread) file.size = Math.max(file.size, file.nowSize);
-    file.nowSize = end;
+  const noteShrinking = (of: Generation, filled: number, wasOpen: boolean): boolean => {
+    const { marks, offset, tail } = of.chain;
+    const end = offset + filled - tail.length;
+    const { size } = of.place!;
+    if (filled === buffer.length || end >= size) return true;
+    const isNew = offset + of.restBytes === 0;
+    if (!wasOpen || (isNew && marks.length > 0)) return false;
+    if (!isNew) generations.update(of, { size: Math.max(of.size, size) });
+    generations.relocate(of, { size: end });
     return true;
   };
 
-  const makeRoom = (file: TrackedFile) => {
+  const makeRoom = (real: string) => {
     if (buffer.length >= tailBytes + bufferLimit) {
       const what = 'the line sink takes nothing of a full buffer';
-      throw new AgentError('internal', { where: file.real, what, got: buffer.length });
+      throw new AgentError('internal', { where: real, what, got: buffer.length });
     }
     buffer = Buffer.allocUnsafe(tailBytes + Math.min(bufferLimit, 2 * (buffer.length - tailBytes)));
   };
 
-  const take = (fd: number, file: TrackedFile, pass: number, wasOpen: boolean): Turn => {
-    if (!completeTail(fd, file)) return 'changed';
-    const filled = readFrom(fd, file);
-    const state = compare(fd, file, filled, pass);
+  const take = (fd: number, of: Generation, pass: number, wasOpen: boolean): Turn => {
+    const filled = readFrom(fd, of);
+    const state = check(fd, of, filled, pass);
     if (state === 'changed') return 'changed';
-    const begin = beginning(fd, file, filled);
-    if (begin === 'changed' || !noteShrinking(file, filled, wasOpen)) return 'changed';
-    file.checkedBy = pass;
-    file.isVerified = true;
-    file.isOwnInode = true;
-    if (state === 'cut') sinks.cut(file);
-    noteLoss(file);
-    const from = file.fingerprint.tail.length;
+    // An archive that was empty when it was looked at: it is identified anew.
+    if (filled > 0 && of.chain.offset + of.restBytes === 0 && isGzipStart(buffer.subarray(0, filled)))
+      return 'changed';
+    const place = of.place!;
+    const from = of.chain.tail.length;
+    const isBeginning = of.chain.offset === from;
     const isFull = filled === buffer.length;
-    file.size = Math.max(file.size, file.nowSize, file.offset + filled - from);
-    file.mtimeNs = file.nowMtimeNs;
-    file.record = undefined;
-    if (filled - from <= file.restBytes && !isFull) return 'end';
-    const taken = sinks.write(file, buffer, from, filled);
-    if (begin) {
-      const { head, tail } = file.fingerprint;
-      file.fingerprint = { head: growHead(head, begin, file.offset + file.restBytes), tail };
-    }
-    if (taken === 0 && isFull) makeRoom(file);
-    return isFull && file.offset + file.restBytes < file.nowSize ? 'more' : 'end';
+    if (!noteShrinking(of, filled, wasOpen)) return 'changed';
+    place.checkedBy = pass;
+    place.isVerified = true;
+    if (state === 'cut') sinks.cut(of);
+    noteLoss(of);
+    const end = of.chain.offset + filled - from;
+    place.readMtimeNs = place.mtimeNs;
+    generations.update(of, { size: Math.max(of.size, place.size, end) });
+    if (filled - from <= of.restBytes && !isFull) return 'end';
+    // Marked before anything counts, so that no line counts whose file could not be found again.
+    if (isBeginning) generations.update(of, { chain: learn(of.chain, buffer.subarray(0, filled)) });
+    const taken = sinks.write(of, buffer, from, filled);
+    if (taken === 0 && isFull) makeRoom(place.real);
+    return isFull && of.chain.offset + of.restBytes < place.size ? 'more' : 'end';
   };
 
-  /** Runs `call` on the open file; a stale handle is closed, to be opened anew in the next pass. */
-  const onOpen = <T>(file: TrackedFile, call: (fd: number) => T): T | undefined => {
-    const fd = openFiles.open(file);
+  /** Runs `call` on the open file; a stale handle is opened anew once. */
+  const onOpen = <T>(of: Generation, call: (fd: number) => T, isAgain = false): T | undefined => {
+    const { place } = of;
+    const fd = place && openFiles.open(place);
     if (fd === undefined) return undefined;
+    const { real } = place!;
     try {
       const result = call(fd);
-      problems.resolve(file.real, 'file cannot be read');
+      problems.resolve(real, 'file cannot be read');
       return result;
     } catch (thrown) {
       if (systemCode(thrown) === undefined) throw thrown;
-      if (systemCode(thrown) === 'ESTALE') openFiles.close(file);
-      problems.report(file.real, 'file cannot be read', thrown);
+      if (systemCode(thrown) === 'ESTALE') {
+        openFiles.close(place!);
+        if (!isAgain) return onOpen(of, call, true);
+      }
+      problems.report(real, 'file cannot be read', thrown);
       return undefined;
     }
   };
@@ -294,55 +270,159 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   };
 
   return {
-    turn(file, pass) {
-      const wasOpen = file.fd !== undefined;
-      const mayBeAnother = !wasOpen && file.offset === 0 && file.real !== file.home;
-      return (
-        onOpen(file, (fd) => {
-          if (mayBeAnother && isBarelyKnown(file, disk.fstat(fd))) return 'changed';
-          return take(fd, file, pass, wasOpen);
-        }) ?? 'absent'
-      );
+    close: archives.close,
+    turn(of, pass) {
+      if (of.place?.isGzip) return archives.turn(of);
+      const wasOpen = of.place?.fd !== undefined;
+      return onOpen(of, (fd) => take(fd, of, pass, wasOpen)) ?? 'absent';
     },
-    isIntact(file, wasOpen) {
-      return onOpen(file, (fd) => {
+    isIntact(of, wasOpen) {
+      return onOpen(of, (fd) => {
         const { size, mtimeNs } = disk.fstat(fd);
-        const hasShrunk = size < file.nowSize;
-        if (hasShrunk) file.size = Math.max(file.size, file.nowSize);
-        Object.assign(file, { nowSize: size, nowMtimeNs: mtimeNs });
-        if (!completeTail(fd, file)) return false;
-        const state = compare(fd, file, readFrom(fd, file), -1);
+        const before = of.place!.size;
+        if (size < before) generations.update(of, { size: Math.max(of.size, before) });
+        generations.relocate(of, { size, mtimeNs });
+        const state = check(fd, of, readFrom(fd, of), -1);
         // A file that was not open all the time and lost bytes may be another one with the same beginning.
-        if (state === 'changed' || (!wasOpen && (state === 'cut' || hasShrunk))) return false;
+        if (state === 'changed' || (!wasOpen && (state === 'cut' || size < before))) return false;
+        // The bytes that are known were there afterwards, so all of that size was its own.
+        if (size > of.size && knownBytes(of) > 0) generations.update(of, { size });
         // A size that is recorded without a beginning could not be found again.
-        if (isUnread(file)) growFingerprint(fd, file, size);
-        file.isOwnInode = true;
+        if (isUnread(of)) learnFrom(fd, of);
         return true;
       });
     },
-    finish(file) {
-      if (file.rest.length < file.restBytes) {
-        const whole = Buffer.allocUnsafe(file.restBytes);
-        const read = onOpen(file, (fd) => disk.read(fd, whole, 0, whole.length, file.offset)) ?? 0;
-        file.rest = whole.subarray(0, read);
+    finish(of) {
+      if (of.rest.length < of.restBytes) {
+        const whole = Buffer.allocUnsafe(of.restBytes);
+        const read = onOpen(of, (fd) => disk.read(fd, whole, 0, whole.length, of.chain.offset)) ?? 0;
+        generations.update(of, { rest: whole.subarray(0, read) });
       }
-      sinks.finish(file);
+      sinks.finish(of);
     },
-    learn(file) {
-      onOpen(file, (fd) => growFingerprint(fd, file, file.nowSize));
-    },
-    startAtEnd(file) {
-      const size = file.nowSize;
-      file.offset = size;
-      onOpen(file, (fd) => {
-        file.offset = lineStart(fd, size);
-        const tail = Buffer.allocUnsafeSlow(Math.min(tailBytes, file.offset));
-        const length = disk.read(fd, start, 0, Math.min(headBytes, file.offset), 0);
-        disk.read(fd, tail, 0, tail.length, file.offset - tail.length);
-        file.fingerprint = { head: growHead([], start.subarray(0, length), length), tail };
+    learn: (of) => void onOpen(of, (fd) => learnFrom(fd, of)),
+    startAtEnd(of) {
+      const { size } = of.place!;
+      let [offset, tail, chain] = [size, '', of.chain];
+      onOpen(of, (fd) => {
+        offset = lineStart(fd, size);
+        const length = Math.min(tailBytes, offset);
+        const bytes = Buffer.allocUnsafe(length);
+        tail = bytes.toString('latin1', 0, disk.read(fd, bytes, 0, length, offset - length));
+        chain = learn(chain, readStart(fd).subarray(0, offset));
       });
-      file.size = size;
-      sinks.skip(file, 'start_at_end', file.offset);
+      // Nobody has read the bytes before the offset: there is no checksum of all of them.
+      const sum = offset === 0 ? 0 : undefined;
+      generations.update(of, { chain: { ...chain, offset, sum, tail }, size });
+      sinks.skip(of, 'start_at_end', offset);
+    },
+  };
+}
+
+interface Unpacking {
+  readonly fd: number;
+  readonly chunks: AsyncGenerator<Buffer>;
+  /** Plain bytes that have come, and their CRC-32 while they are before the offset. */
+  position: number;
+  sum: number;
+  isChecked: boolean;
+  /** The last bytes before the offset, then those from the offset on that are not counted. */
+  pending: Buffer;
+  start: Buffer;
+}
+
+async function* unpacked(disk: Disk, of: Generation, fd: number): AsyncGenerator<Buffer> {
+  const small = inflateSmall(disk, fd, disk.fstat(fd).size);
+  if (small === 'unfinished') throw new Error('unexpected end of file');
+  if (small) yield small;
+  else yield* inflated(disk, fd, () => of.place?.fd === fd);
+}
+
+/** Reads what is left of a generation from its gzip file, in bounded memory. */
+function createArchiveReader({ disk, generations, openFiles, sinks, problems }: ReaderDeps) {
+  const open = new Map<Generation, Unpacking>();
+
+  const close = (of: Generation) => {
+    void open.get(of)?.chunks.return(undefined);
+    if (open.delete(of) && of.place) of.place.isUnpacking = false;
+  };
+
+  const opened = (of: Generation): Unpacking | undefined => {
+    const known = open.get(of);
+    const fd = of.place && openFiles.open(of.place);
+    if (known && known.fd === fd) return known;
+    close(of);
+    if (fd === undefined) return undefined;
+    const chunks = unpacked(disk, of, fd);
+    const next = { fd, chunks, position: 0, sum: 0, isChecked: false, pending: noBytes, start: noBytes };
+    open.set(of, next);
+    of.place!.isUnpacking = true;
+    return next;
+  };
+
+  /** Passes over what was counted before; false if it differs from that. */
+  const passCounted = (of: Generation, unpacking: Unpacking, chunk: Buffer): boolean => {
+    const { offset, sum, tail } = of.chain;
+    const passed = Math.min(chunk.length, offset - unpacking.position);
+    unpacking.sum = crc32(chunk.subarray(0, passed), unpacking.sum);
+    const joined = Buffer.concat([unpacking.pending, chunk]);
+    const end = joined.length - chunk.length + passed;
+    unpacking.pending = joined.subarray(Math.max(0, end - tail.length));
+    if (unpacking.position + chunk.length < offset) {
+      unpacking.pending = Buffer.from(joined.subarray(Math.max(0, end - tailBytes), end));
+      return true;
+    }
+    unpacking.isChecked = true;
+    return (
+      unpacking.pending.toString('latin1', 0, tail.length) === tail &&
+      (sum ?? unpacking.sum) === unpacking.sum
+    );
+  };
+
+  const take = (of: Generation, unpacking: Unpacking, chunk: Buffer): Turn => {
+    const missing = headBytes - unpacking.start.length;
+    if (missing > 0) unpacking.start = Buffer.concat([unpacking.start, chunk.subarray(0, missing)]);
+    if (!unpacking.isChecked) {
+      if (!passCounted(of, unpacking, chunk)) return 'changed';
+    } else unpacking.pending = Buffer.concat([unpacking.pending, chunk]);
+    unpacking.position += chunk.length;
+    if (!unpacking.isChecked) return 'more';
+    const { pending } = unpacking;
+    if (covered(of.chain) < headBytes) generations.update(of, { chain: learn(of.chain, unpacking.start) });
+    const from = of.chain.tail.length;
+    if (pending.length > from) {
+      sinks.write(of, pending, from, pending.length);
+      unpacking.pending = Buffer.from(pending.subarray(pending.length - of.restBytes - of.chain.tail.length));
+    }
+    generations.update(of, { size: Math.max(of.size, unpacking.position) });
+    return 'more';
+  };
+
+  const end = (of: Generation, { isChecked, position, pending }: Unpacking): Turn => {
+    if (!isChecked && position < of.chain.offset) return 'changed';
+    const rest = Buffer.from(pending.subarray(of.chain.tail.length));
+    generations.update(of, { restBytes: rest.length, rest });
+    return 'end';
+  };
+
+  return {
+    close,
+    async turn(of: Generation): Promise<Turn> {
+      const unpacking = opened(of);
+      if (!unpacking) return 'absent';
+      let next: IteratorResult<Buffer>;
+      try {
+        next = await unpacking.chunks.next();
+      } catch (thrown) {
+        if (open.get(of) !== unpacking || of.place?.fd !== unpacking.fd) return 'absent';
+        problems.report(of.place.real, 'compressed file cannot be read', thrown);
+        close(of);
+        return 'broken';
+      }
+      if (open.get(of) !== unpacking) return 'absent';
+      const turn = next.done ? end(of, unpacking) : take(of, unpacking, next.value);
+      if (turn !== 'more') close(of);
+      return turn;
     },
   };
 }

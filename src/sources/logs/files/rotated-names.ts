@@ -9,6 +9,15 @@ export const isGzip = (name: string): boolean => name.endsWith('.gz');
 
 export const plainName = (name: string): string => name.replace(compressedName, '');
 
+/** What svlogd and multilog call the files that they rotate: finished, being processed, or unprocessed. */
+const labelledName = /^@[0-9a-f]+\.[stu]$/;
+
+/** The names that the plain file of an archive may have while the archive is written. */
+export function plainNamesOf(path: string): readonly string[] {
+  const stem = path.slice(0, path.lastIndexOf('.'));
+  return stem.includes('/@') ? [`${stem}.u`] : [plainName(path), stem].filter((name) => name !== path);
+}
+
 /** Every name that `name` may extend, longest first. */
 export function basesOf(name: string): string[] {
   const bases: string[] = [];
@@ -45,6 +54,7 @@ const rotatedFromCache = new Map<string, readonly string[]>();
 const cacheLimit = 50_000;
 
 function findRotatedFrom(name: string): readonly string[] {
+  if (labelledName.test(name)) return ['current'];
   const plain = plainName(name);
   if (plain === name && !mayBeRotated.test(name)) return noBases;
   return basesOf(name).filter(
@@ -174,4 +184,21 @@ export function isBetween(name: string, from: string, to?: string): boolean {
   return (
     to === undefined || (formOf(to) === formOf(from) && byDigits(from, name) < 0 && byDigits(name, to) < 0)
   );
+}
+
+const isoTime = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?/;
+const epochTime = /"(?:ts|time|timestamp)":\s*(\d{10,13}(?:\.\d+)?)/;
+
+/** The time of the first entry in a file's beginning, in milliseconds, if it is written in a usual form. */
+export function firstEntryMs(start: Buffer): number | undefined {
+  const text = start.toString('latin1');
+  const iso = isoTime.exec(text)?.[0];
+  if (iso) {
+    const ms = Date.parse(iso.replace(' ', 'T').replace(',', '.'));
+    return Number.isNaN(ms) ? undefined : ms;
+  }
+  const epoch = epochTime.exec(text)?.[1];
+  if (!epoch) return undefined;
+  const value = Number(epoch);
+  return value < 1e11 ? value * 1000 : value;
 }

@@ -1,19 +1,19 @@
 import type { Clock, Durable, Log } from '../../../core/ports.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
-import { createPositionsEncoder, decodePositions } from './checkpoint.ts';
+import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
+import { createContents } from './contents.ts';
 import { createDiscovery, type PassedOver, type Picture } from './discovery.ts';
 import { type Disk, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
-import { createContents } from './fingerprint.ts';
-import { createGzipReader } from './gzip.ts';
+import { createGenerations, type Generation, type Generations, isStale, type Place } from './generations.ts';
+import { createGlimpses } from './glimpses.ts';
 import { createOpenFiles } from './open-files.ts';
 import { compilePatterns, type Patterns } from './patterns.ts';
 import { createProblems } from './problems.ts';
 import { createReader, createSinks } from './reader.ts';
-import { createRotation } from './rotation.ts';
+import { createScan } from './scan.ts';
 import { createSlices, type Slices } from './schedule.ts';
-import { createTracker, isStale, type TrackedFile, type Tracker } from './tracked-file.ts';
 
 export interface TailerOptions {
   /** Services in the configuration's order, those that are not selected included. */
@@ -79,20 +79,22 @@ export interface Tailer extends Durable {
 
 /** How long after its last change a file is polled. */
 const activeMs = 2_000;
+/** One of so many open files is one that is compared and not followed. */
+const comparedShare = 64;
 /** Listings in one scan while something is missing. */
 const roundsLimit = 3;
 
-export const lagOf = ({ compressed, nowSize, offset, state }: TrackedFile): number =>
-  compressed || state === 'missing' ? 0 : Math.max(0, nowSize - offset);
+const lagOf = ({ place, chain }: Generation): number =>
+  !place || place.isGzip ? 0 : Math.max(0, place.size - chain.offset);
 
 /** Reports the lag of each service once per change; `forget` has all of them reported again. */
-function createLagReport(tracker: Tracker, reportLag: ReportLag) {
+function createLagReport(generations: Generations, reportLag: ReportLag) {
   const reported = new Map<string, number>();
   return {
     report(services: readonly string[]): void {
       const next = new Map<string, number>();
       for (const service of [...services, ...reported.keys()]) next.set(service, 0);
-      for (const file of tracker) {
+      for (const file of generations.open) {
         const service = file.claimants.length === 1 ? file.claimants[0]! : 'unknown';
         next.set(service, (next.get(service) ?? 0) + lagOf(file));
       }
@@ -129,61 +131,74 @@ function createTurns(slices: Slices) {
   };
 }
 
-const noPicture: Picture = { files: new Map(), found: new Map(), directories: new Map(), passedOver: [] };
+const noPicture: Picture = {
+  files: new Map(),
+  found: new Map(),
+  directories: new Map(),
+  glimpsed: [],
+  passedOver: [],
+};
 
 export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
-  const { clock, disk = systemDisk } = deps;
+  const { clock } = deps;
   let { openSink } = deps;
   let patterns: Patterns = compilePatterns(options.services, options.selected);
   let services: readonly string[] = [...options.selected];
   /** Files that no selected service claims keep their position. */
-  let parked: TrackedFile[] = [];
+  let parked: Recorded[] = [];
   const remembered = new Set<string>();
-  const active = new Set<TrackedFile>();
+  const active = new Set<Generation>();
   let picture = noPicture;
   let pass = 0;
   let scanCostMs = 0;
   let isStopped = false;
 
-  const tracker = createTracker(clock);
+  const generations = createGenerations();
+  const listed = deps.disk ?? systemDisk;
+  const glimpses = createGlimpses(listed, generations);
+  const { disk } = glimpses;
   const problems = createProblems(deps.log);
   const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
-  const sinks = createSinks(() => openSink);
-  const openFiles = createOpenFiles({ disk, problems }, options.maxOpenFiles ?? 512);
-  const reader = createReader({ disk, openFiles, sinks, problems });
-  const gzip = createGzipReader({ disk, openFiles, sinks, problems });
-  const discovery = createDiscovery({ disk, slices, problems });
-  const rotation = createRotation({
+  const sinks = createSinks(generations, () => openSink);
+  const maxOpenFiles = options.maxOpenFiles ?? 512;
+  const openFiles = createOpenFiles({ disk, problems }, maxOpenFiles);
+  const reader = createReader({ disk, generations, openFiles, sinks, problems });
+  const discovery = createDiscovery({ disk: listed, slices, problems });
+  const scanner = createScan({
     disk,
     clock,
     log: deps.log,
-    tracker,
+    generations,
     openFiles,
     reader,
     sinks,
-    contents: createContents({ disk, problems }),
+    contents: createContents({ disk, problems, slices, openLimit: Math.ceil(maxOpenFiles / comparedShare) }),
     problems,
     slices,
+    glimpses,
     patterns: () => patterns,
-    changed: (file) => void active.add(file),
+    changed: (of) => void active.add(of),
   });
-  const drain = createDrain({ tracker, reader, gzip, rotation, slices });
-  const lags = createLagReport(tracker, deps.lag);
+  const drain = createDrain({ generations, reader, scan: scanner, slices });
+  const lags = createLagReport(generations, deps.lag);
   const turns = createTurns(slices);
-  const encode = createPositionsEncoder(tracker);
+  const encode = createPositionsEncoder();
 
   const discover = async () => {
     pass++;
     const beganMs = clock.monotonicMs();
     const { watched } = patterns;
+    const homes = scanner.homes();
+    glimpses.watch(homes);
+    const passed = glimpses.take();
     picture = await discovery.scan({
       patterns,
       isRemembered: (pattern) => remembered.has(pattern),
-      homes: rotation.homes(),
-      targets: rotation.targets(),
+      homes,
+      targets: scanner.targets(),
     });
     if (isStopped) return;
-    await rotation.reconcile(picture);
+    await scanner.reconcile(picture, passed);
     if (!isStopped) for (const { pattern } of watched) remembered.add(pattern);
     scanCostMs = clock.monotonicMs() - beganMs;
   };
@@ -192,26 +207,26 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     for (let round = 0; round < roundsLimit && !isStopped; round++) {
       await discover();
       if (isStopped) return;
-      await drain([...tracker].filter(isStale), pass, () => isStopped);
-      if (!rotation.needsScan) break;
+      await drain([...generations.open].filter(isStale), pass, () => isStopped);
+      if (!scanner.needsScan) break;
     }
-    rotation.settle();
+    scanner.settle();
     lags.report(services);
   };
 
   const poll = async () => {
     pass++;
     const nowMs = clock.monotonicMs();
-    for (const file of active) {
-      rotation.refresh(file);
-      if (nowMs - file.changedMs > activeMs || file.state === 'missing') active.delete(file);
+    for (const of of active) {
+      if (of.place) scanner.refresh(of);
+      if (!of.place || nowMs - of.place.changedMs > activeMs) active.delete(of);
     }
     await drain(active, pass, () => isStopped);
-    if (rotation.needsScan && !isStopped) await scan();
+    if (scanner.needsScan && !isStopped) await scan();
     else lags.report(services);
   };
 
-  const isStillThere = ({ real, ino }: TrackedFile): boolean => {
+  const isStillThere = ({ real, ino }: Place): boolean => {
     try {
       return disk.stat(real)?.ino === ino;
     } catch {
@@ -219,24 +234,41 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     }
   };
 
-  const admit = (file: TrackedFile) => {
-    file.names = '';
-    file.claimants = patterns.claimants([file.path]);
-    if (patterns.isWatched(file.path)) tracker.add(file);
-    else if (file.claimants.length > 0 || isStillThere(file)) parked.push(file);
+  const admit = (recorded: Recorded) => {
+    const { of, place, copies } = recorded;
+    if (of.status !== 'ended') {
+      const claimants = patterns.claimants([of.group]);
+      generations.update(of, { names: '', claimants });
+      if (!patterns.isWatched(of.group)) {
+        if (claimants.length > 0 || (place && isStillThere(place))) parked.push(recorded);
+        return;
+      }
+    }
+    generations.add(of, place);
+    if (place) place.changedMs = clock.monotonicMs();
+    for (const copy of copies) generations.know({ ...copy, of });
   };
 
-  const release = (files: Iterable<TrackedFile>) => {
-    for (const file of files) {
-      active.delete(file);
-      openFiles.close(file);
-      gzip.close(file);
+  const recordedOf = (of: Generation): Recorded => ({
+    of,
+    place: of.place,
+    copies: generations.copiesOf(of),
+  });
+
+  const release = (all: Iterable<Generation>) => {
+    for (const of of all) {
+      active.delete(of);
+      reader.close(of);
+      if (of.place) openFiles.close(of.place);
     }
   };
 
   return {
     name: 'logs',
-    discover: turns.shared(discover),
+    discover: turns.shared(async () => {
+      await discover();
+      if (!isStopped) scanner.verify();
+    }),
     scan: turns.shared(scan),
     poll: turns.shared(poll),
     get directories() {
@@ -253,15 +285,16 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       return scanCostMs;
     },
 
-    freeze: () => encode([...remembered], [...tracker, ...rotation.undecided(), ...parked]),
+    freeze() {
+      const records = [...[...generations.all()].map(recordedOf), ...parked].map(recordOf);
+      return encode({ patterns: [...remembered], lastNumber: generations.lastNumber }, records);
+    },
 
     restore(section) {
       const positions = decodePositions(section);
       for (const pattern of positions.patterns) remembered.add(pattern);
-      tracker.lastGeneration = positions.lastGeneration;
-      for (const file of positions.files) admit(file);
-      for (const file of positions.letGo) tracker.letGo(file);
-      if (!positions.hasLetGo) rotation.restoredWithoutLetGo();
+      generations.lastNumber = positions.lastNumber;
+      for (const recorded of positions.generations) admit(recorded);
     },
 
     prepare(next) {
@@ -269,29 +302,32 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       const nextServices = [...next.selected];
       return (open) =>
         slices.interrupt(async () => {
-          const all = [...tracker, ...parked];
-          for (const file of all) sinks.reopen(file);
+          const all = [...[...generations.open].map(recordedOf), ...parked];
+          for (const { of } of all) sinks.reopen(of);
           openSink = await open();
           patterns = nextPatterns;
           services = nextServices;
           parked = [];
-          for (const file of all) {
-            tracker.remove(file);
-            admit(file);
+          for (const recorded of all) {
+            generations.remove(recorded.of);
+            admit(recorded);
           }
-          release(parked);
+          release(parked.map(({ of }) => of));
           lags.forget();
         });
     },
 
     files: () => [
-      ...[...tracker].map((file) => ({
-        path: file.real,
-        services: file.claimants,
-        offset: file.offset,
-        lagBytes: lagOf(file),
-        state: problems.of(file.real) ?? (file.state === 'missing' ? 'missing' : 'following'),
-      })),
+      ...[...generations.open].map((of) => {
+        const path = of.place?.real ?? of.home;
+        return {
+          path,
+          services: of.claimants,
+          offset: of.chain.offset,
+          lagBytes: lagOf(of),
+          state: problems.of(path) ?? (of.place ? 'following' : 'missing'),
+        };
+      }),
       ...picture.passedOver.map(({ path, service, reason }) => ({
         path,
         services: [service],
@@ -304,7 +340,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     async close() {
       isStopped = true;
       await turns.ended();
-      release(tracker);
+      release(generations.open);
     },
   };
 }

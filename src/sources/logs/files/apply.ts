@@ -1,0 +1,380 @@
+import { basename, dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Clock, Log } from '../../../core/ports.ts';
+import type { SkipReason } from '../../../core/reasons.ts';
+import { type Content, learn, marksAgree, noChain } from './chain.ts';
+import type { Contents } from './contents.ts';
+import { fileKey, isFileAt, type Sighting } from './discovery.ts';
+import type { Disk, FileStat } from './disk.ts';
+import {
+  type Generation,
+  type Generations,
+  isUnread,
+  knownBytes,
+  type LostBy,
+  newGeneration,
+  newPlace,
+  noBytes,
+  type Place,
+  seenBytes,
+  unreadBytes,
+} from './generations.ts';
+import type { Glimpses } from './glimpses.ts';
+import { type Action, type FileFacts, partBytes } from './match.ts';
+import type { OpenFiles } from './open-files.ts';
+import type { Patterns } from './patterns.ts';
+import type { Problems } from './problems.ts';
+import type { Reader, Sinks } from './reader.ts';
+import { isBetween, isCompressed, isRotationOf } from './rotated-names.ts';
+import type { Slices } from './schedule.ts';
+
+/** What the stages of a scan are built from. */
+export interface ScanDeps {
+  disk: Disk;
+  clock: Clock;
+  log: Log;
+  generations: Generations;
+  openFiles: OpenFiles;
+  reader: Reader;
+  sinks: Sinks;
+  contents: Contents;
+  problems: Problems;
+  slices: Slices;
+  glimpses: Glimpses;
+  patterns: () => Patterns;
+  /** Called for each generation with something new to read. */
+  changed(of: Generation): void;
+}
+
+/** Copies of the first few bytes of a generation that are remembered. */
+const partsLimit = 4;
+/** Bytes of a file that is passed over up to which a checksum of all of them is taken. */
+const summedBytes = 1024 * 1024;
+
+export const startOf = ({ found }: Sighting): 'beginning' | 'end' =>
+  found.length === 0 || found.some(({ startAt }) => startAt === 'beginning') ? 'beginning' : 'end';
+
+/** Another file than one that is gone has its inode by now. */
+function releaseInode({ lost }: Generations, { stat }: Sighting): void {
+  for (const of of lost) {
+    if (of.lost?.key === fileKey(stat) && knownBytes(of) === 0) of.lost = { ...of.lost, key: '' };
+  }
+}
+
+/** Carries out what `match` decided: the only stage that changes what is known. */
+export function createApply(deps: ScanDeps) {
+  const { disk, clock, generations, openFiles, reader, sinks, contents } = deps;
+
+  const logEvent = (msg: string, path: string, { number, chain }: Generation) =>
+    deps.log.write('debug', msg, { path, generation: number, offset: chain.offset });
+
+  const close = (of: Generation) => {
+    reader.close(of);
+    if (of.place) openFiles.close(of.place);
+  };
+
+  /** The size and time of a followed file, and under which kind of name it is. */
+  const note = (of: Generation, stat: FileStat, state: Place['state']) => {
+    const place = of.place!;
+    if (stat.size === place.size && stat.mtimeNs === place.mtimeNs && state === place.state) return;
+    if (stat.size < place.size) generations.update(of, { size: Math.max(of.size, place.size) });
+    generations.relocate(of, { size: stat.size, mtimeNs: stat.mtimeNs, state });
+    place.changedMs = clock.monotonicMs();
+    learnOf(of);
+    deps.changed(of);
+  };
+
+  /** Marks the beginning of a file that is not read yet, so that it can be found again. */
+  const learnOf = (of: Generation) => {
+    const { place, chain } = of;
+    if (!place || place.isGzip || place.isBlank || place.fd === undefined || place.size === 0) return;
+    if (isUnread(of) && chain.marks.length === 0) reader.learn(of);
+  };
+
+  const statOpen = ({ place }: Generation): FileStat | undefined => {
+    if (place?.fd === undefined) return undefined;
+    try {
+      return disk.fstat(place.fd);
+    } catch {
+      openFiles.close(place);
+      return undefined;
+    }
+  };
+
+  /** The inode is another file's by now, or the file has other bytes: the generation is in another file, or nowhere. */
+  const lose = (of: Generation, by: LostBy) => {
+    logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', of.place!.real, of);
+    const { size } = of.place!;
+    const now = by === 'truncated' ? statOpen(of) : undefined;
+    // What is in the file now is smaller than what was there.
+    if (now && now.size < size) generations.update(of, { size: Math.max(of.size, size) });
+    close(of);
+    generations.lose(of, by);
+  };
+
+  const claim = (of: Generation, { found }: Sighting) => {
+    const names = found.map(({ path }) => path).join('\0');
+    if (names === of.names) return;
+    const claimants = deps.patterns().claimants([of.group, ...found.map(({ path }) => path)]);
+    const isSame = claimants.join() === of.claimants.join();
+    generations.update(of, { names, claimants });
+    if (!isSame) sinks.reopen(of);
+  };
+
+  const namesIn = (directory: string): string[] => {
+    try {
+      return disk.list(directory).map(({ name }) => `${directory}/${name}`);
+    } catch {
+      return [];
+    }
+  };
+
+  /**
+   * The path without links of a file that was found at `at`. A link there may have been swung since, more than once: with
+   * the name that it leads to by now, the next scan would not look for the files between.
+   */
+  const realOf = (at: string, { stat, found }: Sighting): string => {
+    const real = disk.real(at);
+    const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
+    if (real === at || isAt(real)) return real;
+    const isLink = (path: string) => found.some((match) => match.path === path);
+    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real;
+  };
+
+  const placeOf = (sighting: Sighting, group: string, isGzip: boolean, isHome: boolean): Place => {
+    const { stat, found, paths } = sighting;
+    const at = found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
+    const real = at === '' ? paths[0]! : realOf(at, sighting);
+    const { dev, ino, size, mtimeNs } = stat;
+    const place = newPlace({ dev, ino, size, mtimeNs, real, at, isGzip, state: isHome ? 'live' : 'rotated' });
+    place.changedMs = clock.monotonicMs();
+    return place;
+  };
+
+  const know = (sighting: Sighting, of: Generation, content: Content | undefined) => {
+    const { dev, ino, size, mtimeNs } = sighting.stat;
+    const isGzip = content?.isGzip === true;
+    generations.know({ dev, ino, size, mtimeNs, path: sighting.paths[0]!, isGzip, of });
+  };
+
+  /** Remembers a copy of a few bytes, of which an archive may be made. */
+  const rememberPart = (of: Generation, { size, start, isGzip }: Content) => {
+    if (isGzip || size === 0 || size >= partBytes) return;
+    const part = { size, sum: crc32(start) };
+    const others = of.parts.filter((other) => other.size !== size);
+    generations.update(of, { parts: [...others, part].slice(-partsLimit) });
+  };
+
+  /** An ended generation that has everything the file holds: nothing of it is read. */
+  const pass = async (sighting: Sighting, group: string, content: Content | undefined, number = 0) => {
+    const offset = content?.size ?? sighting.stat.size;
+    const isSummed = content && (content.isGzip || offset <= summedBytes);
+    const prefix = content && offset > 0 ? await content.prefix(offset) : undefined;
+    const sum = offset === 0 ? 0 : isSummed ? prefix?.sum : undefined;
+    const chain = { ...learn(noChain, content?.start ?? noBytes), offset, sum, tail: prefix?.tail ?? '' };
+    const home = sighting.paths[0]!;
+    const of = newGeneration({ number, group, home, claimants: [], chain, size: offset, status: 'ended' });
+    generations.add(of);
+    know(sighting, of, content);
+    logEvent('file is not read', home, of);
+    return of;
+  };
+
+  const homeOf = (group: string, real: string, isHome: boolean): string => {
+    const last = generations.group(group).at(-1)?.home ?? group;
+    const isLinked = last !== group && isBetween(basename(real), basename(last));
+    return isHome || isLinked ? real : last;
+  };
+
+  /** Follows a file from its beginning, or from its end. */
+  const follow = async (
+    sighting: Sighting,
+    group: string,
+    { content: held, isHome, isNewGroup }: FileFacts,
+  ) => {
+    const { found, stat } = sighting;
+    const content = typeof held === 'string' ? undefined : held;
+    const isGzip = content?.isGzip ?? held === 'unfinished';
+    const place = placeOf(sighting, group, isGzip, isHome);
+    const of = newGeneration({
+      number: generations.nextNumber(),
+      group,
+      home: homeOf(group, place.real, isHome),
+      claimants: deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]),
+    });
+    logEvent('file is followed', place.real, of);
+    if (content?.isGzip && startOf(sighting) === 'end') {
+      sinks.skip(of, 'start_at_end', content.size);
+      await pass(sighting, group, content, of.number);
+      return;
+    }
+    releaseInode(generations, sighting);
+    generations.add(of, place);
+    openFiles.hold(place, contents.take(sighting));
+    claim(of, sighting);
+    deps.changed(of);
+    if (isGzip) return;
+    // What was listed may have been another file with its inode.
+    if (content && content.size < stat.size) generations.relocate(of, { size: content.size });
+    // It may have been truncated since it was listed.
+    const now = statOpen(of);
+    if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
+    place.isBlank = stat.size === 0 && isNewGroup;
+    if (startOf(sighting) === 'end') reader.startAtEnd(of);
+    else if (!place.isBlank) reader.learn(of);
+  };
+
+  /** A generation goes on in another file. */
+  const resume = (of: Generation, sighting: Sighting, content: Content, isHome: boolean) => {
+    const place = placeOf(sighting, of.group, content.isGzip, isHome);
+    logEvent('file goes on in another one', place.real, of);
+    close(of);
+    const hadRest = seenBytes(of);
+    generations.settle(of, place);
+    if (isHome) generations.update(of, { home: place.real });
+    claim(of, sighting);
+    deps.changed(of);
+    openFiles.hold(place, contents.take(sighting));
+    // It may have grown since it was listed.
+    const now = statOpen(of);
+    if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
+    // If it is truncated before it is read, a copy of it can be found.
+    if (isUnread(of) && !content.isGzip) generations.update(of, { chain: learn(of.chain, content.start) });
+    // The copy was made before the unfinished line was written.
+    if (content.size < hadRest) sinks.cut(of);
+  };
+
+  /** The same bytes as another generation so far: a generation of its own from there on. */
+  const fork = (of: Generation, sighting: Sighting, group: string) => {
+    const place = placeOf(sighting, group, false, false);
+    const { chain, home, claimants } = of;
+    const next = newGeneration({ number: generations.nextNumber(), group, home, claimants, chain });
+    generations.add(next, place);
+    openFiles.hold(place, contents.take(sighting));
+    claim(next, sighting);
+    deps.changed(next);
+  };
+
+  /** A file that was listed, and that nothing was seen of, is looked for like a generation that was lost. */
+  const miss = (sighting: Sighting, { key, group, isHome }: Pick<FileFacts, 'key' | 'group' | 'isHome'>) => {
+    const { stat, paths, found } = sighting;
+    if (stat.size === 0 || isCompressed(paths[0]!) || startOf(sighting) === 'end') return;
+    for (const of of generations.lost) {
+      if (of.lost?.key !== key) continue;
+      // It is that one, which had grown.
+      if (of.lost.wasLive && of.lostBy === 'vanished' && paths[0] === of.home)
+        generations.update(of, { size: Math.max(of.size, stat.size) });
+      return;
+    }
+    const number = generations.nextNumber();
+    const claimants = deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]);
+    const home = homeOf(group, paths[0]!, isHome);
+    const of = newGeneration({ number, group, home, claimants, size: stat.size, lostBy: 'vanished' });
+    of.lost = { key, dev: stat.dev };
+    generations.add(of);
+    logEvent('file is gone before it was read', paths[0]!, of);
+  };
+
+  /** What was seen of a file of which nothing was counted turns out to be nothing to read. */
+  const forgetMissed = (key: string, start: Buffer) => {
+    for (const of of [...generations.lost]) {
+      const { chain, rest, lost } = of;
+      if (lost?.key !== key || !isUnread(of) || marksAgree(chain, start) === false) continue;
+      if (start.subarray(0, rest.length).equals(rest)) generations.remove(of);
+    }
+  };
+
+  /** Copies that hold more than what was counted are compared again, those of an archive once. */
+  const end = (of: Generation, lostBy?: LostBy) => {
+    logEvent('file is finished', of.place?.real ?? of.home, of);
+    const { place } = of;
+    close(of);
+    generations.end(of, lostBy);
+    if (place && place.state !== 'unlinked') {
+      const { dev, ino, size, mtimeNs, real, isGzip } = place;
+      generations.know({ dev, ino, size, mtimeNs, path: real, isGzip, of });
+    }
+    if (lostBy) for (const copy of generations.copiesOf(of)) if (copy.isGzip) copy.size = -1;
+  };
+
+  /** The generation is over: its unfinished line counts, and what was never read is counted as skipped. */
+  const giveUp = (of: Generation, reason: SkipReason) => {
+    const missing = unreadBytes(of);
+    sinks.finish(of);
+    sinks.skip(of, reason, missing);
+    end(of, of.lostBy ?? 'vanished');
+  };
+
+  /** A file in a format that is not read: counted as skipped unless it may be the archive of a generation that was read. */
+  const passForeign = async (sighting: Sighting, group: string, content: Content) => {
+    const { mtimeNs, size } = sighting.stat;
+    const isKnown = [...generations.ended(group)].some((one) => {
+      const copies = generations.copiesOf(one);
+      return copies.length === 0 || copies.some((copy) => copy.mtimeNs === mtimeNs || copy.absences > 0);
+    });
+    const last = generations.group(group).at(-1);
+    await pass(sighting, group, content, last?.number);
+    if (!isKnown && last) sinks.skip(last, 'unreadable', size);
+  };
+
+  return {
+    close,
+    note,
+    learnOf,
+    statOpen,
+    lose,
+    claim,
+    realOf,
+    giveUp,
+    end,
+    miss,
+    rememberPart,
+
+    /** Where a followed file is by its names; the state that they give it. */
+    locate(of: Generation, sighting: Sighting, found: ReadonlyMap<string, string>): Place['state'] {
+      const place = of.place!;
+      const at = sighting.found.find(({ path }) => path === of.group)?.path ?? sighting.found[0]?.path ?? '';
+      if (at !== '' && at === place.at) return place.state === 'unlinked' ? 'live' : place.state;
+      const isElsewhere = found.has(of.group) && found.get(of.group) !== fileKey(place);
+      if (at !== '') {
+        generations.relocate(of, { at, real: realOf(at, sighting) });
+        if (at !== of.group && (isRotationOf(basename(at), basename(of.group)) || isElsewhere))
+          return 'rotated';
+        if (at !== of.group) generations.move(of, at);
+        generations.update(of, { home: place.real });
+        return 'live';
+      }
+      const { paths } = sighting;
+      const real = paths.includes(place.real) ? place.real : paths.includes(of.home) ? of.home : paths[0]!;
+      if (real !== place.real || place.at !== '') generations.relocate(of, { at: '', real });
+      if (real !== of.home || isElsewhere) return 'rotated';
+      return place.state === 'rotated' ? 'rotated' : 'live';
+    },
+
+    async apply(
+      action: Exclude<Action, { do: 'wait' }>,
+      sightings: ReadonlyMap<string, Sighting>,
+    ): Promise<void> {
+      // Several files may have been compared with it.
+      if (action.do === 'lose') return action.of.place && lose(action.of, 'truncated');
+      const { file } = action;
+      const sighting = sightings.get(file.key)!;
+      const content = typeof file.content === 'string' ? undefined : file.content;
+      if (action.do === 'pass' || action.do === 'copy') forgetMissed(file.key, content?.start ?? noBytes);
+      if (action.do === 'miss') miss(sighting, file);
+      else if (action.do === 'pass') {
+        const isForeign = content && !file.isOlder && isCompressed(sighting.paths[0]!);
+        if (isForeign) await passForeign(sighting, file.group, content);
+        else await pass(sighting, file.group, content);
+      } else if (action.do === 'copy') {
+        logEvent('file is a copy', sighting.paths[0]!, action.of);
+        if (content) rememberPart(action.of, content);
+        know(sighting, action.of, content);
+      } else if (action.do === 'follow') await follow(sighting, file.group, file);
+      else if (action.do === 'resume' && content) resume(action.of, sighting, content, file.isHome);
+      else if (action.do === 'fork') fork(action.of, sighting, file.group);
+    },
+  };
+}
+
+export type Apply = ReturnType<typeof createApply>;

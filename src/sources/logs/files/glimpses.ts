@@ -1,0 +1,77 @@
+import { basename, dirname } from 'node:path';
+import { fileKey } from './discovery.ts';
+import type { Disk, FileStat } from './disk.ts';
+import type { Generations } from './generations.ts';
+
+/** A file that was at a log's own path when something else was looked for there. */
+export interface Glimpse {
+  readonly path: string;
+  readonly stat: FileStat;
+}
+
+/**
+ * Remembers files that are met in passing, between two listings: if one of them is gone before it is listed, its size is
+ * known and nothing else.
+ */
+export interface Glimpses {
+  /** The same disk, watched. */
+  readonly disk: Disk;
+  /** Names of logs, by directory. */
+  watch(homes: ReadonlyMap<string, ReadonlySet<string>>): void;
+  /** Those since the last call, by `fileKey`. */
+  take(): ReadonlyMap<string, Glimpse>;
+  readonly count: number;
+}
+
+export function createGlimpses(disk: Disk, generations: Pick<Generations, 'readAt' | 'knownAt'>): Glimpses {
+  let homes: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+  let seen = new Map<string, Glimpse>();
+  /** Files that were opened and not looked at yet. */
+  const opened = new Map<number, string>();
+
+  const note = (path: string, stat: FileStat | undefined) => {
+    if (stat?.kind !== 'file' || stat.size === 0 || !homes.get(dirname(path))?.has(basename(path))) return;
+    const key = fileKey(stat);
+    if (!generations.readAt(key) && !generations.knownAt(key)) seen.set(key, { path, stat });
+  };
+
+  return {
+    disk: {
+      ...disk,
+      stat(path) {
+        const stat = disk.stat(path);
+        note(path, stat);
+        return stat;
+      },
+      open(path) {
+        const fd = disk.open(path);
+        opened.set(fd, path);
+        return fd;
+      },
+      fstat(fd) {
+        const stat = disk.fstat(fd);
+        const path = opened.get(fd);
+        if (path !== undefined) {
+          opened.delete(fd);
+          note(path, stat);
+        }
+        return stat;
+      },
+      close(fd) {
+        opened.delete(fd);
+        disk.close(fd);
+      },
+    },
+    watch(next) {
+      homes = next;
+    },
+    take() {
+      const taken = seen;
+      seen = new Map();
+      return taken;
+    },
+    get count() {
+      return seen.size;
+    },
+  };
+}

@@ -1,0 +1,485 @@
+import { basename, dirname } from 'node:path';
+import { type Content, identifyingBytes, marksAgree, type Relation, tailBytes } from './chain.ts';
+import type { Unreadable } from './contents.ts';
+import { countedBytes, type Generation, isStrong, isUnread, knownBytes } from './generations.ts';
+import { isSameLog } from './rotated-names.ts';
+
+/** A file that is not followed, as one scan saw it. */
+export interface FileFacts {
+  readonly key: string;
+  readonly group: string;
+  readonly directory: string;
+  readonly name: string;
+  /** A pattern matches it at the log's own path. */
+  readonly isHome: boolean;
+  /** A pattern matches it, or a rotation made its name from the log's. */
+  readonly isMember: boolean;
+  /** It was there in the first scan of its log's pattern, which does not match it. */
+  readonly isOlder: boolean;
+  /** Every name of it is in a settled listing. */
+  readonly isSettled: boolean;
+  /** Only its group's own path was seen before this scan, or nothing. */
+  readonly isNewGroup: boolean;
+  /** It was empty when it was first seen, and holds something now. */
+  readonly wasBlank: boolean;
+  /** The plain file of an archive is beside it: a compressor deletes it last. */
+  readonly hasPlainBeside: boolean;
+  /** It may be unfinished: it has changed in the last ten seconds, as far as this agent has seen. */
+  readonly isFresh: boolean;
+  readonly content: Content | Unreadable;
+  /** What the inode held before: the file may have grown, or may be another one. */
+  readonly formerly?: Generation;
+  /** Neither size nor time have changed since. */
+  readonly isUnchanged: boolean;
+  /** The generation that it was compared with when the decision was put off. */
+  readonly awaits?: Generation;
+  /** It held the beginning of that one, or all of it. */
+  readonly isPart: boolean;
+}
+
+/**
+ * The answer to "compare this file with that generation". `part`: it is an archive of a copy of its first bytes. Of a generation
+ * that is followed, the file on disk is compared:
+ * `prefix`: the file holds its first bytes, or all of them; `rewritten`: the generation is not in its own file any more;
+ * `undrained`: it is to be read to its end first; `unseen`: its file cannot be opened under the name that it had.
+ */
+export type Answer = Relation | 'part' | 'prefix' | 'rewritten' | 'undrained' | 'unseen';
+
+export interface Ask {
+  readonly file: FileFacts;
+  readonly of: Generation;
+}
+
+export type Action =
+  /** A generation that is read from its beginning. */
+  | { readonly do: 'follow'; readonly file: FileFacts }
+  /** A generation goes on in this file. */
+  | { readonly do: 'resume'; readonly file: FileFacts; readonly of: Generation }
+  /** Nothing in the file is to be counted while it does not change. */
+  | { readonly do: 'copy'; readonly file: FileFacts; readonly of: Generation }
+  /** Another file with the same beginning: a generation of its own from there on. */
+  | { readonly do: 'fork'; readonly file: FileFacts; readonly of: Generation; readonly isUnsure: boolean }
+  /** Older than its log: not read. */
+  | { readonly do: 'pass'; readonly file: FileFacts }
+  /** It was listed, and is under none of its names by now: what it held is looked for. */
+  | { readonly do: 'miss'; readonly file: FileFacts }
+  /** The next scan decides. */
+  | {
+      readonly do: 'wait';
+      readonly file: FileFacts;
+      readonly of?: Generation;
+      readonly isSoon: boolean;
+      readonly isPart?: boolean;
+      /** A lost generation may be in it as well, and is more likely. */
+      readonly isUnsure?: boolean;
+    }
+  | { readonly do: 'lose'; readonly of: Generation };
+
+export interface World {
+  /** Sorted: the order in which new generations are numbered. */
+  readonly files: readonly FileFacts[];
+  /** Followed and lost generations of a group. */
+  group(path: string): readonly Generation[];
+  ended(path: string): Iterable<Generation>;
+  readonly lost: Iterable<Generation>;
+  /** Followed generations of logs that were known before this scan, by the directory in which they are written. */
+  livesIn(directory: string): readonly Generation[];
+  /** Whether a file that was read as this generation, or is a copy of it, is there. */
+  isThere(of: Generation, except: FileFacts): boolean;
+  /** Groups with a generation that this scan could not see: its bytes may be in any file. */
+  readonly unseen: ReadonlySet<string>;
+  answer(file: FileFacts, of: Generation): Answer | undefined;
+}
+
+/** Actions, or first the comparisons that they depend on. `again`: other files depend on these actions. */
+export interface Plan {
+  readonly asks: readonly Ask[];
+  readonly actions: readonly Action[];
+  readonly again: boolean;
+}
+
+/** Followed files in its directory that a file under an unrelated name is compared with. */
+const neighboursLimit = 16;
+/** An archive of a part of a generation is not recognized below this size: banners and timestamps are alike. */
+export const partBytes = 64;
+
+interface Pair extends Ask {
+  readonly content: Content;
+  readonly relation: Relation | 'part';
+}
+
+const isContent = (content: FileFacts['content']): content is Content => typeof content !== 'string';
+
+/*
+ * What the files are that nobody reads. Every rule is here; nothing here reads a file or changes anything.
+ *
+ *   the file                                        is taken for
+ *   older than its log                              passed over
+ *   beginning, or all, of a followed generation     a copy; at a log's own path under an unrelated name after ten quiet seconds
+ *                                                   a log of its own
+ *   all of a lost or ended generation, and more     that generation, which goes on in it
+ *   all of an ended generation                      a copy
+ *   a part of a truncated generation                a copy
+ *   an archive that may be unfinished, an empty     undecided: the next scan decides
+ *   file that is not at a log's path, one that
+ *   goes on after a live file, one of a group
+ *   with a generation that cannot be seen
+ *   anything else                                   a new generation, read from its beginning
+ */
+export function match(world: World): Plan {
+  const asks: Ask[] = [];
+  const ask = (file: FileFacts, of: Generation): Answer => {
+    const known = world.answer(file, of);
+    if (known === undefined) asks.push({ file, of });
+    return known ?? 'unknown';
+  };
+  const actions: Action[] = [];
+  const left: FileFacts[] = [];
+  const pairs: Pair[] = [];
+  for (const file of world.files) {
+    const action = decideAlone(file) ?? decideByFollowed(world, file, ask);
+    const isSure = action !== undefined && !('isUnsure' in action && action.isUnsure);
+    const own =
+      !isSure && isContent(file.content) && !isPassed(file) ? pairsOf(world, file, file.content, ask) : [];
+    if (own.some(({ relation }) => relation === 'unseen')) actions.push({ do: 'wait', file, isSoon: true });
+    else if (action && (isSure || !mayBeLost(world, file, own, ask))) actions.push(action);
+    else {
+      left.push(file);
+      pairs.push(...own);
+    }
+  }
+  if (asks.length > 0) return { asks, actions: [], again: false };
+  if (actions.some((action) => action.do === 'lose')) {
+    return { asks, actions: actions.filter((action) => action.do === 'lose'), again: false };
+  }
+  const { taken, later } = assign(pairs, actions);
+  const rest = left.filter(({ key }) => !taken.has(key));
+  const isLater = ({ key }: FileFacts) => later.has(key);
+  const again =
+    decideRest(
+      world,
+      rest.filter((file) => !isLater(file)),
+      actions,
+      ask,
+    ) || rest.some(isLater);
+  return asks.length > 0 ? { asks, actions: [], again: false } : { asks, actions, again };
+}
+
+/** At the path of a log that was not known before: it may be a copy of another one under an unrelated name. */
+const isUnrelated = ({ isHome, isNewGroup }: FileFacts): boolean => isHome && isNewGroup;
+
+/** It was rewritten, and the file may be its copy under an unrelated name. */
+const isSudden = (of: Generation, file: FileFacts): boolean =>
+  of.lostBy === 'truncated' && file.isNewGroup && dirname(of.home) === file.directory;
+
+/** Whether a generation may be in a file by its name: in one of its log, or of none that is known, if enough of it is known. */
+const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
+  of.group === file.group ||
+  (of.lost?.key === file.key &&
+    dirname(of.home) === file.directory &&
+    isSameLog(file.name, basename(of.home))) ||
+  isSudden(of, file) ||
+  (file.isNewGroup && bytes >= tailBytes);
+
+/** A log that is followed before others are decided about: a known one, or one that was empty when it was first seen. */
+const isSettling = ({ isHome, isNewGroup, wasBlank }: FileFacts) => isHome && (!isNewGroup || wasBlank);
+
+/** Known logs go first, then those that were empty at first, one by one. */
+const isFirst = (log: FileFacts, file: FileFacts) => !log.isNewGroup || !file.wasBlank || log.key < file.key;
+
+const isPlain = ({ content }: FileFacts): boolean =>
+  isContent(content) && !content.isGzip && content.size > 0;
+
+/** Whether a file may hold what a log holds, which may have grown since it was looked at. */
+function beginsAlike(file: FileFacts, log: FileFacts): boolean {
+  if (file === log) return false;
+  if (!isContent(file.content) || !isContent(log.content)) return true;
+  const [own, other] = [file.content.start, log.content.start];
+  const length = Math.min(own.length, other.length);
+  return own.subarray(0, length).equals(other.subarray(0, length));
+}
+
+export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const members = groups.get(keyOf(item));
+    if (members) members.push(item);
+    else groups.set(keyOf(item), [item]);
+  }
+  return groups;
+}
+
+/** It was there before its log was looked at. */
+const isPassed = ({ isOlder, formerly }: FileFacts): boolean => isOlder && !formerly;
+
+function decideAlone(file: FileFacts): Action | undefined {
+  const { content } = file;
+  if (isPassed(file) && (!isContent(content) || content.isGzip)) return { do: 'pass', file };
+  if (content === 'moved') {
+    // Another file may be a copy, or be in an archive by now.
+    const isMissed = file.isHome && !file.isNewGroup && !file.formerly;
+    return { do: isMissed ? 'miss' : 'wait', file, isSoon: true };
+  }
+  if (content === 'denied' && !file.isMember) return { do: 'wait', file, isSoon: false };
+  if (content === 'unfinished') return file.isFresh ? { do: 'wait', file, isSoon: true } : undefined;
+  // It is being written: what is empty begins like every file.
+  if (isContent(content) && content.size === 0 && !file.isHome) return { do: 'wait', file, isSoon: false };
+  return undefined;
+}
+
+/** Compares a file with the generations that are read: it may be a copy of one, finished or not. */
+function decideByFollowed(
+  world: World,
+  file: FileFacts,
+  ask: (file: FileFacts, of: Generation) => Answer,
+): Action | undefined {
+  const { content, isHome, isFresh } = file;
+  if (!isContent(content) || content.size === 0) return undefined;
+  const own = world.group(file.group);
+  const isStranger = isUnrelated(file);
+  const neighbours = isStranger ? world.livesIn(file.directory) : [];
+  let compared = 0;
+  /** What it may be unless it is all of another generation. */
+  let doubt: Action | undefined;
+  for (const of of [...own, ...neighbours]) {
+    const { place } = of;
+    if (!place || marksAgree(of.chain, content.start) === false) continue;
+    if (isHome && !isStranger && place.state !== 'unlinked') continue;
+    const isHeld = place.fd !== undefined && place.size > 0;
+    const isSeen = knownBytes(of) > 0 || place.state === 'live' || place.isGzip || isHeld;
+    if (!isSeen) continue;
+    if (isStranger && ++compared > neighboursLimit) break;
+    const answer = ask(file, of);
+    if (answer === 'rewritten') return { do: 'lose', of };
+    if (isPassed(file) && answer !== 'prefix') continue;
+    if (answer === 'undrained' || (answer === 'unseen' && isFresh))
+      return { do: 'wait', file, of, isSoon: true };
+    if (answer === 'unseen') return { do: 'copy', file, of };
+    if (isStranger) {
+      if (answer === 'prefix' && isFresh) return { do: 'wait', file, of, isSoon: false, isPart: true };
+    } else if (isHome) {
+      // Another file with the same content was renamed over the log.
+      const isAlike = answer === 'prefix' || answer === 'longer';
+      const isReplaced = isAlike && of.chain.offset >= tailBytes && content.size >= of.size;
+      if (isReplaced) return { do: 'resume', file, of };
+    } else if (answer === 'prefix' && (content.size >= identifyingBytes || isArchiveOf(content, of)))
+      return { do: 'copy', file, of };
+    else if (answer === 'prefix' && isFresh) return { do: 'wait', file, of, isSoon: false, isPart: true };
+    else if (answer === 'longer' && (place.state === 'live' || content.isGzip)) {
+      // Either the log was truncated and written again, or the copy goes on, or the archive is unfinished.
+      if (isFresh) doubt ??= { do: 'wait', file, of, isSoon: true, isUnsure: true };
+      else if (!content.isGzip) doubt ??= { do: 'fork', file, of, isUnsure: true };
+    }
+  }
+  return doubt;
+}
+
+/** Whether an archive has all of a rotated file and no more, however little that is. */
+const isArchiveOf = ({ isGzip, size }: Content, { place, size: own }: Generation): boolean =>
+  isGzip && place !== undefined && place.state !== 'live' && !place.isGzip && size === own;
+
+/** Whether a lost generation is in a file, or may be. */
+function mayBeLost(
+  { lost }: World,
+  file: FileFacts,
+  pairs: readonly Pair[],
+  ask: (file: FileFacts, of: Generation) => Answer,
+): boolean {
+  if (pairs.length > 0) return true;
+  if (file.isHome) return false;
+  for (const of of lost) {
+    const isKnown = isUnread(of) && knownBytes(of) > 0;
+    if (isKnown && isNearby(of, file, knownBytes(of)) && mayHold(of, file, ask)) return true;
+  }
+  return false;
+}
+
+/** The lost and ended generations that may be in a file. */
+function pairsOf(
+  world: World,
+  file: FileFacts,
+  content: Content,
+  ask: (file: FileFacts, of: Generation) => Answer,
+): Pair[] {
+  const pairs: Pair[] = [];
+  const consider = (of: Generation) => {
+    if (marksAgree(of.chain, content.start) === false) return;
+    const relation = ask(file, of) as Pair['relation'];
+    const pair = { file, of, content, relation };
+    const isIt = of.status === 'lost' ? mayGoOn(pair) : mayBeEnded(world, pair);
+    if (isIt || relation === 'unseen') pairs.push(pair);
+  };
+  for (const of of world.lost) {
+    if (isUnread(of) && (file.awaits !== of || !file.isPart) && file.formerly !== of) continue;
+    const isNear = file.awaits === of || file.formerly === of;
+    if (isNear || isNearby(of, file, countedBytes(of))) consider(of);
+  }
+  if (file.formerly?.status === 'ended') consider(file.formerly);
+  if (!file.isHome)
+    for (const of of world.ended(file.group)) if (of !== file.formerly && !isUnread(of)) consider(of);
+  return pairs;
+}
+
+/** Whether a lost generation goes on in a file, or the file is a part of it. */
+function mayGoOn({ file, of, content, relation }: Pair): boolean {
+  const isItsCopy = file.formerly === of || (file.awaits === of && file.isPart);
+  // At the log's path the next generation begins with the same banner.
+  const isHome = file.isHome && file.group === of.group;
+  if (relation === 'part') return true;
+  if (relation === 'unknown') return isItsCopy && file.isUnchanged;
+  if (relation === 'cut') return of.lostBy === 'truncated' && file.key === of.lost?.key && isHome;
+  if (relation === 'shorter') {
+    if (isHome) return false;
+    if (isItsCopy && file.isUnchanged) return true;
+    if (of.group !== file.group && !isSudden(of, file)) return false;
+    return of.lostBy === 'truncated' && (!content.isGzip || content.size >= partBytes);
+  }
+  if (relation === 'other' || relation === 'unseen') return false;
+  const isSameInode = of.lostBy === 'vanished' && file.key === of.lost?.key;
+  return !isHome || isSameInode || of.chain.offset >= tailBytes;
+}
+
+/** Whether a file is, has more than, or is a part of, a generation that has ended. */
+function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolean {
+  const isItsFile = file.formerly === of;
+  if (relation === 'same' || relation === 'part') return true;
+  if (relation === 'shorter') {
+    if (isItsFile) return content.size >= partBytes || file.isUnchanged;
+    return of.lostBy === 'truncated' && content.size >= partBytes;
+  }
+  if (relation !== 'longer') return false;
+  if (isItsFile) return isStrong(of);
+  // Another file that goes on after the same bytes, such as a banner, is another generation if this one is still whole.
+  return isStrong(of) && !world.isThere(of, file);
+}
+
+const isOnlyPart = (relation: Pair['relation']): boolean =>
+  relation === 'shorter' || relation === 'part' || relation === 'unknown';
+
+const rankOf = ({ file, of, content, relation }: Pair): readonly number[] => [
+  Number(isOnlyPart(relation)),
+  -countedBytes(of),
+  Number(file.formerly !== of && (file.awaits !== of || !file.isPart)),
+  Number(of.group !== file.group),
+  Number(of.status !== 'lost'),
+  // A file that is shorter than the generation was is taken only if nothing is better.
+  Number(content.size < of.size),
+  Number(file.isHome && file.group === of.group),
+  Number(content.isGzip),
+  Math.abs(content.size - of.size),
+];
+
+function byRank(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((part, i) => part !== b[i]);
+  return at < 0 ? 0 : a[at]! - b[at]!;
+}
+
+/** Groups with a file that cannot be decided about now. */
+const waitingGroups = (actions: readonly Action[]): Set<string> =>
+  new Set(
+    actions.flatMap((action) =>
+      action.do === 'miss' || (action.do === 'wait' && action.isSoon) ? [action.file.group] : [],
+    ),
+  );
+
+/** Gives each file to the generation that it fits best. A generation goes on in one file; others are copies of it. */
+function assign(pairs: readonly Pair[], actions: Action[]) {
+  const taken = new Set<string>();
+  const later = new Set<string>();
+  const waiting = waitingGroups(actions);
+  const resumed = new Set<Generation>();
+  const ranked = pairs.map((pair) => ({ pair, rank: rankOf(pair) })).sort((a, b) => byRank(a.rank, b.rank));
+  for (const { pair } of ranked) {
+    const { file, of, content, relation } = pair;
+    if (taken.has(file.key)) continue;
+    const isPart = isOnlyPart(relation);
+    const isBack = file.formerly === of && file.isHome;
+    const goesOn =
+      (!isPart || (isUnread(of) && of.status === 'lost')) &&
+      (of.status === 'lost' || relation === 'longer' || isBack);
+    // It is compared with the file that the generation goes on in: a copy of that, or another one that begins the same.
+    if (goesOn && resumed.has(of)) {
+      if (!file.isHome) later.add(file.key);
+      continue;
+    }
+    taken.add(file.key);
+    // Bytes of it are missing: a file that cannot be looked at now may have them all.
+    const isDoubtful = goesOn && content.size < of.size && (!file.isSettled || waiting.has(of.group));
+    if (isDoubtful) actions.push({ do: 'wait', file, of, isSoon: true });
+    else if (goesOn) {
+      resumed.add(of);
+      actions.push({ do: 'resume', file, of });
+    } else actions.push({ do: 'copy', file, of });
+  }
+  return { taken, later };
+}
+
+/** What no known generation is in: new ones, in their order, unless something of their group cannot be seen. */
+function decideRest(
+  world: World,
+  files: readonly FileFacts[],
+  actions: Action[],
+  ask: (file: FileFacts, of: Generation) => Answer,
+): boolean {
+  const members = groupBy(files, ({ group }) => group);
+  const settling = groupBy(files.filter(isSettling), ({ directory }) => directory);
+  const unseen = new Set([...world.unseen].map((path) => dirname(path)));
+  const resumed = new Set(actions.flatMap((action) => (action.do === 'resume' ? [action.of] : [])));
+  const waiting = waitingGroups(actions);
+  let again = false;
+  for (const file of files) {
+    const { group, content, isHome } = file;
+    // It may be a copy of the log or an archive of a rotated file, which are followed first.
+    const isArchive = isContent(content) && content.isGzip;
+    const isAfter = isUnrelated(file)
+      ? settling.get(file.directory)?.some((log) => isFirst(log, file) && beginsAlike(file, log))
+      : !isHome &&
+        members
+          .get(group)
+          ?.some((one) => (one.isHome || (isArchive && isPlain(one))) && beginsAlike(file, one));
+    if (isPassed(file)) {
+      if (!isAfter) actions.push({ do: 'pass', file });
+      again ||= isAfter === true;
+      continue;
+    }
+    if (!file.isMember) continue;
+    const lost = [...world.lost].filter((of) => !resumed.has(of) && isNearby(of, file, knownBytes(of)));
+    const isUncertain =
+      lost.some((of) => !isUnread(of)) && (!file.isSettled || waiting.has(group) || content === 'denied');
+    // It may be a copy of a log that cannot be seen.
+    if (world.unseen.has(group) || isUncertain || (isUnrelated(file) && unseen.has(file.directory))) {
+      actions.push({ do: 'wait', file, isSoon: true });
+      continue;
+    }
+    if (isArchive && file.isFresh && (file.hasPlainBeside || !file.isSettled)) {
+      actions.push({ do: 'wait', file, isSoon: true });
+      continue;
+    }
+    if (isAfter) {
+      again = true;
+      continue;
+    }
+    const of = lost.sort(byEvidence(file)).find((one) => isUnread(one) && mayHold(one, file, ask));
+    if (of) resumed.add(of);
+    actions.push(of ? { do: 'resume', file, of } : { do: 'follow', file });
+  }
+  return again;
+}
+
+/** Those of which something is known first, then the one that had the file's inode, then the largest, then the oldest. */
+const byEvidence = (file: FileFacts) => (a: Generation, b: Generation) =>
+  Number(knownBytes(a) === 0) - Number(knownBytes(b) === 0) ||
+  Number(a.lost?.key !== file.key) - Number(b.lost?.key !== file.key) ||
+  (knownBytes(a) === 0 ? b.size - a.size : 0) ||
+  a.number - b.number;
+
+/** Whether a generation of which nothing was counted may be in a file. To be wrong counts nothing twice. */
+function mayHold(of: Generation, file: FileFacts, ask: (file: FileFacts, of: Generation) => Answer): boolean {
+  const { content } = file;
+  if (!isContent(content) || content.size === 0 || content.size < of.size) return false;
+  // At the log's path the next generation is more likely, with the same inode even.
+  if (knownBytes(of) === 0) return !file.isHome || (of.size === 0 && file.key === of.lost?.key);
+  if (marksAgree(of.chain, content.start) === false) return false;
+  const answer = ask(file, of);
+  return answer === 'same' || answer === 'longer';
+}

@@ -1,0 +1,280 @@
+import { basename, dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Apply, ScanDeps } from './apply.ts';
+import { type Content, compare, learn, tailBytes } from './chain.ts';
+import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
+import { type FileStat, saysAbsent } from './disk.ts';
+import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
+import type { Groups } from './groups.ts';
+import type { Answer, Ask } from './match.ts';
+import { isRotationOf, isSameLog } from './rotated-names.ts';
+
+/** What one scan has seen. */
+export interface Observed {
+  readonly picture: Picture;
+  readonly groups: Groups;
+  /** Generations whose file is in the picture. */
+  readonly met: Set<Generation>;
+  /** Groups with a generation that could not be seen. */
+  readonly unseen: Set<string>;
+  /** Scans in a row with a listing that did not settle. */
+  readonly unsettledScans: number;
+  /** Something was renamed or deleted between the listing and a comparison. */
+  isDisturbed: boolean;
+  /** Another scan may resolve what this one cannot. */
+  needsScan: boolean;
+}
+
+/** After this many scans in a row with an unsettled listing, the names in it are used. */
+const unsettledLimit = 5;
+
+export const areNamesReliable = ({ unsettledScans }: Observed, { isSettled }: { isSettled: boolean }) =>
+  isSettled || unsettledScans >= unsettledLimit;
+
+/** Finds the followed generations again, and answers what a comparison asks. Reads no more than it is asked. */
+export function createObserve(deps: ScanDeps, apply: Apply) {
+  const { disk, generations, openFiles, reader, contents } = deps;
+  const { note, learnOf, statOpen, lose, locate, claim } = apply;
+
+  const directoryOf = ({ picture }: Observed, of: Generation): DirectoryPicture | undefined =>
+    picture.directories.get(dirname(of.home));
+
+  /** The file where it was last seen; 'hidden' if the path cannot be looked up. */
+  const statReal = ({
+    real,
+    dev,
+    ino,
+  }: NonNullable<Generation['place']>): FileStat | 'hidden' | undefined => {
+    try {
+      const stat = disk.stat(real);
+      return stat && stat.dev === dev && stat.ino === ino ? stat : undefined;
+    } catch (thrown) {
+      return saysAbsent(thrown) ? undefined : 'hidden';
+    }
+  };
+
+  /** Whether the names of a file may be those of a generation whose inode it has. */
+  const hasItsName = (seen: Observed, of: Generation, { stat, paths }: Seen): boolean => {
+    const place = of.place!;
+    const isUnchanged = stat.size === place.size && (stat.mtimeNs === place.mtimeNs || place.mtimeNs < 0n);
+    const isOwn = (path: string) => path === of.home || seen.groups.rootOf(path) === of.group;
+    const isRenamed = (path: string) =>
+      isUnchanged && dirname(path) === dirname(of.group) && isSameLog(basename(path), basename(of.group));
+    return paths.some((path) => isOwn(path) || isRenamed(path));
+  };
+
+  const isUntouched = ({ fd, isVerified, size, mtimeNs }: Place, stat: FileStat): boolean =>
+    fd !== undefined || (isVerified && stat.size === size && stat.mtimeNs === mtimeNs);
+
+  /** Whether the inode is still that of the generation, as it is while the file is open. Undefined if that cannot be seen now. */
+  const isSame = async (seen: Observed, of: Generation, file: Seen): Promise<boolean | undefined> => {
+    if (isUntouched(of.place!, file.stat)) return true;
+    const place = of.place!;
+    const { paths } = file;
+    const isOthersName = (path: string) => generations.hasGroup(seen.groups.rootOf(path));
+    const isWell = knownBytes(of) >= tailBytes && !paths.some(isOthersName);
+    if (!isWell && !hasItsName(seen, of, file)) return false;
+    if (place.isGzip) {
+      const content = contents.of(file);
+      if (typeof content === 'string') return content === 'unfinished' ? knownBytes(of) === 0 : undefined;
+      if (!content.isGzip) return false;
+      return knownBytes(of) === 0 || (await compare(content, of)) !== 'other';
+    }
+    const { real, size, mtimeNs } = place;
+    if (!paths.includes(real)) generations.relocate(of, { real: paths[0]! });
+    // By the descriptor that was compared: while a chain of files is renamed, a path soon leads to another one.
+    const content = contents.of(file);
+    if (typeof content !== 'string' && !content.isGzip) openFiles.hold(place, contents.take(file));
+    if (typeof content !== 'string' && content.isGzip && content.size > 0) return false;
+    const isIntact = reader.isIntact(of, false);
+    if (isIntact) place.isVerified = true;
+    else generations.relocate(of, { real, size, mtimeNs });
+    return isIntact;
+  };
+
+  const meet = (seen: Observed, of: Generation, sighting: Sighting, stat: FileStat) => {
+    const place = of.place!;
+    const { found } = seen.picture;
+    const state = areNamesReliable(seen, sighting) ? locate(of, sighting, found) : place.state;
+    if (place.fd === undefined && !sighting.paths.includes(place.real))
+      generations.relocate(of, { real: sighting.paths[0]! });
+    note(of, stat, state);
+    claim(of, sighting);
+    openFiles.hold(place);
+    learnOf(of);
+  };
+
+  /** Whether nothing of a closed file was counted and it has changed: it is identified anew. */
+  const isAnyones = (of: Generation, { stat, paths }: Sighting): boolean => {
+    const { fd, isGzip, size, mtimeNs } = of.place!;
+    const isChanged = stat.size !== size || stat.mtimeNs !== mtimeNs;
+    return fd === undefined && !isGzip && isUnread(of) && isChanged && !paths.includes(of.home);
+  };
+
+  /** This scan could not locate it: no new file of its group is followed before the next one. */
+  const postpone = (seen: Observed, of: Generation) => {
+    seen.unseen.add(of.group);
+    seen.needsScan = true;
+  };
+
+  /** Compares a closed file that has changed, or that was not compared yet. */
+  const identify = async (seen: Observed, of: Generation, sighting: Sighting): Promise<void> => {
+    const place = of.place!;
+    const isOwn = await isSame(seen, of, sighting);
+    if (isOwn === false) return lose(of, sighting.paths.includes(place.real) ? 'truncated' : 'vanished');
+    seen.met.add(of);
+    // The listing is older than a comparison that was made just now.
+    if (isOwn) return meet(seen, of, sighting, statOpen(of) ?? sighting.stat);
+    seen.isDisturbed = true;
+    if (contents.of(sighting) === 'denied') return;
+    seen.unseen.add(of.group);
+    // It is gone again, and had this size.
+    const isAtHome = place.state === 'live' && sighting.paths.includes(of.home);
+    if (isAtHome && sighting.stat.size > place.size) generations.relocate(of, { size: sighting.stat.size });
+  };
+
+  /** Updates the generation that is read in a listed file, or loses it; waits only if something is to be compared. */
+  const recognize = (seen: Observed, of: Generation, sighting: Sighting): Promise<void> | undefined => {
+    const place = of.place!;
+    // The link at its path leads to another file now, so this file is no copy. It bounds the names that the link had since.
+    if (sighting.found.length === 0 && sighting.paths.includes(of.home)) place.isBlank = false;
+    if (place.isBlank && sighting.stat.size > 0 && seenBytes(of) === 0) {
+      const fd = openFiles.release(place);
+      if (fd !== undefined) contents.adopt(sighting, fd);
+      generations.relocate(of, { size: 0 });
+      generations.lose(of, 'vanished');
+    } else if (isAnyones(of, sighting)) lose(of, 'vanished');
+    else if (!isUntouched(place, sighting.stat)) return identify(seen, of, sighting);
+    else {
+      seen.met.add(of);
+      meet(seen, of, sighting, sighting.stat);
+    }
+    return undefined;
+  };
+
+  /** Whether the directory is there, can be read and is on the file's device. */
+  const seesDirectory = (seen: Observed, of: Generation): boolean => {
+    if (directoryOf(seen, of)?.isListed !== true) return false;
+    const dev = of.place?.dev ?? of.lost?.dev;
+    try {
+      const stat = disk.stat(dirname(of.home));
+      return stat !== undefined && (dev === undefined || stat.dev === dev);
+    } catch {
+      return false;
+    }
+  };
+
+  /** The file under any name in its directory. A file of which nothing was read must have a name of its log. */
+  const findByInode = (of: Generation): { path: string; stat: FileStat } | undefined => {
+    const directory = dirname(of.home);
+    const base = basename(of.home);
+    const { dev, ino } = of.place!;
+    try {
+      for (const { name, kind } of disk.list(directory)) {
+        if (kind !== 'file') continue;
+        if (seenBytes(of) === 0 && name !== base && !isRotationOf(name, base)) continue;
+        const path = `${directory}/${name}`;
+        const stat = disk.stat(path);
+        if (stat?.kind === 'file' && stat.dev === dev && stat.ino === ino) return { path, stat };
+      }
+    } catch {
+      // The next scan reports it.
+    }
+    return undefined;
+  };
+
+  /** An open file that the picture does not have. */
+  const findOpen = (seen: Observed, of: Generation, stat: FileStat, isSettled: boolean) => {
+    const place = of.place!;
+    if (stat.nlink === 0) {
+      if (place.at !== '') generations.relocate(of, { at: '' });
+      return note(of, stat, 'unlinked');
+    }
+    const isRotated = isSettled && (seen.picture.found.has(of.group) || statReal(place) === undefined);
+    if (isRotated && place.at !== '') generations.relocate(of, { at: '' });
+    note(of, stat, isRotated ? 'rotated' : place.state);
+  };
+
+  /** Looks for a file that the picture does not have: it was renamed to a name that no scan looks up, deleted, or is not accessible. */
+  const findUnlisted = async (seen: Observed, of: Generation): Promise<void> => {
+    const isSettled = directoryOf(seen, of)?.isSettled === true;
+    const open = statOpen(of);
+    of.place!.isBlank = false;
+    if (open) return findOpen(seen, of, open, isSettled);
+    const place = of.place!;
+    const real = statReal(place);
+    if (real === 'hidden') return;
+    if (real) {
+      const isOwn = await isSame(seen, of, { stat: real, paths: [place.real] });
+      // What was looked up is older than the comparison.
+      if (isOwn) note(of, statOpen(of) ?? real, place.state);
+      else if (isOwn === false) lose(of, 'truncated');
+      else postpone(seen, of);
+      return;
+    }
+    // It may be on a file system that is not mounted now, or that is mounted as another device.
+    if (!seesDirectory(seen, of)) return lose(of, 'vanished');
+    if (!isSettled && seen.unsettledScans < unsettledLimit) return postpone(seen, of);
+    const elsewhere = findByInode(of);
+    if (!elsewhere) return lose(of, 'vanished');
+    generations.relocate(of, { real: elsewhere.path, at: '' });
+    const isOwn = await isSame(seen, of, { stat: elsewhere.stat, paths: [elsewhere.path] });
+    const state = elsewhere.path === of.home ? 'live' : 'rotated';
+    if (isOwn) note(of, statOpen(of) ?? elsewhere.stat, state);
+    else if (isOwn === undefined) postpone(seen, of);
+    else lose(of, 'vanished');
+  };
+
+  /** Compares a file with a followed generation: with what is in its file, not only with what was read of it. */
+  const answerFollowed = async (sighting: Sighting, content: Content, of: Generation): Promise<Answer> => {
+    const place = of.place!;
+    if (content.isGzip || place.isGzip) {
+      if (content.isGzip && place.isGzip) return 'other';
+      if (isStale(of)) return openFiles.open(place) === undefined ? 'unseen' : 'undrained';
+      const relation = await compare(content, of);
+      if (place.isGzip) return relation === 'same' || relation === 'shorter' ? 'prefix' : 'other';
+      if (reader.isIntact(of, place.fd !== undefined) === false) return 'rewritten';
+      if (relation === 'same') return content.size === of.size ? 'prefix' : 'longer';
+      if (relation === 'unseen') return 'unseen';
+      return relation === 'unknown' || relation === 'other' ? 'other' : 'longer';
+    }
+    const wasOpen = place.fd !== undefined;
+    const fd = openFiles.open(place);
+    if (fd === undefined) {
+      const relation = await compare(content, of);
+      return relation === 'other' || relation === 'unknown' ? 'other' : 'unseen';
+    }
+    const isPrefix = contents.isPrefixOf(sighting, fd);
+    // What the copy holds was in the file: if that changes before it is read, it can be found there.
+    if (isPrefix && isUnread(of) && !place.isBlank)
+      generations.update(of, { chain: learn(of.chain, content.start) });
+    // Checked after the comparison: the file may have been rewritten before it, and this is a copy of what came next.
+    if (reader.isIntact(of, wasOpen) === false) return 'rewritten';
+    if (isPrefix) return 'prefix';
+    const relation = await compare(content, of);
+    return relation === 'other' || relation === 'unknown' || content.size <= place.size ? 'other' : 'longer';
+  };
+
+  return {
+    directoryOf,
+    seesDirectory,
+    recognize,
+    findUnlisted,
+
+    async answer({ file, of }: Ask, sighting: Sighting): Promise<Answer> {
+      const { content } = file;
+      if (typeof content === 'string') return 'unknown';
+      if (of.place) return answerFollowed(sighting, content, of);
+      const { size, start, isGzip } = content;
+      const isPart = isGzip && of.parts.some((part) => part.size === size && part.sum === crc32(start));
+      return isPart ? 'part' : compare(content, of);
+    },
+  };
+}
+
+interface Seen {
+  readonly stat: FileStat;
+  readonly paths: readonly string[];
+}
+
+export type Observe = ReturnType<typeof createObserve>;
