@@ -77,7 +77,8 @@ export async function readTables(directory: string): Promise<PhysicalTables> {
   const tables = [...new Set(paths.flatMap((path) => tableOf(path) ?? []))];
   const result = (missing: string | undefined): PhysicalTables => ({
     ...{ tables, missing },
-    isUnlisted: found === undefined,
+    // An incremental backup has the descriptions of all tables, and only changes of the dictionary.
+    isUnlisted: found === undefined && !paths.some((path) => path.endsWith('.frm')),
   });
   const inSystem = new Set(dictionary.filter(({ space }) => space === 0).map(({ name }) => name));
   const missing = await missingOfDescriptions(directory, files, inSystem);
