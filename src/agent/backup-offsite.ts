@@ -7,7 +7,7 @@ import { shellText } from './recovery/commands.ts';
 export interface OffsiteTarget {
   /** What rclone copies to: a directory, or a remote as `REMOTE:BUCKET/PATH`. */
   target: string;
-  /** Of an S3-compatible bucket: then the jobs define the remote themselves, and the agent observes the copies. */
+  /** Set for an S3-compatible bucket: the jobs then define the remote themselves, and the agent observes the copies. */
   region?: string;
   /** URL of the object store; without one it is Amazon S3. */
   endpoint?: string;

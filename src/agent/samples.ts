@@ -116,7 +116,7 @@ function* samplesOf(
   if (series.hasCount) yield [seriesText(`${name}_count`, labels), total(texts.length + 1)];
 }
 
-/** Of the agent's own families only those that count what was refused. */
+/** The agent's own families that count what was refused; no others are shown. */
 const isShown = (name: string) =>
   !name.startsWith('svc_agent_') || /^svc_agent_(?:dropped|series_refused)_total$/.test(name);
 

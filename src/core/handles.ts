@@ -281,7 +281,7 @@ class HistogramHandle extends Handle implements Histogram {
     return true;
   }
 
-  /** Of a histogram only the sum has a unit. */
+  /** Only the sum of a histogram has a unit. */
   protected override convert(index: number, received: number): number {
     return index === this.spec.layout.width - 2 ? super.convert(index, received) : received;
   }
@@ -296,7 +296,7 @@ class SummaryHandle extends Handle implements Summary {
     return index >= this.spec.layout.width - 2;
   }
 
-  /** Of a summary all but the count has a unit. */
+  /** Everything but the count of a summary has a unit. */
   protected override convert(index: number, received: number): number {
     return index < this.spec.layout.width - 1 ? super.convert(index, received) : received;
   }

@@ -156,7 +156,7 @@ export interface IntakeOptions {
   component: Component;
   /** True for what a role itself sent. */
   relayed: boolean;
-  /** Of two sources that send the same series the lower rank keeps it: the order of `services`. */
+  /** If two sources send the same series, the one with the lower rank keeps it: the order of `services`. */
   rank: number;
   store: Store;
   globalTags: RawTags;

@@ -20,7 +20,7 @@ export async function makeDirectory(
 ): Promise<void> {
   const make = (): Promise<unknown> =>
     mkdir(path, { mode, recursive: false }).catch((thrown: unknown) => {
-      // Of one that is there, `recursive` says whether it is a directory.
+      // For a path that exists, `recursive` says whether it is a directory.
       if (systemCode(thrown) === 'EEXIST') return mkdir(path, { mode, recursive: true });
       throw thrown;
     });

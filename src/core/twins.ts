@@ -9,7 +9,7 @@ export interface Twins {
   readonly drop?: readonly string[];
 }
 
-/** Of each pair of twins that a sender has, the one that counts its observations. */
+/** For each pair of twins that a sender has, the twin that counts its observations. */
 export interface TwinChoice {
   /** Whether the other one of its pair is taken in place of this metric. */
   isRepeated(name: string): boolean;

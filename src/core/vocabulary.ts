@@ -247,7 +247,7 @@ export interface Coverage {
   readonly missing: readonly string[];
   /** Raw names without a rule. */
   readonly unmapped: readonly string[];
-  /** Of those, the ones that look like a missing metric, and which. */
+  /** Those of them that look like a missing metric, each with that metric. */
   readonly alike: Readonly<Record<string, readonly string[]>>;
   /** Raw names of which at least some series were left out on purpose. */
   readonly leftOut: readonly string[];

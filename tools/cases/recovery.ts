@@ -233,7 +233,7 @@ const seenBy = (instance: string, name: string, values: string, labels: string):
 const isKnown = seenBy('a', 'svc_recovery_ready', '0x60', ready);
 const isConfigured = seenBy('a', configured, '1x60', backup);
 const isUnknown: Extra['fires'] = [{ labels: { cluster: 'dc1', store: 'main' }, value: '1' }];
-/** Of a store with backups nothing says whether it could be recovered. */
+/** Nothing says whether a store with backups could be recovered. */
 const unknownRecovery: HandWritten['cases'] = [
   { shows: 'fires', series: isConfigured, at: 20, fires: isUnknown },
   {

@@ -25,7 +25,7 @@ export interface History {
 
 export interface HistoryHeader {
   tick: number;
-  /** Of the newest value, ms since the epoch. */
+  /** Time of the newest value, ms since the epoch. */
   atMs: number;
   stepMs: number;
   /** Values of each series. */

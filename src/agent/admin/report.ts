@@ -22,7 +22,7 @@ export interface Evidence {
   text: string;
   /** When it was seen, RFC 3339. */
   at?: string;
-  /** Of a value: what it is, what it usually is, and the limit that it exceeds, as texts with units. */
+  /** The value as it is, as it usually is, and the limit that it exceeds, as texts with units. */
   value?: string;
   usual?: string;
   limit?: string;
@@ -35,7 +35,7 @@ export interface Change {
   kind: ChangeKind;
   /** One clause. Holds text from outside; escape it. */
   what: string;
-  /** Of maintenance: when it is over, RFC 3339. */
+  /** When the maintenance is over, RFC 3339. */
   until?: string;
   /** Of an exit: the role whose process ended. */
   role?: string;
@@ -155,7 +155,7 @@ export const severeEntries = ({ error = 0, fatal = 0 }: Levels): number => error
 /** Summary of the logs; counts are those of `svc_log_entries_total`. */
 export interface EntriesReport {
   services: readonly { service: string; levels: Levels }[];
-  /** Those with most entries of level error and fatal, then with most entries; at most 20. */
+  /** The loggers with most entries of level error and fatal, then with most entries; at most 20. */
   loggers: readonly { service: string; logger: string; levels: Levels }[];
   /** How many loggers there are. */
   loggerCount: number;

@@ -6,7 +6,7 @@ export interface TimelineEvent {
   /** RFC 3339. */
   at: string;
   kind: 'began' | 'ended' | Change['kind'];
-  /** Of a problem that began or ended. */
+  /** Severity of the problem that began or ended. */
   severity?: Problem['severity'];
   /** Holds text from outside; escape it. */
   text: string;

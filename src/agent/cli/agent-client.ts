@@ -13,7 +13,7 @@ import type { Io } from './io.ts';
 
 /** Which certificates of the listener are accepted. */
 interface Trust {
-  /** Any. */
+  /** Accepts any certificate. */
   insecure?: boolean | undefined;
   /** PEM file of the authorities to trust instead of the usual ones. */
   caFile?: string | undefined;

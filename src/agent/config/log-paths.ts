@@ -15,7 +15,7 @@ export interface SurveyedPattern {
   path: TreePath;
   /** Files that are read, if the agent's user can read them. */
   files: readonly string[];
-  /** Those of them that the user cannot read. */
+  /** The files among them that the user cannot read. */
   denied: readonly string[];
   /** Compressed files that the pattern matches and that are not read. */
   compressed: readonly string[];

@@ -12,7 +12,7 @@ export interface Subject {
   backup?: string;
   /** RFC 3339: what was written from then on is left out. */
   until?: string;
-  /** Of PostgreSQL: the last transaction, or the restore point, up to which the log is applied. */
+  /** PostgreSQL only: the last transaction, or the restore point, up to which the log is applied. */
   untilXid?: string;
   untilName?: string;
   /** Of PostgreSQL: the timeline to follow in place of the latest. */

@@ -100,7 +100,7 @@ export async function lockSubject(
   };
 }
 
-/** None on a system without /proc. */
+/** Empty on a system without /proc. */
 function processIds(): string[] {
   try {
     return readdirSync('/proc').filter((name) => /^\d+$/.test(name));

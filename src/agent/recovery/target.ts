@@ -33,7 +33,7 @@ export interface Chosen {
 
 export interface RestoreTarget {
   until?: RestoreUntil;
-  /** Of MySQL and MariaDB: what is applied after the dump. */
+  /** MySQL and MariaDB only: what is applied after the dump. */
   replay?: LogReplay;
   /** Up to when, ms since the epoch; undefined if it is not known before the restore. */
   reachesMs?: number;

@@ -25,7 +25,7 @@ import { readGoAddress } from './violations.ts';
 interface DiscoveryRequest {
   /** The service's files as one. */
   service: MapNode;
-  /** Those that a role reads, as one. */
+  /** The files that a role reads, merged into one. */
   serviceOf(role: string): MapNode;
   agent: MapNode;
   scope: Scope;

@@ -272,7 +272,7 @@ export interface Writer {
   write(content: SnapshotContent): Promise<void>;
   /** Numbers the next snapshot higher than this one. */
   follow(sequence: number): void;
-  /** Of the last snapshot that was written or followed. */
+  /** Sequence number of the last snapshot that was written or followed. */
   sequence(): number;
 }
 

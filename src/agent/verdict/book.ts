@@ -127,7 +127,7 @@ export function createIncidentBook(): IncidentBook {
   };
   const recent = <T>(all: readonly T[], timeOf: (one: T) => string, nowMs: number): T[] =>
     all.filter((one) => nowMs - Date.parse(timeOf(one)) < keptMs);
-  /** Those that are paused are shown as over. */
+  /** Paused incidents are shown as over. */
   const ended = () => [
     ...incidents,
     ...[...paused.values()].flatMap(({ problem: { cause, ...rest }, endMs }) =>

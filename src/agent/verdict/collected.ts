@@ -7,11 +7,11 @@ import type { Tracks } from './tracks.ts';
 export interface Row {
   service: string;
   labels: Readonly<Record<string, string>>;
-  /** Of a histogram, its count. */
+  /** The value; for a histogram, its count. */
   value: number;
-  /** Of a histogram: cumulative counts by upper bound. */
+  /** Cumulative counts by upper bound, for a histogram. */
   buckets?: readonly (readonly [bound: number, count: number])[];
-  /** Of a histogram that has one. */
+  /** The sum, for a histogram that has it. */
   sum?: number;
 }
 

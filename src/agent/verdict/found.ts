@@ -5,7 +5,7 @@ import { type KindOfProblem, kinds } from './kinds.ts';
 export interface Subjects {
   store?: string;
   role?: string;
-  /** Of requests. */
+  /** The role that was called, for requests. */
   callee?: string;
   domain?: string;
   tasklist?: string;

@@ -176,7 +176,7 @@ function holdBack(ledger: Ledger, nowMs: number): void {
 
 interface Sorted {
   artifact: Artifact;
-  /** None while its verification is awaited. */
+  /** Missing while its verification is awaited. */
   result?: BackupResult;
   isVerified: boolean;
 }

@@ -59,7 +59,7 @@ export interface BackupOptions {
   name: string;
   /** Name of an entry of `stores`; none for configuration. */
   store?: string;
-  /** None for all databases of a store, and for configuration. */
+  /** Missing for all databases of a store, and for configuration. */
   database?: 'persistence' | 'visibility';
   type: BackupType;
   source: BackupSource;

@@ -11,7 +11,7 @@ import type { WallTime } from './wall-time.ts';
 /** One recorded run of a backup or of a recovery procedure (journal.ts). */
 export interface RunRecord {
   startMs: number;
-  /** None while it runs, or if its end was never recorded. */
+  /** Missing while it runs, or if its end was never recorded. */
   endMs?: number;
   /** Exit status; 0 is a success. */
   status?: number;
@@ -71,7 +71,7 @@ export interface BackupContent {
   binlog?: { file: string; position: number };
   /** Segments of WAL in it, by name. */
   wal?: Readonly<Record<string, SegmentContent>>;
-  /** Of the cluster of databases, decimal. */
+  /** Identifier of the cluster of databases, decimal. */
   systemId?: string;
   /** MD5 of the file, hexadecimal. */
   md5?: string;
@@ -86,7 +86,7 @@ export interface VerifyAnswer {
    * The verification itself failed, so that it is tried again: the backup could not be read, the process was killed.
    */
   isFailure?: true;
-  /** Of an answer that is good. */
+  /** Only for a good answer. */
   content?: BackupContent;
   /** What was read of each segment of a log, by name. */
   segments?: Readonly<Record<string, SegmentContent>>;
@@ -123,7 +123,7 @@ export interface Artifact {
   walStart?: string;
   /** Id of the backup that an incremental builds upon, where the tool says so. */
   parent?: string;
-  /** Of a flush: it holds what was written after this time, ms since the epoch. Without one it is the first. */
+  /** For a flush: it holds what was written after this time, ms since the epoch. Missing for the first flush. */
   sinceMs?: number;
   /** How many files it has, where one that is gone would not show. */
   files?: number;

@@ -35,7 +35,7 @@ export async function readFileOperations(file: string): Promise<FileOperation[]>
   return [...found, ...operationsIn(rest, found.length === 0 ? 0 : headBytes, rest.length)];
 }
 
-/** Those of which the path begins between two places. */
+/** The operations whose path begins between two places. */
 function operationsIn(bytes: Buffer, from: number, to: number): FileOperation[] {
   const text = bytes.toString('latin1');
   return [...text.matchAll(path)].flatMap(({ 0: all, 1: name, index }) => {

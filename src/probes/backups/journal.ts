@@ -67,7 +67,7 @@ function recordOf(line: string): RunRecord | undefined {
 export function verifiedAnswers(stateDirectory: string, name: string) {
   const path = join(stateDirectory, 'backup-verified', `${name}.jsonl`);
   return {
-    /** None when the file cannot be read: then backups are verified again. */
+    /** Empty when the file cannot be read: backups are then verified again. */
     async read(): Promise<Map<string, VerifyAnswer>> {
       const text = await readFile(path, 'utf8').catch(() => '');
       const answers = new Map<string, VerifyAnswer>();

@@ -27,13 +27,13 @@ export interface OffsiteStanding {
   unreadable?: string;
   /** The file system of the directory in which copies were last found, by its device. */
   device?: number;
-  /** Of a log: the segment up to which each one was found to have a copy. */
+  /** For a log: the last segment up to which every segment was found to have a copy. */
   copiedTo?: string;
 }
 
 /** What has a copy: a backup, or a segment of a log. */
 export type Copied = Pick<Artifact, 'id' | 'endMs' | 'sizeBytes'> & {
-  /** Of its content, if it was verified; hexadecimal. */
+  /** MD5 of its content, if it was verified; hexadecimal. */
   md5?: string;
 };
 
@@ -63,7 +63,7 @@ export interface OffsiteComparison {
   snapshots?: readonly string[];
   /** The backups are segments of a log, of which none may be missing between two others. */
   isLog?: boolean;
-  /** Of the comparison before. */
+  /** From the previous comparison. */
   copiedTo?: string;
 }
 

@@ -25,7 +25,7 @@ export class Truncated extends Error {
 }
 
 export interface PgDump {
-  /** Of the archive format, such as `1.14`. */
+  /** Version of the archive format, such as `1.14`. */
   version: string;
   database: string;
   /** When the dump started, before its snapshot: the local time of the host that made it. */
@@ -186,7 +186,7 @@ function createCheck(compression: PgDump['compression']) {
   if (compression !== 'gzip') return { write: async (_: Buffer) => {}, end: async () => {} };
   const inflate: Inflate = createInflate();
   let failure: Error | undefined;
-  // Of a write that fails the callback may never be called: the end of the stream is awaited beside it.
+  // The callback of a failed write may never be called, so the end of the stream is awaited too.
   const closed = new Promise<void>((resolve) => inflate.once('close', resolve));
   inflate.on('error', (error) => {
     failure ??= error;

@@ -30,7 +30,7 @@ export const isKnown = (point: RecoveryPoint): point is KnownPoint => 'ms' in po
 /** One backup of a database as last assessed. */
 export interface Standing {
   options: BackupOptions;
-  /** None when its evidence could not be read. */
+  /** Missing when its evidence could not be read. */
   assessed?: { evidence: Evidence; assessment: Assessment };
   /** Why it could not be read. */
   unreadable?: string;

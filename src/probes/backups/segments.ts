@@ -46,7 +46,7 @@ export interface SegmentContent {
   md5?: string;
   /** Name of the segment that was read before it, with which a record may go on. */
   after?: string;
-  /** Of a write-ahead log. */
+  /** What was read of a segment of a write-ahead log. */
   wal?: Omit<WalReading, 'newestMs'>;
   binlog?: BinlogContent;
 }

@@ -381,7 +381,7 @@ function barmanAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswe
   return { result: 'corrupt', msg: fault ?? 'barman verify-backup found a fault' };
 }
 
-/** Of a program of one's own: 0 good, 1 damaged. */
+/** Exit status of a program of the user's own: 0 good, 1 damaged. */
 function statusAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
   if (status === 0) return ok(excerpt(stdout, shownBytes) || 'its tool found no fault', {});
   if (status !== 1) return undefined;

@@ -24,7 +24,7 @@ const allFlags = 0xf;
 const resourceManagerXlog = 0;
 const switchRecord = 0x40;
 const resourceManagerXact = 1;
-/** Of a transaction that is committed, or prepared and committed. */
+/** Operations of a record that end a transaction: commit, or commit of a prepared one. */
 const commitRecords: readonly number[] = [0x00, 0x30];
 const abortRecords: readonly number[] = [0x20, 0x40];
 const restorePointRecord = 0x70;
@@ -61,7 +61,7 @@ export interface WalReading {
   remainder?: WalRemainder;
   /** Newest commit, or beginning of a checkpoint: all that was committed before is here or in earlier segments. */
   newestMs?: number;
-  /** Of the cluster of databases, decimal. */
+  /** Identifier of the cluster of databases, decimal. */
   systemId: string;
   segmentBytes: number;
 }

@@ -7,7 +7,7 @@ import type { CleaningRequest, RehearsalAnswer, RehearsalRequest } from './rehea
 export interface RunningRehearsal {
   /** What it does at the moment. */
   phase(): string | undefined;
-  /** None for a request to clean, when it was cut off, and when another one was under way. Never rejects. */
+  /** Undefined for a request to clean, when the rehearsal was cut off, and when another one was under way. Never rejects. */
   ended: Promise<RehearsalAnswer | undefined>;
 }
 

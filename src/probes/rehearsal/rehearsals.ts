@@ -225,7 +225,7 @@ function requestOf(
 interface Moment {
   nowMs: number;
   sinceMs: number;
-  /** Of the rehearsal under way. */
+  /** Phase of the rehearsal under way. */
   phase?: string;
   /** Why none can be started. */
   obstacle?: string;

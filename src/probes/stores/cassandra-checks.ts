@@ -112,7 +112,7 @@ export interface WatchedNodes {
 
 /** A node increases its heartbeat every second; gossip spreads it to all nodes within a few seconds. */
 const silentMs = 20_000;
-/** Of a node that was removed or has left. */
+/** Statuses of a node that was removed or has left. */
 const goneStatus = /^(?:LEFT|REMOV)/i;
 /** The retention of incremental backups and logs in the spec's schedule. */
 const longestKeptMs = 7 * 86_400_000;

@@ -119,7 +119,7 @@ interface Channel {
   name: string;
   ioRunning: string;
   sqlRunning: string;
-  /** Of the last error that stopped it; 0 for none. */
+  /** Number of the last error that stopped it; 0 without an error. */
   errno: number;
   /** Null while it does not replicate: unknown, not 0. */
   secondsBehind: number | null;
@@ -217,7 +217,7 @@ export const logState = ({ file, position }: { file: string; position: number })
   isArchivedWhole: Number.isFinite(position),
 });
 
-/** Those of the data, and of the binary log where it has its own. */
+/** The directory of the data, and that of the binary log where it is another one. */
 export function directoriesOf(variables: NamedValues): StorageDirectory[] {
   const [data, binaryLog] = [variables.get('datadir'), variables.get('log_bin_basename')];
   return [

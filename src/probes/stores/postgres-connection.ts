@@ -243,7 +243,7 @@ function forDriver(socket: Socket, inspect: (chunk: Buffer) => void): Socket {
 /** What a server's first message can be: authentication, error, notice, another version of the protocol. */
 const greetings = 'RENv';
 const longestGreeting = 65_536;
-/** Of all answers of one poll together; those to our own questions are a thousandth of it. */
+/** Limit of all answers of one poll together. The answers to the agent's own questions are a thousandth of it. */
 const longestAnswers = 8 * 1024 * 1024;
 const headerBytes = 5;
 

@@ -41,7 +41,7 @@ export interface LogState {
   archived?: string;
   /** When it was archived, ms since the epoch. */
   archivedAtMs?: number;
-  /** Of the segment's files, how many bytes the archived copy must have; for a log that is copied while it grows. */
+  /** How many bytes the archived copy of a segment must have, for a log that is copied while it grows. */
   archivedBytes?: number;
   /** Where the next entry goes. It stays the same as long as nothing is written. */
   position?: string;

@@ -167,7 +167,7 @@ export function createReply(response: ServerResponse, writeMs: number, { clock, 
   let closed = false;
   let cancel = (): void => {};
   const { socket } = response.req;
-  // Of a closed connection Node tells only the response that it sends, not those that wait behind it.
+  // When a connection closes, Node tells only the response that it sends, not the responses that wait behind it.
   const onLost = (): void => void (closed || response.emit('close'));
   socket.once('close', onLost);
   response.once('close', () => {

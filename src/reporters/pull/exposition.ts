@@ -169,7 +169,7 @@ function numberText(value: number): string {
 /** Bytes of a page that are written one after the other. */
 interface PagePiece {
   bytes: Buffer;
-  /** Of `bytes`, for `setFloat64`. */
+  /** A view of `bytes`, for `setFloat64`. */
   view: DataView;
   end: number;
 }

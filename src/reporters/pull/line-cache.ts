@@ -13,7 +13,7 @@ const escapeLabelValue = (value: string): string => escapeText(value, /[\\\n"]/g
  */
 export interface Texts {
   bytes: Buffer;
-  /** Of `bytes`, for `getFloat64`. */
+  /** A view of `bytes`, for `getFloat64`. */
   view: DataView;
   /** Where each text ends. */
   ends: Uint32Array;

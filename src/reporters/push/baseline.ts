@@ -179,7 +179,7 @@ interface Ledger {
   readonly known: WeakMap<SeriesView, BaselineEntry>;
   /** Entries with `owes`. */
   readonly owing: Set<BaselineEntry>;
-  /** Of totals that began earlier only the increases count. Entries that began up to it may have been discarded. */
+  /** Totals that began earlier count by their increases only. Entries that began before it may have been discarded. */
   readonly sinceMs: number;
   /** Entries of external totals were discarded. */
   readonly forgot: boolean;

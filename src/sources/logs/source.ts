@@ -81,7 +81,7 @@ export function createStandardInput(input: () => Readable, log: Log): StandardIn
 export interface LogsSelection {
   /** Every service that has logs, in the configuration's order. */
   readonly services: Readonly<Record<string, LogsOptions>>;
-  /** Those that are watched; the others' positions are kept. */
+  /** The roles that are watched; the positions of the others are kept. */
   readonly selected: ReadonlySet<string>;
 }
 

@@ -38,7 +38,7 @@ print(json.dumps([len(list(V(schema).iter_errors(d))) for d in json.load(open('d
 const hasValidator = isInstalled('python3', ['-c', 'import jsonschema']);
 
 describe('the JSON Schema', () => {
-  test('has the top-level keys of the contract, stateFsync and recovery, and no others', async () => {
+  test('has the top-level keys of the contract, stateFsync, recovery and maintenance, and no others', async () => {
     const { $schema, properties, additionalProperties } = JSON.parse(await printed());
     expect($schema).toBe('https://json-schema.org/draft/2020-12/schema');
     expect(additionalProperties).toBe(false);
@@ -60,6 +60,7 @@ describe('the JSON Schema', () => {
         'domainDefaults',
         'domains',
         'recovery',
+        'maintenance',
         'backups',
         'limits',
         'admin',

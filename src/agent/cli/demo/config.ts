@@ -16,7 +16,7 @@ export interface DemoPorts {
   store: number;
 }
 
-/** Those of the agent, Prometheus and Alertmanager by default, and those of examples/agent.yaml. */
+/** The default ports of the agent, Prometheus and Alertmanager, and the ports of examples/agent.yaml. */
 export const usualPorts: DemoPorts = {
   metrics: 9464,
   admin: 9465,
@@ -114,7 +114,7 @@ export async function startTurn(signal: AbortSignal, print: (line: string) => vo
 
 interface Database {
   name: string;
-  /** Of its schema. */
+  /** Version of its schema. */
   version: string;
 }
 

@@ -10,7 +10,7 @@ export interface DeletedFile {
 
 /** Finds deleted files that processes still write to, in `/proc`; nothing where there is none. */
 export interface DeletedFiles {
-  /** Those that grew since the call before, and those that have grown and are still open. */
+  /** The files that grew since the previous call, and those that have grown and are still open. */
   look(): Promise<readonly DeletedFile[]>;
 }
 

@@ -141,7 +141,7 @@ function scalarEnd(bytes: Uint8Array, view: DataView, at: number): number {
 /** The closing byte of each open object or array. Shared, because one line is read at a time. */
 const closers = new Uint8Array(maxDepth);
 
-/** Any value. */
+/** Returns the end of a value of any type. */
 export function valueEnd(bytes: Uint8Array, view: DataView, at: number): number {
   let depth = 0;
   let i = at;
