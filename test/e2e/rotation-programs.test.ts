@@ -43,6 +43,11 @@ const cases: readonly [name: string, isThere: boolean, open: OpenService][] = [
   ],
   ['logrotate, olddir', hasLogrotate, logrotate({ directives: ['create'], olddir: true })],
   [
+    'logrotate, olddir, compress',
+    hasLogrotate,
+    logrotate({ directives: ['create', 'compress'], olddir: true }),
+  ],
+  [
     'logrotate, maxsize',
     hasLogrotate,
     logrotate({ directives: ['create', 'weekly', 'maxsize 20k'], isDue: true }),

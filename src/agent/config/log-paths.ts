@@ -85,7 +85,12 @@ async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern
       of: () => undefined,
     },
   });
-  const patterns = { watched: [pattern], claimants: () => [pattern.service], isWatched: () => true };
+  const patterns = {
+    watched: [pattern],
+    claimants: () => [pattern.service],
+    isWatched: () => true,
+    areApart: () => false,
+  };
   const none = new Map<string, ReadonlySet<string>>();
   const picture = await discovery.scan({ patterns, isRemembered: () => true, homes: none, targets: none });
   const files = [...picture.found.keys()];

@@ -3,6 +3,7 @@ import type { Picture, Sighting } from './discovery.ts';
 import type { Disk } from './disk.ts';
 import type { Generation, Generations } from './generations.ts';
 import { groupBy } from './match.ts';
+import type { Patterns } from './patterns.ts';
 import { type Aged, byRestartAndAge, isBetween, isRotationOf, rotatedFrom } from './rotated-names.ts';
 
 /**
@@ -30,22 +31,28 @@ const aged = ({ place, home, number }: Generation): Aged => ({
   generation: number,
 });
 
+interface GroupsDeps {
+  disk: Disk;
+  generations: Generations;
+  patterns(): Patterns;
+}
+
 /** `picture` is that of one scan. */
-export function createGroups(
-  { disk, generations }: { disk: Disk; generations: Generations },
-  picture: Picture,
-): Groups {
+export function createGroups({ disk, generations, patterns }: GroupsDeps, picture: Picture): Groups {
   const isKnownPath = (path: string) => picture.found.has(path) || generations.hasGroup(path);
 
-  /** Logs by their names, for files that were moved to a directory below. */
+  /** Logs by their names, for files that were moved to a directory below, or to one that has a pattern of its own. */
   let byName: Map<string, string[]> | undefined;
-  const aboveOf = (path: string): string | undefined => {
+  const elsewhere = (path: string): string | undefined => {
     byName ??= groupBy([...new Set([...picture.found.keys(), ...generations.groups])], (known) =>
       basename(known),
     );
     for (const name of rotatedFrom(basename(path))) {
-      const above = byName.get(name)?.filter((known) => path.startsWith(`${dirname(known)}/`));
-      if (above && above.length > 0) return above.reduce((a, b) => (b.length > a.length ? b : a));
+      const logs = byName.get(name) ?? [];
+      const above = logs.filter((known) => path.startsWith(`${dirname(known)}/`));
+      if (above.length > 0) return above.reduce((a, b) => (b.length > a.length ? b : a));
+      const beside = logs.filter((known) => patterns().areApart(known, path));
+      if (beside.length === 1) return beside[0];
     }
     return undefined;
   };
@@ -55,8 +62,8 @@ export function createGroups(
       .map((name) => `${dirname(path)}/${name}`)
       .find(isKnownPath);
     if (base !== undefined) return rootOf(base);
-    const above = aboveOf(path);
-    return above === undefined ? path : rootOf(above);
+    const log = elsewhere(path);
+    return log === undefined ? path : rootOf(log);
   };
 
   interface Homes {
@@ -114,8 +121,8 @@ export function createGroups(
           const group = all.get(base) ?? (isKnownPath(base) ? rootOf(base) : undefined);
           if (group !== undefined) return group;
         }
-        const above = aboveOf(path);
-        if (above !== undefined) return rootOf(above);
+        const log = elsewhere(path);
+        if (log !== undefined) return rootOf(log);
         for (const [home, group] of linked)
           if (dirname(home) === dirname(path) && isBetween(basename(path), basename(home))) return group;
       }

@@ -35,6 +35,8 @@ export interface Patterns {
   /** Services whose patterns match any of a file's names, in the configuration's order, selected or not. */
   claimants(paths: readonly string[]): readonly string[];
   isWatched(path: string): boolean;
+  /** Whether a service has one pattern for a log and another one for the directory that its rotated files are moved to. */
+  areApart(log: string, rotated: string): boolean;
 }
 
 /** A pattern may expand to this many alternatives; braces beyond that are literal. */
@@ -234,5 +236,12 @@ export function compilePatterns(
       ),
     ],
     isWatched: (path) => all.some((pattern) => pattern.selected && takes(pattern, path)),
+    areApart: (log, rotated) => {
+      const ofLog = all.filter((pattern) => takes(pattern, log));
+      const ofRotated = all.filter((pattern) => takes(pattern, rotated));
+      return ofRotated.some(
+        (pattern) => !ofLog.includes(pattern) && ofLog.some(({ service }) => service === pattern.service),
+      );
+    },
   };
 }

@@ -93,12 +93,12 @@ const noPicture: Picture = {
 };
 
 export function createScan(deps: ScanDeps): Scan {
-  const { disk, clock, generations, glimpses, reader, sinks, contents, slices } = deps;
+  const { clock, generations, glimpses, reader, sinks, contents, slices } = deps;
   const apply = createApply(deps);
   const observe = createObserve(deps, apply);
   const observed = (picture: Picture, unsettledScans: number): Observed => ({
     picture,
-    groups: createGroups({ disk, generations }, picture),
+    groups: createGroups(deps, picture),
     met: new Set(),
     unseen: new Set(),
     unsettledScans,
