@@ -60,7 +60,7 @@ test('a changed file is swapped in: what did not change keeps its totals, a new 
   writer.close();
 });
 
-test('other global tags begin new series, from the lines that follow', async () => {
+test('totals go on under other global tags', async () => {
   const directory = newPlace();
   const log = join(directory, 'history.log');
   const writer = createWriter(log);
@@ -71,10 +71,10 @@ test('other global tags begin new series, from the lines that follow', async () 
   await until('1,000 lines', async () => (await value(address, entries)) === 1_000 || undefined);
   replace(file, (text) => text.replace('metrics:\n', 'metrics:\n  tags: {cluster: dc7}\n'));
   const tagged = /^svc_log_entries_total\{.*cluster="dc7".*\} (\S+)$/gm;
-  await until('the tag', async () => (await value(address, tagged)) === 0 || undefined);
+  await until('the tag', async () => (await value(address, tagged)) === 1_000 || undefined);
   writer.write(300);
-  await until('300 lines', async () => (await value(address, tagged)) === 300 || undefined);
-  expect(await value(address, entries)).toBe(300);
+  await until('1,300 lines', async () => (await value(address, tagged)) === 1_300 || undefined);
+  expect(await value(address, entries)).toBe(1_300);
   writer.close();
 });
 

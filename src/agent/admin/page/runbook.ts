@@ -111,7 +111,7 @@ export async function openRunbook(name: string): Promise<void> {
         h('h2', { id: 'runbook-title' }, name.replace('recovery/', 'Recovery: ')),
         close,
       ),
-      h('div', { class: 'text', tabindex: 0 }, children),
+      h('div', { class: 'text', tabindex: 0, role: 'region', 'aria-label': 'Text of the runbook' }, children),
     );
   show(h('p', {}, 'Loading…'));
   if (!place.open) place.showModal();
