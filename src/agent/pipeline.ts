@@ -92,7 +92,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   });
   const counting = createLogPipeline({
     ...deps,
-    logsSection: state.section('logs'),
+    logsSection: state.section('log-positions'),
     processEvents: roles,
     opened(intakes, config) {
       roles.configure(

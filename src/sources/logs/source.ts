@@ -104,7 +104,7 @@ export interface LogsSourceDeps {
 
 /**
  * Counts log files and standard input. `start` resolves when every existing file has its position; reading continues
- * after that. The section `logs` of the snapshot holds the positions; call `restore` before `start`. Stopping waits for
+ * after that. The section `log-positions` of the snapshot holds the positions; call `restore` before `start`. Stopping waits for
  * the current slice; `freeze` gives the positions afterwards, too.
  */
 export interface LogsSource extends Source, Durable {

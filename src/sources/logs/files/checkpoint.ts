@@ -34,7 +34,7 @@ export interface Recorded {
 const version = 4;
 
 /*
- * Section `logs`: version and count u32 little-endian, then records, each its length u32 and that many bytes. The first is
+ * Section `log-positions`: version and count u32 little-endian, then records, each its length u32 and that many bytes. The first is
  * `Head` as JSON; each of the others is a generation, as `encode` writes it. Numbers are varints (`record-bytes.ts`).
  */
 interface Head {
