@@ -50,6 +50,7 @@ test.skipIf(last === '')(
         'the agent listens',
         () => /"listener":"metrics","address":"([^"]+)"/.exec(agent.output())?.[1],
       );
+      await until('the agent is ready', () => agent.output().includes('"msg":"ready"'));
       const kept = await total(address);
       expect(kept).toBeGreaterThanOrEqual(before);
       // Positions of 0.1.0 are not read: the file is new, and read from its end as of the first scan.
