@@ -7,6 +7,7 @@ import { parse, stringify } from 'yaml';
 import { hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { hasMariadb, startMariadb } from '../mariadb.ts';
 import { hasPostgres, postgresFolder, startPostgres } from '../postgres.ts';
+import { until } from '../until.ts';
 import { folder, mainFile } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
@@ -79,7 +80,11 @@ async function openPostgres(): Promise<Shop> {
       for (const line of text.split('\n')) {
         const connect = /^\\connect "(\w+)"/.exec(line);
         if (connect) database = connect[1]!;
-        else if (/\S/.test(line) && !line.startsWith('--')) await server.query(line, database);
+        else if (line.endsWith('\\gexec')) {
+          // psql runs each value of the answer.
+          for (const row of (await server.query(line.slice(0, -'\\gexec'.length), database)).rows)
+            await server.query(String(Object.values(row as object)[0]), database);
+        } else if (/\S/.test(line) && !line.startsWith('--')) await server.query(line, database);
       }
       database = 'postgres';
       await server.disconnect();
@@ -220,7 +225,11 @@ async function follow(kind: Kind, open: () => Promise<Shop>): Promise<void> {
   writeFileSync(file, `stateDirectory: ${join(rolePlace.path, 'state')}\n`);
   const ran: string[] = [];
   const passes = async (line: string) => {
-    const { status, output } = await run(line);
+    // A file counts as a backup once it has been unchanged for the time of `settle`.
+    const { status, output } = await until(`${line}: a backup that has settled`, async () => {
+      const answer = await run(line);
+      return answer.output.includes('no backup yet') ? undefined : answer;
+    });
     // As the page says: with a log, until a restore was timed.
     const isUntimed = /probe backup recovery/.test(line) && /recovery\/\S+ +drill_missing/.test(output);
     expect(status, `${line}\n${output}`).toBe(isUntimed && shop.goOn ? 1 : 0);

@@ -268,22 +268,20 @@ backups:
 
   test('the restore that the plan prints brings back all that was flushed', async () => {
     await server.run(...tables.map((name) => `TRUNCATE svc.${name}`));
-    const printed = readdirSync(jobs)
-      .filter((name) => name.endsWith('.sh'))
-      .sort()
-      .map((name) => /^# (nodetool import .*)$/m.exec(readFileSync(join(jobs, name), 'utf8'))?.[1]);
-    const [full, incremental] = [
-      printed.find((line) => line?.includes('NAME'))!,
-      printed.find((line) => line?.endsWith('backups'))!,
-    ];
-    const lines = [full, incremental].flatMap((line) =>
-      tables.map((table) => {
-        const id = readdirSync(join(kept, 'svc')).find((each) => each.startsWith(`${table}-`))!;
-        const [name] = readdirSync(join(kept, 'svc', id, 'snapshots'));
-        return line.replace(' TABLE ', ` ${table} `).replace('TABLE-ID', id).replace('NAME', name!);
-      }),
-    );
-    for (const line of lines) {
+    /** What a script prints below `To restore:`, without the comments. */
+    const printed = (job: string) =>
+      readFileSync(join(jobs, `main-persistence-${job}.sh`), 'utf8')
+        .split('# To restore:\n')[1]!
+        .split('\n')
+        .filter((line) => /^# [^#]/.test(line))
+        .map((line) => line.slice(2))
+        .join('\n');
+    const idOf = (table: string) =>
+      readdirSync(join(kept, 'svc')).find((each) => each.startsWith(`${table}-`))!;
+    const [name] = readdirSync(join(kept, 'svc', idOf('executions'), 'snapshots'));
+    const incremental = (table: string) =>
+      printed('incremental').replace(' TABLE ', ` ${table} `).replace('TABLE-ID', idOf(table));
+    for (const line of [printed('full').replace('NAME', name!), ...tables.map(incremental)]) {
       const restored = command(
         ['backup', 'run', '--job', 'main-persistence-full', '-c', file, '--', 'bash', '-euc', line],
         env,
