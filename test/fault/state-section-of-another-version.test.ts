@@ -32,7 +32,7 @@ async function stop(): Promise<void> {
   agent = undefined;
 }
 
-const sections = ['logs', 'roles', 'probes', 'push-metrics'];
+const sections = ['log-positions', 'roles', 'probes', 'push-metrics'];
 const snapshots = () => readdirSync(path('state')).filter((name) => /^snapshot-[ab]$/.test(name));
 const sectionsOf = (snapshot: string) => decodeSnapshot(readFileSync(path(`state/${snapshot}`))).sections;
 
