@@ -67,6 +67,15 @@ export interface Picture {
   readonly passedOver: readonly PassedOver[];
 }
 
+/** Before the first scan. */
+export const noPicture: Picture = {
+  files: new Map(),
+  found: new Map(),
+  directories: new Map(),
+  glimpsed: [],
+  passedOver: [],
+};
+
 export interface PassedOver {
   readonly path: string;
   readonly service: string;

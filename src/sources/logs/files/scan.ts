@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { createApply, type ScanDeps } from './apply.ts';
-import { fileKey, type Picture, type Sighting } from './discovery.ts';
+import { fileKey, noPicture, type Picture, type Sighting } from './discovery.ts';
 import {
   type Generation,
   isBlank,
@@ -83,14 +83,6 @@ interface Unknown {
 
 /** Files that are decided about at once: what is held of each takes memory. */
 const batchFiles = 256;
-
-const noPicture: Picture = {
-  files: new Map(),
-  found: new Map(),
-  directories: new Map(),
-  glimpsed: [],
-  passedOver: [],
-};
 
 export function createScan(deps: ScanDeps): Scan {
   const { clock, generations, glimpses, reader, sinks, contents, slices } = deps;
