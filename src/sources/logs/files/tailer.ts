@@ -3,7 +3,7 @@ import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
 import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
 import { createContents } from './contents.ts';
-import { createDiscovery, noPicture, type PassedOver, type Picture } from './discovery.ts';
+import { createDiscovery, noPicture, type PassedOver } from './discovery.ts';
 import { type Disk, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
 import { createGenerations, type Generation, type Generations, isStale, type Place } from './generations.ts';
