@@ -1,6 +1,6 @@
-// Writes the generated files: rules/ with its promtool tests, the same rules for Kubernetes, dashboards/*.json and
-// docs/reference/.
-// With --check it prints what differs and writes nothing.
+// Writes the generated files: rules/, the same rules for Kubernetes, dashboards/*.json and docs/reference/, and the cases of
+// `promtool test rules`, which are not committed: rules/tests/.
+// With --check it prints which of the committed files differ, and writes nothing.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,7 @@ import { root } from './setup.mjs';
 const check = process.argv.includes('--check');
 /** Folders of generated files, and which files in them are generated. */
 const folders = [
-  ['rules', /./],
+  ['rules', check ? /^rules\/[^/]+$/ : /./],
   ['dashboards', /^dashboards\/[^/]+\.json$/],
   ['deploy/kubernetes/monitoring', /\/rules\.yaml$/],
   ['docs/reference', /\.md$/],
@@ -32,9 +32,10 @@ try {
     logLevel: 'warning',
   });
   const load = (name) => import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
-  const { files, deployedRules, dashboardFiles } = await load('shipped');
+  const { ruleFiles, caseFiles, deployedRules, dashboardFiles } = await load('shipped');
   const { referenceFiles } = await load('reference');
-  wanted = new Map([...files(), deployedRules(), ...dashboardFiles(), ...(await referenceFiles())]);
+  const committed = [...ruleFiles(), deployedRules(), ...dashboardFiles(), ...(await referenceFiles())];
+  wanted = new Map(check ? committed : [...committed, ...caseFiles()]);
 } finally {
   rmSync(bundles, { recursive: true, force: true });
 }

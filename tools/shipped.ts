@@ -37,31 +37,34 @@ export const tests = [
   ['slo', sloPlans, 'slo', 1],
 ] as const;
 
-/** Every generated file: its path in the project, and its text. */
-export function files(): readonly (readonly [path: string, text: string])[] {
-  return [
-    ...packs.map((of) => [`rules/${of.name}.rules.yml`, toYaml(renderPack(of, shippedOptions))] as const),
-    ...tests.map(
-      ([name, plans, of]) =>
-        [
-          `rules/tests/${name}.test.yml`,
-          toYaml(promtoolFile(pack(of), plans, `../${of}.rules.yml`)),
-        ] as const,
-    ),
-    ['rules/tests/recording.test.yml', toYaml(recordingTests('../recording.rules.yml'))],
-  ];
-}
+/** A generated file: its path in the project, and its text. */
+type Generated = readonly [path: string, text: string];
+
+/** The rules. */
+export const ruleFiles = (): readonly Generated[] =>
+  packs.map((of) => [`rules/${of.name}.rules.yml`, toYaml(renderPack(of, shippedOptions))]);
+
+/** The cases of `promtool test rules`, to be played beside the rules. They are not committed. */
+export const caseFiles = (): readonly Generated[] => [
+  ...tests.map(
+    ([name, plans, of]): Generated => [
+      `rules/tests/${name}.test.yml`,
+      toYaml(promtoolFile(pack(of), plans, `../${of}.rules.yml`)),
+    ],
+  ),
+  ['rules/tests/recording.test.yml', toYaml(recordingTests('../recording.rules.yml'))],
+];
 
 /** The rules that the Kubernetes manifests bring along, as `svc-agent rules --kubernetes` prints these packs. */
-export function deployedRules(): readonly [path: string, text: string] {
+export function deployedRules(): Generated {
   const objects = (['recommended', 'recording', 'slo'] as const).map((name) =>
     prometheusRule(name, renderPack(pack(name), shippedOptions)),
   );
   return ['deploy/kubernetes/monitoring/rules.yaml', toYaml(listOf(objects))];
 }
 
-/** Every generated dashboard: its path in the project, and its text. */
-export function dashboardFiles(): readonly (readonly [path: string, text: string])[] {
+/** The dashboards. */
+export function dashboardFiles(): readonly Generated[] {
   return dashboards.map((name) => [
     `dashboards/${name}.json`,
     `${JSON.stringify(renderDashboard(name, shippedDashboardOptions), null, 2)}\n`,

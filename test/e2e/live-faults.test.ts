@@ -1,8 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { root } from '../unit/house/imports.ts';
+import { caseFiles } from '../../tools/shipped.ts';
 import { explainingFaults } from './live/explaining-faults.ts';
 import { faults } from './live/faults.ts';
 import { outages } from './live/outages.ts';
@@ -23,9 +21,8 @@ const playedByPromtool = [
 const verdicts = ['SvcIncident', 'SvcRoleExplained'];
 
 test.each(playedByPromtool)('%s fires in a case of promtool', (alert) => {
-  const folder = join(root, 'rules/tests');
-  const fires = readdirSync(folder).some((name) => {
-    const { tests } = parse(readFileSync(join(folder, name), 'utf8')) as PromtoolFile;
+  const fires = caseFiles().some(([, text]) => {
+    const { tests } = parse(text) as PromtoolFile;
     const expected = tests.flatMap(({ alert_rule_test: cases = [] }) => cases);
     return expected.some(
       ({ alertname, exp_alerts: alerts = [] }) => alertname === alert && alerts.length > 0,

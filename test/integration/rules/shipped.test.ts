@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { catalog } from '../../../src/core/catalog.ts';
-import { files, tests } from '../../../tools/shipped.ts';
+import { caseFiles, ruleFiles } from '../../../tools/shipped.ts';
 import { isInstalled } from '../../installed.ts';
 import { bySize } from '../../size.ts';
 import { root } from '../../unit/house/imports.ts';
@@ -34,36 +35,37 @@ function someOfAll() {
 
 const hasAmtool = isInstalled('amtool');
 const place = (path: string) => join(root, path);
-const ruleFiles = files()
-  .map(([path]) => path)
-  .filter((path) => path.endsWith('.rules.yml'));
+const cases = caseFiles();
+const rules = ruleFiles().map(([path]) => path);
 /** promtool evaluates all rules in each case: minutes. alerts.test.ts always runs the cases of all, with the rules of one name. */
 const asShipped = bySize({
   short: ['spec', 'recording', 'recovering'],
   long: [],
-  nightly: files().flatMap(([path]) => /([\w-]+)\.test\.yml$/.exec(path)?.[1] ?? []),
+  nightly: cases.map(([path]) => basename(path, '.test.yml')),
 });
 
 describe.skipIf(!hasPromtool)('promtool', () => {
-  test.each(ruleFiles)('check rules %s, every lint fatal', (path) => {
+  /** In the place where `npm run generate` puts them, so that whoever ran the tests has them as well. */
+  beforeAll(() => {
+    mkdirSync(place('rules/tests'), { recursive: true });
+    for (const [path, text] of cases) writeFileSync(place(path), text);
+  });
+
+  test.each(rules)('check rules %s, every lint fatal', (path) => {
     const { status, output } = promtool('check', 'rules', '--lint=all', '--lint-fatal', place(path));
     expect(status, output).toBe(0);
     expect(output).toMatch(/SUCCESS: \d+ rules found/);
   });
 
-  test.each(asShipped)('test rules rules/tests/%s.test.yml, as it lies there', (name) => {
+  test.each(asShipped)('test rules rules/tests/%s.test.yml, beside the shipped rules', (name) => {
     const { status, output } = promtool('test', 'rules', place(`rules/tests/${name}.test.yml`));
     expect(status, output).toBe(0);
   });
 
-  test.each(tests.map(([name]) => name))(
-    'rules/tests/%s.test.yml names a rule file that is there',
-    (name) => {
-      const [, text] = files().find(([path]) => path === `rules/tests/${name}.test.yml`)!;
-      const [, ruleFile] = /rule_files:\n\s+- \.\.\/(\S+)/.exec(text)!;
-      expect(ruleFiles).toContain(`rules/${ruleFile}`);
-    },
-  );
+  test.each(cases)('%s names a rule file that is there', (_, text) => {
+    const [, ruleFile] = /rule_files:\n\s+- \.\.\/(\S+)/.exec(text)!;
+    expect(rules).toContain(`rules/${ruleFile}`);
+  });
 
   test('every query of the runbooks is one', async () => {
     const rules = runbookFiles.flatMap(queriesOf).map((expr, index) => ({ record: `query_${index}`, expr }));
