@@ -1,6 +1,6 @@
-// Draws dashboards/preview/*.png: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour, or,
+// Draws dashboards/preview/*.webp: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour, or,
 // for backups, that scraped the built agent beside real backups of a PostgreSQL for two minutes; and
-// docs/images/status-*.png: the status page after four simulated hours. Needs `npm run build`, and Debian's prometheus,
+// docs/images/status-*.webp: the status page after four simulated hours. Needs `npm run build`, and Debian's prometheus,
 // postgresql and chromium. `npm run preview -- backups` draws one of backups, dashboards and status alone.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -9,7 +9,7 @@ import { startSimulated } from '../simulated/server.ts';
 import { endSeconds } from '../simulated/time.ts';
 import type { Shown } from './drawing.ts';
 import { page, pageWidth } from './page.ts';
-import { fewerColours } from './png.ts';
+import { writePicture } from './picture.ts';
 
 const view: View = {
   rateInterval: '2m',
@@ -88,10 +88,8 @@ async function draw(
       const { html, height } = page(dashboard, answers, { from: to - of.rangeSeconds, to, origin });
       const tab = await browser.newPage({ viewport: { width: pageWidth, height: Math.ceil(height) } });
       await tab.setContent(html);
-      const path = join(folder, 'preview', file.replace(/json$/, 'png'));
-      writeFileSync(path, fewerColours(await tab.screenshot()));
+      await writePicture(tab, join(folder, 'preview', file.replace(/json$/, 'webp')));
       await tab.close();
-      process.stdout.write(`written: ${path}\n`);
     }
   } finally {
     await browser.close();

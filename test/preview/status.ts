@@ -1,11 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import type { BackupReport, ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
-import { fewerColours } from './png.ts';
+import { writePicture } from './picture.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -322,32 +322,17 @@ export async function writeStatusPictures(folder: string, chromiumPath: string):
       ['ill', true],
     ] as const) {
       const example = await exampleOf(isIll);
-      const take = async (
-        file: string,
-        scheme: 'light' | 'dark',
-        width: number,
-        height: number,
-        isFull = false,
-      ) => {
+      const take = async (file: string, scheme: 'light' | 'dark', width: number, height: number) => {
         const tab = await browser.newPage({ colorScheme: scheme, viewport: { width, height } });
         await tab.goto(example.url);
         await tab.getByText('4 h', { exact: true }).click();
         await tab.waitForFunction(`document.querySelectorAll('[data-plot] canvas').length > 3`);
-        const path = join(folder, file);
-        writeFileSync(path, fewerColours(await tab.screenshot({ fullPage: isFull })));
+        await writePicture(tab, join(folder, file));
         await tab.close();
-        process.stdout.write(`written: ${path}\n`);
       };
       for (const scheme of ['light', 'dark'] as const)
-        await take(`status-${name}-${scheme}.png`, scheme, 1440, 900);
-      if (process.env.STATUS_PICTURES === 'all') {
-        for (const [width, height] of [
-          [360, 800],
-          [1920, 1080],
-          [1200, 900],
-        ] as const)
-          await take(`full-${name}-${width}.png`, width === 1200 ? 'dark' : 'light', width, height, true);
-      } else if (isIll) await take('status-phone.png', 'light', 360, 780);
+        await take(`status-${name}-${scheme}.webp`, scheme, 1440, 900);
+      if (isIll) await take('status-phone.webp', 'light', 360, 780);
       await example.close();
     }
   } finally {

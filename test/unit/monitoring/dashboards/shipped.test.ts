@@ -37,8 +37,8 @@ describe('the shipped dashboards', () => {
   test('each has its preview, below 200 kB and shown in the README', () => {
     const readme = readFileSync(join(root, 'dashboards/README.md'), 'utf8');
     for (const name of names) {
-      expect(statSync(join(root, `dashboards/preview/${name}.png`)).size).toBeLessThan(200_000);
-      expect(readme).toContain(`(preview/${name}.png)`);
+      expect(statSync(join(root, `dashboards/preview/${name}.webp`)).size).toBeLessThan(200_000);
+      expect(readme).toContain(`(preview/${name}.webp)`);
     }
   });
 
