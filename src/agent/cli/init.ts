@@ -1,32 +1,19 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  fstatSync,
-  linkSync,
-  openSync,
-  readSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
-import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
-import { roles as usualRoles } from '../../core/catalog.ts';
-import { AgentError, errorText, faultLine, nearest, systemCode } from '../../core/errors.ts';
-import { machineAddresses } from '../config/environment.ts';
-import { entriesAt, type MapNode, scalarAt, type TreeNode, textAt } from '../config/tree.ts';
-import type { Discovered } from '../config/types.ts';
-import { discover, serviceListeners, serviceStores } from '../service-config/discover.ts';
-import { readServiceFiles } from '../service-config/read.ts';
+import { linkSync, rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+import { usualStoreUser } from '../../probes/stores/store-options.ts';
 import { configurationOptions, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
+import { client, readForStarter, type StarterFacts } from './starter-facts.ts';
+import { type StarterStore, starterPassword } from './starter-stores.ts';
 
 const usage = `Usage: svc-agent init [FILE | --out FILE] [--service-config FILE]... [--role ROLE]...
 
 Writes a commented starter configuration to FILE, or to standard output. It never overwrites a file, and leaves none
 behind when it fails. With --service-config, everything that the service's files describe is filled in and enabled: roles,
-logs, scrapes, health checks, stores, clusters, archives and domains. Only credentials have to be added.
+logs, scrapes, health checks, stores, clusters, archives and domains. Only credentials have to be added. If the variable
+${starterPassword} holds the password of the user ${usualStoreUser}, init also asks each store for the versions of its
+schemas.
 `;
 
 /** `svc-agent init`: a first configuration that `check` passes. */
@@ -39,7 +26,7 @@ export async function init(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const files = values['service-config'] ?? [];
-  const text = starter(readForStarter(files, values.role ?? [], io));
+  const text = starter(await readForStarter(files, values.role ?? [], io));
   const [file = values.out] = positionals;
   if (values.out !== undefined && file !== values.out) {
     const fault = { where: 'svc-agent init', what: 'two files', got: `${file} ${values.out}` };
@@ -168,10 +155,10 @@ function dependencies(facts: StarterFacts): string {
 #      databases: {persistence: svc, visibility: svc_visibility}, schema: {persistence: "0.8", visibility: "0.9"}}
 `;
   const filled = stores.map(
-    ({ name, about }) => `  - name: ${quoted(name)}  # from serviceConfig: ${about}
-    user: svc_agent
-    password: {env: SVC_AGENT_DB_PASSWORD}
-`,
+    (store) => `  - name: ${quoted(store.name)}  # from serviceConfig: ${store.about}
+    user: ${usualStoreUser}
+    password: {env: ${starterPassword}}
+${schemaOf(store)}`,
   );
   const rest = found
     .filter(({ path }) => /^(?:clusterGroupMetadata|archival|domainDefaults)/.test(path))
@@ -179,8 +166,14 @@ function dependencies(facts: StarterFacts): string {
   return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}${domainsOf(facts)}`;
 }
 
-/** The service's own command-line client. */
-const client = 'cadence';
+/** The versions that the schemas have now: an older one is one that the service of today does not expect. */
+function schemaOf({ schema, unknown }: StarterStore): string {
+  const versions = Object.entries(schema).map(
+    ([database, version]) => `${database}: ${JSON.stringify(version)}`,
+  );
+  const found = `    schema: {${versions.join(', ')}}  # found in the store\n`;
+  return `${versions.length > 0 ? found : ''}${unknown ? `    # schema: not all filled in: ${unknown}\n` : ''}`;
+}
 
 /** With the service's own files the domains of its log are watched; a domain that is not used is in no log. */
 function domainsOf({ serviceConfig, domains, frontend, hasClient }: StarterFacts): string {
@@ -199,172 +192,4 @@ function domainsOf({ serviceConfig, domains, frontend, hasClient }: StarterFacts
   const written = (isOn: boolean) => (line: string) => `${isOn ? '' : '# '}${line}\n`;
   const isKnown = serviceConfig.length > 0;
   return [...lines.map(written(isKnown)), ...describe.map(written(isKnown && hasClient))].join('');
-}
-
-/** What the starter configuration needs from the service's files. */
-interface StarterFacts {
-  roles: readonly string[];
-  serviceConfig: readonly string[];
-  /** Address of the agent's status page, at a port that no role uses. */
-  pullAddress: string;
-  adminAddress: string;
-  /** Whether the service's files name the log. */
-  logKnown: boolean;
-  /** Whether they name this cluster. */
-  clusterKnown: boolean;
-  /** Every setting found in them; none of it secret. */
-  found: readonly Discovered[];
-  /** Health checks by role. */
-  health: ReadonlyMap<string, string>;
-  stores: readonly { name: string; about: string }[];
-  /** host:port of the frontend, if it is known; `{address}` if the cluster group has it for each cluster. */
-  frontend: string;
-  /** Domains that the log of the service names. */
-  domains: readonly string[];
-  /** Whether the client is on this host. */
-  hasClient: boolean;
-  /** Programs beside the roles. */
-  companions: readonly { name: string; scrape: string }[];
-}
-
-/** How much of the end of the service's log is searched for domains. */
-const searchedBytes = 1024 * 1024;
-
-/** Domains that the end of the service's log names, without the service's internal ones. */
-function domainsIn(path: string): string[] {
-  let text = '';
-  try {
-    // A pipe or a terminal, such as /dev/stdout, would be waited for.
-    if (!statSync(path).isFile()) return [];
-    const file = openSync(path, 'r');
-    try {
-      const from = Math.max(0, fstatSync(file).size - searchedBytes);
-      const buffer = Buffer.alloc(searchedBytes);
-      text = buffer.toString('utf8', 0, readSync(file, buffer, 0, searchedBytes, from));
-    } finally {
-      closeSync(file);
-    }
-  } catch {
-    // The service has not written anything yet, or the agent cannot read it: the names have to be added.
-  }
-  const names = [...text.matchAll(/"wf-domain-name":"([\w.-]+)"/g)].map(([, name]) => name!);
-  return [...new Set(names)].filter((name) => !/-(?:system|batcher)$/.test(name)).sort();
-}
-
-/** Whether the cluster group has the gRPC address of each enabled cluster's frontend. */
-function knowsClusters(tree: TreeNode): boolean {
-  const group = ['clusterGroupMetadata', 'clusterGroup'];
-  const enabled = entriesAt(tree, ...group).filter(
-    ([name]) => scalarAt(tree, ...group, name, 'enabled') !== false,
-  );
-  const isKnown = ([name]: [string, unknown]) =>
-    textAt(tree, ...group, name, 'rpcAddress') !== undefined &&
-    textAt(tree, ...group, name, 'rpcTransport') === 'grpc';
-  return enabled.length > 0 && enabled.every(isKnown);
-}
-
-/** The health check of a role at its gRPC port; a role without one, as the worker, can only be connected to. */
-function healthOf(tree: TreeNode, role: string): [string, string][] {
-  const rpc = ['services', role, 'rpc'];
-  const host = textAt(tree, ...rpc, 'bindOnIP') ?? '127.0.0.1';
-  const ports = [
-    ['grpc', scalarAt(tree, ...rpc, 'grpcPort')],
-    ['tcp', scalarAt(tree, ...rpc, 'port')],
-  ] as const;
-  const [scheme, port] = ports.find(([, port]) => Number(port) > 0 && Number(port) < 65_536) ?? [];
-  if (scheme === undefined) return [];
-  return [[role, `${scheme}://${formatAddress({ host: dialHost(host), port: Number(port) })}`]];
-}
-
-/** Programs that load or check the service have configuration files of their own; their metrics are scraped like a role's. */
-const companions = ['bench', 'canary'];
-
-/** The scrape of each companion that the files configure, by the address that its file names. */
-function companionsIn(tree: MapNode): { name: string; scrape: string }[] {
-  const address = parseAddress(textAt(tree, 'metrics', 'pullmetrics', 'listenAddress') ?? '');
-  return companions.flatMap((name) => {
-    if (!tree.entries.has(name)) return [];
-    const { host, port } = address ?? { host: '127.0.0.1', port: 8005 };
-    return [{ name, scrape: `http://${formatAddress({ host: dialHost(host), port })}/metrics` }];
-  });
-}
-
-/** Whether a program is in the path of whoever runs the command. */
-function isInPath(program: string, { PATH = '' }: Readonly<Record<string, string | undefined>>): boolean {
-  return PATH.split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, program), constants.X_OK);
-      return folder !== '';
-    } catch {
-      return false;
-    }
-  });
-}
-
-/** Throws `usage` for a role that is none of the known ones. */
-function refuseUnknown(named: readonly string[], known: readonly string[]): void {
-  const unknown = named.find((role) => !known.includes(role));
-  if (unknown === undefined) return;
-  const near = nearest(unknown, known);
-  const allowed = near ? `did you mean ${near}?` : `use ${known.join(', ')}`;
-  throw new AgentError('usage', { where: '--role', what: 'unknown role', got: unknown, allowed });
-}
-
-/** Reads the service's files for `init`. Throws `usage` if one of them cannot be read. */
-function readForStarter(
-  files: readonly string[],
-  named: readonly string[],
-  { cwd, env }: { cwd: string; env: Readonly<Record<string, string | undefined>> },
-): StarterFacts {
-  const { tree, treeOf, findings } = readServiceFiles(files, cwd, env);
-  const [first] = findings;
-  if (first) throw new AgentError('usage', { where: '--service-config', what: faultLine(first) });
-  const found = entriesAt(tree, 'services').map(([name]) => name);
-  refuseUnknown(named, [...new Set([...found, ...usualRoles])]);
-  const wanted = named.length > 0 ? named : found;
-  const roles = wanted.length > 0 ? wanted : usualRoles;
-  const taken = serviceListeners(tree, roles).map(({ address }) => address);
-  const health = new Map(roles.flatMap((role) => healthOf(tree, role)));
-  const bound = [...health.values()].map((url) => url.replace(/^\w+:\/\//, ''));
-  const pullAddress = freeAddress('0.0.0.0', 9464, [...taken, ...bound]);
-  const nothing: MapNode = { ...tree, entries: new Map() };
-  const request = {
-    service: tree,
-    serviceOf: treeOf,
-    agent: nothing,
-    scope: 'all',
-    roles,
-    localHosts: machineAddresses(),
-  } as const;
-  const discovery = discover(request);
-  const logs = new Set(roles.flatMap((role) => textAt(treeOf(role), 'log', 'outputFile') ?? []));
-  return {
-    found: discovery.itemsIn(discovery.tree),
-    health,
-    stores: serviceStores(tree).map(({ name, kind, address, databases }) => {
-      const names = Object.values(databases).map((database) => database.name);
-      return { name, about: `${kind} at ${address}, ${names.join(' and ')}` };
-    }),
-    frontend: knowsClusters(tree)
-      ? '{address}'
-      : (health.get('frontend')?.replace(/^\w+:\/\//, '') ?? 'frontend:7833'),
-    domains: [...new Set([...logs].flatMap(domainsIn))].sort(),
-    hasClient: isInPath(client, env),
-    companions: named.length > 0 ? [] : companionsIn(tree),
-    roles,
-    serviceConfig: files,
-    pullAddress,
-    adminAddress: freeAddress('127.0.0.1', 9465, [...taken, ...bound, pullAddress]),
-    logKnown: logs.size > 0,
-    clusterKnown: textAt(tree, 'clusterGroupMetadata', 'currentClusterName') !== undefined,
-  };
-}
-
-/** The first address from a port on that no role of the service has. */
-function freeAddress(host: string, firstPort: number, taken: readonly string[]): string {
-  const localHosts = machineAddresses();
-  const others = taken.flatMap((address) => parseAddress(address) ?? []);
-  let port = firstPort;
-  while (others.some((other) => addressesConflict({ host, port }, other, localHosts))) port++;
-  return formatAddress({ host, port });
 }

@@ -227,7 +227,7 @@ function copy(
 }
 
 /** One store of the service's files; several databases on one address are one store. */
-interface ServiceStore {
+export interface ServiceStore {
   name: string;
   kind: StoreKindName;
   address: string;

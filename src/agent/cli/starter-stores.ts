@@ -1,0 +1,67 @@
+import { systemClock } from '../../core/clock.ts';
+import { probeOnce } from '../../probes/runner/runner.ts';
+import { type StoreOptions, usualStoreUser } from '../../probes/stores/store-options.ts';
+import { planStores } from '../../probes/stores/stores.ts';
+import { createReadSecret } from '../read-secret.ts';
+import type { ServiceStore } from '../service-config/discover.ts';
+import { plain } from './io.ts';
+import { silent } from './live-pages.ts';
+
+/** The environment variable that a starter configuration names for the password of a store. */
+export const starterPassword = 'SVC_AGENT_DB_PASSWORD';
+
+/** A store of the service's files, as `init` describes it. */
+export interface StarterStore {
+  name: string;
+  /** Its kind, address and databases, for a comment. */
+  about: string;
+  /** The version of each schema that the store has now, by database. */
+  schema: Readonly<Record<string, string>>;
+  /** Why the version of a schema is not known; undefined if all are. */
+  unknown?: string;
+}
+
+/**
+ * Asks each store once for the versions of its schemas, as the agent's own user, if the environment has the password
+ * that the starter names. The service's own credentials are never used. Never rejects.
+ */
+export function starterStores(
+  stores: readonly ServiceStore[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<StarterStore[]> {
+  return Promise.all(
+    stores.map(async (store) => {
+      const names = Object.values(store.databases).map((database) => database.name);
+      const about = `${store.kind} at ${store.address}, ${names.join(' and ')}`;
+      return { name: store.name, about, ...(await schemasOf(store, env)) };
+    }),
+  );
+}
+
+async function schemasOf(
+  { name, kind, address, databases }: ServiceStore,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Pick<StarterStore, 'schema' | 'unknown'>> {
+  if (!env[starterPassword]) return { schema: {}, unknown: `${starterPassword} is not set` };
+  const store: StoreOptions = {
+    ...{ name, kind, address, user: usualStoreUser, password: { env: starterPassword }, credentials: 'own' },
+    databases: { persistence: databases.persistence?.name, visibility: databases.visibility?.name },
+    ...{ schema: {}, accept: {}, intervalMs: 30_000, timeoutMs: 5000 },
+  };
+  const deps = {
+    readSecret: createReadSecret(env),
+    readings: { values: () => [] },
+    clock: systemClock,
+    log: silent,
+  };
+  // The clock's timers let a process end; this one does not until the store has answered.
+  const awake = setInterval(() => {}, 60_000);
+  const probed = await probeOnce(planStores({ stores: [store] }), deps).finally(() => clearInterval(awake));
+  const found = probed.flatMap(({ row, result }): [string, string][] => {
+    const version = result.details?.schema;
+    return typeof version === 'string' ? [[row.name.split('/').at(-1)!, version]] : [];
+  });
+  const unknown = probed.find(({ result }) => typeof result.details?.schema !== 'string')?.result;
+  const reason = unknown?.details?.schemaMissing ?? unknown?.details?.schemaUnknown ?? unknown?.msg;
+  return { schema: Object.fromEntries(found), ...(unknown && { unknown: plain(String(reason)) }) };
+}
