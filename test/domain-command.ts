@@ -1,4 +1,4 @@
-import { planDomains } from '../src/probes/plan.ts';
+import { planDomains } from '../src/probes/domains/plan.ts';
 import type { Finding } from '../src/probes/probe.ts';
 import { probeOnce, probesOptions } from './cluster-group.ts';
 

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createReadSecret } from '../src/agent/read-secret.ts';
 import type { Lookup } from '../src/probes/connection.ts';
 import type { HealthOptions } from '../src/probes/health/block.ts';
-import { planHealth } from '../src/probes/plan.ts';
+import { planHealth } from '../src/probes/health/plan.ts';
 import type { Finding, ProbeDeps } from '../src/probes/probe.ts';
 import { manualClock } from './clock.ts';
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { ReadSecret } from '../src/core/access.ts';
 import { AgentError } from '../src/core/errors.ts';
 import type { Clock, Log } from '../src/core/ports.ts';
-import { planArchives } from '../src/probes/plan.ts';
+import { planArchives } from '../src/probes/archival/plan.ts';
 import type { Finding, ProbeRow } from '../src/probes/probe.ts';
 import { manualClock } from './clock.ts';
 import { type Keys, refusalCode } from './sigv4.ts';

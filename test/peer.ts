@@ -1,4 +1,4 @@
-import { planClusters } from '../src/probes/plan.ts';
+import { planClusters } from '../src/probes/clusters/plan.ts';
 import type { Finding } from '../src/probes/probe.ts';
 import { clusterGroup, probeOnce, probesOptions } from './cluster-group.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { ClusterGroupOptions } from '../../src/probes/clusters/block.ts';
-import { planDomains } from '../../src/probes/plan.ts';
+import { planDomains } from '../../src/probes/domains/plan.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { manualClock } from '../clock.ts';
 import { clusterGroup, probeOnce, probesOptions, samplesOf } from '../cluster-group.ts';

@@ -1,5 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
-import { planClusters, planDomains } from '../../probes/plan.ts';
+import { planClusters } from '../../probes/clusters/plan.ts';
+import { planDomains } from '../../probes/domains/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import type { AgentConfig } from '../config/types.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ArchiveOptions } from '../../../../src/probes/archival/archives.ts';
-import { planArchives } from '../../../../src/probes/plan.ts';
+import { planArchives } from '../../../../src/probes/archival/plan.ts';
 import { openArchive } from '../../../object-store.ts';
 
 const section = (more: Partial<ArchiveOptions>): ArchiveOptions => ({

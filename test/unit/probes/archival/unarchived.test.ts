@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { planArchives } from '../../../../src/probes/plan.ts';
+import { planArchives } from '../../../../src/probes/archival/plan.ts';
 import type { Finding } from '../../../../src/probes/probe.ts';
 import { manualClock } from '../../../clock.ts';
 import { probeDeps } from '../../../cluster-group.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { planClusters } from '../../../../src/probes/plan.ts';
+import { planClusters } from '../../../../src/probes/clusters/plan.ts';
 import { clusterGroup, probeOnce, probesOptions, samplesOf } from '../../../cluster-group.ts';
 
 const planned = (group: ReturnType<typeof clusterGroup>) =>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseDescription } from '../../../../src/probes/domains/description.ts';
-import { planDomains } from '../../../../src/probes/plan.ts';
+import { planDomains } from '../../../../src/probes/domains/plan.ts';
 import { probeDeps, probeOnce, probesOptions } from '../../../cluster-group.ts';
 
 /** A check of a domain whose client prints this. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { planDomains } from '../../../../src/probes/plan.ts';
+import { planDomains } from '../../../../src/probes/domains/plan.ts';
 import { clusterGroup, probesOptions } from '../../../cluster-group.ts';
 
 const describeBy = { command: ['cli', '{domain}'], intervalMs: 60_000, timeoutMs: 10_000 };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { healthFailureReasons } from '../../../../src/core/reasons.ts';
-import { planHealth } from '../../../../src/probes/plan.ts';
+import { planHealth } from '../../../../src/probes/health/plan.ts';
 
 const health = (url: string) => ({
   url,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ClusterGroupOptions } from '../../../../src/probes/clusters/block.ts';
 import type { ReplicationOptions } from '../../../../src/probes/domains/block.ts';
-import { planReplication } from '../../../../src/probes/plan.ts';
+import { planReplication } from '../../../../src/probes/replication/plan.ts';
 import { manualClock } from '../../../clock.ts';
 import { clusterGroup, probeDeps, probesOptions, samplesOf } from '../../../cluster-group.ts';
 
