@@ -11,6 +11,7 @@ export const kinds = {
   'copied, truncated and compressed': { compress: true, styles: copied },
   'copied under unrelated names': { compress: false, styles: ['strangeCopy'] },
   'moved to another directory': { styles: ['olddir', 'olddirCopy'] },
+  'logs of one name': { styles: ['twins'] },
   'rewritten in place': { compress: false, styles: ['rewritten'] },
   'unfinished archives of kubelet': { styles: ['kubelet'] },
   'gzip under any name': { compress: true, styles: ['svlogd', 'svlogd', 'otherSuffix'] },

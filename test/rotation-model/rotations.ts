@@ -70,9 +70,17 @@ function* deleteOldest(world: World, log: Log): Generator<void> {
 }
 
 const isNumbered = ({ style }: Log) =>
-  ['numbered', 'olddir', 'olddirCopy', 'copytruncate', 'docker', 'otherSuffix', 'full', 'fullCopy'].includes(
-    style,
-  );
+  [
+    'numbered',
+    'olddir',
+    'olddirCopy',
+    'twins',
+    'copytruncate',
+    'docker',
+    'otherSuffix',
+    'full',
+    'fullCopy',
+  ].includes(style);
 
 function rotatedName(log: Log): string {
   const name = newName(log);

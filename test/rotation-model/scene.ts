@@ -72,10 +72,17 @@ const olddir: Place = {
   home: (log) => `${log}.log`,
   archive: (log) => `old/${log}.log`,
 };
+/** Two logs of one name; the rotated files of the first are in its directory, or in another one. */
+const twinPlace = (isMoved: boolean): Place => ({
+  directories: ['a', 'b', 'old'],
+  home: (log) => (log === 'app' ? 'a/app.log' : 'b/app.log'),
+  archive: (log) => (log !== 'app' ? 'b/app.log' : isMoved ? 'old/app.log' : 'a/app.log'),
+});
 const places: Partial<Record<Style, Place>> = {
   links: { directories: [], home: (log) => `${log}.log-1.txt` },
   olddir,
   olddirCopy: olddir,
+  twins: twinPlace(false),
   kubernetes: { directories: pods, home: (log) => `pods/${log}/1.log` },
   docker: {
     directories: [...pods, 'docker', 'docker/app', 'docker/other'],
@@ -92,7 +99,7 @@ function* first(world: World, log: Log): Generator<void> {
 
 function newLog(world: World, style: Style, id: 'app' | 'other', compresses: boolean): Log {
   const { random, disk } = world;
-  const place = places[style] ?? usualPlace;
+  const place = style === 'twins' ? twinPlace(random(2) === 0) : (places[style] ?? usualPlace);
   const home = place.home(id);
   const log: Log = {
     name: style === 'links' ? `${id}.log` : home,
@@ -213,6 +220,8 @@ export function choosePatterns({ world, logs, style }: Scene): readonly string[]
       if (choice === 0) return ['*.log*', 'old/*.log*'];
       return choice === 1 ? ['*.log*'] : logPaths;
     }
+    case 'twins':
+      return ['a/app.log*', 'b/app.log*', 'old/app.log*'];
     case 'kubelet':
       return random(2) === 0 ? ['*.log'] : ['*.log*'];
     case 'kubernetes':

@@ -26,6 +26,7 @@ export const styles = [
   'links',
   'olddir',
   'olddirCopy',
+  'twins',
   'rewritten',
   'kubelet',
   'kubernetes',

@@ -90,6 +90,7 @@ async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern
     claimants: () => [pattern.service],
     isWatched: () => true,
     areApart: () => false,
+    mayBeApart: false,
   };
   const none = new Map<string, ReadonlySet<string>>();
   const picture = await discovery.scan({ patterns, isRemembered: () => true, homes: none, targets: none });

@@ -17,6 +17,11 @@ export interface Groups {
   isHome(sighting: Sighting, group: string): boolean;
   /** It may be read: a pattern matches it, or a rotation made its name from the log's. */
   isMember(sighting: Sighting, group: string): boolean;
+  /**
+   * Other groups that a rotated file may belong to by its name. The logs that are there decide to which group it is given, and they come
+   * and go: its generation may have been given to another one.
+   */
+  kinOf(sighting: Sighting, group: string): readonly string[];
   /** The path that a rotation made this one from, step by step: `app.log.1.gz`, `app.log.1`, `app.log`. */
   rootOf(path: string): string;
   /** The generations of a group, oldest first, with those after `last` put in their places; undefined if all are in place. */
@@ -41,6 +46,11 @@ interface GroupsDeps {
 export function createGroups({ disk, generations, patterns }: GroupsDeps, picture: Picture): Groups {
   const isKnownPath = (path: string) => picture.found.has(path) || generations.hasGroup(path);
 
+  const baseBeside = (path: string): string | undefined =>
+    rotatedFrom(basename(path))
+      .map((name) => `${dirname(path)}/${name}`)
+      .find(isKnownPath);
+
   /** Logs by their names, for files that were moved to a directory below, or to one that has a pattern of its own. */
   let byName: Map<string, string[]> | undefined;
   const elsewhere = (path: string): string | undefined => {
@@ -48,19 +58,31 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
       basename(known),
     );
     for (const name of rotatedFrom(basename(path))) {
-      const logs = byName.get(name) ?? [];
+      const logs = (byName.get(name) ?? []).filter((known) => baseBeside(known) === undefined);
       const above = logs.filter((known) => path.startsWith(`${dirname(known)}/`));
       if (above.length > 0) return above.reduce((a, b) => (b.length > a.length ? b : a));
       const beside = logs.filter((known) => patterns().areApart(known, path));
-      if (beside.length === 1) return beside[0];
+      // Which of them it was is for its content to say.
+      if (beside.length > 0) return beside.length === 1 ? beside[0] : `${dirname(path)}/${name}`;
     }
     return undefined;
   };
 
+  let groupsByName: Map<string, string[]> | undefined;
+  const kinOf = ({ paths: [path] }: Sighting, group: string): readonly string[] => {
+    const names = patterns().mayBeApart ? rotatedFrom(basename(path!)) : [];
+    if (names.length === 0) return [];
+    groupsByName ??= groupBy([...generations.groups], (known) => basename(known));
+    return names
+      .flatMap((name) => groupsByName!.get(name) ?? [])
+      .filter(
+        (known) =>
+          known !== group && (dirname(known) === dirname(path!) || patterns().areApart(known, path!)),
+      );
+  };
+
   const rootOf = (path: string): string => {
-    const base = rotatedFrom(basename(path))
-      .map((name) => `${dirname(path)}/${name}`)
-      .find(isKnownPath);
+    const base = baseBeside(path);
     if (base !== undefined) return rootOf(base);
     const log = elsewhere(path);
     return log === undefined ? path : rootOf(log);
@@ -109,6 +131,7 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
 
   return {
     isHome,
+    kinOf,
     rootOf,
     of({ found, paths }) {
       if (found.length > 0) return rootOf(found[0]!.path);

@@ -8,6 +8,8 @@ import { isSameLog } from './rotated-names.ts';
 export interface FileFacts {
   readonly key: string;
   readonly group: string;
+  /** Other groups that it may belong to by its name. */
+  readonly kin: readonly string[];
   readonly directory: string;
   readonly name: string;
   /** A pattern matches it at the log's own path. */
@@ -175,6 +177,7 @@ const isSudden = (of: Generation, file: FileFacts): boolean =>
 /** Whether a generation may be in a file by its name: in one of its log, or of none that is known, if enough of it is known. */
 const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
   of.group === file.group ||
+  file.kin.includes(of.group) ||
   (of.lost?.key === file.key &&
     dirname(of.home) === file.directory &&
     isSameLog(file.name, basename(of.home))) ||
@@ -235,7 +238,7 @@ function decideByFollowed(
 ): Action | undefined {
   const { content, isHome, isFresh } = file;
   if (!isContent(content) || content.size === 0) return undefined;
-  const own = world.group(file.group);
+  const own = [file.group, ...file.kin].flatMap((path) => world.group(path));
   const isStranger = isUnrelated(file);
   const neighbours = isStranger ? world.livesIn(file.directory) : [];
   let compared = 0;
@@ -315,8 +318,9 @@ function pairsOf(
     if (isNear || isNearby(of, file, countedBytes(of))) consider(of);
   }
   if (file.formerly?.status === 'ended') consider(file.formerly);
-  if (!file.isHome)
-    for (const of of world.ended(file.group)) if (of !== file.formerly && !isUnread(of)) consider(of);
+  const groups = file.isHome ? [] : [file.group, ...file.kin];
+  for (const group of groups)
+    for (const of of world.ended(group)) if (of !== file.formerly && !isUnread(of)) consider(of);
   return pairs;
 }
 
@@ -331,7 +335,7 @@ function mayGoOn({ file, of, content, relation }: Pair): boolean {
   if (relation === 'shorter') {
     if (isHome) return false;
     if (isItsCopy && file.isUnchanged) return true;
-    if (of.group !== file.group && !isSudden(of, file)) return false;
+    if (of.group !== file.group && !file.kin.includes(of.group) && !isSudden(of, file)) return false;
     return of.lostBy === 'truncated' && (!content.isGzip || content.size >= partBytes);
   }
   if (relation === 'other' || relation === 'unseen') return false;

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import picomatch from 'picomatch';
 import { AgentError, errorText } from '../../../core/errors.ts';
 import type { LogsOptions } from '../options.ts';
@@ -37,6 +37,8 @@ export interface Patterns {
   isWatched(path: string): boolean;
   /** Whether a service has one pattern for a log and another one for the directory that its rotated files are moved to. */
   areApart(log: string, rotated: string): boolean;
+  /** Whether any service has more than one pattern: otherwise no two paths are apart. */
+  readonly mayBeApart: boolean;
 }
 
 /** A pattern may expand to this many alternatives; braces beyond that are literal. */
@@ -236,11 +238,15 @@ export function compilePatterns(
       ),
     ],
     isWatched: (path) => all.some((pattern) => pattern.selected && takes(pattern, path)),
+    mayBeApart: Object.values(services).some(({ paths }) => paths.length > 1),
     areApart: (log, rotated) => {
-      const ofLog = all.filter((pattern) => takes(pattern, log));
-      const ofRotated = all.filter((pattern) => takes(pattern, rotated));
-      return ofRotated.some(
-        (pattern) => !ofLog.includes(pattern) && ofLog.some(({ service }) => service === pattern.service),
+      const besideLog = `${dirname(log)}/${basename(rotated)}`;
+      return all.some(
+        (own) =>
+          takes(own, rotated) &&
+          !takes(own, log) &&
+          !takes(own, besideLog) &&
+          all.some((other) => other.service === own.service && takes(other, log)),
       );
     },
   };

@@ -178,6 +178,7 @@ export function createScan(deps: ScanDeps): Scan {
     return {
       key,
       group,
+      kin: isHome ? [] : seen.groups.kinOf(sighting, group),
       directory: dirname(paths[0]!),
       name: basename(paths[0]!),
       isHome,
