@@ -75,7 +75,7 @@ async function buildPush(
   const { createPush } = await import('../reporters/push/push.ts');
   const about = { block: name, metricsPrefix: metrics.prefix, instance };
   const takes: GatherRequest['takes'] = ({ service }) => shows(service);
-  return createPush({ ...options, ...about }, { ...deps, takes, hasExternalTotals });
+  return createPush({ ...options, ...about }, { ...deps, takes, hasExternalTotals, tracing });
 }
 
 async function buildHosted(

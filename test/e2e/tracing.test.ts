@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../ports.ts';
+import { aggregator } from '../push.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, start } from './process.ts';
 
@@ -49,7 +50,7 @@ async function receiver() {
         };
         spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
       } else asked.push({ path, headers: request.headers });
-      response.writeHead(path === '/refuses' ? 400 : 200, { 'content-type': 'application/json' });
+      response.writeHead(path.startsWith('/refuses') ? 400 : 200, { 'content-type': 'application/json' });
       response.end(path === '/health' ? '{"ok":true,"msg":"OK"}' : '{}');
     });
   });
@@ -67,6 +68,10 @@ test('gather, commit, reload, each probe and each delivery are spans that OpenTe
   onTestFinished(() => apart.remove());
   const file = join(apart.path, 'agent.yaml');
   const closed = await freePort();
+  const receiving = await aggregator();
+  onTestFinished(() => receiving.close());
+  const backup = (bucket: string) =>
+    `  - {name: ${bucket}, store: main, database: persistence, type: full, interval: 500ms, source: {objectStore: {endpoint: "${origin}", region: us-east-1, bucket: ${bucket}, pattern: '.*'}}}`;
   const configuration = (level: string) => `
 stateDirectory: ${apart.path}/state
 admin: ~
@@ -75,14 +80,24 @@ metrics:
   reportingInterval: 200ms
   hostedmetrics: {protocol: otlp, endpoint: "${origin}/v1/metrics"}
 services:
-  frontend: {health: {url: "${origin}/health", interval: 500ms, timeout: 400ms}}
-  history: {health: {url: "http://127.0.0.1:${closed}/health", interval: 500ms, timeout: 400ms}}
+  frontend:
+    health: {url: "${origin}/health", interval: 500ms, timeout: 400ms}
+    metrics: {reportingInterval: 200ms, pushmetrics: {hostPort: "127.0.0.1:${receiving.port}"}}
+  history:
+    health: {url: "http://127.0.0.1:${closed}/health", interval: 500ms, timeout: 400ms}
+    metrics: {reportingInterval: 200ms, pushmetrics: {hostPort: "nowhere.invalid:8125"}}
+stores: [{name: main, kind: postgres, address: "127.0.0.1:${closed}"}]
+backups:
+${backup('archive')}
+${backup('refuses')}
 `;
   writeFileSync(file, configuration('info'));
   const agent = start(process.execPath, ['--import', example, mainFile, 'run', '-c', file], {
     OTEL_EXPORTER_OTLP_ENDPOINT: origin,
     OTEL_SERVICE_NAME: 'svc-agent',
     OTEL_BSP_SCHEDULE_DELAY: '200',
+    AWS_ACCESS_KEY_ID: 'key',
+    AWS_SECRET_ACCESS_KEY: 'secret',
   });
   onTestFinished(() => void agent.end('SIGKILL'));
 
@@ -94,6 +109,16 @@ services:
       ? true
       : undefined,
   );
+  const deliveries = (has: (values: ReturnType<typeof attributesOf>) => boolean) =>
+    named('deliver').filter((span) => has(attributesOf(span)));
+  const pushed = () => deliveries((values) => !('http.response.status_code' in values));
+  const asks = (status: number) =>
+    named('object_store').filter((span) => attributesOf(span)['http.response.status_code'] === status);
+  await until('flushes and requests to both object stores are exported', async () => {
+    const isUnresolved = pushed().some(({ status }) => status.code === 2);
+    const isSent = pushed().some(({ status }) => status.code !== 2);
+    return isUnresolved && isSent && asks(200).length > 0 && asks(400).length > 0 ? true : undefined;
+  });
   writeFileSync(file, 'services: [');
   agent.child.kill('SIGHUP');
   await until(
@@ -126,19 +151,42 @@ services:
     message: expect.stringContaining('ECONNREFUSED'),
   });
   expect(attributesOf(probeOf('history')!)['svc.probe.reason']).toBe('refused');
-  expect(attributesOf(named('deliver')[0]!)).toMatchObject({
+  expect(attributesOf(deliveries((values) => 'http.response.status_code' in values)[0]!)).toMatchObject({
     'http.response.status_code': 200,
     'svc.batch.points': expect.any(Number),
   });
+  const unresolved = pushed().find(({ status }) => status.code === 2)!;
+  expect(attributesOf(unresolved)).toEqual({
+    'svc.batch.points': expect.any(Number),
+    'svc.batch.bytes': expect.any(Number),
+    'svc.failure.reason': 'resolve',
+  });
+  expect(unresolved.status.message).toContain('nowhere.invalid');
+  expect(attributesOf(asks(200)[0]!)).toEqual({
+    'http.request.method': 'GET',
+    'http.response.status_code': 200,
+  });
+  expect(asks(200)[0]!.status.code).not.toBe(2);
+  expect(asks(400)[0]!.status.code).toBe(2);
+  const probes = new Set(named('probe').map(({ spanId }) => spanId));
+  expect([...asks(200), ...asks(400)].every(({ parentSpanId }) => probes.has(parentSpanId ?? ''))).toBe(true);
   // What was asked belongs to the span that asked.
   const carried = (path: string, name: string) => {
     const parents = new Set(named(name).map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`));
-    const headers = asked.filter((one) => one.path === path).map(({ headers }) => headers.traceparent);
+    const headers = asked
+      .filter((one) => one.path.startsWith(path))
+      .map(({ headers }) => headers.traceparent);
     expect(headers.length).toBeGreaterThan(0);
     return headers.filter((text) => parents.has(String(text))).length;
   };
   expect(carried('/health', 'probe')).toBeGreaterThan(0);
   expect(carried('/v1/metrics', 'deliver')).toBeGreaterThan(0);
+  expect(carried('/archive', 'object_store')).toBeGreaterThan(0);
+  // The signature does not cover it, so that a proxy may replace it.
+  expect(asked.find(({ path }) => path.startsWith('/archive'))!.headers.authorization).not.toContain(
+    'traceparent',
+  );
+  expect(carried('/refuses', 'object_store')).toBeGreaterThan(0);
 });
 
 test('without an SDK nothing is sent along', async () => {

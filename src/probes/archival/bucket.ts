@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ReadSecret } from '../../core/access.ts';
 import { errorText } from '../../core/errors.ts';
-import type { Clock } from '../../core/ports.ts';
+import type { Clock, Tracing } from '../../core/ports.ts';
 import type { ObjectStoreAddress } from '../../core/text-formats.ts';
 import { createTrace, type Trace } from '../connection.ts';
 import type { ObjectPage } from '../object-store/answers.ts';
@@ -29,6 +29,7 @@ export interface BucketPlace {
 export interface BucketProbeDeps {
   clock: Clock;
   readSecret: ReadSecret;
+  tracing?: Tracing;
 }
 
 /** Pages of 1000 objects per check: 14 million objects a day with a check each minute. */
@@ -44,7 +45,7 @@ const testKey = `${testKeyPrefix}${createHash('sha256').update(hostname()).diges
 export function createBucketProbe(
   place: BucketPlace,
   target: ArchiveTarget,
-  { clock, readSecret }: BucketProbeDeps,
+  { clock, readSecret, tracing }: BucketProbeDeps,
 ): Probe {
   const of = JSON.stringify(place);
   const { endpoint, region, bucket: name, prefix } = place;
@@ -61,7 +62,7 @@ export function createBucketProbe(
         const caFile = (await readSecret({ env: 'AWS_CA_BUNDLE' }).catch(() => '')) || undefined;
         bucket = createBucket(
           { endpoint, region, bucket: name, credentials, caFile },
-          { clock, trace, signal },
+          { clock, trace, signal, tracing },
         );
         await listObjects(bucket, prefix, progress, clock);
         if (target.writeCheck) await writeReadDelete(bucket, prefix, clock);

@@ -152,12 +152,12 @@ function segmentVerification(
 async function checkBackup(
   backup: BackupOptions,
   shared: SharedByBackups,
-  { clock, readSecret, latest: shown }: ProbeDeps,
+  { clock, readSecret, tracing, latest: shown }: ProbeDeps,
   { log, signal, ledger }: { log: LogReading; signal: AbortSignal; ledger: Ledger | undefined },
 ): Promise<Finding> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const runs = await readRuns(journalPath(shared.stateDirectory, 'backup', backup.name));
-  const deps = { signal, readSecret, clock };
+  const deps = { signal, readSecret, clock, tracing };
   const latest = shown ?? (() => undefined);
   // A command asks no store.
   const awaitsTables = shown !== undefined && isAwaited(backup, latest);
@@ -235,6 +235,7 @@ async function readEvidence(
     signal,
     readSecret,
     clock,
+    tracing,
     latest,
     log,
     known,
@@ -290,7 +291,7 @@ async function readEvidence(
     }
     case 'objectStore': {
       const { listObjects } = await import('./offsite.ts');
-      const objects = await listObjects(source.objectStore, { signal, readSecret, clock });
+      const objects = await listObjects(source.objectStore, { signal, readSecret, clock, tracing });
       return withRuns((await import('./offsite.ts')).evidenceOfObjects(objects, source.pattern));
     }
     case 'heartbeat':

@@ -1,7 +1,7 @@
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
-import type { Clock } from '../../core/ports.ts';
+import type { Clock, Tracing } from '../../core/ports.ts';
 import { objectStoreAddress as endpointFormat } from '../../core/text-formats.ts';
 import { createTrace } from '../connection.ts';
 import type { StoredObject } from '../object-store/answers.ts';
@@ -257,6 +257,7 @@ export interface EvidenceDeps {
   readSecret: ReadSecret;
   clock: Clock;
   signal: AbortSignal;
+  tracing?: Tracing;
 }
 
 /** Pages of 1000 objects; more are an error rather than a partial picture. */
@@ -285,7 +286,7 @@ async function withBucket<T>(
   use: (list: (range: ListedRange) => Promise<StoredObject[]>) => Promise<T>,
 ): Promise<T> {
   const { region, bucket: name } = options;
-  const { clock, signal } = deps;
+  const { clock, signal, tracing } = deps;
   const place = endpointFormat.read(options.endpoint ?? `https://s3.${region}.amazonaws.com`);
   if (!place) throw unreadable(`${options.endpoint}: ${endpointFormat.fault}`);
   try {
@@ -293,7 +294,7 @@ async function withBucket<T>(
     const trace = createTrace(clock);
     const bucket = createBucket(
       { endpoint: place, region, bucket: name, credentials },
-      { clock, trace, signal },
+      { clock, trace, signal, tracing },
     );
     try {
       return await use((range) => listBelow(bucket, options, range));

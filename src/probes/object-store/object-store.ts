@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { buildConnector, Client, Dispatcher } from 'undici';
 import { errorText } from '../../core/errors.ts';
-import type { Clock } from '../../core/ports.ts';
+import type { Clock, Tracing } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
 import type { ObjectStoreAddress } from '../../core/text-formats.ts';
 import { connectTo, type Trace, untilAborted } from '../connection.ts';
@@ -218,6 +218,22 @@ export interface BucketDeps {
   trace: Trace;
   /** Ends every request. */
   signal: AbortSignal;
+  tracing?: Tracing;
+}
+
+/** A span for each request. Keys of archived objects name workflows, and stay out of it. */
+function traced(
+  tracing: Tracing | undefined,
+  method: string,
+  request: () => Promise<ObjectStoreAnswer>,
+): Promise<ObjectStoreAnswer> {
+  if (!tracing) return request();
+  return tracing.span('object_store', { 'http.request.method': method }, async (found) => {
+    const answer = await request();
+    const fault = answer.status < 400 ? undefined : refusalOf(answer).message;
+    found({ 'http.response.status_code': answer.status }, fault);
+    return answer;
+  });
 }
 
 /**
@@ -239,7 +255,7 @@ export interface Bucket {
 const maxBytes = 8 << 20;
 
 /** Loads the HTTP client and connects with the first call. */
-export function createBucket(options: BucketOptions, { clock, trace, signal }: BucketDeps): Bucket {
+export function createBucket(options: BucketOptions, { clock, trace, signal, tracing }: BucketDeps): Bucket {
   const { endpoint, caFile } = options;
   let connection: ObjectStoreConnection | undefined;
   const send = async (
@@ -250,8 +266,11 @@ export function createBucket(options: BucketOptions, { clock, trace, signal }: B
   ): Promise<ObjectStoreAnswer> => {
     connection ??= await openConnection({ origin: endpoint.origin, caFile, maxBytes }, { trace, signal });
     const signed = await signedHeaders(options, { method, path, body }, clock.nowMs());
-    const headers = { ...signed, ...(firstBytes && { range: `bytes=0-${firstBytes - 1}` }) };
-    const answer = await connection.send({ method, path, headers, body });
+    const range = firstBytes && { range: `bytes=0-${firstBytes - 1}` };
+    const { send } = connection;
+    const answer = await traced(tracing, method, () =>
+      send({ method, path, headers: { ...signed, ...range, ...tracing?.headers() }, body }),
+    );
     // An empty object has no first byte.
     if (answer.status === 416 && firstBytes) return { ...answer, body: Buffer.alloc(0) };
     const isPart = answer.status === 206 && firstBytes !== undefined;

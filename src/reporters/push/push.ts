@@ -1,7 +1,16 @@
 import { runEvery, waitAtMost } from '../../core/clock.ts';
-import { systemCode } from '../../core/errors.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
 import type { SeriesView } from '../../core/model.ts';
-import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
+import type {
+  Clock,
+  Drops,
+  Durable,
+  Gather,
+  GatherRequest,
+  Log,
+  Reporter,
+  Tracing,
+} from '../../core/ports.ts';
 import type { DropReason, PushFailureReason } from '../../core/reasons.ts';
 import type { PushOptions } from '../block.ts';
 import { type Baseline, createBaseline } from './baseline.ts';
@@ -45,6 +54,7 @@ export interface PushDeps {
   clock: Clock;
   drops: Drops;
   log: Log;
+  tracing?: Tracing;
   lookup?: DestinationLookup;
   open?: OpenDatagrams;
 }
@@ -91,7 +101,9 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
     } catch (error) {
       return outcomes.failed('no_view', error);
     }
-    await delivery.deliver(lines);
+    const failure = await traced(deps.tracing, lines, () => delivery.deliver(lines));
+    if (failure) outcomes.failed(failure.reason, failure.error);
+    else outcomes.delivered();
   };
 
   return {
@@ -114,10 +126,34 @@ interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'cl
   drops: Drops;
 }
 
+/** Why a flush was not sent, or not all of it. */
+interface PushFailure {
+  reason: PushFailureReason;
+  error: unknown;
+}
+
 interface PushDelivery {
   /** Settles, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
-  deliver(lines: readonly PushLine[]): Promise<void>;
+  deliver(lines: readonly PushLine[]): Promise<PushFailure | undefined>;
   close(): void;
+}
+
+/** A span for each flush. */
+function traced(
+  tracing: Tracing | undefined,
+  lines: readonly PushLine[],
+  deliver: () => Promise<PushFailure | undefined>,
+): Promise<PushFailure | undefined> {
+  if (!tracing) return deliver();
+  const values = {
+    'svc.batch.points': lines.length,
+    'svc.batch.bytes': lines.reduce((sum, { bytes }) => sum + bytes, 0),
+  };
+  return tracing.span('deliver', values, async (found) => {
+    const failure = await deliver();
+    if (failure) found({ 'svc.failure.reason': failure.reason }, errorText(failure.error));
+    return failure;
+  });
 }
 
 /** What becomes of the increases and gauges of lines that are sent, or are not. */
@@ -166,14 +202,13 @@ function createDelivery(
     },
   });
 
-  const linkOr = async (lines: readonly PushLine[]): Promise<Link | undefined> => {
+  const linkOr = async (lines: readonly PushLine[]): Promise<{ link: Link } | PushFailure> => {
     try {
-      return await destination.link();
+      return { link: await destination.link() };
     } catch (error) {
       const isUnresolved = error instanceof ResolveFailure;
       dropGauges(lines, isUnresolved ? 'resolve_failed' : 'send_failed');
-      outcomes.failed(isUnresolved ? 'resolve' : sendFailure(error), error);
-      return undefined;
+      return { reason: isUnresolved ? 'resolve' : sendFailure(error), error };
     }
   };
 
@@ -185,8 +220,8 @@ function createDelivery(
   };
 
   /** Sends packets in order, up to the first failure that concerns all of them. */
-  const send = async (link: Link, packets: readonly Packet<PushLine>[]): Promise<void> => {
-    let failure: { reason: PushFailureReason; error: unknown } | undefined;
+  const send = async (link: Link, packets: readonly Packet<PushLine>[]): Promise<PushFailure | undefined> => {
+    let failure: PushFailure | undefined;
     let isDown = false;
     const sendLines = async (lines: readonly PushLine[]): Promise<void> => {
       if (isDown) return restoreOwed(lines);
@@ -207,24 +242,23 @@ function createDelivery(
       }
     };
     for (const { lines } of packets) await sendLines(lines);
-    if (failure) outcomes.failed(failure.reason, failure.error);
-    else outcomes.delivered();
+    return failure;
   };
 
   return {
     async deliver(lines) {
       const { packets, tooLong } = packLines(lines, flushBytes);
-      const link = await linkOr(lines);
-      if (!link) return;
+      const linked = await linkOr(lines);
+      if ('reason' in linked) return linked;
       settle(lines);
       if (tooLong.length > 0) drops.count('push', 'line_too_long', tooLong.length);
       try {
         if (lines.some(({ shares }) => shares.length > 0)) await deps.commit();
       } catch (error) {
         for (const packet of packets) restoreOwed(packet.lines);
-        return outcomes.failed('no_view', error);
+        return { reason: 'no_view', error };
       }
-      await send(link, packets);
+      return send(linked.link, packets);
     },
     close: () => destination.close(),
   };
