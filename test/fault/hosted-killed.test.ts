@@ -76,6 +76,19 @@ test('killed after a part of the backlog was delivered: that part is not sent ag
   await bed.stop();
 });
 
+test('killed in a second outage: the backlog of the first was delivered, that of the second arrives whole', async () => {
+  const bed = await withBacklog([1, 2, 3]);
+  receiver.reply(written);
+  bed.clock.advance(60_000);
+  await until('the queue is empty', () => bed.delivered() >= 3 && bed.queued().bytes === 0);
+  receiver.reply(status(503));
+  bed.show([counter(4)]);
+  await bed.tick();
+  const { values, drops } = await afterRestart(killed(bed));
+  expect({ last: values.at(-1), drops }).toEqual({ last: 4, drops: {} });
+  await bed.stop();
+});
+
 test('killed within a write, at each byte: whole batches arrive, a torn one is counted', async () => {
   const bed = await withBacklog([1, 2, 3]);
   const [file] = queueOf(bed.directory);

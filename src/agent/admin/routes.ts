@@ -103,10 +103,7 @@ export function namesListener(
   const host = name(header);
   const isLocal = host === 'localhost' || host.endsWith('.localhost');
   if (isLocal || (isIP(host) !== 0 && isLoopback(host))) return true;
-  if (
-    allowedHosts.some((allowed) => allowed.toLowerCase() === header.toLowerCase() || name(allowed) === host)
-  )
-    return true;
+  if (allowedHosts.some((allowed) => name(allowed) === host)) return true;
   const own = name(listenAddress);
   return isWildcard(own) ? machineAddresses().has(host) : own === host;
 }

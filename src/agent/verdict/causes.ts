@@ -83,6 +83,8 @@ const isGoneWithOthers: Related = (_cause, effect, { probes }) => {
  */
 const isOfStore: Related = (cause, effect, facts) => {
   if (blamesItself(effect) || ownReasons.has(effect.reason ?? '')) return false;
+  // A role writes its metrics without the store: of a role that is healthy, only the end of the process is of the store.
+  if (effect.kind === 'scrape_down' && effect.reason !== 'refused') return false;
   return effect.reason !== 'refused' || saysFatal(effect) || isGoneWithOthers(cause, effect, facts);
 };
 

@@ -92,6 +92,46 @@ test('a kept connection that the target has just closed is no failure', async ()
   await scraped.stop();
 });
 
+test('a new connection that the target closes is a failure, asked for once', async () => {
+  const clock = manualClock();
+  target.answer((request) => void request.socket.destroy());
+  const scraped = await openScrape({ url: target.url }, clock);
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'reset' });
+  expect(target.requests).toHaveLength(1);
+  await scraped.stop();
+});
+
+test('after a failure within the second of its last page a target is asked again', async () => {
+  const clock = manualClock();
+  const scraped = await openScrape({ url: target.url, intervalMs: 400 }, clock);
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  target.answer((_, response) => void response.writeHead(503).end());
+  clock.advance(400);
+  await until('the target is down', () => scraped.up() === 0);
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'status' });
+  expect(target.requests).toHaveLength(3);
+  await scraped.stop();
+});
+
+test('a page tells how many of its counters were there before, and how many fell', async () => {
+  const clock = manualClock();
+  const pages: { fallen: number; counters: number }[] = [];
+  const scraped = await openScrape({ url: target.url }, clock, { onPage: (page) => void pages.push(page) });
+  const page = (a: number, b: number, more = '') =>
+    `# TYPE a counter\na ${a}\n# TYPE b counter\nb ${b}\n# TYPE g gauge\ng 1\n${more}`;
+  for (const text of [page(5, 5), page(6, 5), page(1, 5, '# TYPE c counter\nc 1\n')]) {
+    target.page(text);
+    clock.advance(1000);
+    await scraped.scrape.scrapeNow();
+  }
+  expect(pages.slice(-3)).toEqual([
+    { fallen: 0, counters: 0 },
+    { fallen: 0, counters: 2 },
+    { fallen: 1, counters: 2 },
+  ]);
+  await scraped.stop();
+});
+
 test('basic credentials are read at each use, and their loss is a failure by name', async () => {
   const clock = manualClock();
   let password: string | undefined = 'one';

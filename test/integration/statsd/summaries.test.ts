@@ -1,11 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/agent/config/load.ts';
-import { createReadSecret } from '../../../src/agent/read-secret.ts';
-import { createRolePipeline, type RolePipeline } from '../../../src/agent/role-pipeline.ts';
+import type { RolePipeline } from '../../../src/agent/role-pipeline.ts';
 import type { View } from '../../../src/core/model.ts';
-import { createRegistry, type Registry } from '../../../src/core/registry.ts';
+import type { Registry } from '../../../src/core/registry.ts';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
 import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
@@ -13,9 +10,8 @@ import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { manualClock } from '../../clock.ts';
 import { metricsOf, nameOf, pointsOf, readOtlp, readRw2 } from '../../hosted-wire.ts';
 import { readOpenMetrics } from '../../openmetrics.ts';
-import { wideLimits } from '../../registry.ts';
-import { sendDatagrams, silentLog } from '../../statsd.ts';
-import { agentFile } from '../../unit/config/agent-file.ts';
+import { configOf, openRoles } from '../../role-pipeline.ts';
+import { sendDatagrams } from '../../statsd.ts';
 import { until } from '../../until.ts';
 import { hasPromtool } from '../rules/promtool.ts';
 
@@ -30,29 +26,13 @@ const origin = {
 let registry: Registry;
 let relays: RolePipeline;
 beforeEach(() => {
-  registry = createRegistry({ limits: wideLimits }, { clock });
-  relays = createRolePipeline({
-    registry,
-    vocabularies: async () => [],
-    ownListeners: () => [],
-    mark: 'agent-1',
-    readSecret: createReadSecret({}),
-    onKernelDrops: () => {},
-    onPage: () => {},
-    clock,
-    log: silentLog,
-  });
+  ({ registry, roles: relays } = openRoles(clock));
 });
 afterEach(() => relays.stop());
 
 const pull = (options: object) => ({ pullmetrics: { listenAddress: '127.0.0.1:0', ...options } });
 
-async function configure(config: object): Promise<void> {
-  const file = agentFile(JSON.stringify(config));
-  const loaded = await loadConfig({ file, env: {}, cwd: dirname(file) });
-  expect(loaded.faults).toEqual([]);
-  await relays.configure(loaded.config!);
-}
+const configure = async (config: object) => relays.configure(await configOf(JSON.stringify(config)));
 
 /** Sends to a service's listener and waits until all the lines were read. */
 async function send(service: string, lines: readonly string[]): Promise<void> {

@@ -1,14 +1,9 @@
 import { once } from 'node:events';
 import { renameSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/agent/config/load.ts';
-import { createReadSecret } from '../../../src/agent/read-secret.ts';
-import { createRolePipeline, type RolePipeline } from '../../../src/agent/role-pipeline.ts';
+import type { RolePipeline } from '../../../src/agent/role-pipeline.ts';
 import { systemClock } from '../../../src/core/clock.ts';
-import { createRegistry, type Registry } from '../../../src/core/registry.ts';
-import { wideLimits } from '../../registry.ts';
-import { silentLog } from '../../statsd.ts';
-import { agentFile } from '../../unit/config/agent-file.ts';
+import { configOf, openRoles } from '../../role-pipeline.ts';
 import { until } from '../../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
 import { rest, say } from '../pull/scraper.ts';
@@ -26,29 +21,15 @@ beforeAll(() => {
 });
 afterAll(() => made.remove());
 
-let registry: Registry;
 let relays: RolePipeline;
 beforeEach(() => {
-  registry = createRegistry({ limits: wideLimits }, { clock: systemClock });
-  relays = createRolePipeline({
-    registry,
-    vocabularies: async () => [],
-    ownListeners: () => [],
-    mark: 'agent-1',
-    readSecret: createReadSecret({}),
-    onKernelDrops: () => {},
-    onPage: () => {},
-    clock: systemClock,
-    log: silentLog,
-  });
+  relays = openRoles(systemClock).roles;
 });
 afterEach(() => relays.stop());
 
 async function configure(tls: object | undefined, tcp = '127.0.0.1:0'): Promise<void> {
   const text = JSON.stringify({ services: { frontend: { statsd: { tcp, tls } } } });
-  const { config, faults } = await loadConfig({ file: agentFile(text), env: {}, cwd: made.folder });
-  expect(faults).toEqual([]);
-  await relays.configure(config!);
+  await relays.configure(await configOf(text, made.folder));
 }
 const status = () => [...relays.all()][0]!.statsd!.status();
 const address = () => status().addresses.tcp!;

@@ -48,6 +48,8 @@ const senders: [headers: Record<string, string>, status: number][] = [
   [{ origin: 'https://evil.example' }, 403],
   [{ origin: 'null' }, 403],
   [{ host: 'localhost:443', origin: 'https://localhost' }, 200],
+  [{ host: 'evil.example' }, 403],
+  [{ host: 'evil.example', 'sec-fetch-site': 'same-origin' }, 403],
 ];
 
 test.each(senders)('a request with %j: %d', (headers, status) => {

@@ -90,6 +90,26 @@ describe('a page', () => {
     later.release();
   });
 
+  it('does not move under a view while later pages of the same size take turns', () => {
+    const { registry, page } = testRegistry();
+    const { intake, store } = page();
+    const part = intake.parts('counter', 'a', {}).part(0);
+    for (const value of [5, 6, 7]) {
+      part.set(value);
+      store.swap();
+    }
+    const [other, view] = [registry.view(), registry.view()];
+    // One of the two views alone protects the page.
+    other.release();
+    const series = view.families.find((family) => family.name === 'a')!.series[0]!;
+    for (let round = 0; round < 4; round++) {
+      part.set(100 + round);
+      store.swap();
+      expect(view.numbers(series)[series.at]).toBe(7);
+    }
+    view.release();
+  });
+
   it('uses two arrays in turn as long as nobody holds one', () => {
     const { page } = testRegistry();
     const { intake, store } = page();
@@ -330,6 +350,16 @@ describe('the table', () => {
         .split('\n')
         .map((line) => line.trim()),
     ).toEqual(['[0]', '', '[2]', '']);
+  });
+
+  it('leaves what a freeze was given alone when a line is struck out or comes later', () => {
+    const table = createTable();
+    for (const at of [0, 1]) table.add(at, `[${at}]`);
+    const given = table.bytes();
+    table.remove(0);
+    table.add(2, '[2]');
+    expect(new TextDecoder().decode(given)).toBe('[0]\n[1]\n');
+    expect(new TextDecoder().decode(table.bytes())).toBe('   \n[1]\n[2]\n');
   });
 
   it('keeps every line through growth and tidying, and does not grow with churn', () => {

@@ -174,6 +174,30 @@ describe('across the agent’s own restarts', () => {
       1,
     ],
     [
+      'the same process, whose start time is rounded otherwise',
+      (agent) => agent.page(0, 10, { process_start_time_seconds: 1000 }),
+      (agent) => agent.page(0, 0, { process_start_time_seconds: 1001 }),
+      0,
+    ],
+    [
+      'a process that began two seconds after the other',
+      (agent) => agent.page(0, 10, { process_start_time_seconds: 1000 }),
+      (agent) => agent.page(0, 0, { process_start_time_seconds: 1002 }),
+      1,
+    ],
+    [
+      'a page that tells the runs of a process apart by another value than the page before',
+      (agent) => agent.page(0, 10, { process_start_time_seconds: 1000 }),
+      (agent) => agent.page(0, 0, { svc_memory_num_gc: 3 }),
+      0,
+    ],
+    [
+      'as many collections as before',
+      (agent) => agent.page(0, 10, { svc_memory_num_gc: 500 }),
+      (agent) => agent.page(0, 0, { svc_memory_num_gc: 500 }),
+      0,
+    ],
+    [
       'the same process',
       (agent) => agent.page(0, 10, { process_start_time_seconds: 1000, svc_memory_num_gc: 5 }),
       (agent) => agent.page(0, 0, { process_start_time_seconds: 1000, svc_memory_num_gc: 9 }),

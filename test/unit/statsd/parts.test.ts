@@ -8,7 +8,7 @@ import { startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
-import { localText, rowsOf } from '../../../src/sources/statsd/listen/udp.ts';
+import { createKernelDrops, localText, rowsOf } from '../../../src/sources/statsd/listen/udp.ts';
 import { manualClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';
 import { detectedLines, recordingIntake } from '../../statsd.ts';
@@ -25,6 +25,35 @@ describe('the table of the kernel', () => {
       { local: '0100007F:1FBD', inode: '451236', drops: 7031 },
       { local: '00000000:0044', inode: '20125', drops: 0 },
     ]);
+  });
+
+  test('drops since the last poll, of the own socket, over the end of 32 bits', () => {
+    const local = localText('127.0.0.1', 8125);
+    const row = (inode: string, drops: number) =>
+      `1: ${local} 00000000:0000 07 00000000:00000000 00:00000000 00000000 0 0 ${inode} 2 0 ${drops}`;
+    let drops = 7;
+    let present = true;
+    const read = (path: string) => {
+      expect(path).toBe('/proc/net/udp');
+      return ['head', row('1', 999), ...(present ? [row('2', drops)] : [])].join('\n');
+    };
+    const kernel = createKernelDrops('127.0.0.1', 8125, read, () => new Set(['2', '3']));
+    expect([kernel.poll(), kernel.poll()]).toEqual([7, 0]);
+    drops = 4_294_967_290;
+    expect(kernel.poll()).toBe(4_294_967_283);
+    drops = 4;
+    expect([kernel.poll(), kernel.poll()]).toEqual([10, 0]);
+    present = false;
+    expect(kernel.poll()).toBe(0);
+    const other = createKernelDrops('127.0.0.1', 8125, read, () => new Set(['3']));
+    expect(other.poll()).toBe(0);
+  });
+
+  test('a machine without the table counts nothing', () => {
+    const none = () => {
+      throw new Error('ENOENT');
+    };
+    expect(createKernelDrops('::1', 8125, none).poll()).toBe(0);
   });
 
   test.each([
@@ -219,6 +248,7 @@ describe('words', () => {
       lat: 'svc_lat',
       lat_ns: { to: 'svc_lat', unless: ['lat'] },
       only: 'svc_only',
+      depth: 'svc_depth',
     },
     tags: { wf: 'workflow' },
   });
@@ -226,7 +256,9 @@ describe('words', () => {
 
   test('what came before the words were recognised is in the series that is shown after', async () => {
     const { clock, read, shown } = path(createVocabularyDetector([table, other]));
-    read('starts:1|c|#wf:a\nlat:500|ms|@0.5\nstarts:1|c|#wf:a\nmine:3|g\nmine:+1|g');
+    read(
+      'starts:1|c|#wf:a\nlat:500|ms|@0.5\nstarts:1|c|#wf:a\nmine:3|g\nmine:+1|g\ndepth:5|g\ndepth:+3|g\ndepth:-1|g',
+    );
     clock.advance(1000);
     expect(Object.keys(shown())).toContain('counter starts{"wf":"a"}');
     read('only:7|g');
@@ -241,6 +273,7 @@ describe('words', () => {
       ],
       'gauge mine': 4,
       'gauge svc_only': 7,
+      'gauge svc_depth': 7,
     });
   });
 });

@@ -5,7 +5,7 @@ import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { StatsdLine, StatsdType } from './line-format.ts';
 
-/** The series of one known line, with what is needed to open it anew when the meaning of its name changes. */
+/** The series of one known line, with what is needed to open it anew when the translation of its name changes. */
 export interface StatsdSeries {
   readonly line: StatsdLine;
   readonly type: StatsdType;
@@ -19,7 +19,7 @@ export interface StatsdSeries {
   /** Observations while the sender's vocabulary is not decided; undefined if some were not kept. */
   early: number[] | undefined;
   /** The vocabulary's translation of it, as text. */
-  meaning: string;
+  translation: string;
   /** The round of the expiry in which it came last. */
   round: number;
   /** False for a series that is closed as soon as its line is read. */
@@ -127,7 +127,7 @@ export function createSeriesRecorder({
     if (type === 'counter' || type === 'gauge') return type;
     return summaries === undefined ? 'histogram' : 'summary';
   };
-  const meaningOf = ({ name, tags, type }: StatsdLine): string =>
+  const translationOf = ({ name, tags, type }: StatsdLine): string =>
     JSON.stringify(detector.translate(kindOf(type), name, tags) ?? '');
 
   const acquire = (series: StatsdSeries): void => {
@@ -157,7 +157,7 @@ export function createSeriesRecorder({
         summary: undefined,
         total: 0,
         early: isEarly && isDistribution(line.type) ? [] : undefined,
-        meaning: meaningOf(line),
+        translation: translationOf(line),
         round,
         isKnown: true,
       };
@@ -182,10 +182,10 @@ export function createSeriesRecorder({
       return true;
     },
     reopen(all) {
-      const changed = all.filter((series) => meaningOf(series.line) !== series.meaning);
+      const changed = all.filter((series) => translationOf(series.line) !== series.translation);
       for (const series of changed) heldBy(series)?.release();
       for (const series of changed) {
-        series.meaning = meaningOf(series.line);
+        series.translation = translationOf(series.line);
         acquire(series);
         addEarlierCount(series);
       }
@@ -196,21 +196,8 @@ export function createSeriesRecorder({
   };
 }
 
-/**
- * Adds what a series counted before it was opened anew. A series that only repeats others is refused: the others
- * have counted the same.
- */
-function addEarlierCount({
-  counter,
-  gauge,
-  histogram,
-  summary,
-  total,
-  early,
-  weight,
-  meaning,
-}: StatsdSeries): void {
-  if (meaning === '"double"') return;
+/** Adds what a series counted before it was opened anew. A series that the vocabulary leaves out counts nowhere. */
+function addEarlierCount({ counter, gauge, histogram, summary, total, early, weight }: StatsdSeries): void {
   if (total > 0) counter?.add(total);
   gauge?.set(total);
   for (const value of early ?? []) (histogram ?? summary)?.observe(value, weight);

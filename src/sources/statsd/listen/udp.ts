@@ -195,11 +195,16 @@ function ownInodes(): Set<string> {
  * Counts the drops of the socket that this process has bound to an address. The kernel's counter has 32 bits and
  * wraps.
  */
-function createKernelDrops(address: string, port: number): KernelDrops {
+export function createKernelDrops(
+  address: string,
+  port: number,
+  read = (path: string) => readFileSync(path, 'utf8'),
+  inodesOfThisProcess = ownInodes,
+): KernelDrops {
   const path = isIPv6(address) ? '/proc/net/udp6' : '/proc/net/udp';
   const rows = (): SocketRow[] => {
     try {
-      return rowsOf(readFileSync(path, 'utf8'));
+      return rowsOf(read(path));
     } catch {
       // No such table: the kernel has no counter.
       return [];
@@ -207,7 +212,7 @@ function createKernelDrops(address: string, port: number): KernelDrops {
   };
   const local = localText(address, port);
   const found = rows().filter((row) => row.local === local);
-  const own = found.length > 0 ? ownInodes() : new Set<string>();
+  const own = found.length > 0 ? inodesOfThisProcess() : new Set<string>();
   const inode = found.find((row) => own.has(row.inode))?.inode;
   let before = 0;
   return {

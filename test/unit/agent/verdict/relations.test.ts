@@ -13,6 +13,11 @@ type Name = Parameters<typeof probeStatusOf>[0];
 const down = (name: Name, reason = 'refused', more: Partial<ProbeStatus> = {}) =>
   probeStatusOf(name, { ...last, reason, msg: 'x' } as never, { since: began, ...more });
 const up = (name: Name, more: Partial<ProbeStatus> = {}) => probeStatusOf(name, last, more);
+const unscraped = (service: string, reason: 'refused' | 'status') => ({
+  ...{ service, url: 'http://h/metrics', up: false, lastTakenMs: Date.parse(began) },
+  ...{ lastFailure: { reason, what: 'no', atMs: Date.parse(began) }, failures: {} },
+  ...{ page: undefined, firstInvalid: undefined, vocabulary: undefined },
+});
 const well = ['frontend', 'matching', 'worker'].map((role) => up(`health/${role}` as Name));
 /** Each problem with what explains it. */
 const causesIn = (facts: Partial<StatusFacts>) =>
@@ -82,6 +87,30 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
       ],
     },
     ['list_stalled/a/t by request_errors/frontend to matching', 'request_errors/frontend to matching'],
+  ],
+  [
+    'a store that is down does not explain that a role, which is well, does not serve its metrics',
+    {
+      probes: [...well, up('health/history'), down('store/main/persistence')],
+      scrapes: [unscraped('matching', 'status')],
+    },
+    ['scrape_down/matching', 'store_down/main/persistence'],
+  ],
+  [
+    'a store that is down explains processes that ended together, and so their metrics',
+    {
+      probes: [
+        ...(['frontend', 'history'] as const).map((role) => down(`health/${role}`)),
+        down('store/main'),
+      ],
+      scrapes: [unscraped('matching', 'refused')],
+    },
+    [
+      'role_down/frontend by store_down/main',
+      'role_down/history by store_down/main',
+      'scrape_down/matching by store_down/main',
+      'store_down/main',
+    ],
   ],
   [
     'a frontend that is down explains a domain that cannot be read, a worker does not',

@@ -84,6 +84,33 @@ describe('what lies there when the agent comes', () => {
   });
 });
 
+describe('a backup from the future', () => {
+  test('counts up to an hour ahead of the clock, not beyond', () => {
+    const [early, late] = [assessing(), assessing()];
+    const { startMs: begins } = ofDay(0);
+    expect(early.at(begins - hourMs - 1, evidence([ofDay(0)])).results).toEqual({});
+    expect(late.at(begins - hourMs, evidence([ofDay(0)])).results).toEqual({ success: 1 });
+  });
+});
+
+describe('retention', () => {
+  test('a backup may outlive its time by two intervals: the one that replaces it comes late', () => {
+    const options = { ...full, retention: { keepMs: 2 * dayMs, minCount: 1 } };
+    const seen = evidence([0, 1, 2, 3, 4].map((day) => ofDay(day)));
+    const tooOldMs = ofDay(0).endMs + 4 * dayMs;
+    expect(assessing(options).at(tooOldMs, seen).isRetentionKept).toBe(true);
+    expect(assessing(options).at(tooOldMs + 1, seen).isRetentionKept).toBe(false);
+  });
+
+  test('fewer good backups than it asks for do not keep it', () => {
+    const options = { ...full, retention: { minCount: 2 } };
+    const at = startMs + dayMs + hourMs;
+    expect(assessing(options).at(at, evidence([ofDay(0), ofDay(1)])).isRetentionKept).toBe(true);
+    const damaged = evidence([ofDay(0, { sizeBytes: 0 }), ofDay(1)]);
+    expect(assessing(options).at(at, damaged).isRetentionKept).toBe(false);
+  });
+});
+
 describe('each result once', () => {
   test('looks as often as it likes', () => {
     const b = assessing();

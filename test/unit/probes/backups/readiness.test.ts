@@ -4,7 +4,7 @@ import type { Assessment } from '../../../../src/probes/backups/assessment.ts';
 import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
 import type { Artifact, BackupContent, Evidence } from '../../../../src/probes/backups/evidence.ts';
 import type { Switch } from '../../../../src/probes/backups/log-chain.ts';
-import { readinessOf } from '../../../../src/probes/backups/readiness.ts';
+import { configurationReadiness, readinessOf } from '../../../../src/probes/backups/readiness.ts';
 import {
   pointOf,
   recoveryOf,
@@ -289,6 +289,19 @@ describe('ready', () => {
     expect({ isReady: readiness.isReady, reason: readiness.reason }).toEqual({ isReady, reason });
   });
 
+  test('on the objective is within it, and until when is said', () => {
+    const onIt = standing('full', [{ startMs: nowMs - 24 * hourMs }]);
+    expect(readinessOf([onIt], undefined, nowMs)).toMatchObject({ isReady: true, untilMs: nowMs });
+  });
+
+  test('the message says what would be lost, the objective, and what has not been read', () => {
+    const read = (...standings: Standing[]) => readinessOf(standings, undefined, nowMs).msg;
+    expect(read(fresh)).toBe('at most 1h would be lost');
+    expect(read(old)).toBe('1d1h would be lost; the objective of full is 1d');
+    expect(read({ options: old.options })).toBe('backup full: not read yet');
+    expect(read({ options: old.options, unreadable: 'EACCES' })).toBe('backup full: EACCES');
+  });
+
   test('what is not verified is not ready', () => {
     const unverified = standing('full', [{}]);
     unverified.assessed!.assessment.unverified = unverified.assessed!.assessment.usable;
@@ -297,5 +310,54 @@ describe('ready', () => {
       isReady: false,
       reason: 'unverified',
     });
+  });
+});
+
+describe('copies of the configuration', () => {
+  const copy = (over: { endMs?: number; overdue?: number; drift?: string[] }): Standing => {
+    const made = standing('config', [], over.drift ? { drift: over.drift } : {});
+    made.options.objectives.rpoMs = hourMs;
+    const { assessment } = made.assessed!;
+    assessment.msg = 'as it was judged';
+    assessment.ledger.overdue = over.overdue ?? 0;
+    if (over.endMs !== undefined)
+      assessment.ledger.success = { startMs: over.endMs, endMs: over.endMs, sizeBytes: 1 };
+    return made;
+  };
+  const fresh = { endMs: nowMs };
+  const drift = ['/etc/service.yaml'];
+  const { options } = copy(fresh);
+
+  test.each<[string, Standing, string | undefined, string]>([
+    ['equal', copy(fresh), undefined, 'each copy equals the live files'],
+    [
+      'different for as long as the objective allows',
+      copy({ endMs: nowMs - hourMs, drift }),
+      undefined,
+      'each copy equals the live files',
+    ],
+    [
+      'different for longer',
+      copy({ endMs: nowMs - hourMs - 1, drift }),
+      'drifted',
+      'backup config: as it was judged',
+    ],
+    [
+      'different and late',
+      copy({ ...fresh, drift, overdue: 1 }),
+      undefined,
+      'each copy equals the live files',
+    ],
+    ['late', copy({ ...fresh, overdue: 1 }), 'late', 'backup config: as it was judged'],
+    [
+      'old and equal',
+      copy({ endMs: nowMs - 9 * hourMs, drift: [] }),
+      undefined,
+      'each copy equals the live files',
+    ],
+    ['none', copy({}), 'no_backup', 'backup config: there is no good copy'],
+    ['not read', { options, unreadable: 'EACCES' }, 'evidence_unreadable', 'backup config: EACCES'],
+  ])('%s', (_, one, reason, msg) => {
+    expect(configurationReadiness([copy(fresh), one], nowMs)).toEqual({ ...(reason && { reason }), msg });
   });
 });

@@ -149,6 +149,21 @@ describe('a reload without the row', () => {
     expect([probe.checks.length, probe.closed]).toEqual([1, 1]);
   });
 
+  test('a check that answers while its row goes counts before that, or not at all', async () => {
+    for (let turns = 0; turns < 20; turns++) {
+      const bed = runnerBed();
+      const probe = health();
+      bed.configure(probe);
+      const check = await bed.due(probe);
+      const found = check.finds();
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+      bed.configure();
+      const heard = bed.heard.length;
+      await found;
+      expect([bed.heard.length, bed.series()], `${turns} turns`).toEqual([heard, {}]);
+    }
+  });
+
   test('one that never looked is never opened', async () => {
     const bed = runnerBed();
     const probe = health();

@@ -1,0 +1,69 @@
+import { createSocket } from 'node:dgram';
+import { createServer, type Server } from 'node:net';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import type { RolePipeline } from '../../../src/agent/role-pipeline.ts';
+import { type ManualClock, manualClock } from '../../clock.ts';
+import { freePort } from '../../ports.ts';
+import { configOf, openRoles } from '../../role-pipeline.ts';
+import { until } from '../../until.ts';
+
+/** A role whose datagrams take over the address of another role; its stream cannot start: somebody else has its port. */
+let clock: ManualClock;
+let roles: RolePipeline;
+let udp: string;
+let tcp: string;
+let inTheWay: Server;
+
+const names = () => [...roles.all()].map(({ service }) => service);
+/** Whether the address of the datagrams is free. */
+const isFree = () =>
+  new Promise<boolean>((resolve) => {
+    const socket = createSocket('udp4');
+    socket.once('error', () => resolve(false));
+    socket.bind(Number(udp.split(':')[1]), '127.0.0.1', () => socket.close(() => resolve(true)));
+  });
+const close = () => new Promise((resolve) => inTheWay.close(resolve));
+
+beforeEach(async () => {
+  clock = manualClock();
+  roles = openRoles(clock).roles;
+  [udp, tcp] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+  inTheWay = createServer();
+  await new Promise<void>((resolve) =>
+    inTheWay.listen(Number(tcp.split(':')[1]), '127.0.0.1', () => resolve()),
+  );
+  onTestFinished(async () => {
+    await roles.stop();
+    inTheWay.close();
+  });
+  await roles.configure(await configOf({ frontend: { statsd: { listen: udp } } }));
+  await roles.configure(await configOf({ history: { statsd: { listen: udp, tcp } } }));
+  expect(names()).toEqual([]);
+});
+
+test('starts as soon as it can', async () => {
+  await close();
+  clock.advance(2_000);
+  await until('it runs', () => names().includes('history'));
+  expect(await isFree()).toBe(false);
+});
+
+test('does not start while another configuration is prepared, nor after that is swapped in', async () => {
+  const next = await roles.prepare(await configOf({ worker: {} }));
+  await close();
+  clock.advance(2_000);
+  await next.swap();
+  clock.advance(2_000);
+  expect(names()).toEqual([]);
+  // A start under way has come to its end after this.
+  await roles.stop();
+  expect(await isFree()).toBe(true);
+});
+
+test('is tried again after the other configuration is discarded', async () => {
+  const next = await roles.prepare(await configOf({ worker: {} }));
+  await close();
+  await next.discard();
+  clock.advance(2_000);
+  await until('it runs', () => names().includes('history'));
+});
