@@ -1,5 +1,5 @@
 /** Pages for the benches: 100,000 series of the shapes a role shows, deterministic; values move between rounds. */
-export interface GeneratedPage {
+interface GeneratedPage {
   bytes: Buffer;
   series: number;
 }

@@ -4,7 +4,7 @@ export type Shape = 'flat' | 'nested' | 'escaped' | 'spaced';
 export const shapes: readonly Shape[] = ['flat', 'nested', 'escaped', 'spaced'];
 
 /** Numbers from 0 up to 2^32, the same ones for the same seed (xorshift32). */
-export function randomNumbers(seed: number): () => number {
+function randomNumbers(seed: number): () => number {
   let state = seed | 1;
   return () => {
     state ^= state << 13;

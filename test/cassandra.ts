@@ -50,7 +50,7 @@ export interface Cassandra extends Running {
   remove(): Promise<void>;
 }
 
-export interface CassandraOptions {
+interface CassandraOptions {
   /** Asks for users, passwords and grants. */
   authenticates?: boolean;
   /** Further lines of cassandra.yaml. */

@@ -25,7 +25,7 @@ export const probesOptions = (options: Partial<ProbesOptions>): ProbesOptions =>
   ...options,
 });
 
-export interface TestDeps {
+interface TestDeps {
   readings?: Readings;
   clock?: Clock;
   /** Takes what is logged. */

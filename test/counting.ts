@@ -16,7 +16,7 @@ const defaults: LogsOptions = {
   rules: [],
 };
 
-export interface Counting {
+interface Counting {
   sinks: LineSinks;
   clock: ManualClock;
   drops: ReadonlyMap<string, number>;

@@ -42,7 +42,7 @@ export const httpServer = (
   serve: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<TestServer> => listening(createHttpServer(serve));
 
-export interface HealthCheckOptions extends Partial<HealthOptions> {
+interface HealthCheckOptions extends Partial<HealthOptions> {
   url: string;
   service?: string;
   signal?: AbortSignal;

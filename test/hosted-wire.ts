@@ -100,7 +100,7 @@ export interface WirePoint {
   quantileValues?: { quantile?: number; value?: number }[];
 }
 
-export interface WireMetric {
+interface WireMetric {
   name: string;
   description?: string;
   unit?: string;

@@ -14,7 +14,7 @@ import { until } from './until.ts';
 import { type FamilySpec, type TestView, viewOf } from './view.ts';
 
 /** A request as a receiver got it, body and all. */
-export interface Received {
+interface Received {
   headers: IncomingMessage['headers'];
   url: string;
   body: Buffer;
@@ -40,7 +40,7 @@ export const written: Reply = (received, response) =>
       );
 
 /** A hosted platform on loopback; takes everything until told otherwise. */
-export interface Receiver {
+interface Receiver {
   readonly url: string;
   readonly received: readonly Received[];
   /** Of those, what was answered with 2xx and can be read. */

@@ -19,7 +19,7 @@ const owner = process.getuid?.() === 0 ? ['--user=mysql'] : [];
 const small = ['--innodb-log-file-size=4M', '--innodb-buffer-pool-size=8M', '--innodb-flush-method=nosync'];
 const common = ['--skip-name-resolve', ...small];
 
-export type Rows = RowDataPacket[];
+type Rows = RowDataPacket[];
 
 export interface Mariadb {
   folder: string;

@@ -28,7 +28,7 @@ export interface ObjectStoreServer {
   close(): Promise<void>;
 }
 
-export interface ObjectStoreServerOptions {
+interface ObjectStoreServerOptions {
   keys?: Keys;
   region?: string;
   clock?: Pick<Clock, 'nowMs'>;
@@ -228,7 +228,7 @@ export const environmentOf = ({ accessKeyId, secretAccessKey, sessionToken }: Ke
 
 const silent: Log = { write() {}, named: () => silent };
 
-export interface OpenedArchive {
+interface OpenedArchive {
   row: ProbeRow;
   /** One check; given nothing unless told. */
   check(signal?: AbortSignal, recalled?: unknown): Promise<Finding>;

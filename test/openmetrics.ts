@@ -2,13 +2,13 @@
  * A strict reader of OpenMetrics 1.0 text, written from the specification's ABNF and its MUSTs, knowing nothing
  * of the code under test. Timestamps, exemplars and units are not in its grammar: the agent sends none.
  */
-export interface ReadSample {
+interface ReadSample {
   name: string;
   labels: Record<string, string>;
   value: number;
 }
 
-export interface ReadFamily {
+interface ReadFamily {
   name: string;
   type: string;
   help: string | undefined;

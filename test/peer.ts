@@ -2,7 +2,7 @@ import { planClusters } from '../src/probes/clusters/plan.ts';
 import type { Finding } from '../src/probes/probe.ts';
 import { clusterGroup, probeOnce, probesOptions } from './cluster-group.ts';
 
-export interface PeerCheck {
+interface PeerCheck {
   port: number;
   rpcTransport?: string;
   rpcName?: string;

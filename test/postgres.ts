@@ -118,7 +118,7 @@ async function ready(child: ChildProcess, port: number, data: string): Promise<b
   return !hasEnded();
 }
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** `name=value` of each setting that is not the usual one. */
   settings?: readonly string[];
   /** Takes over this data directory, of which `stop` does not rid us, in place of a new one. */

@@ -1,7 +1,7 @@
 import type { TagFormat } from '../src/reporters/block.ts';
 
 /** What a receiver makes of a line. */
-export interface Received {
+interface Received {
   name: string;
   tags: Record<string, string>;
   value: number;

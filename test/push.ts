@@ -8,7 +8,7 @@ import { manualClock } from './clock.ts';
 import { until } from './until.ts';
 import { type FamilySpec, type SeriesSpec, viewOf } from './view.ts';
 
-export interface PushedSeries extends SeriesSpec {
+interface PushedSeries extends SeriesSpec {
   startMs?: number;
 }
 export interface PushedFamily extends FamilySpec {

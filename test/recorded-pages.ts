@@ -47,7 +47,7 @@ const by =
   (labels) =>
     tags.map((tag) => labels[tag] ?? '').join(' ');
 
-export interface Row {
+interface Row {
   pages: string[];
   /** The catalog's metric, and the raw metrics whose sum it is. */
   metric: string;

@@ -24,7 +24,7 @@ interface Held {
 }
 
 /** A registry that merges nothing and refuses nothing: what a scrape hands in, as it stands. */
-export interface OpenIntake extends PageIntake {
+interface OpenIntake extends PageIntake {
   readonly held: ReadonlySet<Held>;
   /** Every number as one sample line, `name{label="value",…}`, labels sorted; what Prometheus would store. */
   samples(): Record<string, number>;
@@ -76,7 +76,7 @@ function openIntake(): OpenIntake {
   };
 }
 
-export interface Reading {
+interface Reading {
   samples: Record<string, number>;
   kinds: Record<string, Kind>;
   invalidLines: number;
@@ -170,7 +170,7 @@ export async function openTarget(): Promise<Target> {
 }
 
 /** A scrape source over an open intake, with everything it reports kept. */
-export interface Scraped {
+interface Scraped {
   scrape: Scrape;
   intake: OpenIntake;
   /** What readers see: the samples of the page shown last, nothing while the target is hidden. */

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 
 /** A request as the server got it: path and query as they stand in the request line, header names in lower case. */
-export interface SignedRequest {
+interface SignedRequest {
   method: string;
   target: string;
   headers: Readonly<Record<string, string>>;

@@ -20,7 +20,7 @@ import {
 export type Recorded = number | [value: number, weight: number][];
 
 /** Keeps what is handed in under `kind name{"tag":"value"}`, tags in order. Series without an owner are gone. */
-export interface RecordingIntake extends Intake {
+interface RecordingIntake extends Intake {
   shown(): Record<string, Recorded>;
 }
 

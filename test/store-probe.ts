@@ -22,7 +22,7 @@ export function storeOn(port: number, over: Partial<StoreOptions> = {}): StoreOp
   };
 }
 
-export interface Bench {
+interface Bench {
   clock: ManualClock;
   logged: { level: string; msg: string; fields: unknown }[];
   deps: ProbeDeps;

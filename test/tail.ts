@@ -27,7 +27,7 @@ import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink, OpenSink, SinkFile } from '../src/sources/logs/sink.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 
-export interface Skip {
+interface Skip {
   reason: string;
   bytes: number;
 }
@@ -88,7 +88,7 @@ export const logsOptions = (options: Partial<LogsOptions>): LogsOptions => ({
   ...options,
 });
 
-export interface TailOptions {
+interface TailOptions {
   /** Relative to the test's directory. */
   paths?: readonly string[];
   exclude?: readonly string[];

@@ -1,4 +1,4 @@
-export interface Patience {
+interface Patience {
   /**
    * Pause between two polls. Unless told it grows from 1 to 25 ms with the time that passed, and is twice the time that
    * a poll takes, so that waiting leaves the processor to what is waited for.

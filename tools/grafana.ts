@@ -10,7 +10,7 @@ export interface DashboardJson {
   panels?: readonly PanelJson[];
 }
 
-export interface DataSourceJson {
+interface DataSourceJson {
   type?: string;
   uid?: string;
 }
@@ -28,13 +28,13 @@ export interface VariableJson {
   allValue?: string;
 }
 
-export interface AnnotationJson {
+interface AnnotationJson {
   name: string;
   expr?: string;
   datasource?: DataSourceJson;
 }
 
-export interface LinkJson {
+interface LinkJson {
   title?: string;
   type?: string;
   url?: string;
@@ -45,13 +45,13 @@ export interface StepJson {
   color: string;
 }
 
-export interface FieldJson {
+interface FieldJson {
   unit?: string;
   mappings?: readonly unknown[];
   thresholds?: { steps: readonly StepJson[] };
 }
 
-export interface OverrideJson {
+interface OverrideJson {
   matcher: { id: string; options?: unknown };
   properties: readonly { id: string; value?: unknown }[];
 }

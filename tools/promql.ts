@@ -14,17 +14,17 @@ interface Span {
   end: number;
 }
 
-export interface NumberLiteral extends Span {
+interface NumberLiteral extends Span {
   type: 'number';
   value: number;
 }
 
-export interface StringLiteral extends Span {
+interface StringLiteral extends Span {
   type: 'string';
   value: string;
 }
 
-export interface Matcher {
+interface Matcher {
   label: string;
   op: '=' | '!=' | '=~' | '!~';
   value: string;
@@ -39,7 +39,7 @@ export interface Selector extends Span {
   rangeMs?: number;
 }
 
-export interface Subquery extends Span {
+interface Subquery extends Span {
   type: 'subquery';
   expr: Expr;
   rangeMs: number;
@@ -53,7 +53,7 @@ export interface Call extends Span {
 }
 
 /** The labels that an aggregation keeps (`by`) or removes (`without`). */
-export interface Grouping {
+interface Grouping {
   without: boolean;
   labels: readonly string[];
 }
@@ -66,7 +66,7 @@ export interface Aggregate extends Span {
 }
 
 /** `on`, `ignoring`, `group_left` and `group_right` of a binary operation. */
-export interface Matching {
+interface Matching {
   on: boolean;
   labels: readonly string[];
   group?: 'left' | 'right';
@@ -84,7 +84,7 @@ export interface Binary extends Span {
   right: Expr;
 }
 
-export interface Negation extends Span {
+interface Negation extends Span {
   type: 'negation';
   expr: Expr;
 }
@@ -287,7 +287,7 @@ export function selectorsOf(expr: Expr): readonly Selector[] {
  * The labels that a result can have. `scalar` has none and matches anything; `fixed` lists all that are
  * possible; `open` is whatever the series have, less `without`.
  */
-export type LabelSet =
+type LabelSet =
   | { type: 'scalar' }
   | { type: 'fixed'; labels: ReadonlySet<string> }
   | { type: 'open'; without: ReadonlySet<string> };

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import type { Random } from './random.ts';
 import { taskLists } from './world.ts';
 
-export const archives = ['history', 'visibility'] as const;
+const archives = ['history', 'visibility'] as const;
 export type ArchiveName = (typeof archives)[number];
 
 /** The directory of each archive. */
-export type ArchiveDirectories = Readonly<Record<ArchiveName, string>>;
+type ArchiveDirectories = Readonly<Record<ArchiveName, string>>;
 
 /** Where workflows that have ended are kept. */
 export interface Archive {

@@ -11,13 +11,13 @@ export interface Ports {
 }
 
 /** What is shown there, as of each moment. */
-export interface Showing {
+interface Showing {
   health(): Health;
   families(): readonly Family[];
 }
 
 /** The two listeners of a role. */
-export interface Doors {
+interface Doors {
   /** Rejects if a port cannot be had, and then holds neither. */
   open(showing: Showing): Promise<{ health: string; metrics: string }>;
   close(): Promise<void>;

@@ -48,7 +48,7 @@ const everyday: Readonly<Record<Role, readonly Template[]>> = {
 const started = ['Starting service', 'RuntimeMetricsReporter started', 'service started'];
 
 /** Writes what the logs of one role say. Times are ms since the epoch. */
-export interface Entries {
+interface Entries {
   everyday(atMs: number): Entry;
   persistenceError(atMs: number, operation: PersistenceOperation): Entry;
   starting(atMs: number): Entry[];

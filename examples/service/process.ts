@@ -17,7 +17,7 @@ export interface RoleProcess {
   families(): Family[];
 }
 
-export interface RoleProcessOptions {
+interface RoleProcessOptions {
   role: Role;
   /** Everyday log entries a second, and workflows a second in the service as a whole. */
   ratePerSecond: number;

@@ -10,7 +10,7 @@ import type { Random } from './random.ts';
 import type { StoreState } from './store/store.ts';
 import { clusterGroup } from './world.ts';
 
-export interface RoleOptions {
+interface RoleOptions {
   role: Role;
   logPath: string;
   rotateBytes: number;
@@ -43,7 +43,7 @@ export interface RunningRole {
 const downMs = 4000;
 const retryMs = 1000;
 
-export interface RoleDeps {
+interface RoleDeps {
   clock: Clock;
   random: Random;
   storeState(): StoreState;

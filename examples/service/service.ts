@@ -35,7 +35,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-export interface ServiceDeps {
+interface ServiceDeps {
   clock: Clock;
   /** Hears of each incident as it begins and ends. */
   announce(incident: Incident, phase: 'began' | 'ended'): void;

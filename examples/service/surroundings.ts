@@ -24,7 +24,7 @@ export interface SurroundingAddresses {
 }
 
 /** What the roles work with: a store, the other cluster, archives. */
-export interface Surroundings {
+interface Surroundings {
   readonly storeState: StoreState;
   /** Rejects if a port or a directory cannot be had; what was opened until then is closed by `stop`. */
   start(): Promise<SurroundingAddresses>;

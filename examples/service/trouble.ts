@@ -15,14 +15,14 @@ export interface Trouble {
   start(): () => void;
 }
 
-export interface TroubleOptions {
+interface TroubleOptions {
   /** Mean time between incidents that come by themselves, which last a third of it; 0: none does. */
   everyMs: number;
   /** Those that come by themselves. */
   kinds: readonly IncidentKind[];
 }
 
-export interface TroubleDeps {
+interface TroubleDeps {
   clock: Clock;
   random: Random;
   announce(incident: Incident, phase: 'began' | 'ended'): void;

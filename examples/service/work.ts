@@ -5,7 +5,7 @@ import type { Random } from './random.ts';
 import * as world from './world.ts';
 
 /** One step of a role's work: `workflows` were started anywhere in the service during `seconds`. */
-export interface Step {
+interface Step {
   seconds: number;
   workflows: number;
   conditions: Conditions;
@@ -38,7 +38,7 @@ function clientCalls(
 }
 
 /** Persistence calls; of a role in trouble a fifth fail, and all are slow; of a store that refuses none comes through. */
-export function persistenceCalls(metrics: Metrics, random: Random, role: Role): Work {
+function persistenceCalls(metrics: Metrics, random: Random, role: Role): Work {
   return ({ workflows, conditions }) => {
     const trouble = conditions.failingRole === role;
     const failingShare = conditions.refusingStore !== undefined ? 1 : trouble ? 0.2 : 0.0002;

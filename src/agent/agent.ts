@@ -13,7 +13,7 @@ import { createReloads, type Prepared, prepareAll, type Reloads, watchConfigurat
 import { createSelfMetrics } from './self-metrics.ts';
 import { createState, isUnreadable } from './state/state.ts';
 
-export interface AgentDeps {
+interface AgentDeps {
   clock: Clock;
   /** Reads the configuration again; throws if it cannot run. */
   load(): Promise<Loaded>;

@@ -21,7 +21,7 @@ export interface PlannedJob {
 /** Time of a backup in its name, as a shell writes it. */
 export const stamp = '$(date -u +%Y%m%dT%H%M%SZ)';
 
-export interface PlanTarget {
+interface PlanTarget {
   /** Where the backups are written. */
   directory: string;
   offsite: OffsiteCopies;

@@ -32,7 +32,7 @@ export const planDirectory = '/var/backups/svc';
 export type PlanFiles = Readonly<Record<string, { text: string; isProgram?: boolean }>>;
 
 /** Throws `usage` for a name or a path that no shell line and no crontab can hold. */
-export function jobsIn(config: AgentConfig, options: PlanOptions): readonly PlannedJob[] {
+function jobsIn(config: AgentConfig, options: PlanOptions): readonly PlannedJob[] {
   if (config.stores.length === 0) return [];
   const { directory, offsite, configFile } = options;
   const places = { '--directory': directory, '--offsite': offsite?.target, '--config': configFile };

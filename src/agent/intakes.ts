@@ -52,7 +52,7 @@ export interface Intakes {
 }
 
 /** Intakes without an owner, by purpose, service and all that they depend on. */
-export type Inherited = Map<string, OpenIntake>;
+type Inherited = Map<string, OpenIntake>;
 
 const purposes = {
   logs: { component: 'logs', store: 'durable', received: true },

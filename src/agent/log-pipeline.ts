@@ -79,7 +79,7 @@ interface LogPipelineDeps {
 }
 
 /** Counters that the agent keeps itself: log lines and its own instruments. */
-export interface LogPipeline {
+interface LogPipeline {
   /** Resolves when every log file that is there has its position. */
   start(config: AgentConfig): Promise<void>;
   /**

@@ -10,7 +10,7 @@ import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
 import { tracing } from './tracing.ts';
 
-export interface ReportersDeps {
+interface ReportersDeps {
   state: State;
   self: SelfMetrics;
   readSecret: ReadSecret;
@@ -20,7 +20,7 @@ export interface ReportersDeps {
 }
 
 /** The push reporters (pushmetrics, hostedmetrics); pull reporters are endpoints. */
-export interface Reporters {
+interface Reporters {
   /** Switches to another configuration; reporters of unchanged blocks continue. */
   configure(config: AgentConfig, gather: Gather): Promise<void>;
   /** The status of each, in the order of the blocks. */

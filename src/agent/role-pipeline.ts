@@ -43,7 +43,7 @@ async function checkStreamTls(service: ServiceConfig, clock: Clock): Promise<voi
   open?.({ onSecure: () => {}, onFailure: () => {} });
 }
 
-export interface RoleSourcesDeps {
+interface RoleSourcesDeps {
   registry: Registry;
   /** The shipped tables, read when a role first needs them. */
   vocabularies(): Promise<readonly Vocabulary[]>;
@@ -59,7 +59,7 @@ export interface RoleSourcesDeps {
 }
 
 /** A service, its block, and its position: if two services send the same series, the first keeps it. */
-export interface RoleSourcesOptions {
+interface RoleSourcesOptions {
   service: ServiceConfig;
   block: Block;
   place: number;

@@ -6,7 +6,7 @@ import type { Clock, Durable, Log, Readings } from '../core/ports.ts';
 import type { ProbeFailureReason } from '../core/reasons.ts';
 
 /** The state of a process by its health check; `started`: it has just started. */
-export type ProcessState = 'running' | 'started' | 'down';
+type ProcessState = 'running' | 'started' | 'down';
 
 const processStates: Partial<Record<ProbeFailureReason, ProcessState>> = {
   refused: 'down',

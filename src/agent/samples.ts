@@ -22,7 +22,7 @@ import { logsSelectionOf } from './log-pipeline.ts';
 import { type RoleSources, startRoleSources } from './role-pipeline.ts';
 
 /** A value of a series, and whether it is a total, which only grows. */
-export interface Sample {
+interface Sample {
   value: number;
   isTotal: boolean;
 }

@@ -30,7 +30,7 @@ export const clientAuthTypes = [
 export type ClientAuthType = (typeof clientAuthTypes)[number];
 
 export const tlsVersions = ['TLS12', 'TLS13'] as const;
-export type TlsVersion = (typeof tlsVersions)[number];
+type TlsVersion = (typeof tlsVersions)[number];
 
 /**
  * TLS settings of the agent's own listeners, with the keys of `tls_server_config` in the Prometheus web configuration
@@ -69,7 +69,7 @@ export interface Protection {
 }
 
 /** Callbacks for the result of a TLS handshake. After a failure the connection is closed. */
-export interface HandshakeOutcome<Connection> {
+interface HandshakeOutcome<Connection> {
   onSecure(connection: Connection): void;
   onFailure(reason: string): void;
 }

@@ -2,7 +2,7 @@ import { compareText } from './labels.ts';
 import { type Kind, kinds } from './model.ts';
 
 /** A raw name and kind that sources send for a family, and how many owners send it. */
-export interface Claim {
+interface Claim {
   readonly kind: Kind;
   readonly rawName: string;
   readonly help: string;

@@ -93,7 +93,7 @@ function decode(table: Uint8Array): string {
 }
 
 /** The series of a table, with new cells in the order of the lines, and their old positions. */
-export interface Rows {
+interface Rows {
   readonly entries: SeriesRecord[];
   /** The first cell according to the table. */
   readonly from: number[];
@@ -146,7 +146,7 @@ export function readTable(table: Uint8Array, valueCount: number): Rows {
 const endOf = (found: number, length: number) => (found < 0 ? length : found);
 
 /** The series table as bytes. It grows at its end, so that a new series costs one line. */
-export interface Table {
+interface Table {
   /** Adds the line of the series at cell `at`; blanks the line that the cell had before. */
   add(at: number, line: string): void;
   /** Adds the lines of another table, with the new cells of their series. */

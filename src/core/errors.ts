@@ -1,5 +1,5 @@
 /** Stable codes of every error that leaves a component; scripts may test for them. */
-export type ErrorCode =
+type ErrorCode =
   | 'config_invalid'
   | 'usage'
   | 'address_in_use'

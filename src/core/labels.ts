@@ -98,7 +98,7 @@ export interface LabelRules {
   exempt: boolean;
 }
 
-export interface Labelled {
+interface Labelled {
   readonly labels: Labels;
   readonly service: string;
   /** Tags that were dropped or rewritten, one entry for each. */

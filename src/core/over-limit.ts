@@ -28,7 +28,7 @@ export interface OverLimitForm {
 }
 
 /** Decides about series over a limit without opening them: for sources that receive ever new series. */
-export interface OverLimit {
+interface OverLimit {
   /** Counts the refusal. Undefined if only opening the series can decide. */
   decide(candidate: UnopenedSeries, mayRefuse: boolean): Handle | 'refused' | undefined;
   /**
@@ -46,7 +46,7 @@ export interface OverLimit {
   forget(handle: Handle): void;
 }
 
-export interface OverLimitDeps {
+interface OverLimitDeps {
   state: RegistryState;
   isClosed(): boolean;
   onRefused(spec: SeriesSpec, reason: RefusalReason): void;

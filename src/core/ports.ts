@@ -22,7 +22,7 @@ export interface Clock {
 }
 
 /** Facts about the work of a span. */
-export type SpanValues = Readonly<Record<string, string | number | boolean>>;
+type SpanValues = Readonly<Record<string, string | number | boolean>>;
 
 /** Distributed traces of the agent's own work. */
 export interface Tracing {

@@ -162,7 +162,7 @@ export function createProtobufWriter(initialBytes = 65_536): ProtobufWriter {
 }
 
 /** One field of a message. */
-export interface Field {
+interface Field {
   readonly field: number;
   /** The number of a varint; 0 for other types. */
   readonly value: number;

@@ -12,11 +12,11 @@ export const skipReasons = ['start_at_end', 'truncated', 'vanished', 'nul_hole',
 export type SkipReason = (typeof skipReasons)[number];
 
 /** Why a file that a log pattern matches is not read. */
-export const passedOverReasons = ['compressed'] as const;
+const passedOverReasons = ['compressed'] as const;
 export type PassedOverReason = (typeof passedOverReasons)[number];
 
 /** Why a series, or a part of one, was refused by the registry. */
-export const refusalReasons = [
+const refusalReasons = [
   'limit_metric',
   'limit_total',
   'limit_memory',
@@ -31,7 +31,7 @@ export const refusalReasons = [
 export type RefusalReason = (typeof refusalReasons)[number];
 
 /** Why a scrape failed; `svc_agent_dropped_total` folds most of them into `failed`. */
-export const scrapeFailureReasons = [
+const scrapeFailureReasons = [
   'resolve',
   'refused',
   'unreachable',
@@ -181,7 +181,7 @@ export const integrityLevels = ['none', 'header', 'checksum', 'full'] as const;
 export type IntegrityLevel = (typeof integrityLevels)[number];
 
 /** What a verification found; `unknown` is what cannot be verified at the level asked for. */
-export const integrityResults = ['ok', 'corrupt', 'unknown'] as const;
+const integrityResults = ['ok', 'corrupt', 'unknown'] as const;
 export type IntegrityResult = (typeof integrityResults)[number];
 
 /** What became of a backup that was due; labels `svc_backup_runs_total`. */
@@ -247,7 +247,7 @@ export const rehearsalFailureReasons = [
 export type RehearsalFailureReason = (typeof rehearsalFailureReasons)[number];
 
 /** The parts of a rehearsal, in their order; labels `svc_recovery_rehearsal_duration_seconds`. */
-export const rehearsalPhases = ['create', 'copy', 'restore', 'log', 'check', 'remove'] as const;
+const rehearsalPhases = ['create', 'copy', 'restore', 'log', 'check', 'remove'] as const;
 export type RehearsalPhase = (typeof rehearsalPhases)[number];
 
 /** The spec's recovery procedures; labels `svc_restore_drill_*`. */
@@ -399,11 +399,11 @@ export const logLevels = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
 const entryLevels = [...logLevels, 'other'] as const;
 
 /** The states of the agent's own health. */
-export const healthStates = ['starting', 'ready', 'stopping'] as const;
+const healthStates = ['starting', 'ready', 'stopping'] as const;
 export type HealthState = (typeof healthStates)[number];
 
 /** Why the state is degraded: which step of a commit failed, or that there is nowhere to write. */
-export const degradedReasons = ['no_directory', 'open', 'write', 'sync', 'rename'] as const;
+const degradedReasons = ['no_directory', 'open', 'write', 'sync', 'rename'] as const;
 export type DegradedReason = (typeof degradedReasons)[number];
 
 /** Everything above by name, for `svc-agent schema --reasons`. */

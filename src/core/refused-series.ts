@@ -260,7 +260,7 @@ function createOverflowTargets(): OverflowTargets {
  * Nothing is counted here, so that it may forget: when it is full it starts anew, and the source asks the intake
  * again for what still comes.
  */
-export interface RefusedKeys<T> {
+interface RefusedKeys<T> {
   readonly size: number;
   /** What counts for this raw series, or undefined if it is not known as refused. */
   find(hash: number): T | undefined;

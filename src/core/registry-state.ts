@@ -59,7 +59,7 @@ export interface SeriesScope {
 }
 
 /** Labels with their identity and scope. */
-export interface SeriesId {
+interface SeriesId {
   readonly labels: Labels;
   /** Unambiguous text of the labels. */
   readonly identity: string;
@@ -297,7 +297,7 @@ export interface RefusalCount {
 }
 
 /** Counts refusals by family and reason. Families beyond a bound are counted as `other`. */
-export interface RefusalLog {
+interface RefusalLog {
   record(refusal: Omit<Refusal, 'atMs'>): void;
   /** Counts one without listing it among the newest. */
   count(family: string, reason: RefusalReason): void;

@@ -61,7 +61,7 @@ function createDrops({ durable, immediate }: DropsDeps): Drops {
 }
 
 /** The number of series of a family. */
-export interface FamilySize {
+interface FamilySize {
   readonly family: string;
   readonly series: number;
 }
@@ -123,7 +123,7 @@ function createSelfSeries(state: RegistryState, intake: Intake): { refresh(): vo
 }
 
 /** A name that sources send with several kinds, or that is a part of a histogram. */
-export interface Conflict {
+interface Conflict {
   readonly family: string;
   /** The kind that holds the name; undefined while it is a histogram's suffix. */
   readonly kind: Kind | undefined;
@@ -131,7 +131,7 @@ export interface Conflict {
 }
 
 /** The registry's part of the status page and of `/api/status`. */
-export interface RegistryStatus {
+interface RegistryStatus {
   /** Series that count against `limits.series`. */
   readonly series: number;
   /** Overflow series, which do not count. */

@@ -17,7 +17,7 @@ import type { SeriesIndex, SeriesRecord } from './value-stores.ts';
 import { layoutOf } from './value-stores.ts';
 
 /** Reopens series of the state before their sources ask for them. */
-export interface Restorer {
+interface Restorer {
   /** A step for each series. */
   restore(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
   /** Releases all claims, a step for each series; series without an owner return to the state. */
@@ -30,7 +30,7 @@ interface RestoredFamily {
   rawName: string;
 }
 
-export interface RestorerDeps {
+interface RestorerDeps {
   state: RegistryState;
   admission: Admission;
   source: SeriesSource;

@@ -16,7 +16,7 @@ export interface Slice {
   next(): Promise<void>;
 }
 
-export interface SliceOptions {
+interface SliceOptions {
   /** Default 2 ms, because datagrams cannot wait longer. */
   sliceMs?: number;
   /** The clock is read once per this many calls of `isOver`. Default 1. */

@@ -17,7 +17,7 @@ export const unitDivisors = {
 export type SourceUnit = keyof typeof unitDivisors;
 
 /** How one metric of a product becomes one of the catalog, and for which series and senders the rule holds. */
-export interface MetricRule {
+interface MetricRule {
   /** Holds only for senders that have all of these metrics. */
   has?: readonly string[];
   /** Holds only for series that have none of these tags. */
@@ -47,7 +47,7 @@ export interface MetricRule {
 }
 
 /** A name, a rule, or several rules of which the first that holds applies. */
-export type MetricEntry = string | MetricRule | readonly MetricRule[];
+type MetricEntry = string | MetricRule | readonly MetricRule[];
 
 /** A product's names as data. */
 export interface VocabularyTable {

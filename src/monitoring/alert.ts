@@ -2,7 +2,7 @@ import type { Names } from './names.ts';
 
 /** `critical` pages, `warning` creates a ticket, `info` is for the record. */
 export const severities = ['critical', 'warning', 'info'] as const;
-export type Severity = (typeof severities)[number];
+type Severity = (typeof severities)[number];
 
 /** Dashboards; the `uid` of each is this name behind `svc-`. */
 export const dashboards = [
@@ -126,7 +126,7 @@ const seenFor = { '5m': '2m', '30m': '27m' } as const;
 type Window = keyof typeof seenFor;
 
 /** The end of an outage, by the alert on it. */
-export interface OutageEnd {
+interface OutageEnd {
   name: Alert['name'];
   /** The alert that is over. */
   of: Alert['name'];

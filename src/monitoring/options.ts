@@ -5,7 +5,7 @@ import { type Job, jobs } from './names.ts';
 import { alertsOf, type RuleOptions } from './packs.ts';
 
 /** Options of the command line: lists of `NAME=VALUE`. */
-export interface WrittenOptions {
+interface WrittenOptions {
   job: readonly string[];
   label: readonly string[];
   threshold: readonly string[];

@@ -67,7 +67,7 @@ export interface RenderedAlert {
   labels: Readonly<Record<string, string>>;
   annotations: Readonly<Record<string, string>>;
 }
-export interface RenderedRecording {
+interface RenderedRecording {
   record: string;
   expr: string;
 }

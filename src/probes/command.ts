@@ -4,7 +4,7 @@ import { errorText, systemCode } from '../core/errors.ts';
 import type { CommandFailureReason } from '../core/reasons.ts';
 import { excerpt, ProbeError } from './probe.ts';
 
-export interface CommandLimits {
+interface CommandLimits {
   /** Ends the command and all it has started: SIGTERM immediately, SIGKILL soon after. */
   signal: AbortSignal;
   /** Bytes of standard output, and of standard error, that are taken at most; with `onLine` those of one line. */
@@ -15,7 +15,7 @@ export interface CommandLimits {
   env?: Readonly<Record<string, string>>;
 }
 
-export interface CommandOutput {
+interface CommandOutput {
   stdout: string;
   stderr: string;
 }

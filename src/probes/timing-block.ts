@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { interval, parsedAs, withinInterval } from '../core/text-formats.ts';
 
 /** How often a probe runs, and how long one run may take. */
-export interface Timing {
+interface Timing {
   intervalMs: number;
   /** Never longer than the interval. */
   timeoutMs: number;

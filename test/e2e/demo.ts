@@ -1,7 +1,7 @@
 import { until } from '../until.ts';
 import { mainFile, type Running, start } from './process.ts';
 
-export interface Demo extends Running {
+interface Demo extends Running {
   /** What the demo prints where a pattern has its group, once it does. */
   shown(pattern: RegExp, withinMs?: number): Promise<string>;
 }

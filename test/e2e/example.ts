@@ -4,7 +4,7 @@ import { type Running, start } from './process.ts';
 
 const serviceFile = fileURLToPath(new URL('../../dist/example-service.js', import.meta.url));
 
-export interface ExampleRole {
+interface ExampleRole {
   health: string;
   metrics: string;
   log: string;

@@ -1,4 +1,4 @@
-import { command, mainFile, start } from './process.ts';
+import { mainFile, start } from './process.ts';
 
 // A round of `svc-agent recover database-corruption` by the built program, for the tests of each kind of store.
 
@@ -13,13 +13,4 @@ export async function recoverMain(
   ]);
   run.child.stdin?.end();
   return { status: await run.ended, output: run.output() };
-}
-
-/** The drill that the recovery probe of that database shows. */
-export function drillOfMain(file: string): object | undefined {
-  const probed = JSON.parse(command(['probe', 'recovery', 'backup', '-c', file, '--json']).stdout) as {
-    name: string;
-    details: { drill?: object };
-  }[];
-  return probed.find(({ name }) => name === 'recovery/main/persistence')?.details.drill;
 }

@@ -6,7 +6,7 @@ import { type Running, start } from './process.ts';
 
 export const hasVictoriaMetrics = isInstalled('victoria-metrics');
 
-export interface VictoriaMetrics extends Running {
+interface VictoriaMetrics extends Running {
   address: string;
   /** An instant query's result: one row per series. */
   query(expression: string): Promise<{ metric: Record<string, string>; value: number }[]>;

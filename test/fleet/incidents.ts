@@ -1,7 +1,7 @@
 import type { RoleName, WorldState } from './world.ts';
 
 /** What a fault shows itself by; another fault of which this is all that shows is not seen behind it. */
-export type Symptom =
+type Symptom =
   | 'health'
   | 'persistence'
   | 'requests'

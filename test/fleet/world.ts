@@ -7,16 +7,16 @@ import type { ProbeStatus, StatusFacts } from '../../src/agent/admin/report.ts';
  */
 
 /** A series as a page or the agent has it. */
-export interface Sample {
+interface Sample {
   service: string;
   labels: Readonly<Record<string, string>>;
   value: number;
   buckets?: readonly (readonly [number, number])[];
 }
 
-export type Failure = readonly [reason: string, msg: string, phase?: string];
+type Failure = readonly [reason: string, msg: string, phase?: string];
 
-export const roleNames = ['frontend', 'history', 'matching', 'worker'] as const;
+const roleNames = ['frontend', 'history', 'matching', 'worker'] as const;
 export type RoleName = (typeof roleNames)[number];
 
 interface RoleState {
@@ -71,12 +71,12 @@ export interface WorldState {
   fatal?: { role: RoleName; msg: string } | undefined;
 }
 
-export const stepMs = 15_000;
+const stepMs = 15_000;
 const startMs = Date.parse('2026-03-01T08:00:00.000Z');
 
 const healthyRole = (): RoleState => ({ gone: false, pageClosed: false, heap: 1e9, pauses: 2, ownErrors: 0 });
 
-export const healthy = (): WorldState => ({
+const healthy = (): WorldState => ({
   store: { readOnly: false, slow: false, checks: {} },
   roles: {
     frontend: healthyRole(),
@@ -153,7 +153,7 @@ interface Watch {
   state: 'up' | 'down';
 }
 
-export interface Seen {
+interface Seen {
   nowMs: number;
   monotonicMs: number;
   facts: Partial<StatusFacts>;

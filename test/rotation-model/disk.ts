@@ -45,7 +45,7 @@ export const modelDirectory = '/logs';
 
 const fault = (code: string) => Object.assign(new Error(`${code}: model`), { code });
 
-export interface ModelDiskOptions {
+interface ModelDiskOptions {
   /** The time of the disk. */
   nowMs(): number;
   /** The order in which names are listed. */

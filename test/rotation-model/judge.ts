@@ -5,7 +5,7 @@ export interface Skipped {
   readonly bytes: number;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly skips: readonly Skipped[];
   /** Lines that were in archives before the first scan. */
   readonly packedBefore: ReadonlySet<Line>;

@@ -52,7 +52,7 @@ export interface Line {
 }
 
 /** What is in a file from its beginning, or since it was truncated. */
-export interface Content {
+interface Content {
   readonly file: ModelFile;
   readonly lines: Line[];
   /** Bytes of it that the tailer knew of after a scan, and those that it knew of when it saved. */
@@ -205,7 +205,7 @@ export function* writer(world: World, log: Log): Generator<void> {
 }
 
 /** The writer ends its line before it opens another file, as services do; a torn line stays as it is. */
-export function finishLine(world: World, log: Log): void {
+function finishLine(world: World, log: Log): void {
   if (log.torn !== '') wrote(world, log.file, log.torn);
   log.torn = '';
   if (!log.begun) return;

@@ -5,7 +5,7 @@ import { combinations } from './service.ts';
 import { bump, momentOf, wave } from './time.ts';
 
 /** An agent: where it runs, and whose other cluster it knows. */
-export interface Agent {
+interface Agent {
   cluster: string;
   other: string;
   instance: string;

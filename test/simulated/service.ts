@@ -4,7 +4,7 @@ import type { Simulated, Tags } from './series.ts';
 import { bump, wave } from './time.ts';
 
 /** Where a series comes from: an instance of a role, with the labels of its target. */
-export interface Origin {
+interface Origin {
   cluster: string;
   role: string;
   instance: string;

@@ -13,7 +13,7 @@ export function bump(minute: number, from: number, to: number): number {
 }
 
 /** A number from 0 to 1 that is always the same for the same words. */
-export function phaseOf(words: string): number {
+function phaseOf(words: string): number {
   let hash = 2_166_136_261;
   for (const letter of words) hash = Math.imul(hash ^ letter.charCodeAt(0), 16_777_619) >>> 0;
   return hash / 2 ** 32;

@@ -2,7 +2,7 @@
 export type Series = Readonly<Record<string, string>>;
 
 /** What an alert does when its series have ended for some minutes: it stays, saying this, or it is gone. */
-export interface Ending {
+interface Ending {
   afterMinutes: number;
   /** Nothing: it is gone. */
   value?: string;
@@ -46,7 +46,7 @@ export interface Plan {
   sibling?: Sibling;
 }
 
-export interface Sibling {
+interface Sibling {
   ruleLabels: Readonly<Record<string, string>>;
   /** The cases in which it fires, by what they show. */
   firesIn: ReadonlySet<string>;

@@ -8,7 +8,7 @@ import {
 import type { Extra, Firing, HandWritten, Plan, Series } from './case.ts';
 
 /** One test group of `promtool test rules`. */
-export interface PromtoolTest {
+interface PromtoolTest {
   name: string;
   interval: string;
   input_series: readonly { series: string; values: string }[];
@@ -20,7 +20,7 @@ export interface PromtoolTest {
 }
 
 /** A file of `promtool test rules`. */
-export interface PromtoolFile {
+interface PromtoolFile {
   rule_files: readonly string[];
   evaluation_interval: string;
   tests: readonly PromtoolTest[];

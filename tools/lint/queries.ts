@@ -23,7 +23,7 @@ export interface DashboardFinding {
 }
 
 /** One query of a panel, with all that a lint may want to know around it. */
-export interface TargetSubject {
+interface TargetSubject {
   dashboard: DashboardJson;
   panel: PanelJson;
   target: TargetJson;

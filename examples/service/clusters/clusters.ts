@@ -4,7 +4,7 @@ import { type Frontend, type FrontendDomains, openFrontend } from './frontend.ts
 /** Where the clusters' frontends answer, host:port. */
 export type ClusterAddresses = Record<ClusterName, string>;
 
-export interface Clusters {
+interface Clusters {
   /** Rejects if a port cannot be had. */
   start(): Promise<ClusterAddresses>;
   /** The cluster that is lost at the moment, if one is. */

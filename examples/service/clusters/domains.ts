@@ -33,7 +33,7 @@ export interface Domains {
   update(name: string, activeCluster: string): DescribedDomain;
 }
 
-export interface DomainsDeps {
+interface DomainsDeps {
   clock: Pick<Clock, 'nowMs'>;
   random: Random;
   /** Where archives lie, as URIs. */

@@ -10,7 +10,7 @@ import { setUp } from './schema.ts';
 export type StoreState = 'starting' | 'up' | 'down';
 
 /** A database that speaks PostgreSQL's protocol on loopback, in a thread of its own. */
-export interface Store {
+interface Store {
   readonly state: StoreState;
   /** Begins; resolves with the port at once, long before anybody answers there. */
   start(): Promise<number>;
@@ -19,7 +19,7 @@ export interface Store {
   stop(): Promise<void>;
 }
 
-export interface StoreDeps {
+interface StoreDeps {
   /** Hears why it is no more, once. */
   complain(why: string): void;
 }

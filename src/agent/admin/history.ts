@@ -33,7 +33,7 @@ export interface HistoryHeader {
   series: readonly string[];
 }
 
-export interface SeriesHistoryOptions {
+interface SeriesHistoryOptions {
   stepMs?: number;
   /** Values kept per series. */
   points?: number;
@@ -41,7 +41,7 @@ export interface SeriesHistoryOptions {
   mostSeries?: number;
 }
 
-export interface HistoryDeps {
+interface HistoryDeps {
   report(): StatusReport;
   /** Called before each sample, so that counts move where nothing else commits. */
   commit(): Promise<unknown>;

@@ -5,7 +5,7 @@ import type { Reply, Request, Route, StreamBody } from '../../reporters/listen/h
 import type { History } from './history.ts';
 import type { StatusReport } from './report.ts';
 
-export interface LiveOptions {
+interface LiveOptions {
   /** Streams at a time; fewer than a listener keeps for requests of others. */
   mostStreams?: number;
   /** Interval of the status while a client is connected. */
@@ -16,7 +16,7 @@ export interface LiveOptions {
   longestMs?: number;
 }
 
-export interface LiveDeps {
+interface LiveDeps {
   report(): StatusReport;
   history: History;
   /** Makes counts fresh. */

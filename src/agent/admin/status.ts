@@ -32,7 +32,7 @@ import {
 } from './report.ts';
 
 /** The spec's health response. */
-export interface HealthResponse {
+interface HealthResponse {
   ok: boolean;
   msg: string;
 }

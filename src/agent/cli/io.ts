@@ -48,7 +48,7 @@ export function screenOf(
 }
 
 /** The screen of this process. */
-export const processScreen = screenOf(process.stdout, process.env);
+const processScreen = screenOf(process.stdout, process.env);
 
 /** Characters that a terminal obeys and JSON leaves as they are: C1 controls, and those that turn the direction of text. */
 const obeyed = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -175,7 +175,7 @@ export const processIo: Io = {
 };
 
 /** Signals to the process. */
-export interface Signals {
+interface Signals {
   /** SIGTERM or SIGINT: a clean stop. */
   stop(): void;
   /** SIGHUP: read the configuration again. */

@@ -8,7 +8,7 @@ import { type MapNode, placedFault, placeOf, type TreePath } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
 
 /** What one path pattern matches now, for all services that have it with the same `exclude`. */
-export interface SurveyedPattern {
+interface SurveyedPattern {
   pattern: string;
   services: readonly string[];
   /** Where the first of these services has it. */

@@ -223,7 +223,7 @@ function mergedMaps(walk: Walk, value: unknown, path: TreePath, place: Position)
   });
 }
 
-export interface Read {
+interface Read {
   /** Missing if the text is not YAML or not a map. */
   tree?: MapNode;
   faults: PlacedFault[];

@@ -5,12 +5,12 @@ import { runCommand } from '../../probes/command.ts';
 
 /** The binary log of MySQL and MariaDB behind a dump: which files, from which position, and whether they can be applied. */
 
-export interface LogPosition {
+interface LogPosition {
   file: string;
   position: number;
 }
 
-export interface DumpHeader {
+interface DumpHeader {
   /** As the server reported it, such as `10.11.6-MariaDB`. */
   serverVersion?: string;
   isMariadb: boolean;
@@ -108,7 +108,7 @@ const write = /^(?:insert|update|delete|replace|load|create|alter|drop|truncate|
 const ofDatabase = /^(create|drop|alter)\s+(?:database|schema)\b/i;
 
 /** What is in the log besides changes of rows and tables. */
-export interface LogContent {
+interface LogContent {
   /**
    * The first statement that the selection of one database would leave out although it names that database: a statement
    * that was written without `USE`. Row events name their database themselves.

@@ -46,7 +46,7 @@ type RunFinding = Finding & { ok: boolean };
 /** Runs one probe now; undefined when the configuration has no such probe. */
 export type RunProbe = (name: string) => Promise<RunFinding | undefined>;
 
-export interface ChecksDeps {
+interface ChecksDeps {
   config: Pick<AgentConfig, 'clusterGroupMetadata'>;
   rows: readonly Pick<ProbeRow, 'name' | 'kind'>[];
   runProbe: RunProbe;

@@ -19,7 +19,7 @@ export interface Guard {
   staysDown(): Check;
 }
 
-export interface GuardDeps {
+interface GuardDeps {
   services: AgentConfig['services'];
   store: StoreOptions | undefined;
   /** The name of the database in the store. */

@@ -105,7 +105,7 @@ function parsed(line: string): JournalLine | undefined {
   }
 }
 
-export interface Journal {
+interface Journal {
   /** The line is on the disk when this returns. Throws `internal`. */
   write(line: JournalLine): void;
   close(): void;

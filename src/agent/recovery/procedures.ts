@@ -59,7 +59,7 @@ export interface Situation {
   path: string | undefined;
 }
 
-export interface Procedure {
+interface Procedure {
   title: string;
   /** Options that must be given. */
   needs: readonly (keyof Subject)[];

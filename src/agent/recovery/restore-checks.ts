@@ -31,7 +31,7 @@ export interface RestoreChecks {
   nothingToCopy(): Check;
 }
 
-export interface RestoreChecksDeps {
+interface RestoreChecksDeps {
   store: StoreOptions | undefined;
   database: string | undefined;
   backup: string | undefined;
@@ -47,7 +47,7 @@ const longestScanMs = 4 * 36e5;
 const maxBytes = 64 << 20;
 
 /** Files of a program's search path that may be executed; in the order of the path. */
-export function findProgram(name: string, path: string | undefined): string | undefined {
+function findProgram(name: string, path: string | undefined): string | undefined {
   const places = name.includes('/')
     ? [name]
     : (path ?? '').split(delimiter).map((folder) => join(folder, name));

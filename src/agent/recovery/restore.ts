@@ -21,7 +21,7 @@ export interface Restore {
   programs: readonly string[];
 }
 
-export interface SafetyCopy {
+interface SafetyCopy {
   /** Name or path of the copy. */
   name: string;
   commands: readonly (readonly string[])[];
@@ -37,7 +37,7 @@ export interface LogReplay {
   until?: Date;
 }
 
-export interface RestorePlan {
+interface RestorePlan {
   subject: Subject;
   until?: RestoreUntil;
   replay?: LogReplay;

@@ -21,7 +21,7 @@ import type { Chosen } from './target.ts';
  * run resumes at the step that was not finished, and a refusal that was overridden stays on record.
  */
 
-export interface SessionOptions {
+interface SessionOptions {
   procedure: string;
   subject: RunSubject;
   /** What is restored, for a run that goes on after this one. */
@@ -44,7 +44,7 @@ export interface SessionOptions {
   noticeMs?: number;
 }
 
-export interface SessionResult {
+interface SessionResult {
   ok: boolean;
   startMs: number;
   /** Checks after steps that had no result. */

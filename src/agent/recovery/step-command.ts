@@ -6,7 +6,7 @@ import type { SubjectLock } from './subject-lock.ts';
 
 /** One command of a step, run to its end. */
 
-export interface StepCommandOptions {
+interface StepCommandOptions {
   lock: Omit<SubjectLock, 'release'>;
   /** Its processes are put on record until the last one has ended. */
   isDestructive: boolean;

@@ -11,7 +11,7 @@ import { findWalEnd } from './wal-target.ts';
 /** What is restored, and up to when: from the chain that the recovery probe found. */
 
 /** The chain as the recovery probe shows it. */
-export interface ChainShown {
+interface ChainShown {
   /** RFC 3339. */
   recoveryPoint?: string;
   links?: readonly { type: string; what: string; backup: string; to?: string }[];
@@ -31,7 +31,7 @@ export interface Chosen {
   isKept?: boolean;
 }
 
-export interface RestoreTarget {
+interface RestoreTarget {
   until?: RestoreUntil;
   /** MySQL and MariaDB only: what is applied after the dump. */
   replay?: LogReplay;

@@ -13,7 +13,7 @@ import type { RestoreUntil } from './base-restore.ts';
  * Whether the archived log has the end that was asked for. PostgreSQL finds out at the end of the replay, with the server
  * down: a log without the target ends its start with an error, as does a target before the end of the backup.
  */
-export interface WalEnd {
+interface WalEnd {
   /** Why the restore cannot end there. */
   refused?: string;
   /** All of the log was written before the time: there is nothing to leave out. */

@@ -39,13 +39,13 @@ export interface UnreadFile {
   readonly cause: unknown;
 }
 
-export interface FoundSnapshot {
+interface FoundSnapshot {
   /** Newest first. */
   readonly snapshots: readonly StoredSnapshot[];
   readonly unread: readonly UnreadFile[];
 }
 
-export interface SnapshotFiles {
+interface SnapshotFiles {
   /** Reads the directory; changes nothing. */
   read(): Promise<FoundSnapshot>;
   /** Renames a file that cannot be read to `FILE.corrupt-TIME`, keeps the newest few of those, and logs it. */
@@ -265,7 +265,7 @@ export function createStateDirectory(
 export const isLocked = (thrown: unknown) => thrown instanceof AgentError && thrown.code === 'state_locked';
 
 /** Writes contents as numbered snapshots; skips one that equals the last. */
-export interface Writer {
+interface Writer {
   /** Checks the directory, and creates and enters it again if necessary. Throws `StepFailure` (`no_directory`). */
   prepare(): Promise<void>;
   /** Takes the content before it returns, then writes it. Throws `StepFailure`; the last snapshot stays then. */

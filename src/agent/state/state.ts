@@ -18,7 +18,7 @@ import {
   type UnreadFile,
 } from './snapshot-files.ts';
 
-export interface Turns<T> {
+interface Turns<T> {
   /** Joins the next run that is still open, or requests one. */
   join(): Promise<T>;
   /** Resolves when no run is under way or waiting. Never rejects. */
@@ -200,7 +200,7 @@ interface StateDeps {
   fs?: StateFs;
 }
 
-export interface Committed {
+interface Committed {
   /** The snapshot that holds what is shown; while degraded, the last one that could be written. */
   readonly sequence: number;
   /** Why the shown values are only in memory. */

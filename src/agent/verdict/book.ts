@@ -20,7 +20,7 @@ export interface OpenProblem {
 }
 
 /** Starts of problems, incidents that are over, and changes; all of it survives restarts of the agent. */
-export interface IncidentBook {
+interface IncidentBook {
   /** The start of a problem that is seen now: the one that is known, else this. */
   start(line: string, sinceMs: number, nowMs: number): number;
   /**

@@ -67,7 +67,7 @@ const byQueue = ({ service, labels: { operation = '' } }: Row): About | undefine
 };
 
 /** The callees of requests, as the catalog names them. */
-export const callees = ['frontend', 'history', 'matching'] as const;
+const callees = ['frontend', 'history', 'matching'] as const;
 
 /** One thing that is kept of each sample: the family, whose value it is, and which value. */
 interface Collected {

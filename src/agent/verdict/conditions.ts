@@ -15,7 +15,7 @@ import type { Tracks } from './tracks.ts';
 import { workConditions } from './work-conditions.ts';
 
 /** The persistence errors that a role may log per second; those that it counts have the limit of the alert. */
-export const loggedAtMost = 0.2;
+const loggedAtMost = 0.2;
 const roleOf = (key: string): string => (JSON.parse(key) as { role: string }).role;
 
 /** A callee that serves less than this share of what others ask of it does not see the failures. */

@@ -13,7 +13,7 @@ export interface ReadingsReport {
 }
 
 /** Judges the values that sources and probes measure, sample by sample. */
-export interface ServiceReadings {
+interface ServiceReadings {
   /** Takes a sample; `monotonicMs` for spans, `nowMs` for the times that are reported. */
   sample(rows: Rows, now: { nowMs: number; monotonicMs: number }): void;
   report(): ReadingsReport;

@@ -7,13 +7,13 @@ import { isKind, kinds, overPredicates } from './kinds.ts';
 const inNumber = (predicate: string, isPlural: boolean): string =>
   predicate.replace(/(\w+)\|(\w+)/g, isPlural ? '$2' : '$1');
 
-export const listed = (items: readonly string[]): string =>
+const listed = (items: readonly string[]): string =>
   items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
 
 /** Nouns that are the same in the plural, and those that end with a word that is no noun. */
 const unchanging = /^replication$| (?:of|from)$|^the frontend$/;
 
-export const plural = (noun: string, count: number): string => {
+const plural = (noun: string, count: number): string => {
   if (count === 1 || unchanging.test(noun)) return noun;
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
 };

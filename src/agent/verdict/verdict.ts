@@ -12,7 +12,7 @@ import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
 import { consequencesText, timeText, verdictWithoutProblems, whatOf, wrongSentence } from './sentence.ts';
 
 /** What a judge says: the verdict on now, and what was. */
-export type Judgement = Pick<
+type Judgement = Pick<
   StatusReport,
   'verdict' | 'incidents' | 'changes' | 'maintenance' | 'maintenanceReason'
 >;

@@ -16,7 +16,7 @@ export const units = {
   perSecond: 'cps',
   msPerSecond: 'suffix: ms/s',
 } as const;
-export type UnitName = keyof typeof units;
+type UnitName = keyof typeof units;
 
 /** What 1 and 0 mean, and their colours. */
 export const states = {

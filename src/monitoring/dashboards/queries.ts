@@ -247,7 +247,7 @@ const perHost = new Set(['logs', 'roles', 'probes', 'agent']);
 const perAgent = new Set(['svc_replication_task_failures_total']);
 
 /** What is known of a series by its name alone. */
-export interface SeriesType {
+interface SeriesType {
   movement: 'counter' | 'gauge';
   /** Labels that its samples can have. */
   labels: readonly string[];

@@ -4,7 +4,7 @@ import type { Sample } from '../probe.ts';
 // What an archive is: its options, its URI and the schemes of URIs.
 
 export const archivalStatuses = ['enabled', 'disabled', 'paused'] as const;
-export type ArchivalStatus = (typeof archivalStatuses)[number];
+type ArchivalStatus = (typeof archivalStatuses)[number];
 
 /** Where archived data is stored; unknown kinds keep their own key. */
 export interface ArchivalProvider {
@@ -66,7 +66,7 @@ export const archivalUri: TextFormat<ArchivalUri> = {
 };
 
 /** The provider of a scheme, and the defaults of an object store. */
-export type SchemeRow =
+type SchemeRow =
   | { providerKind: 'filestore' }
   | { providerKind: 'objectstore'; region: string; endpoint(region: string): string };
 

@@ -19,14 +19,14 @@ import { type ArchiveTarget, later, newestGauge } from './archives.ts';
 // An archive in an object store: it answers a signed list request, it can be written if that is tested, and how old
 // its newest object is.
 
-export interface BucketPlace {
+interface BucketPlace {
   endpoint: ObjectStoreAddress;
   region: string;
   bucket: string;
   prefix: string;
 }
 
-export interface BucketProbeDeps {
+interface BucketProbeDeps {
   clock: Clock;
   readSecret: ReadSecret;
   tracing?: Tracing;

@@ -13,7 +13,7 @@ export interface WalkDisk {
   opendir(path: string, options: { bufferSize: number }): Promise<OpenDirectory>;
 }
 
-export interface OpenDirectory {
+interface OpenDirectory {
   /** Null at the end. */
   read(): Promise<Dirent | null>;
   close(): Promise<void>;
@@ -23,7 +23,7 @@ export interface OpenDirectory {
 export type WalkGap = 'depth' | 'unreadable';
 
 /** One pass over the whole directory. */
-export interface WalkPass {
+interface WalkPass {
   files: number;
   /** Modification time of the newest file, ms since the epoch; none without a file. */
   newestMs?: number;
@@ -47,7 +47,7 @@ export interface DirectoryWalk {
   close(): Promise<void>;
 }
 
-export interface DirectoryWalkOptions {
+interface DirectoryWalkOptions {
   /** Entries per poll. Default 20,000: about a second on a local disk. */
   maxEntries?: number;
   /** Time per poll, so that a slow file system still has a result. */

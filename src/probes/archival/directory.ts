@@ -30,12 +30,12 @@ export interface ArchiveDisk extends WalkDisk {
 }
 
 /** A file that is read. */
-export interface OpenFile {
+interface OpenFile {
   read(into: Uint8Array): Promise<{ bytesRead: number }>;
   close(): Promise<void>;
 }
 
-export interface DirectoryDeps {
+interface DirectoryDeps {
   clock: Clock;
   /** Default: Node's own. */
   disk?: ArchiveDisk;

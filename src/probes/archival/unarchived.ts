@@ -36,10 +36,10 @@ interface ClosedInDomain {
   /** Workflows closed, by the end of the slot in which they closed, hours since the epoch. */
   slots: Record<string, number>;
 }
-export type ClosedWorkflows = Record<string, ClosedInDomain>;
+type ClosedWorkflows = Record<string, ClosedInDomain>;
 
 /** The closed workflows that retention deletes. */
-export interface Deletions {
+interface Deletions {
   /** Their retention elapsed after the newest object was written; undefined while that is not known. */
   unarchived?: number;
   /** Their retention elapses within a day. */
@@ -68,7 +68,7 @@ function slotEnd(retentionMs: number, nowMs: number): number {
 }
 
 /** What was closed, with what was closed since the last check. Counters that fell began again at 0. */
-export function countClosed(
+function countClosed(
   before: ClosedWorkflows,
   readings: Readings,
   retentionMs: (domain: string) => number | undefined,
@@ -98,7 +98,7 @@ export function countClosed(
 }
 
 /** `newestMs`: when the newest object was written; 0 for an archive without any, undefined if that is not known. */
-export function deletionsOf(closed: ClosedWorkflows, newestMs: number | undefined, nowMs: number): Deletions {
+function deletionsOf(closed: ClosedWorkflows, newestMs: number | undefined, nowMs: number): Deletions {
   let [late, due] = [0, 0];
   let nextMs: number | undefined;
   for (const { retentionMs, slots } of Object.values(closed))

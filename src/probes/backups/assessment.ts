@@ -42,7 +42,7 @@ export interface Ledger {
   offsiteCopiedTo?: string;
 }
 
-export interface Success {
+interface Success {
   startMs: number;
   endMs: number;
   sizeBytes: number;
@@ -233,7 +233,7 @@ function countSuccess(
 }
 
 /** How late a backup may be: the grace of the configuration, else its usual duration and the usual grace. */
-export function graceMs({ schedule }: BackupOptions, { durationsMs }: Pick<Ledger, 'durationsMs'>): number {
+function graceMs({ schedule }: BackupOptions, { durationsMs }: Pick<Ledger, 'durationsMs'>): number {
   if (schedule.graceMs !== undefined) return schedule.graceMs;
   const median = [...durationsMs].sort((one, other) => one - other)[Math.floor(durationsMs.length / 2)];
   return (median ?? 0) + schedule.usualGraceMs;

@@ -15,7 +15,7 @@ export interface BackupsOptions {
   stateDirectory?: string;
 }
 
-export interface BackupsDeps {
+interface BackupsDeps {
   verify?: VerifyBackup;
   /** How long a check waits for verifications. Default: long enough that small backups are assessed at once. */
   verificationWaitMs?: number;

@@ -16,7 +16,7 @@ export interface ObjectStoreOptions {
 }
 
 /** Where copies of backups go: exactly one of the two places. */
-export interface OffsiteOptions {
+interface OffsiteOptions {
   objectStore?: ObjectStoreOptions;
   directory?: string;
   maxLagMs: number;

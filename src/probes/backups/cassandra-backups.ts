@@ -13,7 +13,7 @@ import {
 } from './evidence.ts';
 
 /** One table's part of a snapshot of the wide-column store, on the disk of a node. */
-export interface SnapshotPart {
+interface SnapshotPart {
   /** `TABLE-ID` of the directory. */
   table: string;
   directory: string;
@@ -29,7 +29,7 @@ interface SnapshotManifest {
 }
 
 /** A snapshot of a keyspace on this node: one directory for each table, all of the same name. */
-export interface CassandraSnapshot {
+interface CassandraSnapshot {
   name: string;
   parts: readonly SnapshotPart[];
   /** Tables of which the snapshot has nothing: those of the node, of the schema, and of other snapshots. */
@@ -54,7 +54,7 @@ export interface CassandraSnapshot {
  */
 const verifiedFile = /-(?:Data\.db|Digest\.crc32)$/;
 
-export async function listOf(directory: string): Promise<string[]> {
+async function listOf(directory: string): Promise<string[]> {
   return readdir(directory).catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR') return [];
     throw thrown;

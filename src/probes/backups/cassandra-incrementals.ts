@@ -12,7 +12,7 @@ import { faultsOfRuns } from './journal.ts';
  * before it.
  */
 
-export interface FlushedFile {
+interface FlushedFile {
   path: string;
   sizeBytes: number;
   writtenMs: number;
@@ -106,7 +106,7 @@ export async function flushFault(
 }
 
 /** Whether the node writes incremental backups, as the polls of the store have seen it. */
-export interface Incrementals {
+interface Incrementals {
   /** By the last poll; undefined where no poll shows it. */
   isOn?: boolean;
   /** It wrote none at some moment between these, ms since the epoch. */

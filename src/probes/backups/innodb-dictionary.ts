@@ -18,7 +18,7 @@ const extraBytes = 6;
 /** Limits what a damaged page can cost. */
 const mostPages = 100_000;
 
-export interface DictionaryTable {
+interface DictionaryTable {
   /** As `database/table`, in the form of file names. */
   name: string;
   /** 0 is the system tablespace. */

@@ -5,7 +5,7 @@ import { headOf } from './manifest.ts';
  * Operations on files in MariaDB's redo log (storage/innobase/include/mtr0types.h, FILE_CREATE and those after it): every
  * tablespace that was changed since the last checkpoint is named.
  */
-export interface FileOperation {
+interface FileOperation {
   /** `database/table`, in the form of file names. */
   name: string;
   /** Whether the table is there after it. */

@@ -85,7 +85,7 @@ async function checkDelta(bytes: ByteReader, pageBytes: number): Promise<number>
 const isSpace = (name: string) => /(?:\.ibd|^ibdata\d+|^undo[_\d]\w*)$/.test(name);
 const isDelta = (name: string) => name.endsWith('.delta');
 
-export interface InnodbFiles {
+interface InnodbFiles {
   files: number;
   pages: number;
   /** Why something cannot be verified. */

@@ -6,7 +6,7 @@ import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 
 /** What the polls of a store show of it, which a backup is held against. */
 
-export type Latest = NonNullable<ProbeDeps['latest']>;
+type Latest = NonNullable<ProbeDeps['latest']>;
 
 /** What is remembered of a store that cannot be asked any more. */
 export interface KnownStore {

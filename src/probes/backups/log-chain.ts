@@ -32,7 +32,7 @@ export interface ArchivedSegments {
 }
 
 /** How far a log can be replayed. */
-export interface Replay {
+interface Replay {
   /** Names of the first and last segment. */
   first?: string;
   last?: string;
@@ -78,7 +78,7 @@ function obstacleIn(name: string, content: SegmentContent | undefined): string |
 }
 
 /** Timelines that a restore follows, the oldest first, each with the number of the segment it begins in. */
-export interface Lineage {
+interface Lineage {
   timelines: readonly { timeline: number; fromSegment: number }[];
   fault?: string;
 }

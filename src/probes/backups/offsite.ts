@@ -38,7 +38,7 @@ export type Copied = Pick<Artifact, 'id' | 'endMs' | 'sizeBytes'> & {
 };
 
 /** What the other place says of a copy. */
-export interface Copy {
+interface Copy {
   sizeBytes: number;
   /** MD5 of a file, where the place states it. */
   md5?: string;
@@ -57,7 +57,7 @@ export interface Copies {
   findAll(ids: readonly string[]): Promise<ReadonlyMap<string, Copy>>;
 }
 
-export interface OffsiteComparison {
+interface OffsiteComparison {
   maxLagMs: number;
   nowMs: number;
   snapshots?: readonly string[];

@@ -50,7 +50,7 @@ const hasSpace = ({ has }: Files, table: string) =>
 /** Partitions have files of their own. */
 const partition = /#[Pp]#.*$/;
 
-export interface PhysicalTables {
+interface PhysicalTables {
   /** As `DATABASE.TABLE`. */
   tables: readonly string[];
   /** A file that is missing, relative to the backup. */

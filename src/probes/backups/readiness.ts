@@ -9,7 +9,7 @@ export interface Drill {
   durationMs: number;
 }
 
-export interface Readiness {
+interface Readiness {
   isReady: boolean;
   reason?: RecoveryFailureReason;
   msg: string;

@@ -11,21 +11,21 @@ import { momentOf } from './wall-time.ts';
  * only from content (what a dump, a manifest, a log or a tool's report says), and only if every file is there that the
  * restore needs. Where something of that is missing, the recovery point is unknown, which is never taken for a good one.
  */
-export type RecoveryPoint = KnownPoint | UnknownPoint;
+type RecoveryPoint = KnownPoint | UnknownPoint;
 
-export interface KnownPoint {
+interface KnownPoint {
   /** Ms since the epoch. */
   ms: number;
   /** Why it is likely to be later, and what would show that. */
   note?: string;
 }
 
-export interface UnknownPoint {
+interface UnknownPoint {
   /** What is missing, and what would make the point known. */
   unknown: string;
 }
 
-export const isKnown = (point: RecoveryPoint): point is KnownPoint => 'ms' in point;
+const isKnown = (point: RecoveryPoint): point is KnownPoint => 'ms' in point;
 
 /** One backup of a database as last assessed. */
 export interface Standing {
@@ -37,7 +37,7 @@ export interface Standing {
 }
 
 /** One step of the evidence for a recovery point, for people: `/api/status`. */
-export interface ChainLink {
+interface ChainLink {
   backup: string;
   type: BackupType;
   what: string;
@@ -106,7 +106,7 @@ interface Reach {
   links: readonly ChainLink[];
 }
 
-export interface Recovery {
+interface Recovery {
   chain?: Chain;
   /** Why no chain reaches a known point. */
   unknown?: { reason: RecoveryFailureReason; msg: string };

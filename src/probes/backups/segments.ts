@@ -12,7 +12,7 @@ export interface Segment {
   content?: SegmentContent;
 }
 
-export interface SegmentPosition {
+interface SegmentPosition {
   /** PostgreSQL's timeline; 0 for a binary log. */
   timeline: number;
   number: number;
@@ -51,7 +51,7 @@ export interface SegmentContent {
   binlog?: BinlogContent;
 }
 
-export interface BinlogContent {
+interface BinlogContent {
   /** Its last event says that it is complete. */
   isClosed: boolean;
   /** It ends within an event, which only the newest file may. */
@@ -128,7 +128,7 @@ export function placeSegments(
     .sort((one, other) => comparePositions(one.at, other.at));
 }
 
-export const comparePositions = (one: SegmentPosition, other: SegmentPosition): number =>
+const comparePositions = (one: SegmentPosition, other: SegmentPosition): number =>
   one.timeline - other.timeline || one.number - other.number;
 
 /** Number of the segment that holds a position such as `0/3000028`. */

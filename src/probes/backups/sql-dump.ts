@@ -14,7 +14,7 @@ const tools = [
 /** Whether a dump in SQL begins like that. */
 export const isSqlDump = (head: string): boolean => tools.some(({ first }) => first.test(head));
 
-export interface SqlDump {
+interface SqlDump {
   fault?: string;
   /** What was read, for people. */
   msg: string;

@@ -322,7 +322,7 @@ const shownBytes = 300;
  * Has a tool verify one of its backups. Throws where it could not, as when its repository is locked: then nothing is
  * known of the backup.
  */
-export async function verifyByTool(
+async function verifyByTool(
   id: string,
   { format, argv }: NonNullable<Verifiable['tool']>,
 ): Promise<VerifyAnswer> {

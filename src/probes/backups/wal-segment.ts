@@ -91,7 +91,7 @@ function pageHeader(page: Buffer): PageHeader {
   };
 }
 
-export interface WalStart {
+interface WalStart {
   segmentBytes: number;
   pageBytes: number;
   systemId: string;

@@ -26,7 +26,7 @@ export function createGroupProbe({
   };
 }
 
-export interface PeerOptions {
+interface PeerOptions {
   name: string;
   address: Address;
   rpcName?: string;

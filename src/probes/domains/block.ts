@@ -5,7 +5,7 @@ import { placeholdersIn } from './description.ts';
 
 /** Units of a lag metric. */
 const lagUnits = ['seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;
-export type LagUnit = (typeof lagUnits)[number];
+type LagUnit = (typeof lagUnits)[number];
 
 /** A scraped metric, and its labels that name clusters. */
 export interface ReadingPlace {
@@ -58,7 +58,7 @@ const replicationBlock = () =>
     .describe('Scraped metrics that replication is read from.');
 
 /** How a domain is described. */
-export interface DescribeOptions {
+interface DescribeOptions {
   /**
    * Command of the service's client. `{domain}` in an argument stands for the domain's name. With `{cluster}` or
    * `{address}` (name and rpcAddress of a cluster of the group) it runs once per cluster, and the views are compared.

@@ -119,7 +119,7 @@ function spanOf({ clusters, global }: DomainDescription): number | undefined {
   return clusters?.length ?? (global === false ? 1 : undefined);
 }
 
-export interface DomainProbeOptions {
+interface DomainProbeOptions {
   domain: string;
   /** As configured, with its placeholders. */
   command: readonly string[];

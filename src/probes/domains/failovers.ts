@@ -3,7 +3,7 @@ import type { Finding } from '../probe.ts';
 import type { DomainDescription, FailoverEntry } from './description.ts';
 
 /** What decides which cluster a failover version belongs to. */
-export type VersionRules = Pick<ClusterGroupOptions, 'failoverVersionIncrement' | 'clusters'>;
+type VersionRules = Pick<ClusterGroupOptions, 'failoverVersionIncrement' | 'clusters'>;
 
 const initialVersions = ({ initialFailoverVersion, newInitialFailoverVersion }: ClusterOptions): number[] => [
   initialFailoverVersion,
@@ -183,13 +183,13 @@ function latest(...values: readonly (number | undefined)[]): number | undefined 
 const mostLagSeconds = 300;
 
 /** Whether a domain can fail over now, and why not, or why that is not known. */
-export interface FailoverReadiness {
+interface FailoverReadiness {
   /** Undefined when it is not known. */
   ready?: boolean;
   why: string;
 }
 
-export interface ReadinessInput {
+interface ReadinessInput {
   /** The domain as this cluster describes it. */
   own: DomainDescription;
   /** The domain as other clusters describe it, by cluster; only those that answered. */

@@ -88,7 +88,7 @@ export function grpcTimeout(timeoutMs: number): string {
 }
 
 /** A health method of gRPC. */
-export interface Method {
+interface Method {
   /** Identifies the method in what is remembered, across versions. */
   id: 'standard' | 'own';
   /** `package.Service/Method`. */
@@ -257,7 +257,7 @@ function createCaller(socket: Socket, authority: string, trace: Trace) {
   };
 }
 
-export interface GrpcTarget {
+interface GrpcTarget {
   /** Its `protocols` are set here. */
   dial: Dial;
   /** `package.Service` to check. Default: the server as a whole. */

@@ -15,7 +15,7 @@ import {
 import { connectionFault, excerpt, type Finding, ProbeError } from '../probe.ts';
 
 /** Why a health check failed. */
-export interface HealthFault {
+interface HealthFault {
   reason: HealthFailureReason;
   /** A sentence for people. */
   msg: string;
@@ -186,7 +186,7 @@ export function checkTcp(dial: Dial, deps: HealthDeps, signal: AbortSignal): Pro
   return checkOver(dial, deps, signal, () => Promise.resolve(verdict));
 }
 
-export interface HttpReply {
+interface HttpReply {
   status: number;
   contentType: string;
   location?: string;

@@ -9,13 +9,13 @@ import { connectionFault, excerpt, ProbeError } from '../probe.ts';
 import { type ObjectPage, type ObjectStoreAnswer, readPage, refusalOf } from './answers.ts';
 
 /** A pair of keys, with the token that temporary ones have. */
-export interface Credentials {
+interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;
   sessionToken?: string;
 }
 
-export interface CredentialSource {
+interface CredentialSource {
   /**
    * The credentials of the AWS SDK's default chain: environment, shared files (`~/.aws`), web identity, container
    * and instance metadata. Temporary ones are kept until shortly before they expire, others are read again each time.
@@ -192,7 +192,7 @@ export function objectStoreFailure(thrown: unknown): ProbeError<ArchiveFailureRe
   return new ProbeError(reason, msg.trim(), thrown);
 }
 
-export interface BucketOptions {
+interface BucketOptions {
   endpoint: ObjectStoreAddress;
   region: string;
   bucket: string;
@@ -202,7 +202,7 @@ export interface BucketOptions {
   caFile?: string;
 }
 
-export interface ListRequest {
+interface ListRequest {
   /** Prefix of the keys. */
   prefix: string;
   /** Only keys after this one. */
@@ -211,7 +211,7 @@ export interface ListRequest {
   continuation?: string;
 }
 
-export interface BucketDeps {
+interface BucketDeps {
   /** Its wall clock dates the signatures. */
   clock: Clock;
   /** Records the phases and the expiry of the server's certificate. */

@@ -31,7 +31,7 @@ export function headOf(path: string, bytes = 16): Buffer {
 export const cannotRead = (path: string, thrown: unknown): CannotLook =>
   new CannotLook(`${path} cannot be read (${systemCode(thrown) ?? errorText(thrown)})`);
 
-export interface UnpackedFile {
+interface UnpackedFile {
   stream: Readable;
   /** Resolves with why unpacking failed, or undefined. */
   fault: Promise<string | undefined>;

@@ -41,7 +41,7 @@ export interface Sandbox {
   remove(): Promise<void>;
 }
 
-export interface RunOptions {
+interface RunOptions {
   env?: Readonly<Record<string, string>>;
   /** Read by the program; the caller writes it otherwise. */
   input?: Readable;
@@ -57,7 +57,7 @@ export interface RunningProgram {
   ended: Promise<string | undefined>;
 }
 
-export interface SandboxOptions {
+interface SandboxOptions {
   directory: string;
   owner: string;
   maxBytes: number;

@@ -2,7 +2,7 @@ import type { ClustersPlanOptions } from '../clusters/plan.ts';
 import type { DomainsOptions } from '../domains/block.ts';
 import type { ProbeRow } from '../probe.ts';
 
-export interface ReplicationPlanOptions extends ClustersPlanOptions {
+interface ReplicationPlanOptions extends ClustersPlanOptions {
   domains?: DomainsOptions;
 }
 

@@ -21,7 +21,7 @@ const usual = {
     { metric: 'replication_dlq_enqueue_failed' },
   ] satisfies ReadingPlace[],
 };
-export type Quantity = keyof typeof usual;
+type Quantity = keyof typeof usual;
 
 /** Scraped families that the probe reads. */
 export function placesRead(options: Partial<ReplicationOptions> = {}): string[] {
@@ -33,7 +33,7 @@ export function placesRead(options: Partial<ReplicationOptions> = {}): string[] 
 const usualLabels = { source: ['source_cluster', 'active_cluster'], target: ['target_cluster'] };
 
 /** One value, with the cluster names of its labels. */
-export interface Reading {
+interface Reading {
   /** Identifies the series. */
   series: string;
   source?: string;
@@ -85,7 +85,7 @@ function readingAt(
 }
 
 /** Two clusters, in the direction of replication. */
-export interface ClusterPair {
+interface ClusterPair {
   source: string;
   target: string;
 }
@@ -123,7 +123,7 @@ export function pairsOf(
 }
 
 /** Whether both clusters are enabled clusters of the group. */
-export function isPairOf({ clusters }: ClusterGroupOptions, { source, target }: ClusterPair): boolean {
+function isPairOf({ clusters }: ClusterGroupOptions, { source, target }: ClusterPair): boolean {
   const isEnabled = (wanted: string) => clusters.some(({ name, enabled }) => enabled && name === wanted);
   return isEnabled(source) && isEnabled(target);
 }
@@ -134,12 +134,12 @@ function clusterNamed(text: string, names: readonly string[]): string | undefine
 }
 
 /** A reading with its pair of clusters. */
-export interface PairReading extends Reading {
+interface PairReading extends Reading {
   pair: ClusterPair;
 }
 
 /** The readings of one quantity. */
-export interface QuantityReadings {
+interface QuantityReadings {
   /** The family that they are from. */
   metric?: string;
   paired: readonly PairReading[];
@@ -154,7 +154,7 @@ const directions: Readonly<Record<Quantity, Direction>> = {
 };
 
 /** Reads a quantity from the scraped metrics, each value with its pair of clusters. */
-export function finderIn(
+function finderIn(
   group: ClusterGroupOptions,
   replication: ReplicationOptions | undefined,
   readings: Readings,
@@ -170,13 +170,13 @@ export function finderIn(
   };
 }
 
-export interface OfPair {
+interface OfPair {
   pair: ClusterPair;
   value: number;
 }
 
 /** One number per pair: the joined values of its items. */
-export function joinByPair<T extends { pair: ClusterPair }>(
+function joinByPair<T extends { pair: ClusterPair }>(
   items: readonly T[],
   numberOf: (item: T) => number,
   join: (one: number, other: number) => number,
@@ -192,7 +192,7 @@ export function joinByPair<T extends { pair: ClusterPair }>(
   return [...joined.values()];
 }
 
-export function quantitySamples(name: AgentMetricName, values: readonly OfPair[]): Sample[] {
+function quantitySamples(name: AgentMetricName, values: readonly OfPair[]): Sample[] {
   return values.map(({ pair: { source, target }, value }) => ({
     name,
     labels: { source_cluster: source, target_cluster: target },
@@ -301,7 +301,7 @@ function remembered(lastApplied: readonly OfPair[]): unknown {
   return lastApplied.map(({ pair: { source, target }, value }) => [source, target, value]);
 }
 
-export interface ReplicationProbeOptions {
+interface ReplicationProbeOptions {
   group: ClusterGroupOptions;
   replication?: ReplicationOptions;
 }

@@ -13,7 +13,7 @@ export interface Outcome {
 }
 
 /** A run under way. It ends at its timeout even if the probe does not. */
-export interface Attempt {
+interface Attempt {
   /** The result, at the latest at the timeout; undefined if it was ended before. Never rejects. */
   readonly outcome: Promise<Outcome | undefined>;
   /** Resolves when the probe has settled and nothing of this run is open. Never rejects. */

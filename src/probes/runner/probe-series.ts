@@ -24,7 +24,7 @@ export interface ProbeIntakes {
   durable(service: string): DurableIntake;
 }
 
-export type SeriesIntake = Pick<OpenIntake, 'counter' | 'gauge'>;
+type SeriesIntake = Pick<OpenIntake, 'counter' | 'gauge'>;
 export type DurableIntake = SeriesIntake & Pick<OpenIntake, 'restore'>;
 
 /** Events that are counted once across restarts; what they were counted from is remembered in the same step. */
@@ -109,7 +109,7 @@ function createCounters(intake: () => SeriesIntake): Counters {
 }
 
 /** One run, with everything that its series show. */
-export interface ShownOutcome extends Outcome {
+interface ShownOutcome extends Outcome {
   /** Wall clock, ms. */
   atMs: number;
   /** The new damped state, if it changed. */
@@ -117,7 +117,7 @@ export interface ShownOutcome extends Outcome {
 }
 
 /** The series of one probe. */
-export interface ProbeSeries {
+interface ProbeSeries {
   show(shown: ShownOutcome): void;
   /** Shows gauges from before a restart until the first result. */
   recall(samples: readonly Sample[]): void;

@@ -5,7 +5,7 @@ import type { ProbeRow, Progress } from '../probe.ts';
 import type { Outcome } from './probe-run.ts';
 
 /** The damped state, which does not change with every single run. */
-export interface Damping {
+interface Damping {
   /** Undefined until enough runs in a row agree. */
   readonly state: ProbeState | undefined;
   /** Failures in a row. */
@@ -14,7 +14,7 @@ export interface Damping {
   take(ok: boolean): ProbeState | undefined;
 }
 
-export interface DampingOptions {
+interface DampingOptions {
   /** Failures in a row after which the state is down, and successes in a row after which it is up. */
   failureThreshold?: number;
   successThreshold?: number;
@@ -50,7 +50,7 @@ const beginsAt = 6;
 const endsAt = 2;
 
 /** Detects flapping. Counts runs, so that it does not depend on a clock. */
-export interface Flapping {
+interface Flapping {
   readonly isFlapping: boolean;
   /** Adds one run, undamped; returns whether flapping began or ended with it. */
   take(ok: boolean): 'began' | 'ended' | undefined;
@@ -148,7 +148,7 @@ export interface ResultHistoryOptions {
 }
 
 /** The state and history of one probe. Logs changes of the state, not single results. */
-export interface ProbeTracker {
+interface ProbeTracker {
   /** Adds one result; returns the new state if it changed from another one. */
   take(result: ProbeResult): ProbeState | undefined;
   report(): Pick<

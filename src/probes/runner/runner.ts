@@ -24,7 +24,7 @@ export interface RunnerOptions extends ScheduleOptions {
   concurrency?: number;
 }
 
-export interface RunnerDeps extends ProbeDeps {
+interface RunnerDeps extends ProbeDeps {
   onResult?: OnResult;
 }
 
@@ -124,7 +124,7 @@ export interface OnceOptions {
   signal?: AbortSignal;
 }
 
-export interface OnceDeps extends ProbeDeps {
+interface OnceDeps extends ProbeDeps {
   /** Called with each result. */
   onResult?: OnResult;
 }

@@ -21,7 +21,7 @@ export interface RunSlot {
   releaseLane(): void;
 }
 
-export interface SlotRequest {
+interface SlotRequest {
   /** One run at a time per lane. */
   lane?: string;
   /** Requested by a person: runs before all others and takes no concurrency slot, but still waits for its lane. */
@@ -30,7 +30,7 @@ export interface SlotRequest {
 }
 
 /** Limits concurrent runs, and runs per lane to one; first come, first served. */
-export interface RunSlots {
+interface RunSlots {
   /** Calls `start` as soon as the run may begin, possibly at once. Returns a function that withdraws the request. */
   request(request: SlotRequest): () => void;
 }
@@ -85,14 +85,14 @@ export function createRunSlots({ concurrency }: { concurrency: number }): RunSlo
 }
 
 /** When a probe runs, as delays from now. */
-export interface Phase {
+interface Phase {
   /** The first run, soon after the start. */
   firstMs: number;
   /** The first of the regular runs, an interval apart from then on. */
   thenMs: number;
 }
 
-export interface PhaseOptions {
+interface PhaseOptions {
   /** The agent's name. */
   instance: string;
   /** The probe's name. */
@@ -128,7 +128,7 @@ export function phaseOf({ instance, name, intervalMs, phase }: PhaseOptions, now
 }
 
 /** The due times of one probe. */
-export interface Ticks {
+interface Ticks {
   /** The next one, in monotonic ms. */
   readonly dueMs: number;
   cancel(): void;
@@ -189,7 +189,7 @@ export interface ScheduleOptions extends ResultHistoryOptions {
   instance: string;
 }
 
-export interface WatchDeps extends ProbeDeps {
+interface WatchDeps extends ProbeDeps {
   turns: RunSlots;
   memories: Memories;
   onResult?: OnResult;

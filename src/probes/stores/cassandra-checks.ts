@@ -35,7 +35,7 @@ function replicasOf(replication: Readonly<Record<string, unknown>>): Map<string,
 }
 
 /** How many nodes each datacenter has, this node and those that are down included. */
-export type NodeCounts = ReadonlyMap<string, number>;
+type NodeCounts = ReadonlyMap<string, number>;
 
 export function nodeCounts(local: CassandraRow, peers: readonly CassandraRow[]): NodeCounts {
   const counts = new Map<string, number>();

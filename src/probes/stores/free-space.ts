@@ -29,7 +29,7 @@ interface MeasuredSpace extends FileSystemSpace {
   key: string;
 }
 
-export interface FreeSpace {
+interface FreeSpace {
   /** Undefined for a store that reports no directories. Rejects when the signal aborts. */
   check(
     directories: readonly StorageDirectory[] | undefined,

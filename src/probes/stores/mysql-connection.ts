@@ -17,7 +17,7 @@ import type { MysqlRefusal, MysqlRow, RunStatements } from './mysql-questions.ts
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
-export interface MysqlSession {
+interface MysqlSession {
   /** As the server announced it before the login. */
   readonly announcedVersion: string;
   readonly tlsNotAfterMs?: number;

@@ -17,7 +17,7 @@ export interface Question {
 
 /** Runs statements in order until one fails. */
 export type RunStatements = (statements: readonly string[]) => Promise<Ran>;
-export interface Ran {
+interface Ran {
   /** The rows of each statement that succeeded; none for one that gives no rows. */
   results: readonly (readonly MysqlRow[])[];
   /** What the server answered to the statement after those. Anything else that goes wrong is thrown. */

@@ -250,7 +250,7 @@ const headerBytes = 5;
 const notPostgres = (what: string) =>
   new ProbeError('protocol', `the server does not speak PostgreSQL’s protocol: ${what}`);
 
-export interface ProtocolGuard {
+interface ProtocolGuard {
   /** Throws `ProbeError` (`protocol`). */
   inspect(chunk: Buffer): void;
   /** Resets the count of the bytes of answers. */

@@ -17,7 +17,7 @@ interface Change {
 }
 
 /** What is remembered of a store between polls, as JSON. */
-export interface RememberedStore {
+interface RememberedStore {
   identity?: string;
   timeline?: number;
   node?: string;
@@ -27,7 +27,7 @@ export interface RememberedStore {
   changes: Partial<Record<Watched, Change>>;
 }
 
-export interface Noticed {
+interface Noticed {
   remember: RememberedStore;
   checks: readonly CheckResult[];
   /** What changed with this poll and was not shown as changed before. */

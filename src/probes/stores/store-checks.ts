@@ -2,7 +2,7 @@ import type { StoreCheck } from '../../core/reasons.ts';
 import { type StoreKindName, storeKinds } from './store-options.ts';
 
 /** Advice on a check that fails. */
-export interface Advice {
+interface Advice {
   /** What is lost or at risk. */
   why: string;
   /** What to set or to do, with the store's own names. */

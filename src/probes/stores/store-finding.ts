@@ -11,7 +11,7 @@ const longestVersion = 40;
 const fullShare = 0.9;
 
 /** What is configured about the database that was polled. */
-export interface FindingContext {
+interface FindingContext {
   labels: RawTags & { kind: StoreKindName };
   accept: StoreOptions['accept'];
   /** The version that the schema must have at least. */

@@ -19,7 +19,7 @@ import type {
   StoreTarget,
 } from './store-report.ts';
 
-export interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'> {
+interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'> {
   kind: StoreKind;
   /** Shared by the databases of the store. */
   server: StoreServer;
@@ -164,7 +164,7 @@ function patternOf(secret: string): string {
     .join('|');
 }
 
-export interface Redact {
+interface Redact {
   (text: string): string;
   /** Redacts every string in a JSON value, keys included. */
   deep<T>(value: T): T;

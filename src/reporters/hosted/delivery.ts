@@ -3,7 +3,7 @@ import type { Post, PostFailure, PostResult } from './post.ts';
 import type { Batch, RequestLimits } from './protocol.ts';
 import type { Queue, QueuedBatch } from './queue/queue.ts';
 
-export interface DeliveryDeps {
+interface DeliveryDeps {
   queue: Pick<Queue, 'peek' | 'remove' | 'release'>;
   post: Post;
   limits: Pick<RequestLimits, 'refused'>;
@@ -21,7 +21,7 @@ export interface DeliveryDeps {
  * single such point is dropped and counted if the receiver keeps failing at it, with a permanent error, while it
  * accepts others.
  */
-export interface Delivery {
+interface Delivery {
   /** A batch was appended to the queue. */
   wake(): void;
   /** Sends what is queued, and ends at the first request that fails after this call. */
@@ -233,7 +233,7 @@ async function cutPoint(post: Post, piece: Batch, end: 0 | -1): Promise<{ point?
 }
 
 /** How long to wait before a batch is sent again. */
-export interface Backoff {
+interface Backoff {
   /** The wait after one more failure, ms; `askedMs`: what the receiver asked for. */
   nextMs(askedMs: number | undefined): number;
   reset(): void;

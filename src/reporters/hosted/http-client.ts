@@ -15,7 +15,7 @@ import type { HostedFailureReason } from '../../core/reasons.ts';
 import type { HostedOptions } from '../block.ts';
 import type { ReceiverAnswer } from './protocol.ts';
 
-export interface HttpClientDeps {
+interface HttpClientDeps {
   clock: Clock;
   readSecret: ReadSecret;
   version: string;

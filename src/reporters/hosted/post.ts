@@ -12,7 +12,7 @@ export interface ReportMetrics {
 }
 
 /** Counts each outcome, and logs changes: the first failure for a reason, and the first success after failures. */
-export interface Outcomes {
+interface Outcomes {
   delivered(): void;
   failed(reason: HostedFailureReason, error: unknown): void;
 }
@@ -70,7 +70,7 @@ export interface Post {
   probe(point: Batch): Promise<boolean>;
 }
 
-export interface PostDeps {
+interface PostDeps {
   protocol: Protocol;
   limits: RequestLimits;
   client: HttpClient;

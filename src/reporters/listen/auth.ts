@@ -16,7 +16,7 @@ export interface Authenticator {
   authenticate(authorization: string | undefined, isRead?: boolean): Promise<AuthResult>;
 }
 
-export interface AuthenticatorDeps extends PasswordCheckDeps {
+interface AuthenticatorDeps extends PasswordCheckDeps {
   readSecret: ReadSecret;
 }
 
@@ -79,14 +79,14 @@ export function createAuthenticator(auth: ListenerAuth, deps: AuthenticatorDeps)
 }
 
 /** `busy`: too many passwords are being checked. */
-export type AuthResult = 'accepted' | 'rejected' | 'busy';
+type AuthResult = 'accepted' | 'rejected' | 'busy';
 
 /** Checks passwords against the bcrypt hashes of users. */
-export interface PasswordCheck {
+interface PasswordCheck {
   check(username: string, password: string): Promise<AuthResult>;
 }
 
-export interface PasswordCheckDeps {
+interface PasswordCheckDeps {
   /** Compares a password with a hash; default: `bcryptMatches`. */
   matches?(password: string, hash: string): Promise<boolean>;
 }

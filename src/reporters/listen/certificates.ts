@@ -13,7 +13,7 @@ export interface CertificatesDeps {
 }
 
 /** Certificate, key and client CAs of a listener. */
-export interface Certificates {
+interface Certificates {
   /** Options for a TLS context. */
   readonly context: SecureContextOptions;
   /** Reads the files again if they changed; true if `context` is new. Invalid files are logged once, and the old ones stay in use. */
@@ -117,12 +117,12 @@ export function openCertificates(tls: ListenerTls, deps: CertificatesDeps): Cert
 type FileKey = 'certFile' | 'keyFile' | 'clientCaFile';
 
 /** Contents of the files of a `ListenerTls`. */
-export type PemFiles = {
+type PemFiles = {
   readonly [K in FileKey]: ListenerTls[K] extends string ? Buffer : Buffer | undefined;
 };
 
 /** What is wrong with one of the files, and what is allowed. */
-export interface CertificateFault {
+interface CertificateFault {
   readonly key: FileKey;
   readonly what: string;
   readonly allowed: string;

@@ -14,7 +14,7 @@ export interface ConnectionLimits {
  * The open connections of a listener. Clients that open connections and send nothing, or send slowly, cannot keep
  * others out: where a limit is reached, a new connection replaces the oldest one without a request in progress.
  */
-export interface Connections {
+interface Connections {
   /** Registers a new connection; false if it was closed because no other one can be. */
   admit(socket: Socket): boolean;
   /**

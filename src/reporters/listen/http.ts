@@ -52,7 +52,7 @@ function failed(thrown: unknown, path: string, reply: Reply, log: Log): void {
   else reply.send(500, 'Internal error.\n');
 }
 
-export interface AnswerDeps {
+interface AnswerDeps {
   log: Log;
   drops: Drops;
   /** Undefined without authentication. */
@@ -149,7 +149,7 @@ export interface Reply {
   readonly gone: boolean;
 }
 
-export interface ReplyDeps {
+interface ReplyDeps {
   clock: Clock;
   drops: Drops;
 }

@@ -11,7 +11,7 @@ import type { Clock, Drops, Log } from '../../core/ports.ts';
 import { type Authenticator, createAuthenticator } from './auth.ts';
 import { type CertificatesDeps, openCertificates } from './certificates.ts';
 
-export interface HandshakesOptions {
+interface HandshakesOptions {
   tls: ListenerTls;
   /** Timeout of a handshake, ms. */
   handshakeMs: number;
@@ -19,7 +19,7 @@ export interface HandshakesOptions {
   protocols?: string[];
 }
 
-export interface HandshakesDeps extends CertificatesDeps {
+interface HandshakesDeps extends CertificatesDeps {
   /** The handshake succeeded, and the client certificate, if required, was accepted. */
   onSecure(socket: TLSSocket): void;
   /** The handshake failed, timed out, or the client certificate was refused. The connection is closed. */
@@ -27,7 +27,7 @@ export interface HandshakesDeps extends CertificatesDeps {
 }
 
 /** TLS for connections that a `node:net` server has accepted. */
-export interface Handshakes {
+interface Handshakes {
   /** Takes over an accepted connection, of which nothing was read. */
   begin(socket: Socket): void;
   /** Closes connections in a handshake. */
@@ -166,7 +166,7 @@ interface TlsState {
 
 const settingsKey = (settings: object | undefined): string => JSON.stringify(settings ?? null);
 
-export interface ProtectionOptions {
+interface ProtectionOptions {
   /** Path of `tls` and `auth` in the configuration. */
   place: string;
   handshakeMs: number;

@@ -95,7 +95,7 @@ function emptied(scratch: FamilyLines): FamilyLines {
 }
 
 /** Series keep their order from page to page, so that lines are found by position. */
-export interface LineCache {
+interface LineCache {
   /**
    * Begins the lines of a family: those of the last page if the series are the same, else without any. `scratch`
    * belongs to the page and serves for small families, until the next one begins.

@@ -392,7 +392,7 @@ export interface ReportedServices {
 }
 
 /** The series that a scrape selects. */
-export interface Selection {
+interface Selection {
   /** Equal for equal selections. */
   readonly key: string;
   readonly takes: GatherRequest['takes'];

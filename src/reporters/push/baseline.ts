@@ -14,7 +14,7 @@ export interface BaselineEntry extends EntryRow {
   isGone: boolean;
 }
 
-export interface BaselineOptions {
+interface BaselineOptions {
   /**
    * Wall clock, ms: of totals that began earlier only the increases are pushed. Ignored once a section has been
    * restored.
@@ -24,7 +24,7 @@ export interface BaselineOptions {
   maxGone?: number;
 }
 
-export interface BaselineDeps {
+interface BaselineDeps {
   /** Whether a series shows totals that its sender began before the agent first read them, such as a scraped page's. */
   hasExternalTotals(series: SeriesView): boolean;
   /** Called with the number of totals that are left out because they are not finite. */
@@ -332,7 +332,7 @@ interface BaselineFacts {
 }
 
 /** The stored entry of one series: see `createBaseline`. */
-export interface EntryRow {
+interface EntryRow {
   readonly key: bigint;
   /** Index of its first number. */
   readonly at: number;

@@ -21,7 +21,7 @@ export interface DestinationDeps {
 }
 
 /** The receiver of the datagrams. */
-export interface Destination {
+interface Destination {
   /** A socket to the current address of the name. Rejects with a `ResolveFailure` or with the socket's error. */
   link(): Promise<Link>;
   /** The address may be outdated: resolve the name at the next `link`. */
@@ -97,14 +97,14 @@ export function createDestination(hostPort: string, deps: DestinationDeps): Dest
 }
 
 /** An IP address and port. */
-export interface ResolvedAddress {
+interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;
   readonly port: number;
 }
 
 /** The methods of a datagram socket that are used. */
-export type Datagrams = Pick<Socket, 'connect' | 'send' | 'on' | 'once' | 'close' | 'unref'>;
+type Datagrams = Pick<Socket, 'connect' | 'send' | 'on' | 'once' | 'close' | 'unref'>;
 export type OpenDatagrams = (type: 'udp4' | 'udp6') => Datagrams;
 
 export const openDatagrams: OpenDatagrams = (type) => createSocket(type);

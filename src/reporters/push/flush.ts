@@ -55,7 +55,7 @@ interface GaugeLine {
   series: number;
 }
 
-export interface DraftsDeps {
+interface DraftsDeps {
   baseline: Baseline;
   formatter: LineFormatter;
   drops: Drops;
@@ -166,7 +166,7 @@ export interface Packet<L> {
   readonly lines: readonly L[];
 }
 
-export interface Packed<L> {
+interface Packed<L> {
   readonly packets: readonly Packet<L>[];
   /** Lines longer than a packet may be. */
   readonly tooLong: readonly L[];

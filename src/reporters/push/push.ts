@@ -282,7 +282,7 @@ function sendFailure(thrown: unknown): PushFailureReason {
 }
 
 /** Metrics of the reporter: `svc_agent_report_…`. */
-export interface PushReportMetrics {
+interface PushReportMetrics {
   /** The kernel accepted a whole flush. */
   delivered(): void;
   failed(reason: PushFailureReason): void;

@@ -3,7 +3,7 @@ import type { FamilyView, Kind, Labels, SeriesView } from '../../core/model.ts';
 import type { TagFormat } from '../block.ts';
 
 /** The totals among a series' numbers, which are pushed as deltas; the others are pushed as gauges. */
-export interface Totals {
+interface Totals {
   readonly first: number;
   readonly count: number;
 }
@@ -94,7 +94,7 @@ export type LineFormatter = (
   part?: readonly [name: string, value: string],
 ) => LineFormat;
 
-export interface LineFormatterOptions {
+interface LineFormatterOptions {
   tagFormat: TagFormat;
   /** Put before every name, outermost first; empty ones are ignored. */
   prefixes: readonly string[];

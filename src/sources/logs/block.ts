@@ -6,7 +6,7 @@ import { parseGlob } from './files/patterns.ts';
 import type { LogRule, LogsOptions } from './options.ts';
 
 /** A fault inside a rule; `message` is `what is wrong; what is allowed`. */
-export interface RuleFault {
+interface RuleFault {
   path: readonly (string | number)[];
   message: string;
 }

@@ -13,7 +13,7 @@ import type { LineSink, OpenSink, OpenSinks } from './sink.ts';
  * Lines of a stream (`paths: ['-']`). It has no positions: what comes after a restart is new. At its end the
  * unfinished line counts; an error ends it, too, and is logged.
  */
-export interface StandardInput {
+interface StandardInput {
   /** Counts into the sink that `open` gives for what the one before it held; reading begins with the first. */
   follow(open: (state: Uint8Array | undefined) => LineSink): void;
   /** Counts nothing until `go`. */
@@ -23,7 +23,7 @@ export interface StandardInput {
   stop(): void;
 }
 
-export function createStandardInput(input: () => Readable, log: Log): StandardInput {
+function createStandardInput(input: () => Readable, log: Log): StandardInput {
   let stream: Readable | undefined;
   let sink: LineSink | undefined;
   let rest: Buffer = Buffer.alloc(0);
@@ -85,14 +85,14 @@ export interface LogsSelection {
   readonly selected: ReadonlySet<string>;
 }
 
-export interface LogsSourceOptions extends LogsSelection {
+interface LogsSourceOptions extends LogsSelection {
   /** Longest slice of work, default 10 ms; 2 ms keeps datagrams from being lost. */
   readonly sliceMs?: number;
   /** Maximum number of open files; default 512. */
   readonly maxOpenFiles?: number;
 }
 
-export interface LogsSourceDeps {
+interface LogsSourceDeps {
   openSink: OpenSink;
   clock: Clock;
   log: Log;

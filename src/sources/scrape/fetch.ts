@@ -29,7 +29,7 @@ export interface FetchDeps {
 }
 
 /** The connection to one target, kept alive between pages. */
-export interface Fetch {
+interface Fetch {
   /**
    * Requests a page; not called again before it settles. Resolves when the sink has the last byte. Rejects with
    * `ScrapeFailure`. The whole request, with the connection, is limited to `timeoutMs`.
@@ -197,13 +197,13 @@ function createConnect({ timeoutMs, tls, ownListeners }: ScrapeConnectOptions): 
 }
 
 /** Receives a page chunk by chunk. An exception ends the request. */
-export interface PageSink {
+interface PageSink {
   begin(format: Exposition): void;
   write(bytes: Buffer): void;
 }
 
 /** `wholeBody`: the transport guarantees that the body is complete. */
-export interface Arrival {
+interface Arrival {
   wholeBody: boolean;
 }
 

@@ -52,14 +52,14 @@ export interface ScrapeStatus {
 }
 
 /** Counts the results of scrapes and logs when they change. */
-export interface ScrapeStatusRecorder {
+interface ScrapeStatusRecorder {
   succeeded(page: Page, result: PageResult, durationMs: number): void;
   /** `isCounted`: the missed deadline of this scrape was counted before. */
   failed(failure: ScrapeFailure, isCounted: boolean): void;
   current(vocabulary: string | undefined): ScrapeStatus;
 }
 
-export interface ScrapeStatusDeps {
+interface ScrapeStatusDeps {
   url: string;
   drops: Drops;
   log: Log;

@@ -4,7 +4,7 @@ import type { ListenerTls } from '../../core/access.ts';
 import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
 
 /** The form of tags: any of the four, one of them only, or none. */
-export const statsdTagFormats = ['auto', 'suffix', 'dogstatsd', 'influx', 'librato', 'none'] as const;
+const statsdTagFormats = ['auto', 'suffix', 'dogstatsd', 'influx', 'librato', 'none'] as const;
 export type StatsdTagFormat = (typeof statsdTagFormats)[number];
 
 /** `services.<service>.statsd`, defaults filled in. At least one of `listen`, `tcp` and `unix` is there. */

@@ -24,7 +24,7 @@ const defaults = {
 } as const;
 
 /** Counts refused input and logs it: the first of each reason, then at most one an hour. */
-export interface RefusedInput {
+interface RefusedInput {
   /** `example` is called only when it is shown. */
   refused(reason: StatsdDrop, example: () => string): void;
   /** Since the start, by reason. */
@@ -58,7 +58,7 @@ function createRefusedInput({ drops, log, clock }: RefusedInputDeps): RefusedInp
   };
 }
 
-export interface StatsdDeps {
+interface StatsdDeps {
   /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
   name: string;
   intake: StatsdIntake;
@@ -298,7 +298,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
 }
 
 /** Detects the vocabulary of a sender from the names that it uses, and reopens its series under their new names. */
-export interface VocabularyDetection {
+interface VocabularyDetection {
   addName(name: string): void;
   /** Whether all names so far are decided. */
   isSettled(): boolean;

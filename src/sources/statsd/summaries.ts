@@ -24,7 +24,7 @@ export interface Summaries {
   start(): () => void;
 }
 
-export interface SummariesDeps {
+interface SummariesDeps {
   intake: Intake;
   /** The store of its summaries. */
   store: LazyStore;

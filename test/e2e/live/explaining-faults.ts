@@ -1,7 +1,7 @@
 import { critical, type Fault, warning } from './fault.ts';
 
 /** A fault that explains another one, whose alert is held back or ends meanwhile; each has one alert of its own. */
-export interface ExplainingFault extends Fault {
+interface ExplainingFault extends Fault {
   hides: string;
 }
 

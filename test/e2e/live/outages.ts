@@ -2,7 +2,7 @@ import { critical, type Expected, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
 
 /** An outage of something that explains much of what follows. */
-export interface Outage {
+interface Outage {
   what: string;
   begin(stage: Stage): unknown;
   /** The alert that notifies. */

@@ -9,7 +9,7 @@ import { mainFile, type Running, start } from '../process.ts';
 const shipped = join(dirname(mainFile), '../deploy/prometheus/prometheus.yml');
 
 /** An agent's listener, and the cluster that it stands in. */
-export interface Target {
+interface Target {
   address: string;
   cluster: string;
   environment?: string;
@@ -29,7 +29,7 @@ export interface Wanted {
 }
 
 /** A series that an alert made. */
-export interface Firing {
+interface Firing {
   alertname: string;
   pack: string;
   [label: string]: string;

@@ -4,7 +4,7 @@ import { parse, stringify } from 'yaml';
 import { parseDuration } from '../../../src/core/text-formats.ts';
 import { command } from '../process.ts';
 
-export interface Rule {
+interface Rule {
   alert?: string;
   expr: string;
   for?: string;

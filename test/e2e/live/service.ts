@@ -45,7 +45,7 @@ const roleNames = [
   ...(['frontend', 'history', 'matching', 'worker'] as const),
   ...(['second history', 'second worker', 'dc2 frontend', 'dc2 history', 'dc3 frontend'] as const),
 ];
-export type RoleName = (typeof roleNames)[number];
+type RoleName = (typeof roleNames)[number];
 
 /** How many calls a second the service makes of each kind while it is well. */
 const usual = { storeCalls: 2000, frontendCalls: 20, workflows: 5, tasks: 10 };

@@ -17,7 +17,7 @@ import { type Bed, flipByte, oneOf, type Plot, type Random } from './round.ts';
 
 // A node with snapshots and incremental backups, taken by the jobs that `svc-agent backup plan` writes, or left on the node.
 
-export interface CassandraBed extends Bed {
+interface CassandraBed extends Bed {
   server: Cassandra;
   /** Below it, `svc/TABLE-ID` has the directories `snapshots` and `backups`. */
   root: string;

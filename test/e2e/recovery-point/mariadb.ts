@@ -18,7 +18,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { type Mariadb, startMariadb } from '../../mariadb.ts';
 import { type Bed, oneOf, type Plot, type Random } from './round.ts';
 
-export interface MariadbBed extends Bed {
+interface MariadbBed extends Bed {
   server: Mariadb;
   /** Directory of the dumps and of the backups of mariadb-backup. */
   backups: string;

@@ -63,7 +63,7 @@ const chownAll = (path: string) => {
   if (process.getuid?.() === 0) execFileSync('chown', ['-R', 'postgres:', path]);
 };
 
-export const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
+const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
 export const segmentsOf = (bed: PostgresBed): string[] =>
   readdirSync(bed.wal)
     .filter(isSegment)
@@ -71,13 +71,13 @@ export const segmentsOf = (bed: PostgresBed): string[] =>
     .map((name) => join(bed.wal, name));
 
 /** Rows of the ledger in a server that somebody restored. */
-export async function rowsOf(server: Pick<Postgres, 'query'>, database: string): Promise<number[]> {
+async function rowsOf(server: Pick<Postgres, 'query'>, database: string): Promise<number[]> {
   const { rows } = await server.query('SELECT seq FROM ledger ORDER BY seq', database);
   return rows.map(({ seq }) => Number(seq));
 }
 
 /** Starts what was restored to `data`, lets it replay all there is, and reads the ledger; nothing if it does not start. */
-export async function readRestored(data: string, restoreCommand?: string): Promise<number[]> {
+async function readRestored(data: string, restoreCommand?: string): Promise<number[]> {
   const settings = ['archive_mode=off', ...(restoreCommand ? [`restore_command=${restoreCommand}`] : [])];
   let server: Postgres | undefined;
   try {

@@ -60,7 +60,7 @@ export interface Plot<B extends Bed> {
   after?(bed: B, random: Random): Promise<void> | void;
 }
 
-export interface Moments {
+interface Moments {
   random: Random;
   /** Resolves after that many more rows were committed. */
   rows(count: number): Promise<void>;
@@ -96,7 +96,7 @@ function startWriter(bed: Bed) {
 }
 
 /** What the agent says. */
-export interface Claim {
+interface Claim {
   /** `svc_recovery_ready`; undefined where it is absent. */
   ready?: number;
   /** Each `svc_backup_recovery_point_timestamp_seconds`, by backup, and the point of the chain in `/api/status`; in ms. */
@@ -160,7 +160,7 @@ async function claimOf(agent: RunningAgent): Promise<Claim> {
   };
 }
 
-export interface Verdict {
+interface Verdict {
   /** While the store is there, unless its fault comes later, and when it is gone. */
   claims: Claim[];
   /** Rows that the best restore has, and those that the server had confirmed. */

@@ -97,7 +97,7 @@ function rotated(
   };
 }
 
-export interface LogrotateOptions {
+interface LogrotateOptions {
   directives: readonly string[];
   /** Rotated files go to a directory of their own, in which the agent looks, too. */
   olddir?: boolean;

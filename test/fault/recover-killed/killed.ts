@@ -27,7 +27,7 @@ export interface Stage {
 }
 
 /** Where a run is killed. */
-export interface KillPoint {
+interface KillPoint {
   /** Lines of the journal that are written by then. */
   line: number;
   /** The processes of the command are killed, too, as when the host ends. */

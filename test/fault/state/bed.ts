@@ -8,7 +8,7 @@ import type { Durable, Log, LogFields, LogLevel } from '../../../src/core/ports.
 import { type ManualClock, manualClock } from '../../clock.ts';
 import { type NamedCounters, namedCounters } from './values.ts';
 
-export interface Entry {
+interface Entry {
   level: LogLevel;
   msg: string;
   fields: LogFields;
@@ -30,14 +30,14 @@ export function temporaryDirectory(): string {
   return directory;
 }
 
-export interface Bed {
+interface Bed {
   state: State;
   values: NamedCounters;
   entries: Entry[];
   clock: ManualClock;
 }
 
-export interface BedOptions {
+interface BedOptions {
   directory: string;
   fsync?: boolean;
   durables?: readonly Durable[];

@@ -8,7 +8,7 @@ import { build } from 'esbuild';
 import { onTestFinished } from 'vitest';
 import { temporaryDirectory } from './bed.ts';
 
-export interface Holder {
+interface Holder {
   readonly child: ChildProcess;
   readonly pid: number;
   /** The next line it says. */
@@ -18,7 +18,7 @@ export interface Holder {
   kill(): Promise<void>;
 }
 
-export type StartHolder = (directory: string, ...args: string[]) => Holder;
+type StartHolder = (directory: string, ...args: string[]) => Holder;
 
 function wrap(child: ChildProcess): Holder {
   const lines: Interface = createInterface({ input: child.stdout! });

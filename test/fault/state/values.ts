@@ -38,7 +38,7 @@ export function namedCounters(): NamedCounters {
 }
 
 /** A durable whose section is a text that tests set. */
-export interface NotedText extends Durable {
+interface NotedText extends Durable {
   text: string;
 }
 

@@ -59,7 +59,7 @@ export async function rest(socket: Socket): Promise<string> {
 }
 
 /** A gather that a test answers by hand, or at once from `view`. */
-export interface ManualGather {
+interface ManualGather {
   readonly gather: Gather;
   readonly requests: readonly GatherRequest[];
   /** Freezes and answers the n-th request. */

@@ -26,7 +26,7 @@ interface Named extends Mutant {
 }
 
 /** What promtool said of a rule and its mutants. */
-export interface Verdict {
+interface Verdict {
   /** What the rule itself did otherwise than its plan says; empty if nothing. */
   faults: string;
   /** Mutants that no case noticed. */

@@ -33,7 +33,7 @@ export const glyph = (tone: Tone): HTMLElement =>
 export const pill = (tone: Tone, text: string): HTMLElement =>
   h('span', { class: `pill ${tone}` }, glyph(tone), text);
 
-export interface SectionParts {
+interface SectionParts {
   id: string;
   title: string;
   /** Beside the title. */

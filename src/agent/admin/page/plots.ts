@@ -11,7 +11,7 @@ export interface PlotLine {
   colour: string;
 }
 
-export interface PlotSpec {
+interface PlotSpec {
   id: string;
   title: string;
   lines: readonly PlotLine[];

@@ -28,7 +28,7 @@ export const axis = ({ shownText }: Frame): HTMLElement =>
 export const sinceText = (probe: ProbeStatus | undefined, { nowMs }: Frame): Child =>
   probe?.since && h('span', { class: 'muted' }, `for ${span((nowMs - Date.parse(probe.since)) / 1e3)}`);
 
-export interface TargetView {
+interface TargetView {
   key: string;
   title: string;
   state: readonly [Tone, string];

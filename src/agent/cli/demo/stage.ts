@@ -24,7 +24,7 @@ export interface Stage {
   clear(): Promise<void>;
 }
 
-export interface StageOptions {
+interface StageOptions {
   /** The agent's bundle; those of the example service and of its client are beside it. */
   main: string;
   /** Where the programs listen; other ports are taken if these are in use. */

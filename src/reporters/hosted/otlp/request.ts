@@ -18,7 +18,7 @@ export interface MetricContext {
 }
 
 /** Builds an `ExportMetricsServiceRequest`. */
-export interface RequestBuilder {
+interface RequestBuilder {
   readonly points: number;
   readonly bytes: number;
   /** Begins a point: write its fields to the returned writer, then call `endPoint`. */
@@ -240,7 +240,7 @@ function writeSummary(
 }
 
 /** Time and start time of a point, ms; `startMs` 0: it has none. */
-export interface Times {
+interface Times {
   readonly timeMs: number;
   readonly startMs: number;
 }

@@ -16,7 +16,7 @@ import {
 } from './segment.ts';
 
 /** A batch on disk. */
-export interface StoredBatch extends RecordPosition {
+interface StoredBatch extends RecordPosition {
   readonly segment: QueueSegment;
 }
 
@@ -118,14 +118,14 @@ function createQueueDirectory(directory: string, segmentBytes: number): QueueDir
   };
 }
 
-export interface QueueOptions {
+interface QueueOptions {
   /** The queue's directory, created if missing; undefined: keep the queue in memory. */
   directory: string | undefined;
   maxBytes: number;
   maxAgeMs: number;
 }
 
-export interface QueueDeps {
+interface QueueDeps {
   clock: Clock;
   drops: Drops;
   /** A write failed; batches are kept in memory until writes succeed again. */
@@ -325,7 +325,7 @@ function createContents(
 }
 
 /** A batch in the queue; its body is on disk if it could be written. */
-export interface QueueEntry {
+interface QueueEntry {
   readonly points: number;
   readonly bytes: number;
   readonly timeMs: number;

@@ -132,7 +132,7 @@ export async function createSegment(path: string): Promise<QueueSegment> {
   return segmentOf(path, file, segmentHeadBytes);
 }
 
-export interface OpenedSegment {
+interface OpenedSegment {
   readonly segment: QueueSegment;
   /** Number of records that are still needed. */
   readonly records: readonly RecordPosition[];
@@ -182,7 +182,7 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
  *     u32 'SVQ1' · u32 body bytes · u32 points · u32 form · f64 time, ms · u32 crc32 of the body ·
  *     u32 crc32 of the 28 bytes before · body
  */
-export interface RecordHead {
+interface RecordHead {
   readonly bodyBytes: number;
   readonly points: number;
   readonly format: BatchFormat;

@@ -4,7 +4,7 @@ import { createProtobufWriter, fieldsOf, type ProtobufWriter, packedOf } from '.
 import { type BatchFormat, jobOf, type Origin, startTimeOf } from '../protocol.ts';
 
 /** A label name, label value or help text, encoded once and shared by all samples that have it. */
-export interface Text {
+interface Text {
   readonly bytes: Buffer;
   /** The message whose symbol table contains it, and its index there. */
   owner: object | undefined;
@@ -214,7 +214,7 @@ export function samplesOf(format: BatchFormat, message: Buffer): RemoteSample[] 
 }
 
 /** Turns series into samples. Each call of `take` gets the same object, which must not be kept. */
-export interface Sampler {
+interface Sampler {
   /**
    * All samples of a series; `numbers` undefined: stale markers. Those are dated 1 ms before the report, so that
    * they never collide with a sample of a series that replaced this one.

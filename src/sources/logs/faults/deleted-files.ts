@@ -9,7 +9,7 @@ export interface DeletedFile {
 }
 
 /** Finds deleted files that processes still write to, in `/proc`; nothing where there is none. */
-export interface DeletedFiles {
+interface DeletedFiles {
   /** The files that grew since the previous call, and those that have grown and are still open. */
   look(): Promise<readonly DeletedFile[]>;
 }

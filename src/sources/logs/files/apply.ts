@@ -51,7 +51,7 @@ const partsLimit = 4;
 /** Bytes of a file that is passed over up to which a checksum of all of them is taken. */
 const summedBytes = 1024 * 1024;
 
-export const startOf = ({ found }: Sighting): 'beginning' | 'end' =>
+const startOf = ({ found }: Sighting): 'beginning' | 'end' =>
   found.length === 0 || found.some(({ startAt }) => startAt === 'beginning') ? 'beginning' : 'end';
 
 /** Another file than one that is gone has its inode by now. */

@@ -115,7 +115,7 @@ export interface Part {
 }
 
 /** What is known of a generation's content: its chain, and the unfinished line that was seen after the offset. */
-export interface Counted {
+interface Counted {
   readonly chain: Chain;
   readonly rest: Buffer;
 }

@@ -17,7 +17,7 @@ import {
 } from './record-bytes.ts';
 
 /** Everything that the tailer needs after a restart. */
-export interface Positions {
+interface Positions {
   /** Patterns that earlier scans looked at, from the root. */
   readonly patterns: readonly string[];
   readonly lastNumber: number;

@@ -8,7 +8,7 @@ import { isSameLog } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 
 /** A file as a scan saw it, under each of its names. */
-export interface Seen {
+interface Seen {
   readonly stat: FileStat;
   readonly paths: readonly string[];
 }

@@ -12,11 +12,11 @@ import type { Slices } from './schedule.ts';
  * listing of the scan before counts as one of them. A listing that does not settle proves
  * that a file is there, but not that a file is absent.
  */
-export interface Discovery {
+interface Discovery {
   scan(request: ScanRequest): Promise<Picture>;
 }
 
-export interface ScanRequest {
+interface ScanRequest {
   patterns: Patterns;
   /** Whether an earlier scan included the pattern; new files of it are read from their beginning. */
   isRemembered(pattern: string): boolean;
@@ -27,7 +27,7 @@ export interface ScanRequest {
 }
 
 /** A regular file that a pattern matches. */
-export interface Found {
+interface Found {
   readonly path: string;
   /** The end only if this is the first scan of every pattern that matches and all of them say so. */
   startAt: 'end' | 'beginning';

@@ -8,7 +8,7 @@ import type { Log } from '../../../core/ports.ts';
  * doorbell` compares it with chokidar, which takes a watch per file (3 MiB for 100 files, 22 for 2,000, 75 for 10,000,
  * against less than 0.1) and reports no event after the last of two appends that are less than 50 ms apart.
  */
-export interface Doorbell {
+interface Doorbell {
   /** Watches these directories and no others. */
   watch(directories: Iterable<string>): void;
   close(): void;

@@ -15,7 +15,7 @@ interface DrainDeps {
  * Reads files to their end. Groups take turns, chunk by chunk; in a group the oldest generation with something to read goes
  * first. `pass` numbers the call; `isStopped` ends it after the current chunk.
  */
-export type Drain = (stale: Iterable<Generation>, pass: number, isStopped: () => boolean) => Promise<void>;
+type Drain = (stale: Iterable<Generation>, pass: number, isStopped: () => boolean) => Promise<void>;
 
 export function createDrain({ generations, reader, scan, slices }: DrainDeps): Drain {
   /** Returns false if the file is to be tried again in the next scan. */

@@ -53,7 +53,7 @@ export interface Generation {
   record?: Buffer;
 }
 
-export type PlaceState = 'live' | 'rotated' | 'unlinked';
+type PlaceState = 'live' | 'rotated' | 'unlinked';
 
 /** Where a followed generation is now. */
 export interface Place {
@@ -128,7 +128,7 @@ export const isStale = (generation: Generation): boolean => {
 export const unreadBytes = (generation: Generation): number =>
   Math.max(0, generation.size - countedBytes(generation));
 
-export type Located = Pick<Place, 'dev' | 'ino' | 'real' | 'at' | 'state' | 'isGzip' | 'size' | 'mtimeNs'>;
+type Located = Pick<Place, 'dev' | 'ino' | 'real' | 'at' | 'state' | 'isGzip' | 'size' | 'mtimeNs'>;
 
 /** Every property is written out: an object that gets properties later takes several times the memory. */
 export const newPlace = ({ dev, ino, real, at, state, isGzip, size, mtimeNs }: Located): Place => ({

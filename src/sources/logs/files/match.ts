@@ -94,7 +94,7 @@ export interface World {
 }
 
 /** Actions, or first the comparisons that they depend on. `again`: other files depend on these actions. */
-export interface Plan {
+interface Plan {
   readonly asks: readonly Ask[];
   readonly actions: readonly Action[];
   readonly again: boolean;

@@ -276,5 +276,3 @@ interface Seen {
   readonly stat: FileStat;
   readonly paths: readonly string[];
 }
-
-export type Observe = ReturnType<typeof createObserve>;

@@ -84,7 +84,7 @@ export function createSinks(generations: Generations, openSink: () => OpenSink):
  * The result of one read. 'changed': the bytes before the offset are not those that were read there; 'broken': an archive
  * cannot be inflated; 'absent': the file cannot be read now.
  */
-export type Turn = 'more' | 'end' | 'changed' | 'broken' | 'absent';
+type Turn = 'more' | 'end' | 'changed' | 'broken' | 'absent';
 
 export interface Reader {
   /** Reads and counts one chunk; `pass` numbers the pass, in which a file's beginning is checked once. */

@@ -7,7 +7,7 @@ export const isCompressed = (name: string): boolean => compressedName.test(name)
 /** Compressed in the one format that is read. */
 export const isGzip = (name: string): boolean => name.endsWith('.gz');
 
-export const plainName = (name: string): string => name.replace(compressedName, '');
+const plainName = (name: string): string => name.replace(compressedName, '');
 
 /** What svlogd and multilog call the files that they rotate: finished, being processed, or unprocessed. */
 const labelledName = /^@[0-9a-f]+\.[stu]$/;
@@ -19,7 +19,7 @@ export function plainNamesOf(path: string): readonly string[] {
 }
 
 /** Every name that `name` may extend, longest first. */
-export function basesOf(name: string): string[] {
+function basesOf(name: string): string[] {
   const bases: string[] = [];
   for (let at = name.length - 1; at > 0; at--) {
     if (/[._~@+-]/.test(name[at]!)) bases.push(name.slice(0, at));
@@ -28,8 +28,6 @@ export function basesOf(name: string): string[] {
   if (dated) bases.push(dated[1]! + dated[2]!);
   return bases;
 }
-
-export const extendsName = (name: string, base: string): boolean => basesOf(name).includes(base);
 
 const rotatedSuffix =
   /^(?:[._~@+-](?=.*\d)[\w.:~@+-]*|[._-](?:old|bak|backup|prev|previous|last|orig|copy|save)|~)$/;
@@ -71,7 +69,7 @@ export function isSameLog(a: string, b: string): boolean {
 }
 
 /** The digits that distinguish generations: what `name` has beyond `base`. */
-export function digitsBeyond(name: string, base: string): string {
+function digitsBeyond(name: string, base: string): string {
   const plain = plainName(name);
   const stem = /^(.+)(\.[A-Za-z]\w*)$/.exec(base);
   const beyond = plain.startsWith(base)
@@ -142,7 +140,7 @@ export function byAge(base: string, known: Iterable<Aged>): (a: Aged, b: Aged) =
 }
 
 /** The number of a container's log (`0.log`, `1.log.20260101-000000`): it counts the container's restarts. */
-export function restartNumber(name: string): number | undefined {
+function restartNumber(name: string): number | undefined {
   const found = /^(\d+)\.log(?:\.\d|$)/.exec(name);
   return found ? Number(found[1]) : undefined;
 }

@@ -61,7 +61,7 @@ export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Sl
  * Decides when to scan and when to poll, by one timer: a poll reads the files that changed lately, a scan finds the
  * files. What a scan costs, reading aside, decides how soon the next one may follow; no wait between two is longer than 2 s.
  */
-export interface Schedule {
+interface Schedule {
   begin(): void;
   /** Something happened in a directory: scans soon. */
   ring(): void;

@@ -15,7 +15,7 @@ import { createReader, createSinks } from './reader.ts';
 import { createScan } from './scan.ts';
 import { createSlices, type Slices } from './schedule.ts';
 
-export interface TailerOptions {
+interface TailerOptions {
   /** Services in the configuration's order, those that are not selected included. */
   services: Readonly<Record<string, LogsOptions>>;
   selected: ReadonlySet<string>;
@@ -37,7 +37,7 @@ export interface FollowedFile {
 /** Called with the bytes of a service that are written and not yet counted; `unknown` stands for files that several services claim. */
 export type ReportLag = (service: string, bytes: number) => void;
 
-export interface TailerDeps {
+interface TailerDeps {
   openSink: OpenSink;
   clock: Clock;
   log: Log;

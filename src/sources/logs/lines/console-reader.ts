@@ -3,7 +3,7 @@ import { type JsonReader, readObject } from './json-reader.ts';
 import { openBrace } from './json-scan.ts';
 
 /** Slots of the columns of a console line, which have no keys. */
-export interface ConsoleSlots {
+interface ConsoleSlots {
   ts: number;
   /** More than one where services with different level keys share a file. */
   levels: readonly number[];

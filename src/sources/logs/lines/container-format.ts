@@ -14,7 +14,7 @@ import { type LineClassifier, type LineMetrics, maxLineBytes } from './line-clas
  *
  * A line that is not wrapped counts as it is.
  */
-export interface ContainerLines {
+interface ContainerLines {
   /** The wrapping of the file; `auto` until the first line that is not blank decides. */
   format: ContainerFormat;
   /** Counts the line `bytes[at, end)`, whose newline is at `end`; `extraBytes` is added to its size in the file. */

@@ -11,7 +11,7 @@ import {
   maxLineBytes,
 } from './line-classifier.ts';
 
-export interface LineSplitterOptions {
+interface LineSplitterOptions {
   path: string;
   container: ContainerFormat;
   encoding: LogEncoding;

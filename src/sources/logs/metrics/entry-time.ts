@@ -12,7 +12,7 @@ export const newestFamily = agentMetric('svc_log_newest_entry_timestamp_seconds'
  * set back: they are forgotten. Times are kept in an array, because storing a number there
  * allocates nothing.
  */
-export interface NewestEntry {
+interface NewestEntry {
   /** Slot of the field `ts`. */
   readonly ts: number;
   readonly reader: TimestampReader;
@@ -24,7 +24,7 @@ export interface NewestEntry {
   gauge: Gauge | undefined;
 }
 
-export interface NewestEntryDeps {
+interface NewestEntryDeps {
   intake: Intake;
   clock: Clock;
   drops: Drops;
@@ -74,7 +74,7 @@ export function exposeNewestEntry(entry: NewestEntry): void {
  * Parses the times of log entries. It caches the last second, because consecutive entries often share it. A
  * record and not a closure, so that V8 compiles one `timestampMs` for all services.
  */
-export interface TimestampReader {
+interface TimestampReader {
   /** The bytes of the cached `2006-01-02T15:04:05`, four per element; the last element overlaps. */
   readonly second: Int32Array;
   /** Ms since the epoch of the cached second, read as UTC, or NaN. */

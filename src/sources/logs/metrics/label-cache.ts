@@ -6,7 +6,7 @@ import { absent, type BytePattern, createPattern, type Fields, isPatternAt, othe
  * hash table with open addressing that is at most half full. A record and not a closure, so that V8 compiles one
  * `findIn` for all caches.
  */
-export interface LabelCache<T> {
+interface LabelCache<T> {
   readonly slots: readonly number[];
   readonly most: number;
   table: (Kept<T> | undefined)[];

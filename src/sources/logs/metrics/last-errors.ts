@@ -15,7 +15,7 @@ export interface LoggedError {
 }
 
 /** Takes the errors of one service's entries. */
-export interface ErrorNotes {
+interface ErrorNotes {
   /** Keeps an entry; does nothing once it has kept 16 since the last `flush`. */
   note(service: string, fields: Fields): void;
   /** Called after each chunk of a file. */

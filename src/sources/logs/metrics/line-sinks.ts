@@ -19,14 +19,14 @@ import {
   type ServiceLogMetrics,
 } from './service-metrics.ts';
 
-export interface LineSinksOptions {
+interface LineSinksOptions {
   /** All services with logs, in the configuration's order, selected or not. */
   services: Readonly<Record<string, LogsOptions>>;
   /** The services that this agent watches. */
   selected: ReadonlySet<string>;
 }
 
-export interface LineSinksDeps {
+interface LineSinksDeps {
   /** Called once per selected service, and once for `unknown` if there are several services. */
   intakes: (service: string) => LogIntake;
   drops: Drops;

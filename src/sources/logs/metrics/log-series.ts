@@ -18,11 +18,11 @@ export interface LogIntake extends Intake {
 }
 
 /** A series of a log metric: its handle with what the metric keeps beside it. */
-export interface LogSeries {
+interface LogSeries {
   readonly handle: { release(): void };
 }
 
-export interface LogSeriesOptions<T extends LogSeries> {
+interface LogSeriesOptions<T extends LogSeries> {
   /** The fields whose values name a series. */
   slots: readonly number[];
   intake: Pick<LogIntake, 'overflowOf'>;
@@ -40,7 +40,7 @@ export interface LogSeriesOptions<T extends LogSeries> {
  * id in them is replaced or a tag is dropped, cost a hash and a number. So a sender of ever new values costs little,
  * and each of its entries counts.
  */
-export interface LogSeriesTable<T extends LogSeries> {
+interface LogSeriesTable<T extends LogSeries> {
   find(fields: Fields): T;
   /** Releases the series that are gone. */
   sweep(isGone: (series: T) => boolean): void;

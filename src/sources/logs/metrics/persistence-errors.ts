@@ -22,7 +22,7 @@ import type { FileState } from '../lines/line-classifier.ts';
  * also logs errors that the client does not, such as time-outs. An entry of the caller counts therefore only if
  * the client did not log an error with the same text shortly before in this file.
  */
-export interface PersistenceErrors {
+interface PersistenceErrors {
   /** The caller passes entries of level error and fatal only. */
   count(fields: Fields, file: FileState): void;
 }

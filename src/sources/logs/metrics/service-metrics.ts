@@ -30,7 +30,7 @@ export interface ProcessEvents {
 /** The options of a service that its metrics depend on. */
 export type LogMetricsOptions = Pick<LogsOptions, 'levelKey' | 'rules'>;
 
-export interface ServiceMetricsDeps extends LogRuleDeps {
+interface ServiceMetricsDeps extends LogRuleDeps {
   processEvents?: ProcessEvents;
   lastErrors?: LastErrors;
 }

@@ -5,7 +5,7 @@ import { cursor, fastValue } from '../../../core/decimal.ts';
  * The buckets of a histogram that the vocabulary leaves out. They follow each other and differ in `le` alone, so
  * that each is compared with the one before it: that takes a fraction of the time of finding it by its hash.
  */
-export interface BucketRun {
+interface BucketRun {
   /** Begins a run with a valid line that is left out. Its key is in `view` from `start` to `valueAt`, to its last blank. */
   begin(view: DataView, start: number, valueAt: number): void;
   /**

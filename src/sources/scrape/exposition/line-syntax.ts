@@ -158,7 +158,7 @@ function unescapeText(text: string): string {
 }
 
 /** The types of both text formats. */
-export const exposedTypes = [
+const exposedTypes = [
   'counter',
   'gauge',
   'histogram',
@@ -184,7 +184,7 @@ export const kindOf: Readonly<Record<ExposedType, Kind>> = {
   stateset: 'gauge',
 };
 
-export type Comment =
+type Comment =
   | { about: 'type'; name: string; type: ExposedType }
   | { about: 'help'; name: string; help: string }
   | { about: 'end' };

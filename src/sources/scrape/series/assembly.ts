@@ -10,7 +10,7 @@ import { type ExposedType, kindOf } from '../exposition/line-syntax.ts';
  */
 
 /** Which number of its series a line has. */
-export type LineRole = 'value' | 'bucket' | 'quantile' | 'sum' | 'count';
+type LineRole = 'value' | 'bucket' | 'quantile' | 'sum' | 'count';
 
 /** The series of a line and the line's role in it. */
 export interface LinePlace {

@@ -3,7 +3,7 @@ import type { LineTable } from '../exposition/line-table.ts';
 import type { LineGroups } from './line-groups.ts';
 
 /** Numbers of observations on the page that was read last, of the families that the vocabulary compares. */
-export interface FamilyCounts {
+interface FamilyCounts {
   /** The sum over the family's series; 0 for a family without counts. */
   of(this: void, family: string): number;
   /** Series were added or removed. */

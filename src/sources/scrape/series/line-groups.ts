@@ -13,7 +13,7 @@ import {
 } from './assembly.ts';
 
 /** The metadata of a page. Of two contradicting lines the first counts. */
-export interface Metadata {
+interface Metadata {
   /** Types by family name, as the page spells it. */
   types: ReadonlyMap<string, ExposedType>;
   helps: ReadonlyMap<string, string>;
@@ -93,7 +93,7 @@ export interface LineGroups {
   linesOf(series: ScrapedSeries): PlacedLine[];
 }
 
-export interface LineGroupsDeps {
+interface LineGroupsDeps {
   /** Called for each line that leaves its series. */
   forget(id: number): void;
   slice: Slice;

@@ -24,7 +24,7 @@ export interface PageVisibility {
   hide(): void;
 }
 
-export interface PageSeriesDeps {
+interface PageSeriesDeps {
   intake: PageIntake;
   refusedLines: RefusedLines;
   /** Detects the vocabulary of the target, by which the intake translates. */
@@ -47,7 +47,7 @@ export interface PageResult {
  * page, so that a TYPE line may come after its samples. After that each known line sets its value without a
  * look-up. A series that the registry refuses, because it is over a limit, costs a hash and a number for each line.
  */
-export interface PageSeries {
+interface PageSeries {
   /** Opens and closes series in the registry until they are those of the page. The values are not set yet. */
   arrange(page: Page): Promise<void>;
   /** Sets the values of an arranged page, in one step. */

@@ -18,7 +18,7 @@ import { type LineRules, readLine, type StatsdDrop } from './line-format.ts';
 import { createLineForms } from './line-forms.ts';
 import { isAllowed, isOverLimit, isShared, type SeriesRecorder, type StatsdSeries } from './statsd-series.ts';
 
-export interface KnownLinesDeps {
+interface KnownLinesDeps {
   rules: LineRules;
   recorder: SeriesRecorder;
   /** Bytes of head and tail at most. */

@@ -8,7 +8,7 @@ import { isAllowed, type SeriesRecorder, type SharedForm, type StatsdSeries } fr
  *
  * Only plain values of DogStatsD tags are free; a line with any other value is parsed in full.
  */
-export interface LineForms {
+interface LineForms {
   /**
    * The series that counts for this line and its first number, if its form is known and its series is over a
    * limit.

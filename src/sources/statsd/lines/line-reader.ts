@@ -4,7 +4,7 @@ import type { KnownLines } from './known-lines.ts';
 import type { StatsdDrop } from './line-format.ts';
 import type { SeriesRecorder, StatsdSeries } from './statsd-series.ts';
 
-export interface LineReaderDeps {
+interface LineReaderDeps {
   knownLines: KnownLines;
   recorder: SeriesRecorder;
   /** An invalid line that is longer is refused because of its length. */

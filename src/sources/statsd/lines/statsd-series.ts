@@ -32,7 +32,7 @@ export interface StatsdSeries {
  */
 export type StatsdIntake = Intake & Partial<Pick<OpenIntake, 'overflowOf' | 'overLimitAs' | 'overLimitForm'>>;
 
-export interface SeriesRecorderDeps {
+interface SeriesRecorderDeps {
   intake: StatsdIntake;
   detector: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. */

@@ -14,7 +14,7 @@ export interface Bound {
   close(): Promise<void>;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   /** Its name in the log and in errors: its path in the configuration. */
   name: string;
   /** Connections at once. */
@@ -32,7 +32,7 @@ export interface StreamDeps {
 }
 
 /** What only streams over TCP need. */
-export interface TcpDeps extends StreamDeps {
+interface TcpDeps extends StreamDeps {
   senders: Senders;
   onForbiddenSender(address: string): void;
   /** If set, all connections use TLS. */
@@ -201,14 +201,14 @@ export async function bindUnix(path: string, options: StreamOptions, deps: Strea
 }
 
 /** Cuts a stream into whole lines. */
-export interface Framing {
+interface Framing {
   /** Takes a chunk; passes on parts that end with a newline, in order. */
   write(chunk: Buffer): void;
   /** The stream ended. */
   end(): void;
 }
 
-export interface FramingDeps {
+interface FramingDeps {
   /** Bytes of a line at most, its newline not counted. */
   lineBytes: number;
   /** Whole lines with their newlines. */

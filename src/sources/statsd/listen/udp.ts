@@ -9,7 +9,7 @@ import type { Clock, Log } from '../../../core/ports.ts';
 import type { Senders } from './senders.ts';
 import type { Bound } from './stream.ts';
 
-export interface UdpOptions {
+interface UdpOptions {
   /** Its name in the log and in errors: its path in the configuration. */
   name: string;
   /** host:port; port 0 selects a free port. */
@@ -17,7 +17,7 @@ export interface UdpOptions {
   receiveBufferBytes: number;
 }
 
-export interface UdpDeps {
+interface UdpDeps {
   senders: Senders;
   log: Log;
   clock: Clock;

@@ -15,7 +15,7 @@ export async function rest(): Promise<void> {
 }
 
 /** One check that a scripted probe was asked for; it lasts until the test ends it. */
-export interface ScriptedCheck {
+interface ScriptedCheck {
   readonly signal: AbortSignal;
   readonly recalled: unknown;
   /** Settles it, and lets the runner deal with that. */
@@ -114,7 +114,7 @@ export interface RunnerBed extends TestRegistry {
   series(start?: string): Record<string, number | number[]>;
 }
 
-export interface BedIntakes extends ProbeIntakes {
+interface BedIntakes extends ProbeIntakes {
   close(): void;
 }
 
@@ -146,7 +146,7 @@ function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntake
   };
 }
 
-export interface BedOptions extends Partial<RunnerOptions> {
+interface BedOptions extends Partial<RunnerOptions> {
   onResult?: OnResult;
   /** What a life before this one left. */
   durable?: DurableStore;
