@@ -191,18 +191,6 @@ const division = expressionLint('division', (expr) =>
   })(expr),
 );
 
-const regexp = expressionLint('regexp', (expr) =>
-  selectorsOf(expr).flatMap(({ matchers }) =>
-    matchers.flatMap(({ label, op, value }) => {
-      if (op !== '=~' && op !== '!~') return [];
-      if (/^\^|\$$/.test(value)) return [`${label} ${op} "${value}" is anchored already`];
-      return /[.*+?|()[\]{}\\^$]/.test(value)
-        ? []
-        : [`${label} ${op} "${value}" needs no regular expression`];
-    }),
-  ),
-);
-
 const bucketBound = expressionLint('bucket-bound', (expr) =>
   selectorsOf(expr).flatMap(({ matchers }) =>
     matchers
@@ -232,4 +220,4 @@ const matching = expressionLint('matching', (expr) =>
 );
 
 /** Faults of an expression that do not depend on its series. */
-export const shapeLints: readonly Lint[] = [range, division, regexp, bucketBound, fragile, matching];
+export const shapeLints: readonly Lint[] = [range, division, bucketBound, fragile, matching];

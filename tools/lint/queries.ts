@@ -39,7 +39,6 @@ type Faults = readonly string[];
 export interface DashboardLint {
   name: string;
   dashboard?(of: DashboardJson): Faults;
-  panel?(of: PanelJson): Faults;
   target?(subject: TargetSubject): Faults;
   /** A query in any language, before it is parsed. */
   text?(target: TargetJson): Faults;
@@ -153,7 +152,7 @@ const targetUnit: DashboardLint = {
   },
 };
 
-const isLoki = ({ datasource }: TargetJson): boolean => datasource?.type === 'loki';
+export const isLoki = ({ datasource }: TargetJson): boolean => datasource?.type === 'loki';
 
 /** As far as can be said without a parser: a selector with a matcher, quotes and brackets in pairs. */
 const logql: DashboardLint = {
@@ -285,7 +284,6 @@ export const targetLints: readonly DashboardLint[] = [
     grouping: 'target-grouping',
     quantile: 'target-quantile',
     replicated: 'target-replicated',
-    regexp: 'target-regexp',
     'bucket-bound': 'target-bucket-bound',
     matching: 'target-matching',
   }),

@@ -69,7 +69,7 @@ describe('runbooks', () => {
 
   test.each(runbookFiles)('%s asks only for what is there', (file) => {
     const rules = queriesOf(file).map((expr, index) => ({ record: `cluster:query:${index}`, expr }));
-    const wanted = new Set(['syntax', 'known-metric', 'known-label', 'gauge', 'quantile']);
+    const wanted = new Set(['known-metric', 'known-label', 'gauge', 'quantile']);
     const findings = lintRules('recording', { groups: [{ name: 'queries', rules }] }, recorded);
     expect(findings.filter(({ lint }) => wanted.has(lint))).toEqual([]);
   });

@@ -46,6 +46,17 @@ describe('the shipped dashboards', () => {
     expect(lintDashboards([...shipped.values()], recorded)).toEqual([]);
   });
 
+  test('each panel is described, has an id of its own, and asks the chosen data source', () => {
+    for (const { panels: list = [], ...rest } of shipped.values()) {
+      expect(new Set(list.map(({ id }) => id)).size).toBe(list.length);
+      const texts = list.filter(({ type }) => type !== 'row').flatMap((of) => [of.title, of.description]);
+      expect(texts.filter((text) => !text?.trim())).toEqual([]);
+      const sources = JSON.stringify([list, rest]).match(/"datasource":\{[^}]*\}?/g)!;
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's notation of a variable
+      expect(sources.filter((source) => !source.includes('"${datasource}'))).toEqual([]);
+    }
+  });
+
   test('every metric of the catalogs is shown somewhere', () => {
     const text = panels.flatMap(({ panel }) => (panel.targets ?? []).map(({ expr }) => expr)).join('\n');
     const isShown = ({ name }: { name: string }) =>
