@@ -1,8 +1,8 @@
 import { createSocket } from 'node:dgram';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { hasImages, imageOf, podman, targets } from './podman.ts';
@@ -11,12 +11,11 @@ import { hasImages, imageOf, podman, targets } from './podman.ts';
 
 /** Those of the host cannot always be passed on. */
 const ulimits = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1000:1000'];
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-containers-'));
+const place = newFolder(afterAll);
 const names: string[] = [];
 afterEach(() => {
   for (const name of names.splice(0)) podman('rm', '--force', '--time', '0', name);
 });
-afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 interface Ports {
   pull: number;

@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { mutatedConfig, secret } from '../mutated-config.ts';
 import { bySize } from '../size.ts';
 import { mainFile, start } from './process.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mutated-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 
 async function checked(text: string, name: string) {
   const file = join(folder, name);

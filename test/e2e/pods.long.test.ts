@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { newFolder } from '../folder.ts';
 import { chart, hasHelm, templated } from '../integration/deploy/helm.ts';
 import { kubernetes, type Manifest } from '../integration/deploy/kustomize.ts';
 import { until } from '../until.ts';
@@ -18,7 +18,7 @@ const images: Readonly<Record<string, string>> = {
 };
 const hasImages = Object.values(images).every((image) => podman('image', 'exists', image).status === 0);
 
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-pods-'));
+const place = newFolder(afterAll);
 const conf = join(place, 'containers.conf');
 writeFileSync(
   conf,
@@ -37,7 +37,6 @@ afterEach(() => {
     for (const volume of configMaps) podman('volume', 'rm', '--force', volume);
   }
 });
-afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 /**
  * A container as podman 4.3 can play it: without restartPolicy and ports, and without probes, for which it needs curl in

@@ -1,18 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RehearsalAnswer, RehearsalRequest } from '../../src/probes/rehearsal/rehearsal.ts';
+import { newFolder } from '../folder.ts';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb } from '../mariadb.ts';
 import { freePort } from '../ports.ts';
 import {
@@ -157,8 +149,7 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
       { result: 'unknown', msg: '/nowhere/a.dump cannot be read (ENOENT)' },
     ],
   ])('%s', (_, make, expected) => {
-    const copy = mkdtempSync(join(tmpdir(), 'svc-agent-copy-'));
-    onTestFinished(() => rmSync(copy, { recursive: true }));
+    const copy = newFolder();
     const answer = rehearsed(request(make(copy)));
     expect(answer, JSON.stringify(answer)).toMatchObject(expected);
   });

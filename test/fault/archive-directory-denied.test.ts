@@ -1,7 +1,7 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { openArchive } from '../object-store.ts';
 
 const nobody = 65_534;
@@ -14,7 +14,7 @@ const runCheck = async (directory: string, status?: 'enabled' | 'paused') =>
 
 /** Root may write everywhere, so that this process becomes somebody else for the rest of its life. */
 beforeAll(async () => {
-  root = mkdtempSync(join(tmpdir(), 'svc-archive-'));
+  root = newFolder(afterAll);
   for (const directory of directories) mkdirSync(join(root, directory));
   writeFileSync(join(root, 'mixed', 'a.history'), 'x');
   if (isRoot) for (const directory of ['', ...directories]) chownSync(join(root, directory), nobody, nobody);
@@ -31,7 +31,6 @@ beforeAll(async () => {
 });
 afterAll(() => {
   for (const directory of directories) chmodSync(join(root, directory), 0o700);
-  rmSync(root, { recursive: true, force: true });
 });
 
 test('a directory that may be read and not written', async () => {

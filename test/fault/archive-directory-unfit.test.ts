@@ -1,8 +1,7 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, type StatsFs, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, type StatsFs, writeFileSync } from 'node:fs';
 import * as files from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   type ArchiveDisk,
   createDirectoryProbe,
@@ -10,15 +9,13 @@ import {
 } from '../../src/probes/archival/directory.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import { openArchive } from '../object-store.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
 let root: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'svc-archive-'));
-});
-afterEach(() => {
-  rmSync(root, { recursive: true, force: true });
+  root = newFolder();
 });
 const runCheck = async (directory: string, status?: 'enabled' | 'paused') =>
   (await openArchive({ uri: `file://${directory}/`, status })).check();

@@ -1,16 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import * as files from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { type ArchiveDisk, createDirectoryProbe } from '../../src/probes/archival/directory.ts';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 
 let root: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'svc-archive-'));
+  root = newFolder();
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** A file system one call of which waits until it is let go. */
 function hangingAt(call: 'stat' | 'writeFile' | 'unlink' | 'statfs' | 'opendir' | 'lstat') {

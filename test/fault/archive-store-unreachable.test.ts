@@ -34,9 +34,8 @@ const hasOpenssl = (() => {
 describe.skipIf(!hasOpenssl)('a certificate', () => {
   let certificates: Certificates;
   beforeAll(() => {
-    certificates = makeCertificates();
+    certificates = makeCertificates(afterAll);
   });
-  afterAll(() => certificates.remove());
 
   test.each([
     ['that has ended', { days: -1 }, 'tls_expired'],

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, unlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readdirSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
+import { newFolder } from '../folder.ts';
 import { available } from '../installed.ts';
 import { hasMariadb, startMariadb } from '../mariadb.ts';
 
@@ -11,8 +11,7 @@ const has = hasMariadb && available('mariadb-backup', existsSync('/usr/bin/maria
 
 // Without a file of a table a physical backup restores, and the table is gone.
 test.skipIf(!has)('a physical backup without the files of a table is no backup', async () => {
-  const place = mkdtempSync(join(tmpdir(), 'svc-agent-physical-'));
-  onTestFinished(() => rmSync(place, { recursive: true, force: true }));
+  const place = newFolder();
   const server = await startMariadb('--log-bin=bin', '--server-id=1');
   onTestFinished(() => server.stop());
   await server.sql('CREATE DATABASE svc');

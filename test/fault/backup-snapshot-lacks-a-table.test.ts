@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { readSnapshotEvidence, type SnapshotContext } from '../../src/probes/backups/cassandra-backups.ts';
+import { newFolder } from '../folder.ts';
 
 // Files as Cassandra 5 writes them: a part of a snapshot for each table, with a manifest.
 
@@ -11,8 +11,7 @@ const [executions, domains] = [`executions-${id}`, `domains-${id}`];
 const takenMs = Date.UTC(2026, 10, 23, 12);
 let place: string;
 beforeEach(() => {
-  place = mkdtempSync(join(tmpdir(), 'svc-agent-snapshot-'));
-  onTestFinished(() => rmSync(place, { recursive: true, force: true }));
+  place = newFolder();
 });
 const part = (
   table: string,

@@ -1,8 +1,8 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ran, script } from '../command.ts';
+import { newFolder } from '../folder.ts';
 
 test('another exit status: the end of it is told, its lines in one, the arguments not', async () => {
   const text = 'console.error("first\\n\\tsecond\\u001b[31m"); process.exit(7)';
@@ -22,18 +22,14 @@ test('it ends by a signal', async () => {
 });
 
 test('a program that is not there, or is none', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-command-'));
+  const folder = newFolder();
   const plain = join(folder, 'plain');
   writeFileSync(plain, 'no program');
   chmodSync(plain, 0o600);
-  try {
-    expect(await ran([join(folder, 'missing')])).toMatchObject({ reason: 'command_missing' });
-    expect(await ran(['svc-agent-no-such-program'])).toMatchObject({ reason: 'command_missing' });
-    expect(await ran([plain])).toMatchObject({ reason: 'command_missing' });
-    expect((await ran(['']))?.reason).toMatch(/^command_/);
-    expect((await ran([]))?.reason).toMatch(/^command_/);
-    expect((await ran([process.execPath, 'a\0b']))?.reason).toBe('command_failed');
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  expect(await ran([join(folder, 'missing')])).toMatchObject({ reason: 'command_missing' });
+  expect(await ran(['svc-agent-no-such-program'])).toMatchObject({ reason: 'command_missing' });
+  expect(await ran([plain])).toMatchObject({ reason: 'command_missing' });
+  expect((await ran(['']))?.reason).toMatch(/^command_/);
+  expect((await ran([]))?.reason).toMatch(/^command_/);
+  expect((await ran([process.execPath, 'a\0b']))?.reason).toBe('command_failed');
 });

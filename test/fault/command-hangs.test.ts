@@ -1,16 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { isAlive, ran, script } from '../command.ts';
+import { newFolder } from '../folder.ts';
 import { pollUntil } from '../until.ts';
 
 describe('a command that hangs', () => {
   let folder: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'svc-agent-command-'));
+    folder = newFolder();
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
 
   /** Notes its process and goes on for ever. */
   const hangs = `require("fs").writeFileSync(process.argv[1] + ".new", String(process.pid));

@@ -1,12 +1,11 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { checkBy, kept } from '../domain-command.ts';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-hangs-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 
 /** One that has ended and that nobody has asked about yet is a zombie. */
 function isAlive(pid: number): boolean {

@@ -10,11 +10,10 @@ let ours: Certificate;
 let theirs: Certificate;
 let heard = 0;
 beforeAll(() => {
-  made = makeCertificates();
+  made = makeCertificates(afterAll);
   ours = made.authority('ours');
   theirs = made.authority('theirs');
 });
-afterAll(() => made.remove());
 
 const endOf = ({ cert }: Certificate): number => {
   const told = execFileSync('openssl', ['x509', '-in', cert, '-noout', '-enddate'], { encoding: 'utf8' });

@@ -216,7 +216,6 @@ describe('what answers is no MySQL', () => {
     const certificates = makeCertificates();
     const { cert, key } = certificates.authority('stranger');
     const secureContext = createSecureContext({ cert: readFileSync(cert), key: readFileSync(key) });
-    certificates.remove();
     const heard: Buffer[] = [];
     const port = await listening(
       createServer((socket) => {

@@ -35,7 +35,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
   };
 
   beforeAll(async () => {
-    certificates = makeCertificates();
+    certificates = makeCertificates(afterAll);
     const ca = certificates.authority('ca');
     const { cert, key } = certificates.signed('expired', ca, { days: -1 });
     caFile = ca.cert;
@@ -46,10 +46,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
     await server.sql(usersStatements);
   });
 
-  afterAll(async () => {
-    await server?.stop();
-    certificates?.remove();
-  });
+  afterAll(() => server?.stop());
 
   test('a wrong password', async () => {
     expect(await faultOf({ password: 'sardine' })).toEqual({

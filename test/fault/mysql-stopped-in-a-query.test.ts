@@ -21,7 +21,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
   let certificates: Certificates;
 
   beforeAll(async () => {
-    certificates = makeCertificates();
+    certificates = makeCertificates(afterAll);
     const { cert, key } = certificates.authority('store');
     chmodSync(certificates.folder, 0o755);
     chmodSync(key, 0o644);
@@ -30,10 +30,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     await server.sql(usersStatements);
   });
 
-  afterAll(async () => {
-    await server?.stop();
-    certificates?.remove();
-  });
+  afterAll(() => server?.stop());
 
   const sessions = () =>
     server.sql("SELECT id, info FROM information_schema.PROCESSLIST WHERE user = 'full'");

@@ -33,14 +33,11 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     );
   };
   beforeAll(async () => {
-    certificates = makeCertificates();
+    certificates = makeCertificates(afterAll);
     authority = certificates.authority('authority');
     server = await startPostgres();
   });
-  afterAll(async () => {
-    await server?.stop();
-    certificates?.remove();
-  });
+  afterAll(() => server?.stop());
 
   test('TLS is asked for, and the server has none', async () => {
     expect(await runCheck({})).toMatchObject({

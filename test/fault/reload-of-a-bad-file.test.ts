@@ -1,20 +1,12 @@
-import {
-  appendFileSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
 let directory: string;
@@ -59,7 +51,7 @@ const writeEntries = (count: number) =>
   );
 
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'svc-agent-reload-'));
+  directory = newFolder();
   taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   writeFileSync(path('agent.yaml'), good());
@@ -74,7 +66,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await agent.stop();
   await new Promise((resolve) => taken.close(resolve));
-  rmSync(directory, { recursive: true, force: true });
 });
 
 const takenPort = () => (taken.address() as AddressInfo).port;

@@ -1,12 +1,12 @@
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 
@@ -92,7 +92,7 @@ const portOf = (server: Server) => (server.address() as AddressInfo).port;
 const close = (server: Server) => new Promise((resolve) => server.close(resolve));
 
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'svc-agent-refused-'));
+  directory = newFolder();
   taken = await listen();
   [newPull, newStatsd] = [await freePort(), await freePort()];
   mkdirSync(path('folder.log'));
@@ -112,7 +112,6 @@ afterEach(async () => {
   Object.assign(unbuildable, { logs: false, probes: false, push: false });
   await agent.stop();
   await close(taken);
-  rmSync(directory, { recursive: true, force: true });
 });
 
 const refused: [step: string, edit: () => Edit, says: string][] = [

@@ -1,5 +1,4 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
@@ -10,6 +9,7 @@ import { createSelfMetrics } from '../../src/agent/self-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
 import { createRegistry } from '../../src/core/registry.ts';
+import { newFolder } from '../folder.ts';
 import { showAll } from '../registry.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
@@ -20,8 +20,7 @@ const perLogger = '{name: per_logger, type: counter, labels: {logger: logger}}';
 
 /** A directory with a configuration and a log of one entry per logger, which makes two series of each. */
 function folder(loggers: number) {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-many-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = newFolder();
   const path = (name: string) => join(directory, name);
   const configure = (more: 'lines' | undefined = undefined) =>
     writeFileSync(

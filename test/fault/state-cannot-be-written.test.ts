@@ -1,23 +1,15 @@
-import {
-  appendFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { StatusReport } from '../../src/agent/admin/report.ts';
 import { startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
 test('a state that cannot be written: metric, status and health say so, counting goes on, and the fault ends', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-unwritable-'));
+  const folder = newFolder();
   const path = (name: string) => join(folder, name);
   writeFileSync(
     path('agent.yaml'),
@@ -34,10 +26,7 @@ services:
   const load = () => loadConfig({ file: path('agent.yaml'), env: {}, cwd: folder });
   const { config, ...loaded } = await load();
   const agent = await startAgent({ ...loaded, config: config! }, { clock: systemClock, load });
-  onTestFinished(async () => {
-    await agent.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  onTestFinished(() => agent.stop());
   const addressOf = (listener: string) =>
     readFileSync(path('agent.log'), 'utf8')
       .trimEnd()

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createState, type State } from '../../src/agent/state/state.ts';
 import type { Durable } from '../../src/core/ports.ts';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import { runs } from '../size.ts';
 import { keptLog } from './state/bed.ts';
 import { type FaultyFs, faultyFs, type Operation } from './state/faulty-fs.ts';
@@ -133,7 +133,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 async function play(fsync: boolean, all: readonly Step[]): Promise<void> {
-  const parent = mkdtempSync(join(tmpdir(), 'svc-agent-restart-'));
+  const parent = newFolder();
   const directory = join(parent, 'state');
   const agent = await startAgent(directory, fsync, () => undefined);
   const world: World = { directory, fsync, agent, promised: {} };
@@ -142,7 +142,6 @@ async function play(fsync: boolean, all: readonly Step[]): Promise<void> {
     expect(world.agent.values.counted()).toEqual(world.promised);
   } finally {
     await world.agent.state.close();
-    rmSync(parent, { recursive: true, force: true });
   }
 }
 

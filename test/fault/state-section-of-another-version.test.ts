@@ -1,13 +1,4 @@
-import {
-  appendFileSync,
-  cpSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Agent, startAgent } from '../../src/agent/agent.ts';
@@ -15,6 +6,7 @@ import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { createEncoder, decodeSnapshot } from '../../src/agent/state/snapshot.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
 let directory: string;
@@ -38,7 +30,7 @@ const sectionsOf = (snapshot: string) => decodeSnapshot(readFileSync(path(`state
 
 /** State with every section, as two agents left it one after the other; each test changes a copy. */
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'svc-agent-section-'));
+  directory = newFolder(afterAll);
   writeFileSync(
     path('agent.yaml'),
     `stateDirectory: ${path('state')}
@@ -68,7 +60,6 @@ beforeEach(() => {
   cpSync(path('kept'), path('state'), { recursive: true });
 });
 afterEach(stop);
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Writes both snapshots anew with one section changed. */
 function change(section: string, edit: (bytes: Buffer) => Buffer): number {

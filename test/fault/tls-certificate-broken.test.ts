@@ -11,12 +11,11 @@ let ours: Certificate;
 let server: Certificate;
 let other: Certificate;
 beforeAll(() => {
-  made = makeCertificates();
+  made = makeCertificates(afterAll);
   ours = made.authority('ours');
   server = made.signed('server', ours);
   other = made.signed('other', ours);
 });
-afterAll(() => made.remove());
 
 const listen = async (live: Certificate, clientCaFile?: string) => {
   const made = listenerDeps();

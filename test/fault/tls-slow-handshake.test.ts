@@ -9,11 +9,10 @@ let made: Certificates;
 let ours: Certificate;
 let server: Certificate;
 beforeAll(() => {
-  made = makeCertificates();
+  made = makeCertificates(afterAll);
   ours = made.authority('ours');
   server = made.signed('server', ours);
 });
-afterAll(() => made.remove());
 
 const listen = async (limits: object) => {
   const deps = listenerDeps();

@@ -1,16 +1,15 @@
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Finding } from '../../src/probes/probe.ts';
+import { newFolder } from '../folder.ts';
 import { openArchive } from '../object-store.ts';
 
 const newestSeconds = ({ gauges }: Finding) => gauges?.map(({ value }) => value);
 
 test('a file archive of more files than one check looks at: known after the second, and at once after a restart', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'svc archive-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = newFolder();
   const open = async () => {
     const archive = await openArchive({ uri: `${pathToFileURL(directory).href}/` });
     onTestFinished(archive.close);

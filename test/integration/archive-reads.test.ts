@@ -1,15 +1,14 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import { type ArchiveSetting, openArchive, openObjectStore } from '../object-store.ts';
 
 // Archived data stays readable: where reads are enabled, the newest object is read back.
 
 function directory(): string {
-  const path = mkdtempSync(join(tmpdir(), 'svc-archive-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = newFolder();
   return path;
 }
 

@@ -1,21 +1,13 @@
 import { X509Certificate } from 'node:crypto';
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import * as files from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createDirectoryWalk, maxDepth } from '../../src/probes/archival/directory-walk.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import {
   environmentOf,
   keys,
@@ -33,9 +25,8 @@ const seconds = (time: string) => Date.parse(time) / 1000;
 describe('a file archive', () => {
   let directory: string;
   beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), 'svc archive-'));
+    directory = newFolder();
   });
-  afterEach(() => rmSync(directory, { recursive: true, force: true }));
   const write = (path: string, time: string): void => {
     mkdirSync(join(directory, path, '..'), { recursive: true });
     writeFileSync(join(directory, path), 'x');
@@ -241,9 +232,8 @@ describe('an object store', () => {
 describe('an object store behind TLS', () => {
   let certificates: Certificates;
   beforeAll(() => {
-    certificates = makeCertificates();
+    certificates = makeCertificates(afterAll);
   });
-  afterAll(() => certificates.remove());
 
   test('is trusted by AWS_CA_BUNDLE, and the end of its certificate is told', async () => {
     const authority = certificates.authority('authority');

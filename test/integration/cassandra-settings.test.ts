@@ -18,7 +18,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra with other settings, TLS and a 
   let ours: Certificate;
   let signed: Certificate;
   beforeAll(async () => {
-    made = makeCertificates();
+    made = makeCertificates(afterAll);
     ours = made.authority('ours');
     signed = made.signed('node', ours, { sans: 'DNS:localhost', days: 1 });
     const pem = join(made.folder, 'both.pem');
@@ -37,7 +37,6 @@ client_encryption_options:
     });
   }, 180_000);
   afterAll(async () => {
-    made?.remove();
     await server?.remove();
   });
 

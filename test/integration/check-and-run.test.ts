@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -9,10 +9,10 @@ import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { AgentError } from '../../src/core/errors.ts';
+import { newFolder } from '../folder.ts';
 import { fakeIo } from '../unit/cli/fake-io.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-verdict-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 const file = join(folder, 'agent.yaml');
 
 /** Whether a start refuses the configuration; what fails for another reason, such as a port in use, does not count. */

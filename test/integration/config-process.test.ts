@@ -1,13 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { loadConfig as LoadConfig } from '../../src/agent/config/load.ts';
 import { loadConfig as fromSource } from '../../src/agent/config/load.ts';
+import { newFolder } from '../folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-config-process-'));
+const folder = newFolder(afterAll);
 const fixtures = fileURLToPath(new URL('../fixtures/config', import.meta.url));
 const source = (path: string) => fileURLToPath(new URL(`../../src/agent/config/${path}`, import.meta.url));
 let loadConfig: typeof LoadConfig;
@@ -35,7 +35,6 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   ({ loadConfig } = await import(join(folder, 'load.js')));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('a process of its own gives what checking in place gives', async () => {
   const agent = join(folder, 'agent.yaml');

@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { ClusterGroupOptions } from '../../src/probes/clusters/block.ts';
@@ -7,10 +6,10 @@ import { planDomains } from '../../src/probes/domains/plan.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { manualClock } from '../clock.ts';
 import { clusterGroup, probeOnce, probesOptions, samplesOf } from '../cluster-group.ts';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-domains-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 
 interface Shown {
   active: string;

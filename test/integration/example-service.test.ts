@@ -1,6 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -18,6 +17,7 @@ import { roles } from '../../src/core/catalog.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { checkGrpc } from '../../src/probes/health/grpc-check.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
 
@@ -56,13 +56,12 @@ async function start(options: Partial<ServiceOptions> = {}) {
 }
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'example-service-'));
+  directory = newFolder();
   clock = manualClock();
 });
 
 afterEach(async () => {
   await service.stop();
-  rmSync(directory, { recursive: true });
 });
 
 /** On a connection of its own: the service is this process, and may close an idle one while the next request goes out. */

@@ -181,7 +181,6 @@ test('over TLS', async () => {
   const url = `grpcs://${at}`;
   const trusted = await checkHealth({ url, tls: { caFile: ours.cert } });
   const untrusted = await checkHealth({ url });
-  made.remove();
   expect(trusted).toMatchObject({ msg: 'SERVING', details: { tlsVersion: 'TLSv1.3' } });
   expect(trusted.reason).toBeUndefined();
   expect(trusted.tlsNotAfterMs).toBeGreaterThan(Date.now());

@@ -118,10 +118,9 @@ describe('over TLS', () => {
   let made: Certificates;
   let ours: Certificate;
   beforeAll(() => {
-    made = makeCertificates();
+    made = makeCertificates(afterAll);
     ours = made.authority('ours');
   });
-  afterAll(() => made.remove());
 
   const endOf = ({ cert }: Certificate): number =>
     Date.parse(

@@ -54,7 +54,6 @@ test('with TLS asked for, hands are shaken too', async () => {
   const trusted = await checkHealth({ url, tls: { caFile: ours.cert } });
   const untrusted = await checkHealth({ url, tls: {} });
   await server.close();
-  made.remove();
   expect(trusted.reason).toBeUndefined();
   expect(trusted.tlsNotAfterMs).toBeGreaterThan(Date.now());
   expect(untrusted).toMatchObject({ reason: 'tls_untrusted', tlsNotAfterMs: trusted.tlsNotAfterMs });

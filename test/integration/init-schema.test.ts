@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { init } from '../../src/agent/cli/init.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
+import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { fakeIo } from '../unit/cli/fake-io.ts';
@@ -13,8 +13,7 @@ const databases = { persistence: 'svc', visibility: 'svc_visibility' };
 
 /** What `init` writes of a service whose store is at this port, and the schema of the store as the agent reads it. */
 async function initialized(port: number, env: Record<string, string>) {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-init-schema-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = newFolder();
   const sql = (name: string) =>
     `{sql: {pluginName: postgres, databaseName: ${name}, connectAddr: "127.0.0.1:${port}", user: svc, password: hunter2}}`;
   writeFileSync(

@@ -1,16 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { validate } from '../../src/agent/config/validate.ts';
 import { faultLine } from '../../src/core/errors.ts';
+import { newFolder } from '../folder.ts';
 import { mutatedConfig, secret, wholeConfig } from '../mutated-config.ts';
 import { bySize } from '../size.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mutated-'));
+const folder = newFolder(afterAll);
 const file = join(folder, 'mutated.yaml');
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const runs = bySize({ short: 200, long: 1_000, nightly: 1_000_000 });
 

@@ -49,7 +49,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
   let tls: { certFile: string; caFile: string };
 
   beforeAll(async () => {
-    certificates = makeCertificates();
+    certificates = makeCertificates(afterAll);
     const ca = certificates.authority('ca');
     const { cert, key } = certificates.signed('store', ca, { sans: 'DNS:db.test,IP:127.0.0.1', days: 1 });
     tls = { certFile: cert, caFile: ca.cert };
@@ -82,7 +82,6 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
 
   afterAll(async () => {
     await Promise.all([primary?.stop(), replica?.stop()]);
-    certificates?.remove();
   });
 
   test('tells what it is and how it is', async () => {

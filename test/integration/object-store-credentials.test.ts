@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createCredentialSource } from '../../src/probes/object-store/object-store.ts';
+import { newFolder } from '../folder.ts';
 import { useEnvironment } from '../object-store.ts';
 
 const file = `[default]
@@ -22,11 +22,10 @@ const never = new AbortController().signal;
 
 let directory: string;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'svc-credentials-'));
+  directory = newFolder();
   mkdirSync(join(directory, '.aws'));
   writeFileSync(join(directory, 'keys'), file);
 });
-afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const read = (env: Readonly<Record<string, string>>) => {
   useEnvironment({ HOME: directory, ...env });

@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createState } from '../../src/agent/state/state.ts';
 import { createDurableStore } from '../../src/core/durable-store.ts';
 import type { RawTags } from '../../src/core/model.ts';
 import type { Finding } from '../../src/probes/probe.ts';
+import { newFolder } from '../folder.ts';
 import {
   probeDeps,
   type RunnerBed,
@@ -69,8 +67,7 @@ async function live(directory: string): Promise<Life> {
 }
 
 function stateDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-probes-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = newFolder();
   return directory;
 }
 

@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { StateFs } from '../../../src/agent/state/snapshot-files.ts';
 import { createState, type State } from '../../../src/agent/state/state.ts';
 import type { Durable, Log, LogFields, LogLevel } from '../../../src/core/ports.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';
+import { newFolder } from '../../folder.ts';
 import { type NamedCounters, namedCounters } from './values.ts';
 
 interface Entry {
@@ -25,8 +23,7 @@ export function keptLog(): { log: Log; entries: Entry[] } {
 
 /** A directory that goes with the test. */
 export function temporaryDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = newFolder();
   return directory;
 }
 

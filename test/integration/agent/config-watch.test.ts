@@ -1,21 +1,13 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { digestOf, unreadDigest } from '../../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../../src/agent/reload.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { manualClock } from '../../clock.ts';
+import { newFolder } from '../../folder.ts';
 
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-watch-'));
+const place = newFolder(afterAll);
 const stops: (() => void)[] = [];
 afterEach(() => {
   for (const stop of stops.splice(0)) stop();

@@ -1,12 +1,12 @@
-import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { LogOptions } from '../../../src/agent/config/types.ts';
 import { createLog } from '../../../src/agent/own-log.ts';
 import { AgentError } from '../../../src/core/errors.ts';
+import { newFolder } from '../../folder.ts';
 
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-log-'));
+const place = newFolder(afterAll);
 const options = (change: Partial<LogOptions>): LogOptions => ({
   level: 'info',
   encoding: 'json',
@@ -69,7 +69,7 @@ describe('log.outputFile', () => {
   });
 
   test.skipIf(process.getuid?.() === 0)('in a read-only directory is refused', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'svc-agent-readonly-'));
+    const directory = newFolder();
     chmodSync(directory, 0o500);
     expect(() => createLog(options({ outputFile: join(directory, 'agent.log') }))).toThrow(
       'its directory is not writable',

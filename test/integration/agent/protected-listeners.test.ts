@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createHealth } from '../../../src/agent/admin/status.ts';
@@ -8,6 +7,7 @@ import { loadConfig } from '../../../src/agent/config/load.ts';
 import { bindEndpoints, type Endpoints, type EndpointsDeps } from '../../../src/agent/endpoints.ts';
 import { faultLine } from '../../../src/core/errors.ts';
 import { createListener, createListeners } from '../../../src/reporters/listen/listener.ts';
+import { newFolder } from '../../folder.ts';
 import { statusReportOf, statusSourcesOf } from '../../status-report.ts';
 import { fakeIo } from '../../unit/cli/fake-io.ts';
 import { viewOf } from '../../view.ts';
@@ -15,18 +15,14 @@ import { type Certificate, type Certificates, makeCertificates } from '../pull/c
 import { get, listenerDeps, manualGather } from '../pull/scraper.ts';
 import { basic, getSecurely } from '../pull/secure.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-protected-'));
+const folder = newFolder(afterAll);
 let made: Certificates;
 let ours: Certificate;
 let server: Certificate;
 beforeAll(() => {
-  made = makeCertificates();
+  made = makeCertificates(afterAll);
   ours = made.authority('ours');
   server = made.signed('server', ours, { sans: 'DNS:agent.example' });
-});
-afterAll(() => {
-  made.remove();
-  rmSync(folder, { recursive: true, force: true });
 });
 let outlets: Endpoints[] = [];
 afterEach(async () => {

@@ -1,12 +1,12 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { listBackupDirectory } from '../../../src/probes/backups/files.ts';
 import type { ProbeRow } from '../../../src/probes/probe.ts';
 import { manualClock } from '../../clock.ts';
+import { newFolder } from '../../folder.ts';
 import { bench, gauge } from '../../store-probe.ts';
 
 // What directories show of backups: sentinels of dumps, and copies of live configuration files.
@@ -14,9 +14,8 @@ import { bench, gauge } from '../../store-probe.ts';
 const hourMs = 36e5;
 let place: string;
 beforeEach(() => {
-  place = mkdtempSync(join(tmpdir(), 'svc-agent-directories-'));
+  place = newFolder();
 });
-afterEach(() => rmSync(place, { recursive: true, force: true }));
 
 /** The probe of one backup on a clock that is moved by hand. */
 async function probeOf(type: BackupOptions['type'], source: BackupOptions['source']) {

@@ -17,6 +17,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LogKind, SegmentsToVerify } from '../../../src/probes/backups/segments.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
+import { newFolder } from '../../folder.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../../mariadb.ts';
 import {
   hasPostgres,
@@ -244,7 +245,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
 describe.skipIf(!hasMariadb)('archived binary log of a real MariaDB', () => {
   let server: Mariadb;
   let names: string[];
-  const place = mkdtempSync(join(tmpdir(), 'svc-agent-binlog-'));
+  const place = newFolder(afterAll);
   const copy = () => {
     for (const name of names) copyFileSync(join(server.folder, 'data', name), join(place, name));
   };
@@ -263,10 +264,7 @@ describe.skipIf(!hasMariadb)('archived binary log of a real MariaDB', () => {
     names = (await server.sql('SHOW BINARY LOGS')).map((row) => String(row.Log_name));
     copy();
   });
-  afterAll(async () => {
-    await server?.stop();
-    rmSync(place, { recursive: true, force: true });
-  });
+  afterAll(() => server?.stop());
 
   test('is good', async () => {
     expect(await verify(place, 'binlog', names)).toMatchObject({ result: 'ok' });

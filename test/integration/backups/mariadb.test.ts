@@ -1,15 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,6 +7,7 @@ import { readFiles } from '../../../src/probes/backups/files.ts';
 import { replayBinlog } from '../../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import { readArchive } from '../../archived-log.ts';
+import { newFolder } from '../../folder.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../../mariadb.ts';
 
 const verify = (path: string) =>
@@ -24,7 +15,7 @@ const verify = (path: string) =>
 
 describe.skipIf(!hasMariadb)('backups of a real MariaDB', () => {
   let server: Mariadb;
-  const place = mkdtempSync(join(tmpdir(), 'svc-agent-backups-'));
+  const place = newFolder(afterAll);
   const logs = join(place, 'binlog');
   const dump = join(place, 'svc-20260101T020000Z.sql.gz');
   const source = {
@@ -54,10 +45,7 @@ describe.skipIf(!hasMariadb)('backups of a real MariaDB', () => {
     });
     writeFileSync(dump, gzipSync(text));
   });
-  afterAll(async () => {
-    await server?.stop();
-    rmSync(place, { recursive: true, force: true });
-  });
+  afterAll(() => server?.stop());
 
   test('a dump is whole with the line that the tool writes last', async () => {
     expect(await verify(dump)).toMatchObject({

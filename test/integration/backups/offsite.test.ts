@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
@@ -7,6 +6,7 @@ import type { Log } from '../../../src/core/ports.ts';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { probeOnce } from '../../../src/probes/runner/runner.ts';
+import { newFolder } from '../../folder.ts';
 import {
   errorDocument,
   keys,
@@ -21,12 +21,11 @@ const hourMs = 36e5;
 let directory: string;
 let server: ObjectStoreServer;
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'svc-agent-offsite-'));
+  directory = newFolder();
   server = await openObjectStore({ pageSize: 2, clock: systemClock });
 });
 afterEach(async () => {
   await server.close();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 const log: Log = { write() {}, named: () => log };
@@ -130,9 +129,8 @@ describe('segments of a log', () => {
   const nameOf = (number: number) => `binlog.${String(number).padStart(6, '0')}`;
   let copies: string;
   beforeEach(() => {
-    copies = mkdtempSync(join(tmpdir(), 'svc-agent-offsite-copies-'));
+    copies = newFolder();
   });
-  afterEach(() => rmSync(copies, { recursive: true, force: true }));
   const copy = (name: string) => writeFileSync(join(copies, name), Buffer.alloc(sizeBytes));
 
   test.each<[string, () => BackupOptions['offsite'], (name: string) => void, (name: string) => void]>([

@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -8,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { type DemoPorts, usualPorts } from '../../../src/agent/cli/demo/config.ts';
 import { createStage, type Stage } from '../../../src/agent/cli/demo/stage.ts';
+import { newFolder } from '../../folder.ts';
 import { until } from '../../until.ts';
 
 /** An agent that listens where its configuration says and is ready at the second time of asking. */
@@ -44,7 +44,7 @@ const stageOptions = (main: string, ports: Partial<DemoPorts>) => ({
 });
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'demo-stage-'));
+  directory = newFolder(afterAll);
   writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
   await build({
     entryPoints: [fileURLToPath(new URL('../../../examples/service/main.ts', import.meta.url))],
@@ -56,7 +56,6 @@ beforeAll(async () => {
   });
 });
 afterEach(() => stage?.clear());
-afterAll(() => rmSync(directory, { recursive: true }));
 
 const alive = (pid: number | undefined) => {
   try {

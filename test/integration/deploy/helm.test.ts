@@ -1,8 +1,8 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { newFolder } from '../../folder.ts';
 import { root } from '../../unit/house/imports.ts';
 import { chart, hasHelm, helm, kubeVersion, templated } from './helm.ts';
 import { documents, kubernetes, type Manifest, nameOf } from './kustomize.ts';
@@ -122,8 +122,7 @@ describe.skipIf(!hasHelm)('the Helm chart', () => {
   });
 
   describe('as a dependency of the service’s own chart', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-agent-chart-'));
-    afterAll(() => rmSync(folder, { recursive: true }));
+    const folder = newFolder(afterAll);
 
     test('gives its pods the sidecar of the Kustomize base', () => {
       cpSync(chart, join(folder, 'charts/svc-agent'), { recursive: true });

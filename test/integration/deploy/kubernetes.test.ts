@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { newFolder } from '../../folder.ts';
 import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 import { hasKustomize, kubernetes, type Manifest, nameOf, rendered } from './kustomize.ts';
@@ -176,16 +177,12 @@ describe.skipIf(!hasKustomize).each(['shared-volume', 'node-agent'])('overlay %s
   test.skipIf(!hasPromtool)('promtool takes the rules', () => {
     const rules = all.filter(({ kind }) => kind === 'PrometheusRule');
     expect(rules).toHaveLength(3);
-    const folder = mkdtempSync(join(tmpdir(), 'svc-agent-rules-'));
-    try {
-      for (const { metadata, spec } of rules) {
-        const file = join(folder, metadata.name);
-        writeFileSync(file, stringify(spec));
-        const { status, stderr } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' });
-        expect([status, stderr], metadata.name).toEqual([0, '']);
-      }
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
+    const folder = newFolder();
+    for (const { metadata, spec } of rules) {
+      const file = join(folder, metadata.name);
+      writeFileSync(file, stringify(spec));
+      const { status, stderr } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' });
+      expect([status, stderr], metadata.name).toEqual([0, '']);
     }
   });
 });

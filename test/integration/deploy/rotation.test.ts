@@ -2,17 +2,15 @@ import { spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../../folder.ts';
 import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 
@@ -23,9 +21,8 @@ const dayS = 86_400;
 
 let logs: string;
 beforeEach(() => {
-  logs = mkdtempSync(join(tmpdir(), 'svc-agent-rotation-'));
+  logs = newFolder();
 });
-afterEach(() => rmSync(logs, { recursive: true, force: true }));
 
 const path = (name: string) => join(logs, name);
 const text = (name: string) => readFileSync(path(name), 'utf8');

@@ -1,17 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import {
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newFolder } from '../../folder.ts';
 import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 
@@ -22,14 +13,13 @@ const mostExposure = 16;
 let folder: string;
 let unit: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-agent-systemd-'));
+  folder = newFolder(afterAll);
   unit = join(folder, 'svc-agent.service');
   // Node may be elsewhere on the machine that tests.
   const text = readFileSync(join(systemd, 'svc-agent.service'), 'utf8');
   writeFileSync(unit, text.replace('/usr/bin/node', process.execPath));
   cpSync(join(systemd, 'svc-agent.service.d'), `${unit}.d`, { recursive: true });
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.skipIf(!isInstalled('systemd-analyze'))('the systemd unit', () => {
   const analyze = (...args: string[]) => {

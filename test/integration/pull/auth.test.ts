@@ -1,17 +1,16 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import type { ListenerAuth } from '../../../src/core/access.ts';
 import type { Routes } from '../../../src/reporters/listen/http.ts';
 import { createListener, type Listener } from '../../../src/reporters/listen/listener.ts';
+import { newFolder } from '../../folder.ts';
 import { get, listenerDeps, rest, say } from './scraper.ts';
 import { basic } from './secure.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-auth-'));
+const folder = newFolder(afterAll);
 afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
   delete process.env.SVC_AGENT_TEST_PASSWORD;
 });
 const open: Listener[] = [];

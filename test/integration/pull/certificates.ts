@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { newFolder } from '../../folder.ts';
 
 const openssl = (...args: string[]): void => void execFileSync('openssl', args, { stdio: 'pipe' });
 
@@ -17,11 +17,11 @@ export interface Certificates {
   authority(name: string): Certificate;
   /** Signed by `by`; `days` after now, or that many before it, is its end. */
   signed(name: string, by: Certificate, options?: { sans?: string; days?: number }): Certificate;
-  remove(): void;
 }
 
-export function makeCertificates(): Certificates {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-tls-'));
+/** The folder is removed after the test, or after the file with `afterAll`. */
+export function makeCertificates(after?: (remove: () => void) => void): Certificates {
+  const folder = newFolder(after);
   const files = (name: string): Certificate => ({
     cert: join(folder, `${name}.pem`),
     key: join(folder, `${name}.key`),
@@ -33,21 +33,8 @@ export function makeCertificates(): Certificates {
     authority(name) {
       const made = files(name);
       newKey(made);
-      openssl(
-        ...[
-          'req',
-          '-x509',
-          '-new',
-          '-key',
-          made.key,
-          '-out',
-          made.cert,
-          '-days',
-          '2',
-          '-subj',
-          `/CN=${name}`,
-        ],
-      );
+      const subject = ['-days', '2', '-subj', `/CN=${name}`];
+      openssl('req', '-x509', '-new', '-key', made.key, '-out', made.cert, ...subject);
       return made;
     },
     signed(name, by, { sans = 'DNS:localhost,IP:127.0.0.1', days = 2 } = {}) {
@@ -61,6 +48,5 @@ export function makeCertificates(): Certificates {
       openssl('x509', '-req', '-in', request, '-out', made.cert, '-days', String(days), ...ca);
       return made;
     },
-    remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -18,12 +18,11 @@ let ours: Certificate;
 let theirs: Certificate;
 let server: Certificate;
 beforeAll(() => {
-  made = makeCertificates();
+  made = makeCertificates(afterAll);
   ours = made.authority('ours');
   theirs = made.authority('theirs');
   server = made.signed('server', ours);
 });
-afterAll(() => made.remove());
 
 const open: Listener[] = [];
 afterEach(async () => {

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newFolder } from '../../folder.ts';
 import { openTarget, pageTarget, sampleName, type Target } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
@@ -36,7 +36,7 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'scrape-oracle-'));
+  directory = newFolder(afterAll);
   target = await openTarget();
   const [port, alertPort] = [await freePort(), await freePort()];
   api = `http://127.0.0.1:${port}`;
@@ -62,7 +62,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([end(prometheus), end(alertmanager)]);
   await target.close();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 interface Result {

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
+import { newFolder } from '../../folder.ts';
 import { openScrape, openTarget, pageAnswer, sampleName as s, type Target } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
@@ -171,7 +171,7 @@ test('readings are those of the page shown', async () => {
 
 let directory: string;
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'scrape-tls-'));
+  directory = newFolder(afterAll);
   const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: directory, stdio: 'ignore' });
   const ca = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
   openssl('req', ...ca, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=test ca');
@@ -193,7 +193,6 @@ beforeAll(() => {
     );
   }
 });
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 async function openTlsTarget(): Promise<{ url: string; server: Server; clients: string[] }> {
   const read = (name: string) => readFileSync(join(directory, name));

@@ -1,15 +1,15 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { configurationOptions, parseCommand } from '../../../src/agent/cli/arguments.ts';
 import { check } from '../../../src/agent/cli/check.ts';
 import { init } from '../../../src/agent/cli/init.ts';
+import { newFolder } from '../../folder.ts';
 import { fakeIo } from './fake-io.ts';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/config', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-check-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 
 const write = (name: string, text: string): string => {
   writeFileSync(join(folder, name), text);
@@ -105,35 +105,25 @@ describe('init', () => {
 });
 
 test('one --service-config takes several files, as several of them do', async () => {
-  const { mkdtempSync, rmSync, writeFileSync } = await import('node:fs');
-  const { tmpdir } = await import('node:os');
-  const { join } = await import('node:path');
-  const { parseCommand, configurationOptions } = await import('../../../src/agent/cli/arguments.ts');
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-flag-'));
-  try {
-    const [base, production] = ['base.yaml', 'production.yaml'].map((name) => join(folder, name));
-    for (const path of [base!, production!]) writeFileSync(path, '');
-    const named = (args: string[], most = 0) => {
-      const { values, positionals } = parseCommand('check', args, configurationOptions, most);
-      return [values['service-config'], positionals];
-    };
-    expect(named(['--service-config', base!, production!, '--role', 'frontend'])).toEqual([
-      [base, production],
-      [],
-    ]);
-    expect(named(['--service-config', base!, '--service-config', production!, base!])).toEqual([
-      [base, production, base],
-      [],
-    ]);
-    // A file that is not there is what it was: an argument of its own.
-    expect(named(['--service-config', base!, join(folder, 'agent.yaml')], 1)).toEqual([
-      [base],
-      [join(folder, 'agent.yaml')],
-    ]);
-    expect(() => named(['--service-config', base!, join(folder, 'nowhere.yaml')])).toThrow(
-      'surplus argument',
-    );
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const folder = newFolder();
+  const [base, production] = ['base.yaml', 'production.yaml'].map((name) => join(folder, name));
+  for (const path of [base!, production!]) writeFileSync(path, '');
+  const named = (args: string[], most = 0) => {
+    const { values, positionals } = parseCommand('check', args, configurationOptions, most);
+    return [values['service-config'], positionals];
+  };
+  expect(named(['--service-config', base!, production!, '--role', 'frontend'])).toEqual([
+    [base, production],
+    [],
+  ]);
+  expect(named(['--service-config', base!, '--service-config', production!, base!])).toEqual([
+    [base, production, base],
+    [],
+  ]);
+  // A file that is not there is what it was: an argument of its own.
+  expect(named(['--service-config', base!, join(folder, 'agent.yaml')], 1)).toEqual([
+    [base],
+    [join(folder, 'agent.yaml')],
+  ]);
+  expect(() => named(['--service-config', base!, join(folder, 'nowhere.yaml')])).toThrow('surplus argument');
 });

@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { init } from '../../../src/agent/cli/init.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
+import { newFolder } from '../../folder.ts';
 import { fakeIo } from './fake-io.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-agent-init-'));
+  folder = newFolder();
   mkdirSync(join(folder, 'log'));
   mkdirSync(join(folder, 'archive'));
   const logged = ['pay-ments', 'orders', 'cadence-system', 'orders'];
@@ -45,7 +45,6 @@ domainDefaults: {archival: {history: {status: enabled, URI: "file://${join(folde
 `,
   );
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A folder with the service's client, as a PATH. */
 function withClient(): Record<string, string> {

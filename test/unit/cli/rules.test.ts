@@ -1,14 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { dispatch } from '../../../src/agent/cli/dispatch.ts';
+import { newFolder } from '../../folder.ts';
 import { root } from '../house/imports.ts';
 import { fakeIo } from './fake-io.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-rules-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 
 interface Rule {
   alert: string;

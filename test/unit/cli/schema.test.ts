@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -8,12 +7,12 @@ import { parse } from 'yaml';
 import { schema } from '../../../src/agent/cli/check.ts';
 import { init } from '../../../src/agent/cli/init.ts';
 import { dropReasons, lineDropReasons } from '../../../src/core/reasons.ts';
+import { newFolder } from '../../folder.ts';
 import { isInstalled } from '../../installed.ts';
 import { fakeIo } from './fake-io.ts';
 
 const projectFile = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-schema-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 
 async function printed(...args: string[]): Promise<string> {
   const io = fakeIo(folder);

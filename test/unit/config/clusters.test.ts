@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { faultLine } from '../../../src/core/errors.ts';
+import { newFolder } from '../../folder.ts';
 
-const cwd = mkdtempSync(join(tmpdir(), 'svc-agent-clusters-'));
-afterAll(() => rmSync(cwd, { recursive: true, force: true }));
+const cwd = newFolder(afterAll);
 
 const load = (agent: string, service = '') => {
   writeFileSync(join(cwd, 'agent.yaml'), agent);

@@ -6,9 +6,8 @@ import { faultLine } from '../../../src/core/errors.ts';
 import { makeCertificates } from '../../integration/pull/certificates.ts';
 import { agentFile } from './agent-file.ts';
 
-const certificates = makeCertificates();
+const certificates = makeCertificates(afterAll);
 const { folder } = certificates;
-afterAll(() => certificates.remove());
 const load = (text: string) => loadConfig({ file: agentFile(text), env: {}, cwd: folder });
 
 const hash = '$2y$10$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze';

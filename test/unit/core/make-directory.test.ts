@@ -1,15 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { makeDirectory, makeDirectorySync } from '../../../src/core/make-directory.ts';
+import { newFolder } from '../../folder.ts';
 
 let base: string;
 beforeEach(() => {
-  base = mkdtempSync(join(tmpdir(), 'svc-agent-mkdir-'));
+  base = newFolder();
 });
-afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 describe.each([
   ['later', (path: string) => makeDirectory(mkdir, path, 0o750)],

@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import type { Finding } from '../../../src/probes/probe.ts';
 import type { RehearsalAnswer, RehearsalRequest } from '../../../src/probes/rehearsal/rehearsal.ts';
 import type { StartRehearsal } from '../../../src/probes/rehearsal/rehearsal-process.ts';
 import { planRehearsals } from '../../../src/probes/rehearsal/rehearsals.ts';
 import { manualClock } from '../../clock.ts';
+import { newFolder } from '../../folder.ts';
 import { bench, storeOn } from '../../store-probe.ts';
 import { until } from '../../until.ts';
 
@@ -44,8 +42,7 @@ const good: RehearsalAnswer = {
 
 /** A row with a process that answers as told, and a clock that is moved by hand. */
 async function rehearsing(answer: () => RehearsalAnswer | undefined) {
-  const state = mkdtempSync(join(tmpdir(), 'svc-agent-rehearsals-'));
-  onTestFinished(() => rmSync(state, { recursive: true }));
+  const state = newFolder();
   const clock = manualClock(startMs);
   const requests: RehearsalRequest[] = [];
   const start: StartRehearsal = (request) => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { restoreCommand } from '../../../src/agent/recovery/base-restore.ts';
+import { newFolder } from '../../folder.ts';
 
 const segment = '000000010000000000000003';
 
@@ -38,9 +39,8 @@ test.each([
 );
 
 test('the archive of a tool is left to the tool', () => {
-  const place = mkdtempSync(join(tmpdir(), 'svc-agent-archive-'));
+  const place = newFolder();
   mkdirSync(join(place, segment.slice(0, 16)));
   writeFileSync(join(place, segment.slice(0, 16), `${segment}-${'a'.repeat(40)}.gz`), '');
   expect(restoreCommand(place)).toBeUndefined();
-  rmSync(place, { recursive: true });
 });

@@ -1,16 +1,15 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { dispatch } from '../../../../src/agent/cli/dispatch.ts';
 import { dashboards as names } from '../../../../src/monitoring/alert.ts';
 import type { DashboardJson, PanelJson, StepJson } from '../../../../tools/grafana.ts';
+import { newFolder } from '../../../folder.ts';
 import { fakeIo } from '../../cli/fake-io.ts';
 import { root } from '../../house/imports.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-dashboards-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder(afterAll);
 const shippedText = (name: string) => readFileSync(join(root, `dashboards/${name}.json`), 'utf8');
 
 async function ran(...args: string[]) {

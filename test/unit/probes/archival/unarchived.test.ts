@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { planArchives } from '../../../../src/probes/archival/plan.ts';
 import type { Finding } from '../../../../src/probes/probe.ts';
 import { manualClock } from '../../../clock.ts';
 import { probeDeps } from '../../../cluster-group.ts';
+import { newFolder } from '../../../folder.ts';
 
 // A worker that archives what is closed as its retention ends, and then stops: what it would have archived is counted
 // here by hand, workflow by workflow.
@@ -19,8 +19,7 @@ const names = {
 };
 
 async function archive({ status = 'enabled' as const } = {}) {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-archive-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = newFolder();
   const clock = manualClock();
   const totals = new Map<string, number>();
   const domains = new Map<string, Finding>();

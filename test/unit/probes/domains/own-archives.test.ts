@@ -1,15 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseDescription } from '../../../../src/probes/domains/description.ts';
 import { planDomains } from '../../../../src/probes/domains/plan.ts';
 import { probeDeps, probeOnce, probesOptions } from '../../../cluster-group.ts';
+import { newFolder } from '../../../folder.ts';
 
 /** A check of a domain whose client prints this. */
 function checked(printed: string, uri = 'file:///var/lib/svc/archive', archival = true) {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-domain-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = newFolder();
   writeFileSync(join(folder, 'printed'), printed);
   const command = ['cat', join(folder, 'printed')];
   const section = { status: 'enabled', enableRead: false, providers: [] } as const;
