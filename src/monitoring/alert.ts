@@ -1,8 +1,7 @@
 import type { Names } from './names.ts';
 
 /** `critical` pages, `warning` creates a ticket, `info` is for the record. */
-export const severities = ['critical', 'warning', 'info'] as const;
-type Severity = (typeof severities)[number];
+type Severity = 'critical' | 'warning' | 'info';
 
 /** Dashboards; the `uid` of each is this name behind `svc-`. */
 export const dashboards = [
