@@ -8,7 +8,7 @@ import { registrySettings } from './intakes.ts';
 import { checkLogs } from './log-pipeline.ts';
 import { createReadSecret } from './read-secret.ts';
 import { checkReporters } from './reporters.ts';
-import { checkRoleSources } from './role-pipeline.ts';
+import { checkRoleSources } from './role-sources.ts';
 
 /** Discards log entries: nothing that is built here runs. */
 const silent: Log = { write() {}, named: () => silent };

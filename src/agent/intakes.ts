@@ -5,7 +5,7 @@ import type { Registry, RegistrySettings } from '../core/registry.ts';
 import { nextTurn } from '../core/slices.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';
 import { givenHeapBytes, seriesHeapBytes } from './heap-size.ts';
-import { ranksPerService } from './role-pipeline.ts';
+import { ranksPerService } from './role-sources.ts';
 
 /** The part of a configuration that the registry needs. */
 export function registrySettings(config: AgentConfig): RegistrySettings {

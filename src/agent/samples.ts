@@ -19,7 +19,7 @@ import { type AgentConfig, blockOf, blocksOf, type ServiceConfig } from './confi
 import { shippedFolder } from './installation.ts';
 import { openIntakes, registrySettings } from './intakes.ts';
 import { logsSelectionOf } from './log-pipeline.ts';
-import { type RoleSources, startRoleSources } from './role-pipeline.ts';
+import { type RoleSources, startRoleSources } from './role-sources.ts';
 
 /** A value of a series, and whether it is a total, which only grows. */
 interface Sample {

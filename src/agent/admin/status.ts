@@ -11,7 +11,7 @@ import type { LastErrors } from '../../sources/logs/metrics/last-errors.ts';
 import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';
 import type { ReporterStatus } from '../reporters.ts';
-import type { RoleSources } from '../role-pipeline.ts';
+import type { RoleSources } from '../role-sources.ts';
 import type { State } from '../state/state.ts';
 
 import { familiesRead, type Row, type Rows } from '../verdict/collected.ts';

@@ -9,7 +9,7 @@ import { readVocabularies } from '../../sources/vocabularies.ts';
 import { type AgentConfig, blockOf, blocksOf, type ServiceConfig } from '../config/types.ts';
 import { shippedFolder } from '../installation.ts';
 import { createReadSecret } from '../read-secret.ts';
-import { startRoleSources } from '../role-pipeline.ts';
+import { startRoleSources } from '../role-sources.ts';
 import type { Io } from './io.ts';
 
 /** A command prints what it finds; a log would repeat it. */
