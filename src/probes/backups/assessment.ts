@@ -84,7 +84,7 @@ export function assess(
   const count = (result: BackupResult, times = 1) => {
     if (times > 0) results[result] = (results[result] ?? 0) + times;
   };
-  const once = (id: string, result: BackupResult, isOld = false) => {
+  const once = (id: string, result: BackupResult, isOld: boolean) => {
     ledger.counted[id] = result;
     if (before?.counted[id] !== result && !isOld) count(result);
   };

@@ -201,14 +201,15 @@ export function replayBinlog(
   for (const { segment, at: place } of placed.slice(first)) {
     const { name, content } = segment;
     const before = steps.at(-1);
-    if (place.number !== number! + steps.length)
-      ends = `${steps.length > 0 ? `the file after ${before!.name}` : name} is missing`;
+    // The same file again, compressed or not.
+    if (place.number < number! + steps.length) continue;
+    if (place.number !== number! + steps.length) ends = `the file after ${before!.name} is missing`;
     else ends = obstacleIn(name, content) ?? (before && seam(before, { name, content: content! }));
     if (ends !== undefined) break;
     steps.push({ name, content: content! });
   }
   const [begin] = steps;
-  if (begin === undefined) return nothing(ends ?? `${at.file} is missing in the archive`);
+  if (begin === undefined) return nothing(ends!);
   if ((begin.content.bytes ?? 0) < at.position)
     return nothing(`${begin.name} ends before the backup was taken`);
   return replayOf(steps, ends, true, ends === undefined ? wholeUntil(steps.at(-1), server) : undefined);

@@ -375,3 +375,317 @@ describe('retention', () => {
     expect(b.at(at, evidence(days(39, 40)))).toMatchObject({ isRetentionKept: false, reason: 'retention' });
   });
 });
+
+describe('the time of the last failure is that of the newest one, whatever shows it', () => {
+  const at = startMs + 5 * hourMs;
+  const [early, late] = [startMs + hourMs, startMs + 2 * hourMs];
+  const damaged = (id: string, endMs: number) => ofDay(0, { id, endMs, verified: 'corrupt' });
+  const kinds: [name: string, shown: (times: readonly number[]) => Evidence][] = [
+    ['a damaged backup', (times) => evidence(times.map((endMs) => damaged(`at-${endMs}`, endMs)))],
+    [
+      'a run that failed',
+      (times) => evidence([], { failures: times.map((endMs) => ({ id: `at-${endMs}`, endMs, msg: '' })) }),
+    ],
+    [
+      'a run that was not completed',
+      (times) => evidence([], { unfinished: times.map((sinceMs) => ({ id: `at-${sinceMs}`, sinceMs })) }),
+    ],
+  ];
+
+  test.each(kinds)('%s', (_, shown) => {
+    const b = assessing();
+    for (const times of [[late, early], [early, late], [early]])
+      expect(b.at(at, shown(times)).ledger.lastFailureMs).toBe(late);
+  });
+
+  test('a missed slot fails when it is found, a late backup and one that is being verified do not', () => {
+    const b = assessing({ ...full, schedule: { everyMs: dayMs, graceMs: 0, usualGraceMs: hourMs } });
+    expect(b.at(startMs, evidence([ofDay(0)]), () => undefined).ledger.lastFailureMs).toBeUndefined();
+    expect(b.at(startMs + dayMs, evidence([])).ledger.lastFailureMs).toBeUndefined();
+    expect(b.totals).toEqual({ late: 1 });
+    const missedMs = startMs + 2 * dayMs;
+    expect(b.at(missedMs, evidence([])).ledger.lastFailureMs).toBe(missedMs);
+    const newer = { failures: [{ id: '7', endMs: startMs + 5 * dayMs, msg: '' }] };
+    expect(b.at(startMs + 3 * dayMs, evidence([], newer)).ledger.lastFailureMs).toBe(startMs + 5 * dayMs);
+    expect(b.at(startMs + 4 * dayMs, evidence([])).ledger.lastFailureMs).toBe(startMs + 5 * dayMs);
+    expect(b.totals).toEqual({ late: 1, missed: 3, failed: 1 });
+  });
+});
+
+describe('the first look at a directory', () => {
+  test('failures from before are shown and not counted', () => {
+    const b = assessing();
+    const faults = {
+      failures: [{ id: '7', endMs: startMs + hourMs, msg: 'exit status 3' }],
+      unfinished: [{ id: 'x.tmp', sinceMs: startMs }],
+    };
+    expect(b.at(startMs + 2 * hourMs, evidence([], faults)).reason).toBe('backup_failed');
+    expect(b.totals).toEqual({});
+  });
+
+  test('only the newest of the backups from before has to be verified to count', () => {
+    const b = assessing();
+    const seen = evidence([ofDay(0), ofDay(1)]);
+    b.at(startMs + dayMs + hourMs, seen, () => undefined);
+    expect(b.at(startMs + dayMs + hourMs, seen, () => undefined).ledger.counted).toEqual({
+      [keyOf(ofDay(0))]: 'success',
+    });
+    // What has ended since waits for its verification as well, whether it is the newest or not.
+    const later = evidence([ofDay(1), ofDay(2), ofDay(3)]);
+    const assessed = b.at(startMs + 3 * dayMs + hourMs, later, ({ id }) =>
+      id === 'day-1' ? good : undefined,
+    );
+    expect(assessed.ledger.counted).toEqual({ [keyOf(ofDay(1))]: 'success' });
+  });
+});
+
+describe('what may be built upon', () => {
+  const sizes: [name: string, over: Partial<Artifact>, options: BackupOptions, result: string][] = [
+    ['as small as allowed', { sizeBytes: 1 }, { ...full, type: 'log' }, 'success'],
+    ['smaller than allowed', { sizeBytes: 0 }, { ...full, type: 'log' }, 'incomplete'],
+    ['half the size of the one before', { sizeBytes: 500 }, full, 'success'],
+    ['less than half of it', { sizeBytes: 499 }, full, 'shrunken'],
+    ['less than half of it, incremental', { sizeBytes: 499 }, { ...full, type: 'incremental' }, 'success'],
+  ];
+  test.each(sizes)('a backup that is %s', (_, over, options, result) => {
+    const second = ofDay(1, over);
+    const assessed = assessing(options).at(second.endMs, evidence([ofDay(0), second]));
+    expect(assessed.ledger.counted[keyOf(second)]).toBe(result);
+    // A good check of its content does not make a backup of a wrong size usable.
+    const usable = result === 'success' ? [ofDay(0), second] : [ofDay(0)];
+    expect(assessed.usable).toEqual(usable);
+  });
+
+  test('a damaged backup neither is usable nor waits for a verification', () => {
+    const seen = evidence([ofDay(0), ofDay(1)]);
+    const assessed = assessing().at(startMs + dayMs + hourMs, seen, ({ id }) => ({
+      result: id === 'day-1' ? 'corrupt' : 'unknown',
+      msg: '',
+    }));
+    expect([assessed.usable, assessed.unverified]).toEqual([[], [ofDay(0)]]);
+  });
+
+  test('a backup that nothing can verify counts at once', () => {
+    const seen = evidence([ofDay(0, { verify: undefined })]);
+    const b = assessing();
+    expect(b.at(startMs + hourMs, seen, () => undefined).usable).toEqual([]);
+    expect(b.totals).toEqual({ success: 1 });
+  });
+
+  test('what a verification reads of the content is known of the backup', () => {
+    const seen = evidence([ofDay(0, { content: { systemId: '7' } })]);
+    const answer: VerifyAnswer = { ...good, content: { startMs } };
+    expect(assessing().at(startMs + hourMs, seen, () => answer).usable).toEqual([
+      ofDay(0, { content: { systemId: '7', startMs } }),
+    ]);
+  });
+});
+
+describe('a backup that loses files', () => {
+  const withFiles = (files: number, recordedFiles?: number) =>
+    ofDay(0, { files, ...(recordedFiles !== undefined && { recordedFiles }) });
+  const lost = { reason: 'incomplete', msg: '3 files of day-0 are gone', usable: [] };
+
+  test('is incomplete at each look, and counted once', () => {
+    const b = assessing();
+    // What an earlier version of the agent remembers names no files.
+    b.at(startMs, evidence([]));
+    const plain = ofDay(0, { id: 'plain' });
+    expect(b.at(startMs + hourMs, evidence([plain, withFiles(12)])).reason).toBeUndefined();
+    for (let look = 0; look < 2; look++)
+      expect(b.at(startMs + 2 * hourMs, evidence([plain, withFiles(9)]))).toMatchObject({
+        ...lost,
+        usable: [plain],
+      });
+    expect(b.totals).toEqual({ success: 2, incomplete: 1 });
+  });
+
+  test('is incomplete at the first look where its tool recorded how many it had', () => {
+    expect(assessing().at(startMs + hourMs, evidence([withFiles(7, 10)]))).toMatchObject(lost);
+    const tooSmall = { ...withFiles(10, 10), sizeBytes: 0 };
+    expect(assessing().at(startMs + hourMs, evidence([tooSmall])).msg).toBe('the newest backup is too small');
+  });
+});
+
+test('the ledger forgets backups that are gone: it does not grow for ever', () => {
+  const b = assessing();
+  for (let day = 0; day < 3; day++) {
+    const { ledger } = b.at(ofDay(day).endMs, evidence([ofDay(day, { files: 2 })]));
+    expect([ledger.counted, ledger.verified, ledger.files].map((kept) => Object.keys(kept!))).toEqual([
+      [keyOf(ofDay(day))],
+      [keyOf(ofDay(day))],
+      [`day-${day}`],
+    ]);
+  }
+  expect(b.totals).toEqual({ success: 3 });
+});
+
+describe('how late a backup may be', () => {
+  const minuteMs = 6e4;
+  const lasting = (day: number, minutes: number) =>
+    ofDay(day, { endMs: startMs + day * dayMs + minutes * minuteMs });
+  /** The first minute after the last backup at which it is late. */
+  const lateAfter = (options: BackupOptions, artifacts: Artifact[]): number => {
+    const b = assessing(options);
+    for (const artifact of artifacts) b.at(artifact.endMs, evidence([artifact]));
+    const { startMs: lastMs } = artifacts.at(-1)!;
+    for (let minute = 0; ; minute++)
+      if (b.at(lastMs + minute * minuteMs, evidence([artifacts.at(-1)!])).reason === 'late') return minute;
+  };
+  const every = (everyMs: number): BackupOptions => ({
+    ...full,
+    schedule: { everyMs, usualGraceMs: 10 * minuteMs },
+  });
+
+  test.each([
+    ['the usual grace alone while no duration is known', [0], 70],
+    ['the duration of the one before, too', [5], 75],
+    ['nothing of a duration that is not known', [0, 0, 5], 75],
+    ['the median of the durations', [30, 2, 9], 79],
+    ['the median as a number, not as text', [30, 9, 10], 80],
+    ['the median of the last nine', [1, 1, 1, 1, 1, 1, 1, 20, 20, 20, 20, 20], 90],
+  ])('%s', (_, durations, minutes) => {
+    expect(
+      lateAfter(
+        every(hourMs),
+        durations.map((took, at) =>
+          ofDay(0, {
+            id: `no-${at}`,
+            startMs: startMs + at * hourMs,
+            endMs: startMs + at * hourMs + took * minuteMs,
+          }),
+        ),
+      ),
+    ).toBe(minutes);
+  });
+
+  test('the grace of the configuration instead of all that', () => {
+    const options = { ...full, schedule: { everyMs: hourMs, graceMs: 0, usualGraceMs: 10 * minuteMs } };
+    expect(lateAfter(options, [lasting(0, 30)])).toBe(60);
+  });
+
+  test.each([undefined, 0])('a backup with the interval %s is never late', (everyMs) => {
+    const schedule = { usualGraceMs: 0, ...(everyMs !== undefined && { everyMs }) };
+    const b = assessing({ ...full, schedule });
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    expect(b.at(startMs + 400 * dayMs, evidence([ofDay(0)])).reason).not.toBe('late');
+    expect(b.totals).toEqual({ success: 1 });
+  });
+});
+
+describe('the reason that is shown', () => {
+  const seen = evidence([ofDay(0)]);
+  const { endMs } = ofDay(0);
+  const failed = (atMs: number) => ({ failures: [{ id: '7', endMs: atMs, msg: 'exit status 3' }] });
+  const begun = (sinceMs: number) => ({ unfinished: [{ id: 'x.tmp', sinceMs }] });
+  const segment = ofDay(0, { id: 'segment', verified: 'corrupt', fault: 'bad magic' });
+  const cases: [name: string, shown: Evidence, answer: VerifyAnswer, reason: unknown, msg: string][] = [
+    ['a failure after the last success', { ...seen, ...failed(endMs + 1) }, good, 'backup_failed', 'exit'],
+    ['a failure before it', { ...seen, ...failed(endMs) }, good, undefined, 'newest backup ended 50m ago'],
+    ['one begun after it', { ...seen, ...begun(endMs + 1) }, good, 'incomplete', 'begun and not completed'],
+    ['one begun before it', { ...seen, ...begun(endMs) }, good, undefined, '50m ago'],
+    ['one begun, and none before', evidence([], begun(startMs)), good, 'incomplete', 'begun'],
+    ['a gap in a log', { ...seen, gap: 'no segment 7' }, good, 'log_gap', 'no segment 7'],
+    ['damage that was read', seen, { result: 'corrupt', msg: 'bit 7' }, 'corrupt', 'damaged: bit 7'],
+    ['damage that its tool tells', evidence([segment]), good, 'corrupt', 'damaged: bad magic'],
+    [
+      'damage without a word',
+      evidence([{ ...segment, fault: undefined } as unknown as Artifact]),
+      good,
+      'corrupt',
+      'damaged: its tool says so',
+    ],
+    ['damage of an older backup', evidence([segment, ofDay(0)]), good, undefined, '50m ago'],
+    [
+      'damage of an older segment of a log',
+      { ...evidence([segment, ofDay(0)]), log: {} as Evidence['log'] } as Evidence,
+      good,
+      'corrupt',
+      'a segment is damaged: bad magic',
+    ],
+    [
+      'a damaged segment of which nothing is told',
+      { ...evidence([ofDay(0, { verified: 'corrupt' }), ofDay(0)]), log: {} } as unknown as Evidence,
+      good,
+      undefined,
+      '50m ago',
+    ],
+    [
+      'no damage of a log',
+      { ...evidence([ofDay(0, { fault: 'none' }), ofDay(0)]), log: {} } as unknown as Evidence,
+      good,
+      undefined,
+      '50m ago',
+    ],
+  ];
+  test.each(cases)('%s', (_, shown, answer, reason, msg) => {
+    const b = assessing({ ...full, retention: { minCount: 0 } });
+    const answers = ({ verified }: Artifact) => (verified ? undefined : answer);
+    const assessed = b.at(startMs + hourMs, shown, answers);
+    expect([assessed.reason, assessed.msg]).toEqual([reason, expect.stringContaining(msg)]);
+  });
+
+  test('since when no backup has succeeded', () => {
+    const b = assessing();
+    b.at(startMs + hourMs, seen);
+    expect(b.at(startMs + 3 * dayMs, seen).msg).toBe('no successful backup since 3d');
+  });
+
+  test('three of the files that differ are named', () => {
+    const config: BackupOptions = {
+      ...full,
+      source: { kind: 'configuration', files: [], directory: 'copies' },
+      objectives: { rpoMs: 0, rtoMs: 0 },
+    };
+    const { msg } = assessing(config).at(startMs, evidence([], { drift: ['a', 'b', 'c', 'd'] }));
+    expect(msg).toBe('the newest copy differs from the live files: a, b, c');
+  });
+});
+
+test('a clock that was ahead when the configuration drifted does not hide that it is late', () => {
+  const config: BackupOptions = {
+    ...full,
+    source: { kind: 'configuration', files: ['a.yaml'], directory: 'copies' },
+    schedule: { usualGraceMs: hourMs },
+    objectives: { rpoMs: 40 * dayMs, rtoMs: 0 },
+  };
+  const drifted = evidence([], { drift: ['a.yaml'] });
+  const b = assessing(config);
+  b.at(startMs + 30 * dayMs, drifted);
+  b.at(startMs, drifted);
+  expect(b.at(startMs + hourMs, drifted).reason).toBeUndefined();
+  expect(b.at(startMs + hourMs + 1, drifted).reason).toBe('drifted');
+  expect(b.totals).toEqual({ late: 1 });
+});
+
+test('a success that was recorded an hour ahead of the clock stays, one further ahead is taken back', () => {
+  const successAt = (aheadMs: number) => {
+    const b = assessing();
+    b.at(startMs + dayMs, evidence([ofDay(1)]));
+    return b.at(startMs + dayMs - aheadMs, evidence([])).ledger.success?.startMs;
+  };
+  expect(successAt(hourMs)).toBe(startMs + dayMs);
+  expect(successAt(hourMs + 1)).toBe(startMs + dayMs - hourMs - 1);
+});
+
+describe('backups that are missing among those that are kept', () => {
+  const after = (gapMs: number) => [ofDay(0), ofDay(0, { id: 'next', startMs: startMs + gapMs })];
+  const most = 2 * dayMs + hourMs;
+  test.each([
+    ['as far apart as two slots and the grace', full, most, true],
+    ['further apart', full, most + 1, false],
+    ['further apart, of a log', { ...full, type: 'log' as const }, most + 1, true],
+    ['further apart, without an interval', { ...full, schedule: { usualGraceMs: hourMs } }, most + 1, true],
+    ['of a configuration', { ...full, type: 'config' as const }, most + 1, true],
+  ])('%s', (_, options, gapMs, isKept) => {
+    const assessed = assessing(options).at(startMs + gapMs + hourMs, evidence(after(gapMs)));
+    expect(assessed.isRetentionKept).toBe(isKept);
+  });
+
+  test('what is kept for ever is never too old', () => {
+    const options = { ...full, retention: { minCount: 0 } };
+    expect(assessing(options).at(startMs + 999 * dayMs, evidence([ofDay(0)])).isRetentionKept).toBe(true);
+    const none = { ...full, retention: { keepMs: dayMs, minCount: 0 } };
+    expect(assessing(none).at(startMs, evidence([])).isRetentionKept).toBe(true);
+  });
+});
