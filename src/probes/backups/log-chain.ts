@@ -194,14 +194,14 @@ export function replayBinlog(
   { placed, server }: ArchivedSegments,
 ): Replay {
   const number = segmentPosition('binlog', at.file, 1)?.number;
-  const first = placed.findIndex((each) => each.at.number === number);
-  if (first < 0) return nothing(`${at.file} is missing in the archive, in which the backup was taken`);
+  if (!placed.some((each) => each.at.number === number))
+    return nothing(`${at.file} is missing in the archive, in which the backup was taken`);
   const steps: Step[] = [];
   let ends: string | undefined;
-  for (const { segment, at: place } of placed.slice(first)) {
+  for (const { segment, at: place } of placed) {
     const { name, content } = segment;
     const before = steps.at(-1);
-    // The same file again, compressed or not.
+    // Before the backup, or the same file again, compressed or not.
     if (place.number < number! + steps.length) continue;
     if (place.number !== number! + steps.length) ends = `the file after ${before!.name} is missing`;
     else ends = obstacleIn(name, content) ?? (before && seam(before, { name, content: content! }));

@@ -1,0 +1,482 @@
+import { describe, expect, test } from 'vitest';
+import type { BackupType } from '../../../../src/core/reasons.ts';
+import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
+import type { Artifact, BackupContent, Evidence } from '../../../../src/probes/backups/evidence.ts';
+import type { RunRecord } from '../../../../src/probes/backups/journal.ts';
+import type { ArchivedSegments } from '../../../../src/probes/backups/log-chain.ts';
+import {
+  pointOf,
+  recoveryOf,
+  recoveryPointOf,
+  type Standing,
+} from '../../../../src/probes/backups/recovery-point.ts';
+import { placeSegments, type SegmentContent } from '../../../../src/probes/backups/segments.ts';
+
+const minuteMs = 6e4;
+const hourMs = 60 * minuteMs;
+const nowMs = Date.UTC(2026, 5, 1, 12);
+
+const artifactOf = (over: Partial<Artifact>): Artifact => ({
+  ...{ id: 'a', startMs: nowMs - hourMs, endMs: nowMs, sizeBytes: 1, fingerprint: '', method: 'other' },
+  ...over,
+});
+
+/** A backup with these artifacts, all verified. */
+function standing(
+  type: BackupType,
+  artifacts: Partial<Artifact>[],
+  { name = type, ...rest }: Partial<Evidence> & { name?: string } = {},
+): Standing {
+  const usable = artifacts.map(artifactOf);
+  return {
+    options: { name, type } as BackupOptions,
+    assessed: {
+      evidence: { artifacts: usable, unfinished: [], failures: [], ...rest },
+      assessment: {
+        msg: '',
+        ledger: { sinceMs: 0, counted: {}, durationsMs: [], overdue: 0, verified: {} },
+        results: {},
+        usable,
+        unverified: [],
+        isRetentionKept: true,
+      },
+    },
+  };
+}
+
+/** The recovery point, or why it is unknown; and what it is made of. */
+function recovered(...standings: Standing[]) {
+  const { chain, unknown } = recoveryOf(standings, nowMs);
+  return chain ? [chain.recoveryPointMs, ...chain.links.map(({ what }) => what)] : unknown!.msg;
+}
+
+describe('the moment that a backup shows by itself', () => {
+  const wall = { ms: nowMs - hourMs };
+  const job = (startMs: number, endMs?: number, status = 0): RunRecord => ({
+    startMs,
+    status,
+    ...(endMs !== undefined && { endMs }),
+  });
+  const shown = (
+    content: BackupContent | undefined,
+    over: Partial<Artifact> = {},
+    jobs: RunRecord[] = [],
+  ) => {
+    const point = pointOf(artifactOf({ ...(content && { content }), ...over }), jobs, nowMs);
+    return 'ms' in point ? [point.ms - nowMs, point.note] : point.unknown;
+  };
+  const utc = { timeZone: 'UTC' };
+  const berlin = { timeZone: 'Europe/Berlin' };
+  const noBeginning = 'a: it does not say when it was begun';
+
+  test.each<[string, () => unknown, unknown]>([
+    ['ten seconds ahead of the clock: now', () => shown({ startMs: nowMs + 10_000 }), [0, undefined]],
+    [
+      'further ahead: unknown',
+      () => shown({ startMs: nowMs + 10_001 }),
+      'a was begun in the future by its own account; compare the clocks and time zones',
+    ],
+    [
+      'a minute newer than its file',
+      () => shown({ startMs: nowMs - minuteMs }, { endMs: nowMs - 2 * minuteMs }),
+      [-minuteMs, undefined],
+    ],
+    [
+      'newer than that: unknown',
+      () => shown({ startMs: nowMs - minuteMs + 1 }, { endMs: nowMs - 2 * minuteMs }),
+      'a is older than its content says; compare the clocks, and source.files.timeZone',
+    ],
+    ['files that nobody could read: unknown', () => shown({ startMs: 0, unread: 'no list' }), 'a: no list'],
+    ['a table that it lacks: unknown', () => shown({ startMs: 0, lacks: 'no orders' }), 'a: no orders'],
+    ['nothing, and why', () => shown({ unknown: 'its header is cut off' }), 'a: its header is cut off'],
+    ['nothing', () => shown({}), noBeginning],
+    ['a time of a known zone', () => shown({ startWall: wall }, berlin), [-3 * hourMs, undefined]],
+    [
+      'a time that this zone skipped: unknown',
+      () => shown({ startWall: { ms: Date.UTC(2026, 2, 29, 2, 30) } }, berlin),
+      'a: it states a time that Europe/Berlin does not have; set source.files.timeZone',
+    ],
+    [
+      'an end of an unknown zone: unknown',
+      () => shown({ endWall: wall }, {}, [job(nowMs - 2 * hourMs, nowMs)]),
+      'a: its time has no zone; set source.files.timeZone to that of the host that makes it',
+    ],
+    [
+      'an end within two runs: the beginning of the newer one',
+      () =>
+        shown({ endWall: wall }, utc, [
+          job(nowMs - 4 * hourMs, nowMs),
+          job(nowMs - 2 * hourMs, nowMs),
+          job(nowMs - minuteMs, nowMs),
+        ]),
+      [-2 * hourMs, undefined],
+    ],
+    [
+      'an end in the second in which the run began and ended',
+      () => shown({ endWall: wall }, utc, [job(wall.ms + 999, wall.ms)]),
+      [999 - hourMs, undefined],
+    ],
+    [
+      'an end a second before the run began',
+      () => shown({ endWall: wall }, utc, [job(wall.ms + 1000, nowMs)]),
+      noBeginning,
+    ],
+    ['an end after the run', () => shown({ endWall: wall }, utc, [job(0, wall.ms - 1)]), noBeginning],
+    ['an end in a run that failed', () => shown({ endWall: wall }, utc, [job(0, nowMs, 1)]), noBeginning],
+    ['an end in a run that goes on', () => shown({ endWall: wall }, utc, [job(0)]), noBeginning],
+  ])('%s', (_, point, expected) => {
+    expect(point()).toEqual(expected);
+  });
+
+  test('a time without a zone is the earliest that it may be', () => {
+    const [ms, note] = shown({ startWall: wall }) as [number, string];
+    // UTC+14 is the earliest zone.
+    expect(ms).toBe(-hourMs - 14 * hourMs);
+    expect(note).toContain('it may be 26 hours newer');
+  });
+});
+
+describe('what an incremental backup builds upon', () => {
+  const fullMs = nowMs - 10 * hourMs;
+  const at = (hours: number, over: Partial<Artifact>) => ({
+    id: `at-${hours}`,
+    startMs: fullMs + hours * hourMs,
+    content: { startMs: fullMs + hours * hourMs },
+    ...over,
+  });
+  const chain = (full: Partial<Artifact>, ...upon: Partial<Artifact>[]) =>
+    recovered(standing('full', [full]), standing('incremental', upon)).slice(1);
+  const [snapshot, flush] = ['snapshot', 'flush'] as const;
+
+  test.each<[string, () => unknown, string[]]>([
+    ['the parent that it names', () => chain(at(0, {}), at(1, { parent: 'at-0' })), ['at-0', 'at-1']],
+    ['not another one', () => chain(at(0, {}), at(1, { parent: 'at-9' })), ['at-0']],
+    [
+      'the one that it names, though the positions are those of another one',
+      () =>
+        chain(at(0, { lsn: { from: '0', to: '7' } }), at(1, { parent: 'at-9', lsn: { from: '7', to: '8' } })),
+      ['at-0'],
+    ],
+    ['nothing that neither names', () => chain(at(0, {}), at(1, {})), ['at-0']],
+    [
+      'nothing where the parent states no position',
+      () => chain(at(0, {}), at(1, { lsn: { from: '7', to: '8' } })),
+      ['at-0'],
+    ],
+    [
+      'nothing where it states none',
+      () => chain(at(0, { lsn: { from: '0', to: '7' } }), at(1, {})),
+      ['at-0'],
+    ],
+    [
+      'a differential one builds upon the full one',
+      () => chain(at(0, {}), at(1, { parent: 'at-0' }), at(2, { parent: 'at-0' })),
+      ['at-0', 'at-2'],
+    ],
+    [
+      'an incremental one upon that before it',
+      () => chain(at(0, {}), at(1, { parent: 'at-0' }), at(2, { parent: 'at-1' })),
+      ['at-0', 'at-1', 'at-2'],
+    ],
+    [
+      'a flush upon the snapshot that was taken while it collected',
+      () => chain(at(0, { method: snapshot }), at(1, { method: flush, sinceMs: fullMs })),
+      ['at-0', 'at-1'],
+    ],
+    [
+      'not upon an older snapshot: what was written between them is nowhere',
+      () => chain(at(0, { method: snapshot }), at(1, { method: flush, sinceMs: fullMs + 1 })),
+      ['at-0'],
+    ],
+    [
+      'upon a snapshot of the same moment',
+      () => chain(at(1, { method: snapshot }), at(1, { id: 'flush', method: flush })),
+      ['at-1', 'flush'],
+    ],
+    [
+      'not upon a snapshot that is newer',
+      () => chain(at(2, { method: snapshot }), at(1, { method: flush, content: { startMs: nowMs } })),
+      ['at-2'],
+    ],
+    [
+      'no copy of files builds upon a snapshot',
+      () => chain(at(0, { method: snapshot }), at(1, {})),
+      ['at-0'],
+    ],
+    ['not upon a dump', () => chain(at(0, {}), at(1, { method: flush })), ['at-0']],
+    [
+      'upon the flush before it',
+      () =>
+        chain(
+          at(0, { method: snapshot }),
+          at(1, { method: flush }),
+          at(2, { method: flush, sinceMs: fullMs + hourMs }),
+        ),
+      ['at-0', 'at-1', 'at-2'],
+    ],
+    [
+      'not upon a flush before the one that is gone',
+      () =>
+        chain(
+          at(0, { method: snapshot }),
+          at(1, { method: flush }),
+          at(3, { method: flush, sinceMs: fullMs + 2 * hourMs }),
+        ),
+      ['at-0', 'at-1'],
+    ],
+  ])('%s', (_, what, expected) => {
+    expect(what()).toEqual(expected);
+  });
+
+  test('the time of one is read in the runs of its own entry', () => {
+    const timeZone = 'UTC';
+    const upon = { id: 'i', parent: 'a', timeZone, content: { endWall: { ms: nowMs } } };
+    const full = { timeZone, content: { endWall: { ms: nowMs - 5 * hourMs } } };
+    const run = (startMs: number, endMs: number) => ({ jobs: [{ startMs, endMs, status: 0 }] });
+    const [ofFull, ofUpon] = [run(nowMs - 6 * hourMs, nowMs - 5 * hourMs), run(nowMs - hourMs, nowMs)];
+    expect(recovered(standing('full', [full], ofFull), standing('incremental', [upon], ofUpon))).toEqual([
+      nowMs - hourMs,
+      'a',
+      'i',
+    ]);
+    // The order of the configuration does not matter.
+    expect(recovered(standing('incremental', [upon]), standing('full', [full], ofFull))).toEqual([
+      nowMs - 6 * hourMs,
+      'a',
+    ]);
+    expect(recovered(standing('full', [full], ofUpon))).toMatch(/does not say/);
+    expect(recovered(standing('full', [full]), standing('incremental', [upon]))).toMatch(/does not say/);
+  });
+
+  test('a table that the full one lacks, all upon it lack too', () => {
+    const full = at(0, { content: { startMs: fullMs, lacks: 'no orders' } });
+    expect(chain(full, at(1, { parent: 'at-0' })).toString()).toContain('no orders');
+  });
+});
+
+describe('with archived logs', () => {
+  const names = ['000000010000000000000002', '000000010000000000000003', '000000010000000000000004'];
+  const logOf = (kind: 'wal' | 'binlog', contents: Record<string, SegmentContent>): ArchivedSegments => ({
+    kind,
+    placed: placeSegments(
+      kind,
+      Object.entries(contents).map(([name, content]) => ({ name, endMs: 0, sizeBytes: 1, content })),
+    ),
+    histories: new Map(),
+  });
+  const wal = (count: number, name?: string) =>
+    standing('log', [], {
+      ...(name && { name }),
+      log: logOf(
+        'wal',
+        Object.fromEntries(names.slice(0, count).map((each, i) => [each, { newestMs: nowMs - 30 + 10 * i }])),
+      ),
+    });
+  const base = (over: Partial<Artifact> = {}) =>
+    standing('full', [
+      {
+        method: 'postgres_base',
+        wal: [{ timeline: 1, start: '0/2000028', end: '0/3000100' }],
+        content: { startMs: nowMs - hourMs },
+        ...over,
+      },
+    ]);
+  const binlog = (newestMs: number, name: string, file = 'binlog.000007') =>
+    standing('log', [], {
+      name,
+      log: logOf('binlog', { [file]: { newestMs, bytes: 9, binlog: { isClosed: true } } }),
+    });
+  const dump = (over: Partial<Artifact> = {}) =>
+    standing('full', [
+      { content: { startMs: nowMs - hourMs, binlog: { file: 'binlog.000007', position: 4 } }, ...over },
+    ]);
+  const hourAgo = [nowMs - hourMs, 'a'];
+  const [wal3, wal4] = [`${names[0]} to ${names[1]}`, `${names[0]} to ${names[2]}`];
+  const ofFile = 'binlog.000007 to binlog.000007';
+  const needsWal =
+    'the recovery point is unknown: a needs WAL, which no entry of type log observes; add one, or take it with --wal-method=stream';
+  const tool = { hasLog: true as const, recoverableToMs: nowMs - 5 };
+
+  test.each<[string, () => unknown, unknown]>([
+    ['a base backup and its log', () => recovered(base(), wal(3)), [nowMs - 10, 'a', wal4]],
+    [
+      'the log that reaches further, wherever it stands',
+      () => recovered(base(), wal(2, 'w'), wal(3)),
+      [nowMs - 10, 'a', wal4],
+    ],
+    ['the same the other way round', () => recovered(base(), wal(3), wal(2, 'w')), [nowMs - 10, 'a', wal4]],
+    ['a log that reaches just to its end', () => recovered(base(), wal(2)), [nowMs - 20, 'a', wal3]],
+    [
+      'a log that ends before it does',
+      () => recovered(base(), wal(1)),
+      'the recovery point is unknown: a cannot be restored: the archive ends before the backup does',
+    ],
+    [
+      'a base backup of which nothing was read',
+      () => recovered(base({ content: undefined } as never), wal(3)),
+      [nowMs - 10, 'a', wal4],
+    ],
+    ['the same without a log', () => recovered(base({ content: undefined } as never)), needsWal],
+    [
+      'a dump of which nothing was read',
+      () => recovered(dump({ content: undefined } as never), binlog(nowMs, 'b')),
+      'the recovery point is unknown: a: it does not say when it was begun',
+    ],
+    [
+      'entries that were not read yet',
+      () =>
+        recovered(
+          { options: { name: 'i', type: 'incremental' } as BackupOptions },
+          dump(),
+          { options: wal(1).options },
+          { options: { name: 'f', type: 'full' } as BackupOptions },
+        ),
+      hourAgo,
+    ],
+    ['no log at all', () => recovered(base()), needsWal],
+    ['a binary log is none of WAL', () => recovered(base(), binlog(nowMs, 'b')), needsWal],
+    [
+      'a base backup with a part of the WAL in itself',
+      () => recovered(base({ content: { startMs: nowMs - hourMs, wal: { [names[0]!]: {} } } })),
+      'the recovery point is unknown: a cannot be restored: the archive ends before the backup does',
+    ],
+    [
+      'a tool that keeps the log itself',
+      () => recovered(base({ ...tool, content: { startMs: nowMs - hourMs } })),
+      [nowMs - 5, 'a'],
+    ],
+    [
+      'an archive that shows less than the tool says',
+      () => recovered(base(tool), wal(1)),
+      'the recovery point is unknown: a cannot be restored: the archive ends before the backup does',
+    ],
+    [
+      'a dump and the log from its position',
+      () => recovered(dump(), binlog(nowMs - 7, 'b')),
+      [nowMs - 7, 'a', ofFile],
+    ],
+    [
+      'a log that does not go on from it',
+      () => recovered(dump(), binlog(nowMs, 'b', 'binlog.000008')),
+      hourAgo,
+    ],
+    [
+      'a dump without a position',
+      () => recovered(standing('full', [{ content: { startMs: nowMs - hourMs } }]), binlog(nowMs, 'b')),
+      hourAgo,
+    ],
+    ['a log of another kind', () => recovered(dump(), wal(3)), hourAgo],
+    [
+      'of two logs the one that reaches further',
+      () => recovered(dump(), binlog(nowMs - 7, 'b'), binlog(nowMs - 9, 'c')),
+      [nowMs - 7, 'a', ofFile],
+    ],
+    [
+      'the same the other way round',
+      () => recovered(dump(), binlog(nowMs - 9, 'c'), binlog(nowMs - 7, 'b')),
+      [nowMs - 7, 'a', ofFile],
+    ],
+    [
+      'a dump of an unknown time is known by the log that goes on from it',
+      () =>
+        recovered(
+          dump({ content: { binlog: { file: 'binlog.000007', position: 4 } } }),
+          binlog(nowMs - 7, 'b'),
+        ),
+      [nowMs - 7, 'a', ofFile],
+    ],
+    [
+      'a log that shows an older time than the dump',
+      () => recovered(dump(), binlog(nowMs - 2 * hourMs, 'b')),
+      [nowMs - hourMs, 'a', ofFile],
+    ],
+    [
+      'a log ten seconds ahead of the clock',
+      () => recovered(dump(), binlog(nowMs + 10_000, 'b')),
+      [nowMs, 'a', ofFile],
+    ],
+    [
+      'a log further ahead shows nothing',
+      () => recovered(dump(), binlog(nowMs + 10_001, 'b')),
+      [nowMs - hourMs, 'a', ofFile],
+    ],
+    ['what the tool says of a dump', () => recovered(dump({ recoverableToMs: nowMs - 3 })), [nowMs - 3, 'a']],
+    [
+      'a table that it lacks makes it worth nothing, with any log',
+      () =>
+        recovered(
+          dump({ content: { lacks: 'no orders', binlog: { file: 'binlog.000007', position: 4 } } }),
+          binlog(nowMs, 'b'),
+        ),
+      'the recovery point is unknown: a: no orders',
+    ],
+  ])('%s', (_, what, expected) => {
+    expect(what()).toEqual(expected);
+  });
+
+  test('the log is named with up to when it reaches, the backup with its own time', () => {
+    expect(recoveryOf([dump(), binlog(nowMs - 7, 'b')], nowMs).chain!.links).toEqual([
+      { backup: 'full', type: 'full', what: 'a', recoveryPointMs: nowMs - hourMs },
+      { backup: 'b', type: 'log', what: ofFile, recoveryPointMs: nowMs - 7 },
+    ]);
+    const withOwn = base({ content: { wal: { [names[0]!]: {}, [names[1]!]: { newestMs: nowMs - 1 } } } });
+    expect(recoveryOf([withOwn], nowMs).chain).toMatchObject({
+      recoveryPointMs: nowMs - 1,
+      links: [{ backup: 'full', type: 'full', what: 'a' }],
+    });
+  });
+
+  describe('the gauge of each backup', () => {
+    const full = dump();
+    const log = binlog(nowMs - 7, 'b');
+    const otherFull = standing('full', [{ id: 'o', content: { startMs: nowMs - minuteMs } }], {
+      name: 'other',
+    });
+    const upon = standing('incremental', [
+      {
+        ...dump().assessed!.assessment.usable[0]!,
+        id: 'i',
+        parent: 'a',
+        content: { startMs: nowMs - 2 * minuteMs, binlog: { file: 'binlog.000007', position: 4 } },
+      },
+    ]);
+    const config = standing('config', []);
+    config.assessed!.assessment.ledger.success = { startMs: 1, endMs: 2, sizeBytes: 3 };
+    const all = [full, log, otherFull, upon, config];
+    test.each<[string, Standing, number | undefined]>([
+      ['a full one: its own beginning, whatever builds upon it', full, nowMs - hourMs],
+      ['another full one', otherFull, nowMs - minuteMs],
+      ['an incremental one: its own beginning', upon, nowMs - 2 * minuteMs],
+      ['a log: how far it reaches', log, nowMs - 7],
+      ['a copy of the configuration: when it was last good', config, 2],
+      ['a copy that was never good', standing('config', []), undefined],
+      ['one that was not read', { options: full.options }, undefined],
+      ['a copy of the configuration that was not read', { options: config.options }, undefined],
+      ['a log without a backup', binlog(nowMs, 'c', 'binlog.000009'), undefined],
+    ])('%s', (_, one, expected) => {
+      expect(recoveryPointOf(one, all, nowMs)).toBe(expected);
+    });
+
+    test('a log, where nothing else was read', () => {
+      expect(recoveryPointOf(log, [log, { options: full.options }], nowMs)).toBeUndefined();
+    });
+  });
+
+  test.each<[string, Standing[], string, string]>([
+    ['nothing', [{ options: base().options }], 'no_backup', 'there is no full backup'],
+    [
+      'a log alone',
+      [{ options: base().options }, wal(3)],
+      'chain_broken',
+      'there is a log, but no verified full backup before it',
+    ],
+    [
+      'a directory that is not there',
+      [standing('log', []), standing('full', [], { missingDirectory: '/mnt/b' })],
+      'no_backup',
+      '/mnt/b does not exist',
+    ],
+  ])('without a full backup: %s', (_, standings, reason, msg) => {
+    expect(recoveryOf(standings, nowMs).unknown).toEqual({ reason, msg });
+  });
+});
