@@ -170,9 +170,11 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
     records.push({ head: found, at });
     at += headBytes + found.bodyBytes;
   }
-  const segment = segmentOf(path, file, size);
-  segment.needed = records.length;
   const tornBytes = from === undefined ? size : Math.max(0, size - at);
+  // Cut off, so that the next start does not count it again; a disk that is read-only keeps it.
+  if (tornBytes > 0) await file.truncate(at).catch(() => {});
+  const segment = segmentOf(path, file, (await file.stat()).size);
+  segment.needed = records.length;
   return { segment, records, tornBytes };
 }
 
