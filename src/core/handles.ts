@@ -55,6 +55,12 @@ export abstract class Handle implements Owner {
     return new PartHandle(this, index);
   }
 
+  /** Adds an owner: another request for the same series. */
+  share(): this {
+    this.owners += 1;
+    return this;
+  }
+
   release(): void {
     if (this.owners === 0) return;
     this.owners -= 1;

@@ -320,11 +320,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
     onRefused: refused,
     onFaults: countFaults,
   });
-  const known = (rawKey: string): Handle | undefined => {
-    const handle = handles.get(rawKey);
-    if (handle) handle.owners += 1;
-    return handle;
-  };
+  const known = (rawKey: string): Handle | undefined => handles.get(rawKey)?.share();
 
   return {
     /** Ends the handles that are there, a step for each; those that are asked for later are refused. */

@@ -13,7 +13,15 @@ import { bySize } from '../size.ts';
 /** A target whose pages go through the real registry. */
 function target(seriesPerMetric: number) {
   const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric } });
-  const { intake, store } = bed.page();
+  const { intake: opened, store } = bed.page();
+  let lookUps = 0;
+  const intake = {
+    ...opened,
+    overflowOf(refused: { release(): void }) {
+      lookUps += 1;
+      return opened.overflowOf(refused);
+    },
+  };
   const table = createLineTable();
   const refusedLines = createRefusedLines(scrapeDefaults.limits.samples);
   const reader = createPageReader(table, refusedLines, scrapeDefaults.limits);
@@ -23,6 +31,7 @@ function target(seriesPerMetric: number) {
     ...bed,
     table,
     refusedLines,
+    overflowLookUps: () => lookUps,
     async read(text: string, isCut = false) {
       reader.begin('text');
       const bytes = Buffer.from(text);
@@ -129,4 +138,20 @@ c{i="f"} ${n} \n`;
   // A line that only ends like a refused one is not valid.
   await read(`${page(10)}c{i="b c 7"x} 99\n`);
   expect(shown()).toEqual({ 'c{i="a"}': 10, 'c{overflow="true"}': 40 });
+});
+
+test('a refused histogram asks for its overflow series once, however many buckets it has', async () => {
+  const bounds = [...Array.from({ length: 500 }, (_, n) => String(n)), '+Inf'];
+  const histogram = (id: number) =>
+    `${bounds.map((le) => `h_bucket{i="${id}",le="${le}"} ${id}\n`).join('')}h_sum{i="${id}"} 7\nh_count{i="${id}"} ${id}\n`;
+  const page = `# TYPE h histogram\n${[1, 2, 3].map(histogram).join('')}`;
+  const { read, shown, overflowLookUps, registry } = target(1);
+  await read(page);
+  expect(overflowLookUps()).toBe(2);
+  const count = () => (shown()['h{overflow="true"}'] as number[]).at(-1);
+  expect(count()).toBe(2 + 3);
+  await read(page.replaceAll('h_count{i="3"} 3', 'h_count{i="3"} 10'));
+  expect(count()).toBe(2 + 10);
+  await read('a 1\n');
+  expect(registry.status()).toMatchObject({ series: 1, overflow: 1 });
 });

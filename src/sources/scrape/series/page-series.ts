@@ -135,11 +135,14 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   /** Keeps only hashes and values of a series that the registry refused. */
   const keepRefused = (series: ScrapedSeries, parts: SeriesParts, { lines }: SeriesAssembly): void => {
     const { keyAt, keyLength, arenaView } = table.keys;
+    // Finding it costs as much as the series has bounds, so it is asked for once and not for each line.
+    const overflow = intake.overflowOf?.(parts);
     lines.forEach((id, index) => {
       if (id === -1) return;
       const hash = lineHash(arenaView, keyAt[id]!, keyAt[id]! + keyLength[id]!);
-      refusedLines.add(hash, table.incoming[id]!, intake.overflowOf?.(parts), index);
+      refusedLines.add(hash, table.incoming[id]!, overflow?.share(), index);
     });
+    overflow?.release();
     catalog.addRefused(series);
     removedLines += series.lines.length;
     repeated.delete(series);
