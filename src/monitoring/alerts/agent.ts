@@ -102,6 +102,10 @@ const causes = (names: readonly string[]): string => names.join('|');
  */
 const explainsFor = '7m';
 
+/** A subquery looks at whole minutes: what has just begun is not in it. */
+const nowOrLately = (condition: string, value = 1): string =>
+  `(\n${condition}\n) == ${value} or max_over_time((\n${condition}\n)[${explainsFor}:1m])`;
+
 /**
  * Incidents by the verdicts of the agents. Those that are an outage by all that any agent sees have the role or the store
  * as labels, which inhibitions need: a role without an instance that is up, a store that no agent reaches.
@@ -120,9 +124,8 @@ function incidents({ m }: Names): string {
     `or (${ofStore(['store_down'])} unless on (${site}, store, database) (${upStores}))`,
     `or ${ofStore(['read_only', 'schema'])}`,
   ].join('\n');
-  const lately = `max_over_time((\n${outages}\n)[${explainsFor}:1m])`;
   const all = `max by (${site}, cause, subject) (max_over_time(${m('svc_incident')}[${explainsFor}]))`;
-  return `(\n${lately}\nor on (${site}, cause, subject) ${all}\n) == 1`;
+  return `(\n${nowOrLately(outages)}\nor on (${site}, cause, subject) ${all}\n) == 1`;
 }
 
 /** Roles that are not well where an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
@@ -132,8 +135,9 @@ function explainedRoles({ m }: Names): string {
   const incident = `max by (${site}, instance) (${m('svc_incident')}{cause=~"${causes(pagingCauses)}"})`;
   // An agent that starts again has no verdict for a moment.
   const own = `max by (${site}, subject) (max_over_time(${m('svc_incident')}{cause=~"${causes(roleCauses)}"}[2m]))`;
+  const explained = `${unwell} and on (${site}, instance) ${incident}`;
   return [
-    `max by (${site}, svc_service) (max_over_time((${unwell} and on (${site}, instance) ${incident})[${explainsFor}:1m])) + 1`,
+    `max by (${site}, svc_service) (${nowOrLately(explained, 0)}) + 1`,
     `unless on (${site}, svc_service) label_replace(${own}, "svc_service", "$1", "subject", "(.*)")`,
   ].join('\n');
 }
