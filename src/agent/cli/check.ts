@@ -109,7 +109,6 @@ function overview(config: AgentConfig): string {
   const lines = [
     ['roles', `${config.roles.join(', ') || 'none'} (scope ${config.scope})`],
     ['instance', config.instance],
-    ...(config.dynamicConfig ? [['dynamic configuration', config.dynamicConfig]] : []),
     ['state', config.stateDirectory],
     ['reporter', reporterText(metrics)],
     ['tags', tags.join(', ') || 'none'],
@@ -117,6 +116,7 @@ function overview(config: AgentConfig): string {
     ['admin', admin ? [admin.listenAddress, admin.health].filter(Boolean).join(', ') : 'off'],
     ['stores', config.stores.map(({ name, kind, address }) => `${name} (${kind}, ${address})`).join(', ')],
     ['backups', config.backups.map(({ name }) => name).join(', ')],
+    ['dynamic', config.dynamicConfig],
     ['clusters', config.clusterGroupMetadata?.clusters.map(({ name }) => name).join(', ') ?? ''],
     ['domains', config.domains?.watch.join(', ') ?? ''],
     ['archives', archivesText(config)],

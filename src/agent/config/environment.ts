@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { hostname, networkInterfaces } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { errorText } from '../../core/errors.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
 import type { PlacedFault } from './types.ts';
 import type { Environment } from './yaml.ts';
 
@@ -111,9 +111,12 @@ function reason(error: unknown): string {
 
 /** Why the agent cannot read a file; undefined if it can. */
 export function unreadableFile(file: string): string | undefined {
-  const there = statsOf(file);
-  if (!there) return 'missing';
-  if (there.isDirectory()) return 'a directory';
+  try {
+    if (statSync(file).isDirectory()) return 'a directory';
+  } catch (error) {
+    if (systemCode(error) === 'ELOOP') return 'a link that leads back to itself';
+    return systemCode(error) === 'EACCES' ? 'not readable' : 'missing';
+  }
   return isAllowed(file, constants.R_OK) ? undefined : 'not readable';
 }
 

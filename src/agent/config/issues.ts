@@ -131,7 +131,7 @@ function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath
   // A key that resembles no other may be a secret that was written a line too high.
   const isShown = near !== undefined || !(mayBeSecret(path) || haveSecret(known));
   const fault = placedFault(place, path, `unknown key; ${allowed}`);
-  const [above, own] = [shownPath(path), pathText([isShown ? key : '…'])];
+  const [above, own] = [shownPath(path), shownPath([isShown ? key : '…'])];
   const where = above === '' || own.startsWith('[') ? above + own : `${above}.${own}`;
   return { ...fault, where: `${placeText(place)}: ${where}`, path: where };
 }

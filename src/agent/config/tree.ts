@@ -166,16 +166,18 @@ export const mayBeSecret = (path: TreePath): boolean => path.some(mayHold);
 /** Whether one of these keys holds secrets, so that an unknown key beside it may be one. */
 export const haveSecret = (keys: readonly string[]): boolean => keys.some(mayHold);
 
+const shownStep = (step: string | number) => (typeof step === 'string' ? clipped(step) : step);
+
 /** A path for messages, without keys below one of a secret that no block has: they may be the secret. */
 export function shownPath(path: TreePath): string {
   const from = path.findIndex(mayHold);
-  if (from < 0) return pathText(path);
+  if (from < 0) return pathText(path.map(shownStep));
   // The names of users and of headers are no secrets.
   const names = path.findIndex((step) => /users$|^headers$/i.test(String(step)));
   const shown = (step: string | number, index: number) => {
     const isName = names >= 0 && index > names;
     const isKnown = typeof step === 'number' || mayHold(step) || referenceKeys.has(step);
-    return index <= from || isName || isKnown ? step : '…';
+    return index <= from || isName || isKnown ? shownStep(step) : '…';
   };
   return pathText(path.map(shown));
 }
@@ -191,10 +193,13 @@ export function redacted(text: string): string {
 }
 
 function shown(got: unknown): unknown {
-  if (typeof got !== 'string') return got;
-  const text = redacted(got);
-  return text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
+  // JSON has no infinity and no NaN.
+  if (typeof got === 'number') return Number.isFinite(got) ? got : String(got);
+  return typeof got === 'string' ? clipped(redacted(got)) : got;
 }
+
+const clipped = (text: string): string =>
+  text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
 
 export const placeText = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
 

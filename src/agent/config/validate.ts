@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { roles as catalogRoles } from '../../core/catalog.ts';
 import { nearest } from '../../core/errors.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
@@ -149,7 +149,9 @@ function namedFindings({ findings }: ServiceFiles, names: readonly string[], tre
   return findings.map((finding) => {
     const path = ['serviceConfig', names.indexOf(finding.where)];
     if (!nodeAt(tree, ...path)) return finding;
-    return faultAt(tree, path, `${finding.what}${finding.allowed ? `; ${finding.allowed}` : ''}`);
+    const isRelative = finding.what === 'missing' && !isAbsolute(finding.where);
+    const from = isRelative ? '; a relative path starts in the directory where the agent is started' : '';
+    return faultAt(tree, path, `${finding.what}${finding.allowed ? `; ${finding.allowed}${from}` : ''}`);
   });
 }
 

@@ -139,12 +139,15 @@ function walkNode(walk: Walk, given: unknown, path: TreePath, place: Position): 
   return { kind: 'list', place, items: items.filter((item) => item !== undefined) };
 }
 
+const nulInside = 'a NUL character, which no path and no name can have; remove it';
+
 function walkScalar(
   walk: Walk,
   { value, source, type }: Scalar,
   path: TreePath,
   place: Position,
 ): TreeNode | undefined {
+  if (typeof value === 'string' && value.includes('\0')) return refuse(walk, place, path, nulInside, value);
   if (typeof value === 'string' && value.includes('${')) {
     const expanded = expand(value, walk.env);
     if ('fault' in expanded) {
@@ -195,7 +198,12 @@ function walkMap(walk: Walk, map: YAMLMap, path: TreePath, place: Position): Map
   return result;
 }
 
-/** A key as written: `1` and `true` are words too. */
+/** A key as written where it is no text: `1` and `true` are words too. */
+function nameOf({ value, source }: Scalar): string {
+  if (typeof value === 'string') return value;
+  return value === null ? '' : String(source ?? value);
+}
+
 function keyName(walk: Walk, key: unknown, path: TreePath, place: Position): string | undefined {
   if (isMap(key) && key.flow && path.length > 0) {
     const message =
@@ -203,12 +211,13 @@ function keyName(walk: Walk, key: unknown, path: TreePath, place: Position): str
     return refuse(walk, place, path, message);
   }
   if (!isScalar(key)) return refuse(walk, place, path, 'a key that is not text; use a word');
-  const name = key.value === null ? '' : String(key.source ?? key.value);
+  const name = nameOf(key);
   if (/[\u00a0\u2007\u200b\u202f\ufeff]/.test(name)) {
     const message =
       'a space of another kind, which YAML takes for part of the key; replace it with plain spaces';
     return refuse(walk, place, path, message);
   }
+  if (name.includes('\0')) return refuse(walk, place, path, nulInside, name);
   if (name !== '__proto__' && name !== '') return name;
   return refuse(walk, place, path, 'not usable as a key', name);
 }

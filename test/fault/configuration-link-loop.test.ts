@@ -1,0 +1,17 @@
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { validate } from '../../src/agent/config/validate.ts';
+import { faultLine } from '../../src/core/errors.ts';
+
+test('links of a configuration that lead in a circle are named as that, and not as missing', async () => {
+  const cwd = mkdtempSync(join(tmpdir(), 'svc-agent-links-'));
+  onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
+  symlinkSync('other.yaml', join(cwd, 'agent.yaml'));
+  symlinkSync('agent.yaml', join(cwd, 'other.yaml'));
+  const { faults } = await validate({ file: 'agent.yaml', env: {}, cwd });
+  expect(faults.map(faultLine)).toEqual([
+    'agent.yaml: a link that leads back to itself; name a file that exists and that the agent’s user can read',
+  ]);
+});
