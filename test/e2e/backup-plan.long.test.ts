@@ -105,6 +105,12 @@ interface Entry {
   offsite?: { objectStore: object };
 }
 
+async function nextSecond(): Promise<void> {
+  const second = () => Math.floor(Date.now() / 1000);
+  const begun = second();
+  await until('the next second', () => second() > begun);
+}
+
 /** What cron gives to the shell: up to the first percent sign without a backslash, which is removed before the others. */
 function cronCommand(line: string): string {
   const [command = ''] = line.replace(/^(?:\S+ ){5}root /, '').split(/(?<!\\)%/);
@@ -262,7 +268,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     const [program, ...args] = [...container.command] as [string, ...string[]];
     args.splice(2, 0, '-c', plan.file);
     // The name of a dump is its second.
-    execFileSync('sleep', ['1']);
+    await nextSecond();
     const { status, stderr } = await run(program, args, plan.env);
     expect(status, stderr).toBe(0);
     expect(countOf(backups, /\.dump$/)).toBe(before + 1);
@@ -519,7 +525,7 @@ test('the configuration is copied when it has changed, and not otherwise', async
   expect(statSync(join(backups, 'config', copies()[0]!, 'production.yaml')).size).toBe(first.length);
   expect(readFileSync(join(backups, 'config', copies()[0]!, 'dynamic.yaml'), 'utf8')).toBe('a: 1\n');
   // The name of a copy is its second.
-  execFileSync('sleep', ['1']);
+  await nextSecond();
   writeFileSync(live, 'log: {level: warn}\n\n');
   await plan.run('configuration');
   expect(copies()).toHaveLength(2);

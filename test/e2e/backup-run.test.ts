@@ -72,7 +72,13 @@ describe('backup run', () => {
   });
 
   test('two runs of one job at once are two runs', async () => {
-    const both = [1, 2].map(() => start(process.execPath, [mainFile, ...job('sleep', '0.5')]));
+    const [one, other] = ['one', 'other'].map((name) => join(place.path, name));
+    // Each waits until the other has begun.
+    const meet = 'touch "$0"; until [ -e "$1" ]; do sleep 0.05; done';
+    const both = [
+      [one!, other!],
+      [other!, one!],
+    ].map((files) => start(process.execPath, [mainFile, ...job('sh', '-c', meet, ...files)]));
     expect(await Promise.all(both.map(({ ended }) => ended))).toEqual([0, 0]);
     const recorded = runs('job');
     expect(recorded.filter(({ status }) => status === 0)).toHaveLength(2);

@@ -109,6 +109,21 @@ test.each([
   expect(stdout).toMatch(/2 passed, 1 failed\n$/);
 });
 
+test('a failure lists the series that changed, and not those of other roles, which are there at 0', async () => {
+  const tests = `config: agent.yaml
+tests:
+  - name: errors
+    role: history
+    lines: '{"level":"error","ts":"2026-01-01T00:00:00Z","msg":"x","logger":"y"}
+      '
+    expect: {'svc_log_entries_total{level="error"}': 2}
+`;
+  const { stdout } = await commandHere(['test', written(tests)]);
+  expect(stdout.match(/^ {4}\S.*$/gm)).toEqual([
+    '    svc_log_entries_total{level="error",logger="y",svc_service="history"} 1',
+  ]);
+});
+
 test.each([
   ['tests: []\n', 'rules.test.yaml:1:1: tests: empty; give at least one'],
   ['config: agent.yaml\ntest: []\n', 'test: unknown key; did you mean tests?'],
@@ -137,4 +152,7 @@ test('--json has a row for each test, and a file is needed', async () => {
     (JSON.parse(stdout) as { name: string; failures: string[] }[]).map(({ failures }) => failures),
   ).toEqual([[], [], []]);
   expect((await commandHere(['test'])).stderr).toContain('svc-agent test: no test file');
+  expect((await commandHere(['test', 'none.yaml'])).stderr).toBe(
+    'svc-agent: none.yaml: missing; name a file that exists\n',
+  );
 });

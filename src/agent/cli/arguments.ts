@@ -25,7 +25,7 @@ export const commands = [
   },
   {
     name: 'check',
-    summary: 'check the configuration, and the service’s own files',
+    summary: "check the configuration, and the service's own files",
     examples: ['check agent.yaml', 'check --live --json'],
   },
   {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { AgentError, errorText, faultLine } from '../../core/errors.ts';
+import { unreadableFile } from '../config/environment.ts';
 import { errorWords, issueFaults } from '../config/issues.ts';
 import { plainValue } from '../config/tree.ts';
 import type { AgentConfig, PlacedFault } from '../config/types.ts';
@@ -133,7 +134,15 @@ function textOf(path: string, name: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    throw new AgentError('usage', { where: name, what: `cannot be read, ${errorText(cause)}` }, cause);
+    throw new AgentError(
+      'usage',
+      {
+        where: name,
+        what: unreadableFile(path) ?? `cannot be read, ${errorText(cause)}`,
+        allowed: 'name a file that exists',
+      },
+      cause,
+    );
   }
 }
 
@@ -178,7 +187,9 @@ function mismatch(selector: string, wanted: number | null, series: SampledSeries
     const { labels } = partsOf(text)!;
     return [...parts.labels].every((label) => labels.has(label));
   });
-  const shown = selected.length > 0 ? selected : ofName;
+  // Series of other roles exist at 0 from the start, and explain nothing beside those that changed.
+  const changed = selected.filter(([, { value }]) => value !== 0);
+  const shown = [changed, selected, ofName].find(({ length }) => length > 0) ?? [];
   const there = shown.slice(0, mostShown).map(([text, { value }]) => `    ${text} ${value}`);
   if (selected.length === 0) {
     if (wanted === null) return [];

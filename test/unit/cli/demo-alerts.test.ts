@@ -38,6 +38,12 @@ test.each([
     now: map(),
     lines: ['alert over: SvcA (critical, history)'],
   },
+  {
+    what: 'alerts that only hold others back',
+    before: map(alert('Incident', 'active')),
+    now: map(alert('RoleExplained', 'active'), alert('StoreRecovering', 'suppressed')),
+    lines: [],
+  },
 ])('$what', ({ before, now, lines }) => {
   expect(alertLines(before, now)).toEqual(lines);
 });

@@ -128,6 +128,9 @@ interface ActiveAlert {
 
 const everyMs = 2000;
 
+/** Alerts that notify nobody: they are there to hold back what another one explains. */
+const onlyInhibits: ReadonlySet<string> = new Set(['SvcIncident', 'SvcRoleExplained', 'SvcStoreRecovering']);
+
 /** Labels that say what an alert is about, the role first. */
 const aboutLabels = [
   'svc_service',
@@ -153,7 +156,8 @@ export function alertLines(
     const about = aboutLabels.flatMap((label) => labels[label] ?? []);
     return `${labels.alertname} (${[labels.severity ?? 'no severity', ...about].join(', ')})`;
   };
-  const lines = [...now.values()].flatMap((alert) => {
+  const isTold = ({ labels }: ActiveAlert) => !onlyInhibits.has(labels.alertname ?? '');
+  const lines = [...now.values()].filter(isTold).flatMap((alert) => {
     const { fingerprint, status } = alert;
     if (before.get(fingerprint)?.status.state === status.state) return [];
     if (status.state === 'active') return [`alert fires: ${named(alert)}`];
@@ -162,7 +166,7 @@ export function alertLines(
   const over = [...before.values()].filter(
     ({ fingerprint, status }) => status.state !== 'unprocessed' && !now.has(fingerprint),
   );
-  return [...lines, ...over.map((alert) => `alert over: ${overName(alert)}`)];
+  return [...lines, ...over.filter(isTold).map((alert) => `alert over: ${overName(alert)}`)];
 }
 
 /**
