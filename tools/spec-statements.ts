@@ -46,6 +46,11 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       held: ['unit/probes/domains/failover-readiness'],
     },
     { says: 'Failover is per domain.', held: ['e2e/failover.long: a domain fails over'] },
+    { says: 'Within a cluster state is strongly consistent.', but: 'Nothing to observe.' },
+    {
+      says: 'The API to start, signal and query workflows is not specified.',
+      but: 'Outside of what the agent covers.',
+    },
   ],
   Domain: [
     { says: 'The name selects a domain in the client.', held: ['unit/probes/domains/command'] },
@@ -68,6 +73,7 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       says: 'The failover history; the fields of its entries are not specified.',
       held: ['unit/probes/domains/failovers'],
     },
+    { says: 'Other fields are not specified.', held: ['unit/probes/domains/describing'] },
     { says: 'Its own archival settings.', held: ['unit/probes/domains/own-archives: archive of its own'] },
   ],
   'Cluster group metadata': [
@@ -86,6 +92,13 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       but: 'With another transport only the connection is checked, and check says so.',
     },
     { says: 'Each cluster has an initial version of its own.', held: ['unit/config/bad'] },
+    {
+      says: 'A cluster may not take part.',
+      held: [
+        'unit/probes/clusters/plan: one for each enabled peer',
+        'unit/config/clusters: a disabled one are not',
+      ],
+    },
   ],
   'Archival configuration': [
     {
@@ -109,7 +122,10 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       says: 'One block per service with at most one reporter.',
       held: ['e2e/one-reporter', 'unit/config/bad'],
     },
-    { says: 'A pull reporter.', held: ['integration/pull/pull'] },
+    {
+      says: 'A pull reporter, recommended for production.',
+      held: ['integration/pull/pull', 'unit/cli/init: everything is on'],
+    },
     { says: 'A push reporter that supports tags.', held: ['unit/push/lines', 'integration/push/push'] },
     {
       says: 'A hosted reporter; its fields are not specified.',
@@ -131,7 +147,7 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
     {
       says: 'The push reporter has an address, a prefix, a flush interval and a flush size.',
       held: ['unit/push/packets', 'unit/push/rhythm'],
-      but: 'Defaults are not specified: the interval is the reporting interval, the size 1432 bytes.',
+      but: 'Defaults are not specified: the interval is the reporting interval, the size 1432 bytes. The values of the sample, 10s and 512 bytes, are stated to be none.',
     },
   ],
   'Logging configuration': [
@@ -154,7 +170,7 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
   'Log entry': [
     { says: 'Time, level, message and logger.', held: ['unit/logs/entries', 'unit/logs/timestamp'] },
     {
-      says: 'Domain, workflow, run and shard as context.',
+      says: 'Domain, workflow, run and shard as context, in every entry.',
       held: ['unit/logs/rules'],
       but: 'Workflow and run are never labels, because the cardinality rules forbid it.',
     },
@@ -183,6 +199,10 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       says: 'Operation, domain, task list, workflow type and activity type.',
       held: ['unit/core/vocabulary', 'integration/scrape/recorded-pages'],
     },
+    {
+      says: 'Of the execution of a workflow only its ids and its type are known.',
+      held: ['unit/core/catalog: uses only the tags of the specification'],
+    },
   ],
   'Metric catalog': [
     {
@@ -192,6 +212,10 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
     {
       says: 'Persistence by operation.',
       held: ['integration/scrape/recorded-pages', 'integration/scrape/histogram-mode'],
+    },
+    {
+      says: 'The names of operations, of which four are shown.',
+      held: ['unit/logs/persistence: known operations and new ones', 'integration/scrape/recorded-pages'],
     },
     {
       says: 'Clients of frontend, history and matching.',
@@ -219,6 +243,17 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       but: 'One object is read, the newest; it is not decoded.',
     },
     {
+      says: 'Archival is one-way: nothing is moved back to the primary store.',
+      but: 'No procedure of the agent does that.',
+    },
+    {
+      says: 'Only a global domain fails over, and only to a cluster of its list.',
+      held: [
+        'e2e/failover.long: a domain that is not global',
+        'e2e/failover.long: a cluster that is not in the list of the domain',
+      ],
+    },
+    {
       says: 'A failover is recorded in the history, and replication goes on.',
       held: ['unit/probes/domains/failovers', 'e2e/failover.long'],
     },
@@ -237,6 +272,7 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       says: 'GET /metrics in the text format.',
       held: ['unit/pull/text', 'integration/scrape/prometheus-agrees'],
     },
+    { says: 'Payloads of the workflow API are not specified.', but: 'Outside of what the agent covers.' },
   ],
   'Command-line operations': [
     {
@@ -250,8 +286,13 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       but: 'Used for the checks after a recovery only.',
     },
     {
-      says: 'Administration repairs and deletes single workflows.',
-      but: 'The workflow-execution API is outside of what the agent covers; runbooks name the commands.',
+      says: 'Administration looks at, repairs and deletes single workflows, re-syncs a domain and scans a store.',
+      held: ['unit/monitoring/runbooks: is used, with each of its options'],
+      but: 'The runbooks tell the operator when; the agent runs none of these.',
+    },
+    {
+      says: 'Each operation has the options of the table, and no others.',
+      held: ['unit/monitoring/runbooks: the service’s own tools are asked only for what the spec has'],
     },
     {
       says: 'The schema tool reports the version of the schema.',
@@ -270,6 +311,10 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       held: ['e2e/cassandra-two-nodes.long', 'e2e/cassandra-incrementals.long'],
     },
     {
+      says: 'Incremental backups of a node have to be turned on, which takes a restart.',
+      held: ['e2e/cassandra-incrementals.long: a node that writes no incremental backups'],
+    },
+    {
       says: 'MySQL-compatible: a dump in one transaction, or a physical backup with incrementals.',
       held: ['integration/backups/mariadb', 'e2e/recover-mariadb.long'],
     },
@@ -283,7 +328,7 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
     },
     {
       says: 'Backups are uploaded off-site, and old ones are deleted.',
-      held: ['integration/backups/offsite', 'unit/cli/backup-offsite'],
+      held: ['integration/backups/offsite', 'unit/cli/backup-offsite', 'e2e/backup-plan.long'],
     },
     {
       says: 'The schedule: types, frequency, retention, RTO and RPO.',
@@ -313,6 +358,10 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       held: ['e2e/recover-cluster-loss.long'],
       but: 'Machines are provisioned by the operator.',
     },
+    {
+      says: 'The symptoms that each procedure is for.',
+      held: ['unit/monitoring/runbooks: there is one for each recovery procedure'],
+    },
   ],
   'Authentication and events': [
     { says: 'Authentication is not specified.', held: ['integration/pull/auth', 'fault/health-certificate'] },
@@ -333,7 +382,14 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
       held: ['unit/logs/persistence'],
     },
     { says: 'Failures between roles are counted as client errors.', held: ['unit/core/catalog'] },
-    { says: 'Fatal entries mark the end of a service.', held: ['unit/logs/entries'] },
+    {
+      says: 'Fatal entries mark the end of a service.',
+      held: [
+        'unit/logs/entries',
+        'unit/agent/verdict/kinds: logged fatal errors',
+        'integration/rules/alerts',
+      ],
+    },
     { says: 'Codes of the workflow API are not specified.', but: 'Outside of what the agent covers.' },
   ],
   Limits: [
@@ -351,9 +407,13 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
     },
     { says: 'No workflow ids, run ids, times or user ids in tags.', held: ['unit/core/forbidden'] },
     {
-      says: 'Retention of metrics and logs is recommended.',
-      held: ['integration/rules/shipped: check config deploy/prometheus'],
-      but: 'Set where Prometheus and the log store are configured; the shipped settings follow it.',
+      says: 'Workflow type, domain and operation are the tags to use.',
+      held: ['unit/core/catalog: uses only the tags of the specification'],
+    },
+    {
+      says: 'Raw metrics are kept 15 to 30 days, aggregates 90 to 365, logs 7 to 30.',
+      held: ['integration/deploy/versions: as long as the specification recommends'],
+      but: 'Set where Prometheus is started and where logs rotate, as the shipped files say.',
     },
     { says: 'Quotas of the workflow API are not specified.', but: 'Outside of what the agent covers.' },
   ],

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createWriteStream, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createWriteStream, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -59,15 +59,18 @@ afterAll(async () => {
 });
 
 test(`a dump of ${megabytes} MB is verified without the agent itself reading it, and scrapes are answered`, async () => {
+  // By its threads: the figure of the whole process contains what its children have read.
+  const threads = `/proc/${agent.child.pid}/task`;
   const readBytes = () =>
-    Number(/^rchar: (\d+)/m.exec(readFileSync(`/proc/${agent.child.pid}/io`, 'utf8'))![1]);
+    readdirSync(threads)
+      .map((id) => Number(/^rchar: (\d+)/m.exec(readFileSync(join(threads, id, 'io'), 'utf8'))![1]))
+      .reduce((sum, bytes) => sum + bytes, 0);
   const scrape = async () => {
     const response = await fetch(`http://${agent.address('metrics')}/metrics`);
     expect(response.status).toBe(200);
     return response.text();
   };
-  const verifying = () =>
-    readFileSync(`/proc/${agent.child.pid}/task/${agent.child.pid}/children`, 'utf8').trim() !== '';
+  const verifying = () => readFileSync(`${threads}/${agent.child.pid}/children`, 'utf8').trim() !== '';
   const before = readBytes();
   await writeDump(dump, megabytes);
   const dumpBytes = statSync(dump).size;

@@ -41,6 +41,17 @@ describe('one version', () => {
   });
 });
 
+test('metrics and logs are kept as long as the specification recommends', () => {
+  const days = (file: string, pattern: RegExp) => Number(pattern.exec(text(`deploy/${file}`))?.[1]);
+  const retention = /storage\.tsdb\.retention\.time=(\d+)d/;
+  const kept = [
+    { what: 'raw', days: days('prometheus/prometheus.yml', retention), from: 15, to: 30 },
+    { what: 'aggregated', days: days('prometheus/aggregates.yml', retention), from: 90, to: 365 },
+    { what: 'logs', days: days('systemd/svc.logrotate', /^\s*maxage (\d+)$/m), from: 7, to: 30 },
+  ];
+  expect(kept.filter((one) => !(one.days >= one.from && one.days <= one.to))).toEqual([]);
+});
+
 describe('one set of paths', () => {
   const image = stagesOf(instructionsOf(text('Dockerfile')));
   const programOf = (command: string) => /\S+\/dist\/main\.js/.exec(command)?.[0];
