@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import {
   gapIn,
   lineageOf,
-  type Replay,
   replayBinlog,
   replayWal,
   type Switch,
@@ -348,7 +347,7 @@ describe('a dump and an archive of binary logs', () => {
   });
 
   const content: SegmentContent = { bytes: 100, newestMs: 5, binlog: { isClosed: false } };
-  const replayed = (names: string[], over: Partial<SegmentContent> = {}): Replay =>
+  const replayed = (names: string[], over: Partial<SegmentContent> = {}) =>
     replayBinlog(
       { file: file(1), position: 4 },
       {
