@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest';
 import { alertLines } from '../../../src/agent/cli/demo/monitoring.ts';
 
-const alert = (fingerprint: string, state: 'active' | 'suppressed' | 'unprocessed') => ({
+const alert = (
+  fingerprint: string,
+  state: 'active' | 'suppressed' | 'unprocessed',
+  severity = 'critical',
+) => ({
   fingerprint,
-  labels: { alertname: `Svc${fingerprint}`, severity: 'critical', svc_service: 'history', instance: 'a' },
+  labels: { alertname: `Svc${fingerprint}`, severity, svc_service: 'history', instance: 'a' },
   annotations: { summary: `${fingerprint} is down.` },
   status: { state, inhibitedBy: [] },
 });
@@ -40,8 +44,8 @@ test.each([
   },
   {
     what: 'alerts that only hold others back',
-    before: map(alert('Incident', 'active')),
-    now: map(alert('RoleExplained', 'active'), alert('StoreRecovering', 'suppressed')),
+    before: map(alert('Incident', 'active', 'info')),
+    now: map(alert('RoleExplained', 'active', 'info'), alert('StoreRecovering', 'suppressed', 'info')),
     lines: [],
   },
 ])('$what', ({ before, now, lines }) => {

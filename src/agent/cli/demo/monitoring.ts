@@ -128,9 +128,6 @@ interface ActiveAlert {
 
 const everyMs = 2000;
 
-/** Alerts that notify nobody: they are there to hold back what another one explains. */
-const onlyInhibits: ReadonlySet<string> = new Set(['SvcIncident', 'SvcRoleExplained', 'SvcStoreRecovering']);
-
 /** Labels that say what an alert is about, the role first. */
 const aboutLabels = [
   'svc_service',
@@ -156,7 +153,8 @@ export function alertLines(
     const about = aboutLabels.flatMap((label) => labels[label] ?? []);
     return `${labels.alertname} (${[labels.severity ?? 'no severity', ...about].join(', ')})`;
   };
-  const isTold = ({ labels }: ActiveAlert) => !onlyInhibits.has(labels.alertname ?? '');
+  // Alerts of severity info notify nobody: most of them are there to hold back what another one explains.
+  const isTold = ({ labels }: ActiveAlert) => labels.severity !== 'info';
   const lines = [...now.values()].filter(isTold).flatMap((alert) => {
     const { fingerprint, status } = alert;
     if (before.get(fingerprint)?.status.state === status.state) return [];
