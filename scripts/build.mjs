@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import * as esbuild from 'esbuild';
 import { prepare, preparedFile } from '../examples/service/store/prepared.mjs';
+import { fewChunks } from './few-chunks.mjs';
 import { notices } from './notices.mjs';
 import { sbom } from './sbom.mjs';
 import { root } from './setup.mjs';
@@ -40,12 +41,20 @@ const inChunks = {
     js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);",
   },
 };
-await build({
+/** The HTTP client speaks HTTP/1.1 here, and Node's HTTP/2 takes 5 ms to load. */
+const withoutHttp2 = {
+  name: 'without-http2',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /undici\/lib\/dispatcher\/client-h2\.js$/ }, () => ({ contents: '' })),
+};
+const agent = {
   ...inChunks,
   entryPoints: { main: 'src/agent/main.ts', password: 'src/reporters/listen/password-thread.ts' },
   // A PostgreSQL client asks whether it is there, and Node 20 would load all that belongs to `fetch`.
   define: { ...common.define, Response: 'undefined' },
-});
+};
+const { metafile } = await esbuild.build({ ...agent, preserveSymlinks: true, metafile: true, write: false });
+await build({ ...agent, plugins: [fewChunks(metafile), withoutHttp2] });
 // Apart: what holds for the agent's own code need not hold for the example's.
 await build({
   ...inChunks,

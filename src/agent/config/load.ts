@@ -26,7 +26,8 @@ export async function loadConfig(request: LoadRequest): Promise<Loaded> {
   const { fork } = process.getBuiltinModule('node:child_process');
   const child = fork(worker, {
     execArgv: [],
-    env: { ...request.env, NODE_OPTIONS: '' },
+    // It connects to nothing: Node would read the certificates for 40 ms.
+    env: { ...request.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: '' },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   try {

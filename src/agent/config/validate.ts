@@ -277,7 +277,7 @@ function scopeOf(tree: MapNode): Scope {
 /** Parses the tree by the schema. A check that throws got a value of a type that it does not expect. */
 function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
   try {
-    const result = agentBlock.safeParse(plainValue(tree), { error: errorWords });
+    const result = agentBlock.safeParse(plainValue(tree), { error: errorWords, jitless: true });
     return result.success
       ? { data: result.data, faults: [] }
       : { faults: issueFaults(result.error.issues, tree) };

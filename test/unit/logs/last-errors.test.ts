@@ -30,20 +30,35 @@ function entry(...values: string[]) {
   return fields;
 }
 
-test('the newest twenty, newest first, 16 of a chunk, none longer than 300 characters', () => {
+test('the newest twenty, newest first, 16 of a service and second, none longer than 300 characters', () => {
   let nowMs = 1;
   const errors = createLastErrors(() => nowMs);
   const notes = errors.of(slots, 'level');
-  for (let chunk = 0; chunk < 5; chunk++) {
-    nowMs = chunk;
-    for (let i = 0; i < 100; i++)
-      notes.note('history', entry('error', 'shard', `${chunk} ${i}`, 'x'.repeat(1000)));
-    notes.flush();
+  for (let second = 0; second < 5; second++) {
+    for (let chunk = 0; chunk < 4; chunk++) {
+      nowMs = 1 + 1000 * second + 250 * chunk;
+      notes.flush();
+      for (let i = 0; i < 10; i++)
+        notes.note('history', entry('error', 'shard', `${second} ${10 * chunk + i}`, 'x'.repeat(1000)));
+    }
   }
   const all = errors.all();
   expect(all).toHaveLength(20);
-  expect(all[0]).toMatchObject({ atMs: 4, service: 'history', level: 'error', logger: 'shard' });
+  expect(all[0]).toMatchObject({ atMs: 4251, service: 'history', level: 'error', logger: 'shard' });
   expect(all[0]!.msg).toMatch(/^4 15: x+…$/);
   expect(all[0]!.msg).toHaveLength(300);
   expect(all[19]!.msg).toMatch(/^3 12: /);
+});
+
+test('a flood of one service takes nothing from another, and a clock that is set back is no end', () => {
+  let nowMs = 1_000_000;
+  const errors = createLastErrors(() => nowMs);
+  const [history, matching] = [errors.of(slots, 'level'), errors.of(slots, 'level')];
+  for (let i = 0; i < 100; i++) history.note('history', entry('error', 'shard', `${i}`, ''));
+  matching.note('matching', entry('error', 'tasks', 'one', ''));
+  expect(errors.all()[0]).toMatchObject({ service: 'matching', msg: 'one' });
+  nowMs = 5;
+  history.flush();
+  history.note('history', entry('error', 'shard', 'after', ''));
+  expect(errors.all()[0]).toMatchObject({ atMs: 5, msg: 'after' });
 });

@@ -16,7 +16,7 @@ export interface LoggedError {
 
 /** Takes the errors of one service's entries. */
 interface ErrorNotes {
-  /** Keeps an entry; does nothing once it has kept 16 since the last `flush`. */
+  /** Keeps an entry; does nothing once it has kept 16 of its level within a second. */
   note(service: string, fields: Fields): void;
   /** Called after each chunk of a file. */
   flush(): void;
@@ -27,8 +27,11 @@ const longestLabel = 80;
 /** Entries of each level kept of each service, and services of which any are kept. */
 const wordsPerLevel = 3;
 const mostServices = 100;
-/** Bounds what a log full of errors costs: only this many entries of a chunk become texts. */
-const mostPerChunk = 16;
+/**
+ * Bounds what a log full of errors costs: only this many entries of a service, level and second become texts. A flood of
+ * errors does not hide the fatal entry that ends it.
+ */
+const mostPerSecond = 16;
 
 /** The fields of an entry that are kept, beside its level. */
 export const errorFields = ['logger', 'msg', 'error', 'wf-id', 'wf-run-id'] as const;
@@ -67,7 +70,6 @@ export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
   let kept: LoggedError[] = [];
   /** By service and level, oldest first. */
   const words = new Map<string, { fatal: LoggedError[]; error: LoggedError[] }>();
-  let more = mostPerChunk;
   const noteWord = (entry: LoggedError) => {
     let own = words.get(entry.service);
     if (!own && words.size >= mostServices) return;
@@ -90,16 +92,21 @@ export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
         const text = textOf(fields, slot);
         return text ? copied(cut(redactedMessage(cut(text, 4 * longestLabel)), longestLabel)) : undefined;
       };
+      const full = { fatal: mostPerSecond, error: mostPerSecond };
+      let more = { ...full };
+      let beganMs = nowMs();
       return {
         note(service, fields) {
-          if (more === 0) return;
-          more--;
+          const levelText = textOf(fields, level) ?? '';
+          const kind = levelText === 'fatal' ? 'fatal' : 'error';
+          if (more[kind] === 0) return;
+          more[kind]--;
           const text = [msg!, error!].map((slot) => textOf(fields, slot)).filter(Boolean);
           const ids = { workflow: idIn(fields, workflow!), run: idIn(fields, run!) };
           const entry: LoggedError = {
             atMs: nowMs(),
             service,
-            level: textOf(fields, level) ?? '',
+            level: levelText,
             logger: copied(cut(textOf(fields, logger!) ?? '', longestLabel)),
             // Cut first, so that a message of a megabyte costs no more; a secret that is cut in two is still found.
             msg: copied(cut(redactedMessage(cut(text.join(': '), 4 * longestMessage)), longestMessage)),
@@ -111,7 +118,12 @@ export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
           if (kept.length > 2 * size) kept = kept.slice(-size);
         },
         flush() {
-          more = mostPerChunk;
+          if (more.error === mostPerSecond && more.fatal === mostPerSecond) return;
+          const atMs = nowMs();
+          // The wall clock may have been set back.
+          if (Math.abs(atMs - beganMs) < 1000) return;
+          beganMs = atMs;
+          more = { ...full };
         },
       };
     },

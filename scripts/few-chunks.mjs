@@ -1,0 +1,70 @@
+// esbuild cuts shared code into one chunk for each set of entries that share it. What `svc-agent run` always loads
+// would be fifty files, each of which takes its time to be found, read and linked.
+import { readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+
+const command = (name) => `src/agent/cli/${name}.ts`;
+const run = ['src/agent/main.ts', 'src/agent/agent.ts'];
+/** Commands that load little, and those that load nearly all of the agent. */
+const light = ['status', 'incidents', 'maintenance', 'check', 'completion'].map(command);
+const heavy = ['tap', 'sample-tests'].map(command);
+
+/** The outputs that `path` imports, and itself. */
+function closureOf(outputs, path, seen = new Set()) {
+  if (seen.has(path)) return seen;
+  seen.add(path);
+  for (const { path: next, kind, external } of outputs[path].imports)
+    if (!external && kind === 'import-statement') closureOf(outputs, next, seen);
+  return seen;
+}
+
+/**
+ * For each entry, the modules that it shall import as well, so that those which `run` always loads are in three chunks: what
+ * the lightest commands load too, what most others load, and the rest.
+ */
+function sharedModules(outputs) {
+  const entries = Object.values(outputs).flatMap(({ entryPoint }) =>
+    entryPoint?.startsWith('src/') && !entryPoint.endsWith('-thread.ts') ? [entryPoint] : [],
+  );
+  const chunksOf = (of) =>
+    new Set(
+      of.flatMap((entry) => [
+        ...closureOf(
+          outputs,
+          Object.keys(outputs).find((path) => outputs[path].entryPoint === entry),
+        ),
+      ]),
+    );
+  const filesOf = (chunks) => chunks.flatMap((chunk) => Object.keys(outputs[chunk].inputs));
+  const most = entries.filter(
+    (entry) => entry.startsWith('src/agent/cli/') && ![...light, ...heavy].includes(entry),
+  );
+  const shared = new Map(entries.map((entry) => [entry, []]));
+  const left = chunksOf(run);
+  const loadedWithout = new Set();
+  for (const group of [chunksOf([run[0], ...light]), chunksOf(most), chunksOf(run)]) {
+    const chunks = [...left].filter((chunk) => group.has(chunk));
+    const files = filesOf(chunks).filter((file) => file.startsWith('src/') && !run.includes(file));
+    for (const [entry, list] of shared) if (!loadedWithout.has(entry)) list.push(...files);
+    for (const chunk of chunks) left.delete(chunk);
+    for (const file of filesOf([...group])) loadedWithout.add(file);
+  }
+  return shared;
+}
+
+/** esbuild's plugin that builds the agent in few chunks; `metafile` is that of the same build without it. */
+export function fewChunks({ outputs }) {
+  const shared = sharedModules(outputs);
+  return {
+    name: 'few-chunks',
+    setup({ initialOptions, onLoad }) {
+      const root = initialOptions.absWorkingDir;
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const modules = shared.get(relative(root, path));
+        if (!modules) return undefined;
+        const imports = modules.map((file) => `import ${JSON.stringify(`${root}/${file}`)};`);
+        return { contents: [readFileSync(path, 'utf8'), ...imports].join('\n'), loader: 'ts' };
+      });
+    },
+  };
+}
