@@ -62,3 +62,11 @@ test('a flood of one service takes nothing from another, and a clock that is set
   history.note('history', entry('error', 'shard', 'after', ''));
   expect(errors.all()[0]).toMatchObject({ atMs: 5, msg: 'after' });
 });
+
+test('a flood of errors does not hide the fatal entry that ends it', () => {
+  const errors = createLastErrors(() => 1);
+  const notes = errors.of(slots, 'level');
+  for (let i = 0; i < 100; i++) notes.note('history', entry('error', 'shard', `${i}`, ''));
+  notes.note('history', entry('fatal', 'main', 'join duration exceeded', ''));
+  expect(errors.byService()[0]!.entries[0]).toMatchObject({ level: 'fatal', msg: 'join duration exceeded' });
+});
