@@ -300,3 +300,19 @@ test('a page over its limits is not taken', async () => {
   await expect(label.read('a 1\nb{c="four"} 1\n')).rejects.toMatchObject({ reason: 'label_too_long' });
   expect(body.intake.held.size + samples.intake.held.size + label.intake.held.size).toBe(0);
 });
+
+test('a series has at most 10,000 lines: those beyond are invalid, also on the next pages, until they are gone', async () => {
+  const bucket = (n: number) => `h_bucket{le="${n}"} 1\n`;
+  const finite = Array.from({ length: 12_000 }, (_, n) => bucket(n)).join('');
+  const page = `# TYPE h histogram\nh_sum 1\nh_count 1\nh_bucket{le="+Inf"} 1\n${finite}x 1\n`;
+  const target = pageTarget();
+  for (const value of [1, 2]) {
+    const taken = await target.read(page.replace('x 1', `x ${value}`));
+    expect(taken.invalidLines).toBe(2003);
+    expect(taken.samples[s('x', {})]).toBe(value);
+    // With the sum, the count and +Inf.
+    expect(Object.keys(taken.samples)).toHaveLength(10_000 + 1);
+  }
+  const after = await target.read('x 3\n');
+  expect(after).toMatchObject({ invalidLines: 0, samples: { [s('x', {})]: 3 } });
+});

@@ -1,3 +1,4 @@
+import { grownColumn } from '../../../core/byte-table.ts';
 import { createNames } from '../../../core/labels.ts';
 import type { Part } from '../../../core/model.ts';
 import type { Slice } from '../../../core/slices.ts';
@@ -21,6 +22,8 @@ interface Metadata {
 
 /** Characters of help texts that are kept of a page; those beyond are left out. */
 const maxHelpLength = 4 * 1024 * 1024;
+/** Lines of one series: those beyond are invalid. A histogram in use has at most some hundred buckets. */
+const maxLinesOfSeries = 10_000;
 /** Names of lines that are not known yet that take part in the detection of the vocabulary. */
 const maxNewNames = 10_000;
 
@@ -74,7 +77,7 @@ export interface ScrapedSeries {
 export interface LineGroups {
   readonly series: ReadonlyMap<string, ScrapedSeries>;
   readonly metadata: Metadata;
-  /** Lines that no family can have. */
+  /** Lines that no family can have, and those that their series has no room for. */
   readonly invalidLines: number;
   /** Removes the lines that are not on the page; returns the series that lost a line. Empty ones are removed. */
   removeMissing(page: Page): Set<ScrapedSeries>;
@@ -116,15 +119,23 @@ function nameOf(table: LineTable, id: number): string {
 export function createLineGroups(table: LineTable, { forget, slice }: LineGroupsDeps): LineGroups {
   const series = new Map<string, ScrapedSeries>();
   const seriesOf: (ScrapedSeries | undefined)[] = [];
-  const invalid = new Set<number>();
+  /** 1 for an invalid line. A page may have nothing else, so that each costs a byte. */
+  let invalid = new Uint8Array(0);
+  let invalidLines = 0;
   const internName = createNames((name) => name);
   let live = new Int32Array(0);
   let metadata: Metadata = { types: new Map(), helps: new Map() };
   let changed: ReadonlySet<string> = new Set();
 
+  const setInvalid = (id: number, isInvalid: 0 | 1): void => {
+    if (id >= invalid.length) invalid = grownColumn(invalid, table.keys.keyAt.length);
+    invalidLines += isInvalid - invalid[id]!;
+    invalid[id] = isInvalid;
+  };
+
   const leave = (id: number): ScrapedSeries | undefined => {
     forget(id);
-    invalid.delete(id);
+    setInvalid(id, 0);
     const left = seriesOf[id];
     if (left === undefined) return undefined;
     seriesOf[id] = undefined;
@@ -133,19 +144,21 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     return left;
   };
 
-  const join = (id: number, place: LinePlace): ScrapedSeries => {
+  /** Undefined if the series has no room for the line. */
+  const join = (id: number, place: LinePlace): ScrapedSeries | undefined => {
     const key = seriesKey(place);
     let joined = series.get(key);
     if (joined === undefined) {
       // `[id]` has room for one: an empty array would get room for 17 lines with the first.
       joined = { key, family: internName(place.family), lines: [id], parts: undefined, signature: '' };
       series.set(key, joined);
-    } else joined.lines.push(id);
+    } else if (joined.lines.length === maxLinesOfSeries) return undefined;
+    else joined.lines.push(id);
     seriesOf[id] = joined;
     return joined;
   };
 
-  const isPlaced = (id: number) => seriesOf[id] !== undefined || invalid.has(id);
+  const isPlaced = (id: number) => seriesOf[id] !== undefined || invalid[id] === 1;
   /** Whether the line's family, or one that its name could be a part of, has another type now. */
   const isRetyped = (id: number): boolean => {
     if (changed.size === 0) return false;
@@ -159,7 +172,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       return metadata;
     },
     get invalidLines() {
-      return invalid.size;
+      return invalidLines;
     },
     removeMissing(page) {
       const affected = new Set<ScrapedSeries>();
@@ -197,12 +210,10 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
         const place = locate(keyOf(table, id), metadata.types);
-        if (place === undefined) invalid.add(id);
-        else {
-          const joined = join(id, place);
-          if (place.kind === 'histogram' || place.kind === 'summary') affected.add(joined);
-          else single(joined);
-        }
+        const joined = place && join(id, place);
+        if (joined === undefined) setInvalid(id, 1);
+        else if (place!.kind === 'histogram' || place!.kind === 'summary') affected.add(joined);
+        else single(joined);
         if (slice.isOver()) await slice.next();
       }
       return affected;
