@@ -205,7 +205,7 @@ pg1-user=postgres
     );
     await server.query('CREATE TABLE executions (i int)');
     run('stanza-create');
-  }, 60_000);
+  });
   afterAll(async () => {
     await server?.stop();
     if (base) rmSync(base, { recursive: true, force: true });
@@ -224,7 +224,7 @@ pg1-user=postgres
     expect(whole).toMatchObject({ ready: 1, links: ['full', 'incremental', 'log'] });
     expect(whole.of('nightly')).toMatchObject({ reason: undefined });
     expect(whole.of('wal')).toMatchObject({ reason: undefined });
-  }, 120_000);
+  });
 
   test('the report alone does not show whether the log is there that a backup needs', async () => {
     for (const backup of [nightly(false, 'header'), nightly()])
@@ -409,7 +409,7 @@ archiver=on
     await server.query('CREATE TABLE executions (i int)');
     await writeSegment(server);
     filed();
-  }, 60_000);
+  });
   afterAll(async () => {
     await server?.stop();
     if (base) rmSync(base, { recursive: true, force: true });
@@ -427,7 +427,7 @@ archiver=on
     expect(whole).toMatchObject({ ready: 1, links: ['full', 'log'] });
     expect(whole.of('nightly')).toMatchObject({ reason: undefined });
     expect(whole.of('wal')).toMatchObject({ reason: undefined });
-  }, 120_000);
+  });
 
   test('the range that Barman reports keeps segments that were deleted', async () => {
     expect(await judge([nightly()])).toMatchObject({
@@ -541,7 +541,7 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
       ],
     });
     await server.query('CREATE TABLE executions (i int)');
-  }, 60_000);
+  });
   afterAll(async () => {
     await server?.stop();
     if (base) rmSync(base, { recursive: true, force: true });
@@ -561,7 +561,7 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
     expect(found).toMatchObject({ ready: 0, recovery: { reason: 'unverified' } });
     const listed = await judge([nightly(['backup-list', '--detail', '--json'])]);
     expect(listed.of('nightly')).toMatchObject({ reason: undefined });
-  }, 120_000);
+  });
 
   test('a script that verifies makes it ready', async () => {
     const verifying = { ...source(...show), verify: ['true'] } as BackupSource;

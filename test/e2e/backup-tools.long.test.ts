@@ -131,7 +131,7 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
   - {name: hourly, store: main, database: persistence, type: incremental, source: {files: {directory: ${directory}, pattern: '^inc'}}}
 `,
     );
-  }, 60_000);
+  });
   afterAll(async () => {
     await server?.stop();
     tools?.place.remove();

@@ -52,7 +52,7 @@ backups:
 `,
   );
   agent = await startAgent(file);
-}, 30_000);
+});
 afterAll(async () => {
   await agent?.end();
   place.remove();

@@ -139,7 +139,7 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
     const nodetool = `#!/bin/sh\nexec ${shellQuoted(server.nodetool())} "$@"\n`;
     writeFileSync(join(programs, 'nodetool'), nodetool, { mode: 0o755 });
     watching = await agent();
-  }, 300_000);
+  });
   afterAll(async () => {
     await watching?.close();
     await server?.remove();
@@ -169,7 +169,7 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
       ...{ ready: 0, recovery: 'recovery_point_too_old', reason: 'late' },
     });
     await later.close();
-  }, 300_000);
+  });
 
   test('a flush of which files are gone counts for nothing, nor do those after it', async () => {
     const directory = backupsOf('executions');
@@ -290,5 +290,5 @@ backups:
     }
     expect(await server.rows('SELECT i FROM svc.executions')).toHaveLength(40);
     expect(await server.rows('SELECT i FROM svc.tasks')).toHaveLength(40);
-  }, 300_000);
+  });
 });

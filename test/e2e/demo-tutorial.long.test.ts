@@ -26,7 +26,7 @@ function playBlock(index: number, ports: Readonly<Record<number, string>>): stri
     /127\.0\.0\.1:(\d+)/g,
     (usual, port) => ports[port] ?? usual,
   );
-  const { status, stdout, stderr } = spawnSync('bash', ['-c', text], { encoding: 'utf8', timeout: 60_000 });
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', text], { encoding: 'utf8', timeout: 240_000 });
   if (status === null || status > 1) throw new Error(`${text}: ${status}: ${stderr}`);
   return stdout;
 }

@@ -159,7 +159,7 @@ function runInShell(line: string): Outcome {
   const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
     cwd: place.path,
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 240_000,
     env: { ...process.env, ...env },
     input: '',
   });

@@ -55,7 +55,7 @@ export function command(args: readonly string[], env: Record<string, string> = {
     encoding: 'utf8',
     env: { ...process.env, ...env },
     cwd,
-    timeout: 60_000,
+    timeout: 240_000,
   });
   return { status, stdout, stderr };
 }

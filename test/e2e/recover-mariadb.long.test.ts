@@ -51,7 +51,7 @@ recovery:
   commands: {stopServices: [${role.stop}], startServices: [${role.start}]}
 `,
     );
-  }, 120_000);
+  });
   afterAll(async () => {
     await server?.stop();
     role?.remove();

@@ -35,7 +35,7 @@ client_encryption_options:
   keystore: ${pem}
 `,
     });
-  }, 180_000);
+  });
   afterAll(async () => {
     await server?.remove();
   });
