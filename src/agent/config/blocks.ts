@@ -234,7 +234,9 @@ export const agentBlock = z.strictObject({
   serviceConfig: z
     .array(z.string().min(1))
     .default([])
-    .describe('The service’s own files; later files override earlier ones.'),
+    .describe(
+      'The service’s own files; later files override earlier ones. A relative path starts in the directory where the agent is started.',
+    ),
   scope: z.enum(scopes).default('host').describe('Which settings are read from serviceConfig.'),
   instance: z.string().default('').describe('Default: host or pod name.'),
   stateDirectory: z
