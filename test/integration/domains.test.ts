@@ -157,6 +157,13 @@ describe('a domain', () => {
     });
   });
 
+  test('spans one cluster of several', async () => {
+    shows('one', { active: 'dc1', version: 0, clusters: ['dc1'] });
+    expect((await runCheck('one', { group: three })).details).toMatchObject({
+      notes: expect.arrayContaining(['spans 1 cluster; 3 or more are suggested']),
+    });
+  });
+
   test('of another name is not what was asked for', async () => {
     shows('other', { active: 'dc1', name: 'payments' });
     expect(await runCheck('other')).toMatchObject({

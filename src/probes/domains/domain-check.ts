@@ -79,7 +79,8 @@ function notesOn(
   // A group that has no more clusters is a decision of its owner.
   const available = group?.clusters.filter(({ enabled }) => enabled).length ?? suggestedClusters;
   if (global && clusters && clusters.length < Math.min(suggestedClusters, available)) {
-    notes.push(`spans ${clusters.length} clusters; ${suggestedClusters} or more are suggested`);
+    const spanned = clusters.length === 1 ? '1 cluster' : `${clusters.length} clusters`;
+    notes.push(`spans ${spanned}; ${suggestedClusters} or more are suggested`);
   }
   if (clusters && activeCluster !== undefined && !clusters.includes(activeCluster)) {
     notes.push(`active in ${activeCluster}, which is not among its clusters`);
