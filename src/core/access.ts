@@ -13,6 +13,17 @@ export interface ClientTls {
   insecure?: boolean;
 }
 
+/** Options of a connection by `tls`, as Node.js has them. `read` gives the bytes of a file; it rejects as that does. */
+export async function connectionTls(
+  { caFile, certFile, keyFile, serverName, insecure }: ClientTls,
+  read: (path: string) => Promise<Uint8Array>,
+): Promise<object> {
+  const [ca, cert, key] = await Promise.all(
+    [caFile, certFile, keyFile].map((path) => (path === undefined ? undefined : read(path))),
+  );
+  return { ca, cert, key, servername: serverName, rejectUnauthorized: insecure !== true };
+}
+
 /** Credentials sent with each request; at most one of the two. */
 export interface ClientAuth {
   bearer?: Secret;

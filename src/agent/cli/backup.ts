@@ -18,6 +18,7 @@ import {
   planJson,
   printPlan,
 } from '../backup-plan.ts';
+import { onSignals } from '../signals.ts';
 import {
   type ConfigurationValues,
   configurationOptions,
@@ -25,7 +26,7 @@ import {
   parseCommand,
   showHelp,
 } from './arguments.ts';
-import { type Io, onSignals } from './io.ts';
+import type { Io } from './io.ts';
 
 const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE] -- COMMAND...
        svc-agent backup plan [--format cron|kubernetes] [--image IMAGE] [--directory DIR]

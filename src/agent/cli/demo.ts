@@ -3,12 +3,13 @@ import { createInterface } from 'node:readline';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
 import { parseDuration } from '../../core/text-formats.ts';
+import { onSignals } from '../signals.ts';
 import { parseCommand, showHelp } from './arguments.ts';
 import { usualPorts } from './demo/config.ts';
 import { followAlerts } from './demo/monitoring.ts';
 import { createStage, type Stage } from './demo/stage.ts';
 import { type DemoAddresses, firstIncident, showLive, usage, welcome } from './demo/text.ts';
-import { type Io, onSignals, timeOfDay } from './io.ts';
+import { type Io, timeOfDay } from './io.ts';
 
 const longestMs = parseDuration('1d');
 

@@ -174,31 +174,6 @@ export const processIo: Io = {
   screen: processScreen,
 };
 
-/** Signals to the process. */
-interface Signals {
-  /** SIGTERM or SIGINT: a clean stop. */
-  stop(): void;
-  /** SIGHUP: read the configuration again. */
-  reload(): void;
-}
-
-/** Passes on the process's signals; a second SIGINT or SIGTERM does not repeat the first. Returns the undo. */
-export function onSignals(signals: Signals): () => void {
-  let stopping = false;
-  const stop = () => {
-    if (!stopping) signals.stop();
-    stopping = true;
-  };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
-  process.on('SIGHUP', signals.reload);
-  return () => {
-    process.off('SIGTERM', stop);
-    process.off('SIGINT', stop);
-    process.off('SIGHUP', signals.reload);
-  };
-}
-
 /** A local time of day with its zone: `19:44:10 GMT+1`. Without `timeZone` it is that of the process. */
 export const timeOfDay = (ms: number, timeZone?: string): string =>
   new Intl.DateTimeFormat('en-GB', {

@@ -6,8 +6,9 @@ import { type Probed, probeOnce } from '../../probes/runner/runner.ts';
 import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
+import { onSignals } from '../signals.ts';
 import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
-import { type Io, onSignals, type Screen, table, wrapped } from './io.ts';
+import { type Io, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
 

@@ -3,6 +3,7 @@ import { AgentError } from '../../core/errors.ts';
 import type { Agent } from '../agent.ts';
 import { loadConfig } from '../config/load.ts';
 import type { LoadRequest } from '../config/types.ts';
+import { onSignals } from '../signals.ts';
 import {
   buildError,
   type ConfigurationValues,
@@ -15,7 +16,7 @@ import {
   withBuildFault,
   withNamedFile,
 } from './arguments.ts';
-import { type Io, onSignals } from './io.ts';
+import type { Io } from './io.ts';
 
 const usage = `Usage: svc-agent run [FILE | -c FILE] [--service-config FILE]... [--role ROLE]...
 

@@ -9,6 +9,7 @@ import {
   type Undertaking,
   undertakings,
 } from '../admin/report.ts';
+import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
@@ -18,7 +19,6 @@ import {
   type Colour,
   type Io,
   onReaderGone,
-  onSignals,
   paint,
   plain,
   progressText,

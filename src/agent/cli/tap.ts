@@ -7,8 +7,9 @@ import type { AgentConfig } from '../config/types.ts';
 import { logsSelectionOf } from '../log-pipeline.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { createSamples, type SampledSeries, type Samples } from '../samples.ts';
+import { onSignals } from '../signals.ts';
 import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
-import { cut, type Io, onSignals, paint, plain } from './io.ts';
+import { cut, type Io, paint, plain } from './io.ts';
 import { silent } from './live-pages.ts';
 
 const usage = `Usage: svc-agent tap [-c FILE] [--role ROLE]... [--match TEXT] [--for TIME] [--json]

@@ -11,7 +11,6 @@ import { hostedBlock, pullBlock, pushBlock } from '../../reporters/block.ts';
 import { logsBlock } from '../../sources/logs/block.ts';
 import { scrapeBlock } from '../../sources/scrape/block.ts';
 import { statsdBlock } from '../../sources/statsd/block.ts';
-import { recoveryBlock } from '../recovery/block.ts';
 import {
   clientAuthBlock,
   clientTlsBlock,
@@ -19,6 +18,7 @@ import {
   listenerTlsBlock,
   secretBlock,
 } from './access-blocks.ts';
+import { recoveryBlock } from './recovery-block.ts';
 import { defaultAdminAddress, scopes, weekdays } from './types.ts';
 
 /** Keys that every log entry uses for something else. */

@@ -12,7 +12,7 @@ import type { LogsOptions } from '../../sources/logs/options.ts';
 import type { ScrapeOptions } from '../../sources/scrape/block.ts';
 import type { StatsdOptions } from '../../sources/statsd/block.ts';
 import type { InlineTable } from '../../sources/vocabularies.ts';
-import type { RecoveryOptions } from '../recovery/block.ts';
+import type { RecoveryOptions } from './recovery-block.ts';
 
 /** Where the admin listener listens, and where commands look for it, unless it is configured. */
 export const defaultAdminAddress = '127.0.0.1:9465';

@@ -1,5 +1,5 @@
+import type { RecoveryOptions } from '../config/recovery-block.ts';
 import type { AgentConfig } from '../config/types.ts';
-import type { RecoveryOptions } from './block.ts';
 
 /** The subject of a procedure; options of the command line. */
 export interface Subject {

@@ -1,4 +1,4 @@
-import { onSignals } from '../cli/io.ts';
+import { onSignals } from '../signals.ts';
 import { answerOf, type Check, type CheckAnswer, lineOf } from './check.ts';
 import { shellText } from './commands.ts';
 import {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { errorText } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
-import { onSignals } from '../cli/io.ts';
+import { onSignals } from '../signals.ts';
 import type { SubjectLock } from './subject-lock.ts';
 
 /** One command of a step, run to its end. */

@@ -6,6 +6,7 @@ import {
   authorizationOf,
   type ClientAuth,
   type ClientTls,
+  connectionTls,
   type ReadSecret,
   type Secret,
 } from '../../core/access.ts';
@@ -114,15 +115,10 @@ export function createHttpClient(
   };
 }
 
-async function tlsOptions({ caFile, certFile, keyFile, serverName, insecure }: ClientTls): Promise<object> {
-  const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path));
-  try {
-    const [ca, cert, key] = await Promise.all([read(caFile), read(certFile), read(keyFile)]);
-    return { ca, cert, key, servername: serverName, rejectUnauthorized: insecure !== true };
-  } catch (error) {
+const tlsOptions = (tls: ClientTls): Promise<object> =>
+  connectionTls(tls, readFile).catch((error: unknown) => {
     throw new HostedFailure('credentials', `cannot read a TLS file: ${String(error)}`, error);
-  }
-}
+  });
 
 /** Opens connections. TLS files are read for each, so that a renewed certificate is used. */
 function createConnect(timeoutMs: number, tls: ClientTls | undefined): buildConnector.connector {

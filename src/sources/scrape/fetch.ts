@@ -9,6 +9,7 @@ import {
   authorizationOf,
   type ClientAuth,
   type ClientTls,
+  connectionTls,
   type ReadSecret,
   scrapeMarkHeader,
 } from '../../core/access.ts';
@@ -142,16 +143,10 @@ interface ScrapeConnectOptions {
   ownListeners(): readonly Address[];
 }
 
-async function tlsOptions(tls: ClientTls): Promise<object> {
-  const { caFile, certFile, keyFile } = tls;
-  const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path));
-  try {
-    const [ca, cert, key] = await Promise.all([read(caFile), read(certFile), read(keyFile)]);
-    return { ca, cert, key, servername: tls.serverName, rejectUnauthorized: tls.insecure !== true };
-  } catch (error) {
+const tlsOptions = (tls: ClientTls): Promise<object> =>
+  connectionTls(tls, readFile).catch((error: unknown) => {
     throw new ScrapeFailure('credentials', `a TLS file cannot be read: ${String(error)}`, error);
-  }
-}
+  });
 
 /** Whether the remote end of a connection is one of the agent's own listeners. */
 function isOwn(socket: Socket, listeners: readonly Address[]): boolean {

@@ -6,6 +6,8 @@ import { root, sourceFiles } from './imports.ts';
 
 /** A screen. A factory is measured without the functions in it, as a class would be without its methods. */
 const linesLimit = 60;
+/** A factory with all its functions: whoever reads one of them has the variables of all in mind. */
+const factoryLimit = 220;
 
 interface Node {
   type: string;
@@ -41,8 +43,8 @@ function tooLong(text: string): string[] {
     const inner = childrenOf(node).reduce((sum, child) => sum + visit(child), 0);
     if (!isFunction(node)) return inner;
     const lines = linesIn(node.start, node.end);
-    if (lines - inner > linesLimit && !isTable(node))
-      found.push(`line ${linesIn(0, node.start)}: ${lines - inner} lines`);
+    if ((lines - inner > linesLimit || lines > factoryLimit) && !isTable(node))
+      found.push(`line ${linesIn(0, node.start)}: ${lines > factoryLimit ? lines : lines - inner} lines`);
     return lines;
   };
   for (const statement of childrenOf(parseAst(text, { lang: 'ts' }) as unknown as Node))
@@ -50,11 +52,17 @@ function tooLong(text: string): string[] {
   return found;
 }
 
+/** Factories that are longer still. No other may come. */
+const knownFactories = ['apply', 'contents', 'observe', 'scan'].map(
+  (name) => `src/sources/logs/files/${name}.ts`,
+);
+
 test('a function fits on a screen, but for tables', () => {
   const found = [...sourceFiles('src'), ...sourceFiles('tools')].flatMap((file) =>
     tooLong(readFileSync(join(root, file), 'utf8')).map((fault) => `${file}, ${fault}`),
   );
-  expect(found).toEqual([]);
+  const isKnown = (fault: string) => knownFactories.some((file) => fault.startsWith(`${file},`));
+  expect(found.filter((fault) => !isKnown(fault))).toEqual([]);
 });
 
 test.each([
@@ -63,6 +71,11 @@ test.each([
     'a long factory of short functions',
     ['function f() {', ...Array(60).fill('  const g = () => h();'), '}'],
     [],
+  ],
+  [
+    'a factory of too many functions',
+    ['function f() {', ...Array(220).fill('  const g = () => h();'), '}'],
+    ['line 1: 222 lines'],
   ],
   [
     'a long function in a factory',

@@ -47,6 +47,28 @@ function edgesOf(imports: readonly Import[]): Map<string, string[]> {
   return edges;
 }
 
+/** Folders beside each other that import each other, each pair once. */
+function siblings(imports: readonly Import[]): string[] {
+  const pairs = new Set<string>();
+  for (const { from, to, own } of imports) {
+    const [mine, theirs] = [from.split('/'), to.split('/')];
+    const at = mine.findIndex((part, index) => part !== theirs[index]);
+    const folders = [mine, theirs].filter((parts) => parts.length > at + 1);
+    if (own && folders.length === 2)
+      pairs.add(folders.map((parts) => parts.slice(0, at + 1).join('/')).join(' '));
+  }
+  const isBoth = (pair: string) => pairs.has(pair.split(' ').reverse().join(' '));
+  return [...pairs].filter((pair) => isBoth(pair) && pair.split(' ')[0]! < pair.split(' ')[1]!).sort();
+}
+
+/** Pairs that there are still. No other may come. */
+const knownSiblings = [
+  'src/agent/admin src/agent/verdict',
+  'src/agent/config src/agent/service-config',
+  'src/probes/archival src/probes/domains',
+  'src/probes/backups src/probes/stores',
+];
+
 describe('the house', () => {
   test('imports point down only, and core imports no package', () => {
     expect(allImports().map(faultOf).filter(Boolean)).toEqual([]);
@@ -54,6 +76,10 @@ describe('the house', () => {
 
   test('no import cycle', () => {
     expect(cycleIn(edgesOf(allImports()))).toBeUndefined();
+  });
+
+  test('folders beside each other import in one direction', () => {
+    expect(siblings(allImports()).filter((pair) => !knownSiblings.includes(pair))).toEqual([]);
   });
 
   test('only main ends the process', () => {
@@ -74,6 +100,17 @@ describe('the check itself sees', () => {
     ['a package in core', 'src/core/a.ts', "import { z } from 'zod';"],
     ['a built-in in core', 'src/core/a.ts', "import fs from 'node:fs';"],
   ])('%s', (_, from, line) => expect(one(from, line)).toHaveLength(1));
+
+  test('two folders that import each other, and not a folder and what is in it', () => {
+    const edge = (from: string, to: string) => ({ from, to, own: true });
+    const both = [edge('src/p/a/x.ts', 'src/p/b/y.ts'), edge('src/p/b/z/y.ts', 'src/p/a/x.ts')];
+    const inside = [edge('src/p/x.ts', 'src/p/b/y.ts'), edge('src/p/b/y.ts', 'src/p/x.ts')];
+    expect([siblings(both), siblings(both.slice(1)), siblings(inside)]).toEqual([
+      ['src/p/a src/p/b'],
+      [],
+      [],
+    ]);
+  });
 
   test('a cycle', () => {
     const edges = edgesOf([
