@@ -146,10 +146,10 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
 
 /**
  * Network mounts send no events, and a directory that is removed and created again, or a link above the file that
- * is swung round, may send none that reach a watch.
+ * gets another target, may send none that reach a watch.
  */
 const compareIntervalMs = 10_000;
-/** A rename and a swung link send several events; one comparison after the last is enough. */
+/** A rename and a replaced link send several events; one comparison after the last is enough. */
 const settleMs = 100;
 
 /** The digest of a file's content. */
@@ -197,7 +197,7 @@ function watchEvents(files: readonly string[], onEvent: () => void): FSWatcher {
 
 /**
  * Calls `changed` when the content behind any of the files differs from what was loaded: edited in place, renamed
- * over, or reached through a link that was swung round (a mounted ConfigMap's `..data`). chokidar triggers
+ * over, or reached through a link that got another target (a mounted ConfigMap's `..data`). chokidar triggers
  * comparisons; one at an interval finds what it misses.
  */
 export function watchConfiguration(

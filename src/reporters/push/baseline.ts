@@ -172,7 +172,7 @@ function hasStartedAgain(
 }
 
 /** The entries of a baseline with their numbers. What it no longer knows of discarded ones are two facts. */
-interface Ledger {
+interface BaselineLedger {
   readonly cells: Cells;
   readonly entries: ReadonlyMap<bigint, BaselineEntry>;
   /** The entries of series, so that a known one costs no key. */
@@ -190,7 +190,7 @@ interface Ledger {
   restore(section: Uint8Array): readonly string[];
 }
 
-function createLedger(firstSinceMs: number, deps: Pick<BaselineDeps, 'discarded'>): Ledger {
+function createLedger(firstSinceMs: number, deps: Pick<BaselineDeps, 'discarded'>): BaselineLedger {
   let cells = new Cells();
   const entries = new Map<bigint, BaselineEntry>();
   let known = new WeakMap<SeriesView, BaselineEntry>();

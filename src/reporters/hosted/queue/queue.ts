@@ -233,7 +233,7 @@ export function createQueue(options: QueueOptions, deps: QueueDeps): Queue {
 }
 
 /** The batches of a queue, in files and in memory. */
-interface Contents {
+interface QueueContents {
   readonly entries: Omit<EntryList, 'add' | 'remove'>;
   /** The batch that may be in transit, which is not dropped. */
   held: QueueEntry | undefined;
@@ -255,7 +255,7 @@ function createContents(
   files: QueueDirectory | undefined,
   { maxBytes, maxAgeMs }: QueueOptions,
   { clock, drops, diskFailed, diskWorks }: QueueDeps,
-): Contents {
+): QueueContents {
   const entries = createEntryList(clock);
 
   const onDisk = async (work: () => Promise<unknown>): Promise<void> => {
@@ -279,7 +279,7 @@ function createContents(
     }
   };
 
-  const contents: Contents = {
+  const contents: QueueContents = {
     entries,
     held: undefined,
     load: () =>

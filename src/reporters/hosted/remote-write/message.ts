@@ -247,7 +247,7 @@ interface CachedLabels {
 const spareTexts = 1000;
 
 export function createSampler(origin: Origin): Sampler {
-  const cache = createLabelCache(origin);
+  const cache = createLabelReferences(origin);
   let reportMs = 0;
   const sample = emptySample();
 
@@ -304,14 +304,14 @@ export function createSampler(origin: Origin): Sampler {
 }
 
 /** Encoded texts, and the labels of series, between reports. */
-interface LabelCache {
+interface LabelReferences {
   text(value: string): Text;
   labels(kind: Kind, series: SeriesView): CachedLabels;
   /** Begins a report. Starts anew when most texts may be out of use. */
   age(): void;
 }
 
-function createLabelCache(origin: Origin): LabelCache {
+function createLabelReferences(origin: Origin): LabelReferences {
   let texts = new Map<string, Text>();
   let known = new WeakMap<SeriesView, CachedLabels>();
   let mostTexts = spareTexts;
