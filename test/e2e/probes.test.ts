@@ -2,25 +2,18 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { until } from '../until.ts';
-import { command, folder, type RunningAgent, startAgent } from './process.ts';
+import { command, type RunningAgent, startAgent } from './process.ts';
 
-const places: ReturnType<typeof folder>[] = [];
 const agents: RunningAgent[] = [];
 const servers: Server[] = [];
 afterEach(async () => {
   for (const agent of agents.splice(0)) await agent.end();
   for (const server of servers.splice(0)) server.close();
-  for (const place of places.splice(0)) place.remove();
 });
-
-function newPlace(): string {
-  const place = folder();
-  places.push(place);
-  return place.path;
-}
 
 /** A role's health endpoint that says what it is told to, and can be away. */
 async function role() {
@@ -74,7 +67,7 @@ describe('health', () => {
   test('of a role without pages is what ?service= says, and nothing else', async () => {
     const frontend = await role();
     const file = agentFile(
-      newPlace(),
+      newFolder(),
       `services: {frontend: {health: {url: '${frontend.url}', ${often}}}}\n`,
     );
     const agent = await run(file);
@@ -93,7 +86,7 @@ describe('health', () => {
   });
 
   test('a restart that health and log both see counts once, across the agent’s own end', async () => {
-    const directory = newPlace();
+    const directory = newFolder();
     const log = join(directory, 'frontend.log');
     const entry = (msg: string) =>
       writeFileSync(log, `${JSON.stringify({ level: 'info', msg, logger: 'frontend' })}\n`, { flag: 'a' });
@@ -119,7 +112,7 @@ describe('health', () => {
 });
 
 test('a reload leaves what did not change as it was, counters and all', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const frontend = await role();
   frontend.answer = { ok: false, msg: 'no' };
   const file = agentFile(directory, `services: {frontend: {health: {url: '${frontend.url}', ${often}}}}\n`);
@@ -139,7 +132,7 @@ test('a reload leaves what did not change as it was, counters and all', async ()
 });
 
 test('a failover counts once, across a kill of the agent', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const answer = join(directory, 'orders.json');
   const describeAs = (ActiveCluster: string, FailoverVersion: number) => {
     const view = { Name: 'orders', IsGlobal: true, ActiveCluster, Clusters: ['dc1', 'dc2'] };
@@ -185,7 +178,7 @@ describe.skipIf(!hasPostgres)('a real PostgreSQL', () => {
   test('is probed with the rights that are printed, by command and by the running agent', async () => {
     const storeEvery = (schedule: string) =>
       agentFile(
-        newPlace(),
+        newFolder(),
         `services: {}
 stores:
   - {name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: mon, password: {env: E2E_STORE_PASSWORD}, databases: {persistence: svc}, schema: {persistence: "0.9"}, ${schedule}}
@@ -210,7 +203,7 @@ stores:
       { ok: true, failedChecks: ['archive_mode', 'durable_settings'] },
     ]);
     const accept = 'accept: {archive_mode: no backups here, durable_settings: a test}';
-    const accepting = join(newPlace(), 'agent.yaml');
+    const accepting = join(newFolder(), 'agent.yaml');
     writeFileSync(
       accepting,
       readFileSync(file, 'utf8').replace('kind: postgres,', `kind: postgres, ${accept},`),

@@ -2,18 +2,17 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { folder, start, startAgent } from './process.ts';
+import { start, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 
-const places: ReturnType<typeof folder>[] = [];
 const started: { end(): Promise<unknown> }[] = [];
 afterEach(async () => {
   for (const running of started.splice(0).reverse()) await running.end();
-  for (const place of places.splice(0)) place.remove();
 });
 
 /** Each starts a real program with a metrics page and resolves with the page's URL. */
@@ -73,14 +72,13 @@ for (const [name, isThere, startProgram] of programs) {
   test.skipIf(!isThere)(
     `the page of ${name} is taken without an invalid line, and promtool reads what comes out`,
     async () => {
-      const place = folder();
-      places.push(place);
-      const url = await startProgram(place.path);
+      const place = newFolder();
+      const url = await startProgram(place);
       await until('the page is there', async () => ((await fetch(url)).ok ? true : undefined));
-      const file = join(place.path, 'agent.yaml');
+      const file = join(place, 'agent.yaml');
       writeFileSync(
         file,
-        `stateDirectory: ${join(place.path, 'state')}
+        `stateDirectory: ${join(place, 'state')}
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
 admin: {listenAddress: 127.0.0.1:0}
 services: {history: {scrape: {url: '${url}', interval: 1s, timeout: 900ms}}}

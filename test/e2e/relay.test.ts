@@ -5,23 +5,16 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 import { type Example, startExample, wholePage } from './example.ts';
-import { command, folder, type RunningAgent, startAgent } from './process.ts';
+import { command, type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 
-const places: ReturnType<typeof folder>[] = [];
 const started: { end(signal?: NodeJS.Signals): Promise<unknown> }[] = [];
 afterEach(async () => {
   for (const running of started.splice(0).reverse()) await running.end();
-  for (const place of places.splice(0)) place.remove();
 });
-
-function newPlace(): string {
-  const place = folder();
-  places.push(place);
-  return place.path;
-}
 
 const scraped = (role: string, { roles }: Example) =>
   `  ${role}: {scrape: {url: '${roles[role]!.metrics}', interval: 1s, timeout: 900ms}}\n`;
@@ -71,7 +64,7 @@ const pageOf = async (url: string) => (await fetch(url)).text();
 
 describe('a role’s page through the agent', () => {
   test('has every series of the role; totals lie between a page taken before and one taken after', async () => {
-    const directory = newPlace();
+    const directory = newFolder();
     const example = await exampleIn(directory);
     await wholePage(example);
     const agent = await agentBeside(directory, scraped('history', example));
@@ -101,7 +94,7 @@ describe('a role’s page through the agent', () => {
   test.skipIf(!hasPrometheus)(
     'up of a role’s job falls to 0 when the role is killed, and the literal condition fires',
     async () => {
-      const directory = newPlace();
+      const directory = newFolder();
       const example = await exampleIn(directory);
       const agent = await agentBeside(
         directory,
@@ -140,7 +133,7 @@ describe('a role’s page through the agent', () => {
   );
 
   test('a scrape without a timeout header fetches: the role’s death shows at once, not after the interval', async () => {
-    const directory = newPlace();
+    const directory = newFolder();
     const role = createServer((_request, response) => response.end('# TYPE jobs counter\njobs 1\n'));
     await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
     const { port } = role.address() as AddressInfo;
@@ -156,7 +149,7 @@ describe('a role’s page through the agent', () => {
   });
 
   test('an unknown service is 404, and no series is in two of the pages', async () => {
-    const directory = newPlace();
+    const directory = newFolder();
     const example = await exampleIn(directory);
     const agent = await agentBeside(
       directory,
@@ -178,7 +171,7 @@ describe('a role’s page through the agent', () => {
 
 describe('datagrams', () => {
   test('counters, gauges and timers come out by pull, under a reload too', async () => {
-    const directory = newPlace();
+    const directory = newFolder();
     const agent = await agentBeside(directory, '  matching: {statsd: 127.0.0.1:0}\n');
     const status = (await (await fetch(`http://${agent.address('admin')}/api/status`)).json()) as {
       statsd: { service: string; addresses: { listen: string } }[];
@@ -208,7 +201,7 @@ describe('datagrams', () => {
 
 describe('by push', () => {
   test('the deltas that arrive add up to what was counted', async () => {
-    const directory = newPlace();
+    const directory = newFolder();
     const receiver = createSocket('udp4');
     await new Promise<void>((resolve) => receiver.bind(0, '127.0.0.1', resolve));
     const sums = new Map<string, number>();
@@ -249,7 +242,7 @@ describe('by push', () => {
 
 describe('svc-agent check --live', () => {
   test('lists what a role does not send and what nobody maps, and fails on a page that is not there', async () => {
-    const directory = newPlace();
+    const directory = newFolder();
     const example = await exampleIn(directory);
     await wholePage(example);
     const file = join(directory, 'agent.yaml');

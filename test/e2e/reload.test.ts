@@ -1,25 +1,18 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { type RunningAgent, startAgent } from './process.ts';
 import { createWriter } from './writer.ts';
 
-const places: ReturnType<typeof folder>[] = [];
 let agent: RunningAgent | undefined;
 afterEach(async () => {
   await agent?.end();
   agent = undefined;
-  for (const place of places.splice(0)) place.remove();
 });
-
-function newPlace(): string {
-  const place = folder();
-  places.push(place);
-  return place.path;
-}
 
 async function value(address: string, series: RegExp): Promise<number | undefined> {
   const page = await (await fetch(`http://${address}/metrics`)).text();
@@ -37,7 +30,7 @@ function replace(file: string, edit: (text: string) => string): void {
 }
 
 test('a changed file is swapped in: what did not change keeps its totals, a new rule begins, lines count once', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const log = join(directory, 'history.log');
   const writer = createWriter(log);
   const file = agentFile(directory, { logs: log });
@@ -61,7 +54,7 @@ test('a changed file is swapped in: what did not change keeps its totals, a new 
 });
 
 test('totals go on under other global tags', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const log = join(directory, 'history.log');
   const writer = createWriter(log);
   const file = agentFile(directory, { logs: log });
@@ -79,7 +72,7 @@ test('totals go on under other global tags', async () => {
 });
 
 test('a listener moves: the new one is there before the old one closes', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const [one, other] = [await freePort(), await freePort()];
   const file = agentFile(directory);
   replace(file, (text) =>
@@ -104,7 +97,7 @@ test('a listener moves: the new one is there before the old one closes', async (
 });
 
 test('a bad file changes nothing, is logged, and shows', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const log = join(directory, 'history.log');
   const writer = createWriter(log);
   const file = agentFile(directory, { logs: log });
@@ -124,7 +117,7 @@ test('a bad file changes nothing, is logged, and shows', async () => {
 });
 
 test('a port in use in the new file changes nothing', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const file = agentFile(directory);
   agent = await startAgent(file);
   const taken = agent.address('metrics');
@@ -136,7 +129,7 @@ test('a port in use in the new file changes nothing', async () => {
 });
 
 test('a role that is deselected keeps its totals for when it is selected again', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const log = join(directory, 'history.log');
   const writer = createWriter(log);
   const file = agentFile(directory, { logs: log, more: '  worker: {}\n' });

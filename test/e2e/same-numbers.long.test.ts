@@ -3,26 +3,19 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 import { startExample, wholePage } from './example.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 
-const places: ReturnType<typeof folder>[] = [];
 const started: { end(): Promise<unknown> }[] = [];
 const servers: Server[] = [];
 afterEach(async () => {
   for (const running of started.splice(0).reverse()) await running.end();
   for (const server of servers.splice(0)) server.close();
-  for (const place of places.splice(0)) place.remove();
 });
-
-function newPlace(): string {
-  const place = folder();
-  places.push(place);
-  return place.path;
-}
 
 /** The example service's own page of its history role, held still so that every reader sees the same numbers. */
 async function stillPage(directory: string): Promise<string> {
@@ -96,7 +89,7 @@ describe('the same numbers come out', () => {
   test.skipIf(!hasPrometheus)(
     'of a Prometheus that scrapes the role and of one that scrapes the agent',
     async () => {
-      const directory = newPlace();
+      const directory = newFolder();
       const target = await stillPage(directory);
       const agent = await agentFor(directory, 'host-1', target, 'pullmetrics: {listenAddress: 127.0.0.1:0}');
       const prometheus = await startPrometheus(directory, {
@@ -119,7 +112,7 @@ describe('the same numbers come out', () => {
   test.skipIf(!hasPrometheus || !hasVictoriaMetrics)(
     'by remote write, and two agents on two hosts are two sets of series',
     async () => {
-      const directory = newPlace();
+      const directory = newFolder();
       const target = await stillPage(directory);
       const prometheus = await startPrometheus(directory, { direct: target });
       started.push(prometheus);

@@ -3,12 +3,12 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { bySize } from '../size.ts';
 import { anyMoment, until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, mainFile, type Running, start, startAgent } from './process.ts';
+import { mainFile, type Running, start, startAgent } from './process.ts';
 
-const places: ReturnType<typeof folder>[] = [];
 const running: Running[] = [];
 const servers: Server[] = [];
 afterEach(async () => {
@@ -17,14 +17,7 @@ afterEach(async () => {
     server.closeAllConnections();
     server.close();
   }
-  for (const place of places.splice(0)) place.remove();
 });
-function newPlace(): string {
-  const place = folder();
-  places.push(place);
-  return place.path;
-}
-
 /** An address that accepts requests and never answers. */
 async function silentServer() {
   let requests = 0;
@@ -49,7 +42,7 @@ function stopped(one: Running): Promise<number | string> {
 }
 
 test('SIGTERM with 100 scrapes and a reload under way ends with 0, and waits for none of them', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const silent = await silentServer();
   const file = agentFile(directory, {
     more: `  worker: {scrape: {url: "http://${silent.at}/metrics", interval: 60s, timeout: 30s}}\n`,
@@ -78,7 +71,7 @@ const hasChild = (pid: number): boolean =>
 const delayStep = bySize({ short: 4, long: 1, nightly: 0.1 });
 
 test('SIGTERM at any moment after the start ends with 0', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const file = agentFile(directory);
   for (let delay = 0; delay < 8; delay += delayStep) {
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
@@ -108,7 +101,7 @@ const alone: [name: string, text: (at: string, directory: string) => string][] =
 test.each(bySize({ short: alone.slice(0, 3), long: alone, nightly: alone }))(
   '%s alone, without the admin listener: runs until it is told to stop',
   async (_, text) => {
-    const directory = newPlace();
+    const directory = newFolder();
     const file = join(directory, 'agent.yaml');
     const { at } = await silentServer();
     writeFileSync(file, `stateDirectory: ${join(directory, 'state')}\nadmin: ~\n${text(at, directory)}`);
@@ -123,7 +116,7 @@ test.each(bySize({ short: alone.slice(0, 3), long: alone, nightly: alone }))(
 );
 
 test('started by itself, without flags for Node, its young generation stays small under load', async () => {
-  const directory = newPlace();
+  const directory = newFolder();
   const log = join(directory, 'history.log');
   const line = (n: number) =>
     `{"level":"info","logger":"l${n % 50}","msg":"m${n}","ts":"2026-01-02T03:04:05Z"}\n`;
