@@ -15,7 +15,7 @@ interface Timer {
   call: () => void;
 }
 
-/** `startMs` is the wall clock's first reading, 2026-01-01T00:00:00Z unless told; the monotonic clock starts at 0. */
+/** `startMs` is the wall clock's first reading, by default 2026-01-01T00:00:00Z; the monotonic clock starts at 0. */
 export function manualClock(startMs = 1_767_225_600_000): ManualClock {
   let wallOffsetMs = startMs;
   let elapsedMs = 0;

@@ -28,7 +28,7 @@ export const probesOptions = (options: Partial<ProbesOptions>): ProbesOptions =>
 interface TestDeps {
   readings?: Readings;
   clock?: Clock;
-  /** Takes what is logged. */
+  /** Receives the log entries. */
   logged?: unknown[];
 }
 

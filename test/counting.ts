@@ -26,7 +26,7 @@ interface Counting {
   open(claimants?: readonly string[], state?: Uint8Array): LineSink;
 }
 
-/** Sinks over fake intakes; one service `history` unless told. */
+/** Sinks over fake intakes, by default of one service `history`. */
 export function createCounting(
   services: Record<string, Partial<LogsOptions>> = { history: {} },
   selected = Object.keys(services),

@@ -43,7 +43,7 @@ export const written: Reply = (received, response) =>
 interface Receiver {
   readonly url: string;
   readonly received: readonly Received[];
-  /** Of those, what was answered with 2xx and can be read. */
+  /** The requests that were answered with 2xx and can be read. */
   taken(): Received[];
   reply(next: Reply): void;
   close(): Promise<void>;
@@ -114,7 +114,7 @@ export function receiverForEachTest(): Receiver {
   };
 }
 
-/** A reporter over pictures that a test hands it, with everything it reports kept. */
+/** A reporter over views of a test. It records everything that the reporter reports. */
 export interface Bed {
   clock: ManualClock;
   directory: string;

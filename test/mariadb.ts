@@ -26,7 +26,7 @@ export interface Mariadb {
   port: number;
   /** A statement by root, over the server's own socket; a query gives its rows. */
   sql(statement: string): Promise<Rows>;
-  /** Goes on with the same data, on the same port, after `settings` are added. */
+  /** Restarts the server with additional `settings`, the same data and the same port. */
   restart(settings?: readonly string[]): Promise<void>;
   signal(name: NodeJS.Signals): void;
   stop(): Promise<void>;
@@ -56,7 +56,7 @@ function newData(data: string): void {
   });
 }
 
-/** As soon as it answers; undefined when it ended before. */
+/** Resolves with a connection when the server answers, and with undefined if the server has ended. */
 async function connected(child: ChildProcess, socketPath: string): Promise<Connection | undefined> {
   const answer = async () => {
     if (hasEnded(child)) return { connection: undefined };

@@ -86,7 +86,7 @@ function* placesIn(value: unknown): Generator<[holder: Record<string, unknown>, 
 
 const hasSecret = (value: unknown) => JSON.stringify(value ?? null).includes(secret);
 
-/** Changes one place; a secret stays below the key that makes it one. */
+/** Changes one place. A secret stays below a key that takes secrets. */
 function apply(config: object, { at, how, value: given }: Change): void {
   const value = structuredClone(given);
   const places = [...placesIn(config)];

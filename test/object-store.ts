@@ -43,7 +43,7 @@ interface ObjectStoreServerOptions {
 
 const escaped = (text: string): string =>
   text.replace(/[<>&"']/g, (sign) => `&#${sign.charCodeAt(0)};`).replace('&#38;', '&amp;');
-/** As HTML forms have it. */
+/** Encodes a text as an HTML form does. */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1);
 
 /** A document of a store's refusal. */
@@ -230,7 +230,7 @@ const silent: Log = { write() {}, named: () => silent };
 
 interface OpenedArchive {
   row: ProbeRow;
-  /** One check; given nothing unless told. */
+  /** Runs one check. By default it remembers nothing. */
   check(signal?: AbortSignal, recalled?: unknown): Promise<Finding>;
   close(): Promise<void>;
 }

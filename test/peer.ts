@@ -8,7 +8,7 @@ interface PeerCheck {
   rpcName?: string;
   signal?: AbortSignal;
   recalled?: unknown;
-  /** Takes what is logged. */
+  /** Receives the log entries. */
   logged?: unknown[];
 }
 

@@ -10,7 +10,7 @@ import { until } from './until.ts';
 
 const debian = '/usr/lib/postgresql';
 
-/** Where the newest installed server's programs are; undefined without one. */
+/** The folder with the programs of the newest installed server; undefined if no server is installed. */
 const programs = (existsSync(debian) ? readdirSync(debian) : [])
   .sort((one, other) => Number(other) - Number(one))
   .map((version) => join(debian, version, 'bin'))
@@ -71,7 +71,7 @@ export function postgresFolder(): string {
 export interface Postgres {
   folder: string;
   data: string;
-  /** Another one after a restart. */
+  /** A restart may take another port. */
   readonly port: number;
   /** One connection as the superuser `postgres`; ended by `stop`. */
   query(sql: string, database?: string): Promise<pg.QueryResult>;
@@ -79,7 +79,7 @@ export interface Postgres {
   archiveWal(): Promise<string>;
   /** Adds settings that need no restart, and has them read. */
   configure(settings: readonly string[]): void;
-  /** Goes on serving with the same data after `settings` are added. */
+  /** Restarts the server with additional `settings` and the same data. */
   restart(settings?: readonly string[], whileDown?: () => void): Promise<void>;
   /** Ends the connections of `query`; the next one opens another. */
   disconnect(): Promise<void>;
@@ -121,7 +121,7 @@ async function ready(child: ChildProcess, port: number, data: string): Promise<b
 interface PostgresOptions {
   /** `name=value` of each setting that is not the usual one. */
   settings?: readonly string[];
-  /** Takes over this data directory, of which `stop` does not rid us, in place of a new one. */
+  /** Uses this data directory instead of a new one; `stop` does not remove it. */
   data?: string;
   /** Options of initdb. Servers of the same options are copies of one data directory and share its system identifier. */
   initdb?: readonly string[];

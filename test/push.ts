@@ -15,7 +15,7 @@ export interface PushedFamily extends FamilySpec {
   series: readonly PushedSeries[];
 }
 
-/** A view whose series say when they started; 1 unless told. */
+/** A view whose series have start times, by default 1. */
 export function pushedView(specs: readonly PushedFamily[]): View {
   const view = viewOf(specs);
   const families = view.families.map((family, f) => ({
@@ -104,7 +104,7 @@ export interface PushRig {
   committed(): Uint8Array | undefined;
   /** The section as a commit at this moment would have it. */
   freeze(): Uint8Array;
-  /** Shows other numbers. */
+  /** Replaces the numbers of the view. */
   show(specs: readonly PushedFamily[]): void;
   /** One interval passes, and its flush. */
   flush(): Promise<void>;

@@ -52,7 +52,7 @@ interface Row {
   /** The catalog's metric, and the raw metrics whose sum it is. */
   metric: string;
   from: string[];
-  /** Labels of the catalog that are compared, and their raw spelling where it is another one. */
+  /** Labels of the catalog that are compared, with their raw names where these differ. */
   tags?: string[];
   raw?: string[];
   prefix?: string;

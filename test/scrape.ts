@@ -169,7 +169,7 @@ export async function openTarget(): Promise<Target> {
   };
 }
 
-/** A scrape source over an open intake, with everything it reports kept. */
+/** A scrape source over an open intake. It records everything that the source reports. */
 interface Scraped {
   scrape: Scrape;
   intake: OpenIntake;

@@ -135,7 +135,7 @@ export function detectedLines(deps: Omit<VocabularyDetectionDeps, 'knownLines'>)
 
 export const silentLog: Log = { write() {}, named: () => silentLog };
 
-/** A source on real sockets with everything it reports kept. */
+/** A source on real sockets. It records everything that the source reports. */
 export interface OpenStatsd {
   statsd: Statsd;
   shown(): Record<string, Recorded>;

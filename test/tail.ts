@@ -99,7 +99,7 @@ interface TailOptions {
   clock?: Clock;
   maxOpenFiles?: number;
   sliceMs?: number;
-  /** In place of the recorder's. */
+  /** Replaces the sinks of the recorder. */
   open?: OpenSink;
 }
 
@@ -119,7 +119,7 @@ export interface Tail {
   settle(): Promise<void>;
   /** Ends the tailer well and starts another from its positions. */
   restart(options?: TailOptions): Promise<void>;
-  /** Positions and counts of now. */
+  /** Saves the current positions and counts. */
   save(): void;
   /** Forgets everything since `save` and starts another tailer from there. */
   kill(): Promise<void>;

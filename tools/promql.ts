@@ -33,7 +33,7 @@ interface Matcher {
 /** An instant selector, or with `rangeMs` a range selector. */
 export interface Selector extends Span {
   type: 'selector';
-  /** Empty where only matchers select. */
+  /** The metric; empty if the selector consists of matchers alone. */
   name: string;
   matchers: readonly Matcher[];
   rangeMs?: number;

@@ -40,7 +40,7 @@ export const tests = [
 /** A generated file: its path in the project, and its text. */
 type Generated = readonly [path: string, text: string];
 
-/** The rules. */
+/** The rule files, with their texts. */
 export const ruleFiles = (): readonly Generated[] =>
   packs.map((of) => [`rules/${of.name}.rules.yml`, toYaml(renderPack(of, shippedOptions))]);
 
@@ -63,7 +63,7 @@ export function deployedRules(): Generated {
   return ['deploy/kubernetes/monitoring/rules.yaml', toYaml(listOf(objects))];
 }
 
-/** The dashboards. */
+/** The dashboard files, with their texts. */
 export function dashboardFiles(): readonly Generated[] {
   return dashboards.map((name) => [
     `dashboards/${name}.json`,

@@ -13,7 +13,7 @@ const freshMs = 4_000;
 interface EndpointPipelineDeps extends Omit<EndpointsDeps, 'status'> {
   report(): StatusReport;
   gather: Gather;
-  /** Kept up to date: what is bound. */
+  /** Receives the addresses whenever they change. */
   listening: { addresses: Endpoints['addresses'] };
   state: State;
   /** While logs switch to another configuration: resolves when they have. */

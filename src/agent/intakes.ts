@@ -39,7 +39,7 @@ export interface Intakes {
   found(service: string): OpenIntake;
   /** Totals that another system keeps, such as a store. */
   kept(service: string): OpenIntake;
-  /** Events that are counted once across restarts. */
+  /** The intake of events, which are counted once across restarts. */
   events(service: string): OpenIntake;
   /** The agent's own instruments. */
   self: OpenIntake;

@@ -10,7 +10,7 @@ export function mostOpenFiles(): number | undefined {
     const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
     return found ? Number(found[1]) : undefined;
   } catch {
-    // Not Linux.
+    // Only Linux has this file.
     return undefined;
   }
 }

@@ -7,7 +7,7 @@ import type { LogOptions } from './config/types.ts';
 
 interface OpenLog {
   log: Log;
-  /** Closes the file. */
+  /** Closes the log file. */
   close(): void;
 }
 
@@ -145,7 +145,7 @@ const pause = () => void Atomics.wait(pausing, 0, 0, pauseMs);
 export function openLogSink(to: string | number, onLost: () => void): LogSink {
   const descriptor = typeof to === 'string' ? openSync(to, 'a') : to;
   let isOpen = true;
-  /** Part of an entry was written, whose line is ended before the next one. */
+  /** Whether part of an entry was written. Its line is ended before the next entry. */
   let isTorn = false;
   /** After a loss, nothing waits until the reader takes entries again. */
   let isStuck = false;

@@ -95,7 +95,7 @@ async function buildHosted(
   );
 }
 
-/** The reporter of a block that sends by itself, with everything built and nothing running; undefined without one. */
+/** The reporter of a block that sends by itself, with everything built and nothing running; undefined if the block has none. */
 async function buildReporter(
   block: Block,
   config: AgentConfig,

@@ -143,7 +143,7 @@ async function stopRoles(roles: readonly RunningRole[], log: Log): Promise<void>
       log.write('error', 'a source did not stop cleanly', { error: result.reason });
 }
 
-/** Sources that could not start in a swap, and are tried again until the next one. */
+/** Sources that could not start in a swap. They are tried again until the next swap. */
 interface LateStarts {
   /** Starts those that can start into `into`; the others are late. */
   start(wanted: readonly Wanted[], into: Map<string, RunningRole>): Promise<void>;

@@ -95,7 +95,7 @@ interface RoleMemory {
 
 /** Combines the evidence of health checks, pages and logs into one count of restarts per role. */
 export interface Roles {
-  /** Counts for these services from now on; `events` opens the durable intake of one. */
+  /** Counts for these services from now on; `events` opens the durable intake of a service. */
   configure(services: readonly string[], events: (service: string) => OpenIntake): void;
   /** Adds the result of a health check. */
   healthChecked(service: string, reason: ProbeFailureReason | undefined): void;

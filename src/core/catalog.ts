@@ -16,7 +16,7 @@ export interface Metric {
   tags: readonly string[];
   /** Its group on the page docs/reference/metrics.md. */
   group: string;
-  /** One line. */
+  /** The help text, on one line. */
   help: string;
   /** A gauge whose series are added up when two raw series become one. */
   additive?: true;

@@ -20,7 +20,7 @@ type Claimed = Omit<Claimant, 'help'>;
  */
 export interface Claims {
   readonly catalogKind: Kind | undefined;
-  /** The claim, until there is a second one. */
+  /** The only claim; undefined once there are several. */
   only: Claim | undefined;
   rivals: Rivals | undefined;
 }

@@ -156,7 +156,7 @@ export function hashLabel(nameHash: number, valueHash: number): number {
   return mixed ^ (mixed >>> 13);
 }
 
-/** Equal for equal labels. */
+/** A hash of labels; equal labels have equal hashes. */
 export function hashLabels(labels: Labels): number {
   let sum = 0;
   for (const [name, value] of labels) sum = (sum + hashLabel(hashText(name), hashText(value))) | 0;

@@ -34,7 +34,7 @@ export async function makeDirectory(
   }
 }
 
-/** The same at once. */
+/** The same, synchronously. */
 export function makeDirectorySync(mkdir: Mkdir<unknown>, path: string, mode: number): void {
   const make = (): void => {
     try {

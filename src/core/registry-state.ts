@@ -84,7 +84,7 @@ export interface SeriesSource {
 /** A series that a source asks for, with names, labels and layout settled. Admission decides whether it opens. */
 export interface SeriesSpec extends SeriesId {
   readonly source: SeriesSource;
-  /** Sanitized. */
+  /** The sanitized name. */
   readonly family: string;
   readonly kind: Kind;
   readonly rawName: string;
@@ -182,7 +182,7 @@ export interface Family {
   readonly claims: Claims;
   /** The source that asked for it first: its heap bytes are that source's. */
   readonly creator: SourceUse;
-  /** By identity. */
+  /** The series by their identity. */
   readonly series: Map<string, Series>;
   /** Owners of a kind that does not hold the name, or all of them while the name is taken. */
   waiting: Set<Owner> | undefined;
@@ -283,7 +283,7 @@ export function visibleSeries(family: Family, takes: (scope: SeriesScope) => boo
 export interface Refusal {
   readonly family: string;
   readonly reason: RefusalReason;
-  /** The name that the sender uses. */
+  /** The raw name: that of the sender. */
   readonly rawName: string;
   readonly labels: Labels;
   readonly service: string;

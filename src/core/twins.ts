@@ -26,10 +26,10 @@ interface Pair {
   readonly second: string;
   /** Whether the second is taken. */
   isSecond: boolean;
-  /** Counts of the last page, of the one that is taken and of the other. */
+  /** Counts on the last page: of the twin that is taken, and of the other twin. */
   taken: number;
   other: number;
-  /** Pages in a row on which only the other one counted. */
+  /** Successive pages on which only the other twin counted. */
   still: number;
 }
 

@@ -52,7 +52,7 @@ type MetricEntry = string | MetricRule | readonly MetricRule[];
 /** A product's names as data. */
 export interface VocabularyTable {
   name: string;
-  /** By the product's name. */
+  /** Rules by the product's name of the metric. */
   metrics: Readonly<Record<string, MetricEntry>>;
   /** Tag names, of every metric. */
   tags: Readonly<Record<string, string>>;
@@ -247,7 +247,7 @@ export interface Coverage {
   readonly missing: readonly string[];
   /** Raw names without a rule. */
   readonly unmapped: readonly string[];
-  /** Those of them that look like a missing metric, each with that metric. */
+  /** The raw names that look like a missing metric, each with that metric. */
   readonly alike: Readonly<Record<string, readonly string[]>>;
   /** Raw names of which at least some series were left out on purpose. */
   readonly leftOut: readonly string[];

@@ -39,9 +39,9 @@ export function alertsOf(of: Pack): readonly Alert[] {
 export interface RuleOptions extends Naming {
   /** Labels that every alert gets in addition. */
   labels: Readonly<Record<string, string>>;
-  /** By alert; of an objective's alerts the objective. */
+  /** Thresholds by alert; for the alerts of an objective this is the objective. */
   thresholds: Readonly<Record<string, number>>;
-  /** By alert, in Prometheus' notation; empty: immediately. */
+  /** `for` by alert, in Prometheus' notation; an empty text: the alert fires immediately. */
   fors: Readonly<Record<string, string>>;
   /** Address of the folder `runbooks`; a link is this, a slash and `<AlertName>.md`. Empty: no link. */
   runbookUrl: string;

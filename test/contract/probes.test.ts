@@ -166,7 +166,7 @@ const isLocal = ({ kind, name }: ProbeRow): boolean =>
   ['replication', 'backup', 'recovery', 'rehearsal'].includes(kind) ||
   ['cluster/dc1', 'archive/history'].includes(name);
 
-/** How a promise settled; fails if it hangs. */
+/** Returns how a promise settled. Fails if it hangs. */
 async function settledSoon<T>(work: Promise<T>): Promise<PromiseSettledResult<T>> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -48,7 +48,7 @@ export interface DashboardLint {
 export const isOpenTo = ({ name, matchers }: Selector, label: string): boolean =>
   name !== '' && isNarrowedBy(`${name}{${matchers.map((of) => `${of.label}${of.op}""`).join(',')}}`, label);
 
-/** The fault, unless all is well. */
+/** A list with the fault if `isWell` is false, else an empty list. */
 export const unless = (isWell: boolean, fault: string): Faults => (isWell ? [] : [fault]);
 
 /** What a result is measured in; `moment` is milliseconds since the epoch, `number` a constant. */

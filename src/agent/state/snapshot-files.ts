@@ -332,7 +332,7 @@ export interface CommitStatus {
   readonly degraded?: DegradedReason;
   /** Wall clock, ms, of the last commit that was written, or that equalled the last snapshot. */
   readonly lastCommitMs?: number;
-  /** Commits that did not. */
+  /** Commits that failed. */
   readonly failures: number;
 }
 

@@ -36,7 +36,7 @@ export type StateName = keyof typeof states;
 
 export interface Query {
   expr: string;
-  /** Stands before the labels in the legend. */
+  /** The first word of the legend, before the labels. */
   name?: string;
 }
 
@@ -65,7 +65,7 @@ interface Common extends Style {
   description: string;
   /** Further alerts whose runbooks help here. */
   runbooks?: readonly string[];
-  /** Columns of 24. */
+  /** Width in columns, of which a dashboard has 24. */
   width?: number;
   height?: number;
 }

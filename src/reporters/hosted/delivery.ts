@@ -39,7 +39,7 @@ const mostSplitPauseMs = 5_000;
 interface Work {
   readonly queued: QueuedBatch;
   pieces: readonly Batch[];
-  /** Failures that the batch may be the cause of. */
+  /** Failures that the batch itself may have caused. */
   failures: number;
   /** Failures in a row of the single point at the head. */
   pointFailures: number;

@@ -47,7 +47,7 @@ export interface HostedDeps {
   /** Bytes queued, and the wall-clock time, ms, of the oldest batch; undefined when the queue is empty. */
   queued(bytes: number, oldestMs: number | undefined): void;
   readSecret: ReadSecret;
-  /** Without it nothing is traced. */
+  /** Traces requests; without it nothing is traced. */
   tracing?: Tracing;
   clock: Clock;
   drops: Drops;
