@@ -17,7 +17,7 @@ const sourcesBelow = (path) =>
       ? [path]
       : [];
 
-/** The sources below a folder with their mutants: `codes` by path, and the `mutants` with id, file, line and replacement. */
+/** The sources below a folder with the mutants that are tried: `codes` by path, and the `mutants` with id, file, line and replacement. */
 export async function instrument(path) {
   const silent = { debug() {}, info() {}, warn() {}, isDebugEnabled: () => false };
   const files = sourcesBelow(path).map((name) => ({
@@ -28,7 +28,7 @@ export async function instrument(path) {
   const options = { plugins: null, excludedMutations, ignorers: [], noHeader: false };
   const done = await new Instrumenter(silent).instrument(files, options);
   const mutants = done.mutants
-    .filter(({ status }) => status !== 'Ignored')
+    .filter(({ status, id }) => status !== 'Ignored' && Number(id) % Number(process.env.MUTANTS_EVERY) === 0)
     .map(({ id, fileName, location, mutatorName, replacement }) => ({
       id,
       fileName,

@@ -1,6 +1,6 @@
 // Runs each test once as it is, and then once for every mutant that it reached and that no test before it noticed. A test
 // is repeated in place: its file, its hooks and the sources are loaded once.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { TestRunner } from 'vitest';
@@ -9,6 +9,10 @@ import { TestRunner } from 'vitest';
 const switches = { mutantCoverage: { static: {}, perTest: {} } };
 globalThis.__stryker__ = switches;
 
+/** Ids of the mutants that are tried. */
+const tried = new Set(
+  JSON.parse(readFileSync(join(process.env.MUTANTS_OUT, 'mutants.json'), 'utf8')).map(({ id }) => id),
+);
 /** Ids of mutants: seen by a test, noticed by a test, and seen while modules were loaded. Shared by all files of a worker. */
 const reached = new Set();
 const killed = new Set();
@@ -49,7 +53,7 @@ export default class MutantRunner extends TestRunner {
       this.#failsAsItIs = failed;
       this.#hits = switches.mutantCoverage.perTest.test ?? {};
       for (const id of Object.keys(this.#hits)) reached.add(id);
-      if (!failed) this.#waiting = Object.keys(this.#hits).filter((id) => !killed.has(id));
+      if (!failed) this.#waiting = Object.keys(this.#hits).filter((id) => tried.has(id) && !killed.has(id));
       return;
     }
     if (failed && mutant !== undefined) killed.add(mutant);

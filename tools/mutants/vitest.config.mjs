@@ -17,7 +17,7 @@ export default defineConfig({
   test: {
     include: JSON.parse(process.env.MUTANTS_TESTS),
     exclude: ['**/*.long.test.ts', '**/*.nightly.test.ts'],
-    setupFiles: 'test/environment.ts',
+    setupFiles: ['test/environment.ts', 'tools/mutants/properties.mjs'],
     globalSetup: 'test/templates.ts',
     runner: './tools/mutants/runner.mjs',
     isolate: false,
