@@ -1,18 +1,24 @@
 import { join } from 'node:path';
 import { type LogEvidence, readSegments } from '../src/probes/backups/log-evidence.ts';
 import { openSegmentReadings } from '../src/probes/backups/segment-readings.ts';
-import type { LogKind } from '../src/probes/backups/segments.ts';
+import type { BinlogPlace, LogKind } from '../src/probes/backups/segments.ts';
 import { verifyBackup } from '../src/probes/backups/verify.ts';
 import { newFolder } from './folder.ts';
 
 /** An archive with everything that is read of it, as a new agent finds it. */
-export async function readArchive(directory: string, log: LogKind, nowMs: number): Promise<LogEvidence> {
+export async function readArchive(
+  directory: string,
+  log: LogKind,
+  nowMs: number,
+  places: readonly BinlogPlace[] = [],
+): Promise<LogEvidence> {
   const readings = await openSegmentReadings(join(newFolder(), 'log.jsonl'));
   const source = { kind: 'segments', directory, log, settleMs: 0 } as const;
   for (;;) {
     let asked = false;
     const evidence = await readSegments(source, nowMs, {
       readings,
+      places,
       verify: async (segments) => {
         asked = true;
         return verifyBackup({ path: directory, level: 'full', bytesPerSecond: 1e12, segments });

@@ -106,7 +106,7 @@ recovery:
     await answer('Type main', 'main');
     const shown = /By hand: (.*?)\n *This cannot/s.exec(run.output())![1]!;
     const lines = shown.split('\n').map((line) => line.trim().replaceAll('DATA_DIRECTORY', server.data));
-    expect(lines.join('\n')).toContain(`cp -a ${backups}/base-20260101T000000Z ${server.data}`);
+    expect(lines.join('\n')).toContain(`cp -a ${backups}/base-20260101T000000Z/. ${server.data}`);
     await server.restart([], () => {
       execFileSync('bash', ['-euc', lines.join('\n')]);
     });

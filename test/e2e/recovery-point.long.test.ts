@@ -27,7 +27,7 @@ const wanted = process.env.RECOVERY_POINT_PLOT ?? '';
 
 function rounds<B extends Bed>(
   plots: readonly Plot<B>[],
-  openBed: (random: Random) => Promise<B>,
+  openBed: (random: Random, plot: Plot<B>) => Promise<B>,
   count: number,
 ): void {
   const chosen = plots.filter(({ name }) => name.includes(wanted));
@@ -40,7 +40,7 @@ function rounds<B extends Bed>(
     '%s (seed %i)',
     async (_, seed, plot) => {
       const random = seeded(seed);
-      const bed = await openBed(random);
+      const bed = await openBed(random, plot);
       onTestFinished(() => bed.remove());
       const verdict = await playRound(bed, plot, random);
       expect(verdict, JSON.stringify(verdict)).toMatchObject({ broken: [] });

@@ -97,12 +97,37 @@ export function baseRestore(
       : []),
     '# Stop the server. Its files stay as the safety copy until the restore is proved:',
     'test -e DATA_DIRECTORY.damaged || mv DATA_DIRECTORY DATA_DIRECTORY.damaged',
-    `rm -rf DATA_DIRECTORY && cp -a ${shellText([folder])} DATA_DIRECTORY`,
+    // The files behind a link, not the link: the server would work on the backup itself.
+    `rm -rf DATA_DIRECTORY && cp -a ${shellText([`${folder}/.`])} DATA_DIRECTORY`,
+    ...linked(folder),
     ...cleared(folder),
     ...settings.map((line) => `echo ${shellText([line])} >> ${conf}`),
     'touch DATA_DIRECTORY/recovery.signal',
     'chown -R postgres: DATA_DIRECTORY && chmod 700 DATA_DIRECTORY',
     '# Start the server, and wait until it accepts writes: it replays the log first.',
+  ];
+}
+
+/** Tablespaces, and a log in another place, are links to files of the backup: the restored server gets copies. */
+function linked(folder: string): readonly string[] {
+  const linksIn = (below: string) =>
+    existsSync(join(folder, below))
+      ? readdirSync(join(folder, below), { withFileTypes: true }).filter((entry) => entry.isSymbolicLink())
+      : [];
+  const ofLog = linksIn('.').filter(({ name }) => name === 'pg_wal');
+  return [
+    ...ofLog.map(
+      () =>
+        `rm DATA_DIRECTORY/pg_wal && cp -a ${shellText([`${join(folder, 'pg_wal')}/.`])} DATA_DIRECTORY/pg_wal`,
+    ),
+    ...linksIn('pg_tblspc').flatMap(({ name }) => {
+      const own = `DATA_DIRECTORY.tablespace-${name}`;
+      return [
+        `# Tablespace ${name}: put another directory in place of ${own}, if it belongs on another volume.`,
+        `rm -rf ${own} && cp -a ${shellText([`${join(folder, 'pg_tblspc', name)}/.`])} ${own}`,
+        `ln -sfn ${own} DATA_DIRECTORY/pg_tblspc/${name} && chown -R postgres: ${own} && chmod 700 ${own}`,
+      ];
+    }),
   ];
 }
 

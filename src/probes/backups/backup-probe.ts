@@ -11,7 +11,6 @@ import {
   type ProbeRow,
   type SeriesName,
 } from '../probe.ts';
-import { archivedLogOf } from '../stores/store-changes.ts';
 import { assess, keyOf, type Ledger } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
@@ -24,11 +23,12 @@ import {
   withArchive,
 } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
-import { incrementalsOn, isAwaited, type KnownStore, knownStore, pollsOfStore } from './known-store.ts';
+import { incrementalsOn, isAwaited, type KnownStore, knownStore, logsOf } from './known-store.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './recovery-point.ts';
 import type { SegmentReadings } from './segment-readings.ts';
+import type { BinlogPlace } from './segments.ts';
 import type { Verifier } from './verifier.ts';
 import type { VerifyRequest } from './verify.ts';
 
@@ -161,13 +161,16 @@ async function checkBackup(
   const latest = shown ?? (() => undefined);
   // A command asks no store.
   const awaitsTables = shown !== undefined && isAwaited(backup, latest);
-  const known = knownStore(backup, ledger?.store, latest, clock.nowMs());
-  const read = await readEvidence(backup, runs, { ...deps, latest, log, known });
+  const databases = shared.databasesOf(backup);
+  const known = knownStore(backup, ledger?.store, latest, { nowMs: clock.nowMs(), databases });
+  const places = siblingsOf(backup, shared).flatMap(placesOf);
+  const read = await readEvidence(backup, runs, { ...deps, latest, log: { ...log, places }, known });
   const evidence = {
     ...read,
     jobs: runs,
-    expects: shared.databasesOf(backup),
+    expects: databases,
     tables: known.tables,
+    unlogged: known.unlogged,
     awaitsTables,
   };
   const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
@@ -220,6 +223,10 @@ async function deviceOf(
   return isEmpty ? before : dev;
 }
 
+/** Where the verified backups of a store were taken in its binary log. */
+const placesOf = ({ assessed }: Standing): BinlogPlace[] =>
+  (assessed?.assessment.usable ?? []).flatMap(({ content }) => content?.binlog ?? []);
+
 const siblingsOf = ({ store, database }: BackupOptions, { standings }: SharedByBackups): Standing[] =>
   [...standings.values()].filter(
     ({ options }) =>
@@ -252,16 +259,17 @@ async function readEvidence(
     };
   };
   /** The archived log as the polls of the store last saw it. */
-  const logOfStore = () => {
-    const logs = pollsOfStore(store).flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
-    return logs.sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0)).at(-1);
-  };
+  const logOfStore = () =>
+    logsOf(store, latest)
+      .sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0))
+      .at(-1);
   switch (source.kind) {
     case 'files':
       return withRuns(await (await import('./files.ts')).readFiles(source, runs, nowMs));
     case 'segments': {
       const { readSegments } = await import('./log-evidence.ts');
-      return withRuns(await readSegments(source, nowMs, { ...log, server: logOfStore() }));
+      const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });
+      return withRuns({ ...read, log: { ...read.log, leavesOut: known.leavesOut } });
     }
     case 'snapshot':
       return withRuns(

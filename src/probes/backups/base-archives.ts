@@ -70,13 +70,14 @@ async function readTar(
   while (!(await bytes.isAtEnd())) await bytes.take(1);
 }
 
-/** Compares the files in the archives with the manifest. Throws at an archive that is cut off or damaged. */
+/** Compares the files in the archives with the manifest, and returns two of them. Throws at an archive that is cut off or damaged. */
 export async function verifyBaseArchives(
   path: string,
   names: readonly string[],
   { files }: BackupManifest,
   pace: Pace,
-): Promise<{ fault?: string }> {
+): Promise<{ fault?: string; label: Buffer; control: Buffer }> {
+  const kept = { backup_label: Buffer.alloc(0), 'global/pg_control': Buffer.alloc(0) };
   const wanted = new Map(files.map((file) => [file.path, file]));
   let fault: string | undefined;
   for (const name of names) {
@@ -88,12 +89,27 @@ export async function verifyBaseArchives(
     const bytes = createByteReader(compression ? decompress(source, compression) : source);
     await readTar(bytes, async (entry, sizeBytes, content) => {
       const inManifest = which === 'base' ? entry : `pg_tblspc/${which}/${entry}`;
-      fault ??= await faultOf(wanted.get(inManifest), sizeBytes, content);
+      const isKept = inManifest === 'backup_label' || inManifest === 'global/pg_control';
+      const chunks: Buffer[] = [];
+      const read = isKept ? remembered(content, chunks) : content;
+      fault ??= await faultOf(wanted.get(inManifest), sizeBytes, read);
+      if (isKept) kept[inManifest] = Buffer.concat(chunks);
       wanted.delete(inManifest);
     });
   }
   const [missing] = wanted.keys();
-  return { fault: fault ?? (missing === undefined ? undefined : `${missing} is missing`) };
+  return {
+    fault: fault ?? (missing === undefined ? undefined : `${missing} is missing`),
+    label: kept.backup_label,
+    control: kept['global/pg_control'],
+  };
+}
+
+async function* remembered(content: AsyncIterable<Buffer>, chunks: Buffer[]): AsyncGenerator<Buffer> {
+  for await (const chunk of content) {
+    chunks.push(Buffer.from(chunk));
+    yield chunk;
+  }
 }
 
 async function faultOf(

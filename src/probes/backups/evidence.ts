@@ -5,7 +5,7 @@ import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource, ReportFormat } from './block.ts';
 import type { ArchivedSegments } from './log-chain.ts';
 import type { WalRange } from './manifest.ts';
-import type { SegmentContent } from './segments.ts';
+import type { BinlogPlace, SegmentContent } from './segments.ts';
 import type { WallTime } from './wall-time.ts';
 
 /** One recorded run of a backup or of a recovery procedure (journal.ts). */
@@ -68,7 +68,9 @@ export interface BackupContent {
   /** Databases in it, where it names them. */
   databases?: readonly string[];
   /** Where the binary log goes on from it. */
-  binlog?: { file: string; position: number };
+  binlog?: BinlogPlace;
+  /** Why no log can be applied to it, although it says where one goes on. */
+  withoutLog?: string;
   /** Segments of WAL in it, by name. */
   wal?: Readonly<Record<string, SegmentContent>>;
   /** Identifier of the cluster of databases, decimal. */
@@ -153,6 +155,8 @@ export interface Evidence {
   expects?: readonly string[];
   /** Tables of the store, and when the agent first saw each, ms since the epoch; undefined where it never asked. */
   tables?: Readonly<Record<string, number>>;
+  /** Those of which the log, and so a base backup, has nothing. */
+  unlogged?: readonly string[];
   /** The store is going to be asked, and has not been yet. */
   awaitsTables?: boolean;
   /** Ranges of WAL that a tool lists in its archive, without a segment missing between the first and the last. */

@@ -1,6 +1,7 @@
 import type { ProbeDeps } from '../probe.ts';
-import { checkOf, tablesOf } from '../stores/store-changes.ts';
+import { archivedLogOf, checkOf, tablesOf } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
+import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 
@@ -16,12 +17,20 @@ export interface KnownStore {
   onMs?: number;
   /** It wrote none at some moment between these. */
   off?: { afterMs: number; untilMs: number };
+  /** Tables of which the log has nothing. */
+  unlogged?: readonly string[];
+  /** A database of this backup that the server leaves out of its binary log. */
+  leavesOut?: string;
 }
 
 export const pollsOfStore = (store: string | undefined): string[] => [
   `store/${store}`,
   ...storeRoles.map((role) => `store/${store}/${role}`),
 ];
+
+/** The log as the polls of the store last saw it. */
+export const logsOf = (store: string | undefined, latest: Latest): ArchivedLog[] =>
+  pollsOfStore(store).flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
 
 /** Whether the last poll saw that the node writes incremental backups. */
 export function incrementalsOn(store: string | undefined, latest: Latest): boolean | undefined {
@@ -34,13 +43,16 @@ export function knownStore(
   { source, store, database }: BackupOptions,
   before: KnownStore = {},
   latest: Latest,
-  nowMs: number,
+  { nowMs, databases }: { nowMs: number; databases: readonly string[] },
 ): KnownStore {
   const listed = database && tablesOf(latest(`store/${store}/${database}`));
   const tables = listed
     ? Object.fromEntries(listed.map((name) => [name, before.tables?.[name] ?? nowMs]))
     : before.tables;
-  const known = { ...before, ...(tables && { tables }) };
+  const unlogged = (database && tablesOf(latest(`store/${store}/${database}`), 'unlogged')) ?? before.unlogged;
+  const filter = logsOf(store, latest).find(({ leavesOut }) => leavesOut !== undefined)?.leavesOut;
+  const leavesOut = filter ? databases.find((name) => filter.includes(name)) : before.leavesOut;
+  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut };
   const isOn = source.kind === 'incrementals' ? incrementalsOn(store, latest) : undefined;
   if (isOn === undefined) return known;
   if (isOn) return { ...known, onMs: nowMs };
@@ -53,7 +65,18 @@ export const isAwaited = ({ store, database }: BackupOptions, latest: Latest): b
 
 /** Holds a good answer against the databases and tables of the store. */
 export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence: Evidence): VerifyAnswer =>
-  withTables(withDatabases(answer, evidence.expects), artifact, evidence);
+  withoutRows(withTables(withDatabases(answer, evidence.expects), artifact, evidence), artifact, evidence);
+
+/** Files of a table that is not logged are in no base backup, and the log has none of its rows. */
+function withoutRows(
+  answer: VerifyAnswer,
+  { method }: Artifact,
+  { unlogged: [table] = [] }: Evidence,
+): VerifyAnswer {
+  if (answer.result !== 'ok' || method !== 'postgres_base' || table === undefined) return answer;
+  const lacks = `it has no rows of ${table}, which is an unlogged table: make it logged (ALTER TABLE ${table} SET LOGGED)`;
+  return { ...answer, content: { ...answer.content, lacks } };
+}
 
 /** A dump of another database is no backup of this one. */
 function withDatabases(answer: VerifyAnswer, expected: readonly string[] = []): VerifyAnswer {

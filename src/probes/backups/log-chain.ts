@@ -1,6 +1,8 @@
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { WalRange } from './manifest.ts';
 import {
+  archivedName,
+  type BinlogPlace,
   type LogKind,
   type PlacedSegment,
   type Segment,
@@ -29,6 +31,8 @@ export interface ArchivedSegments {
   walSegmentBytes?: number;
   /** What the server says of its log. */
   server?: ArchivedLog;
+  /** A database that the server leaves out of its binary log. */
+  leavesOut?: string;
 }
 
 /** How far a log can be replayed. */
@@ -189,11 +193,12 @@ function linkFault(before: Step | undefined, step: Step, cluster: string | undef
 }
 
 /** How far a binary log can be replayed on a backup that was taken at a position of it. */
-export function replayBinlog(
-  at: { file: string; position: number },
-  { placed, server }: ArchivedSegments,
-): Replay {
+export function replayBinlog(at: BinlogPlace, { placed: all, server, leavesOut }: ArchivedSegments): Replay {
+  if (leavesOut !== undefined)
+    return nothing(`the server leaves ${leavesOut} out of it (binlog_do_db, binlog_ignore_db)`);
   const number = segmentPosition('binlog', at.file, 1)?.number;
+  const prefix = prefixOf(at.file);
+  const placed = all.filter(({ segment }) => prefixOf(archivedName(segment.name)) === prefix);
   if (!placed.some((each) => each.at.number === number))
     return nothing(`${at.file} is missing in the archive, in which the backup was taken`);
   const steps: Step[] = [];
@@ -212,7 +217,21 @@ export function replayBinlog(
   if (begin === undefined) return nothing(ends!);
   if ((begin.content.bytes ?? 0) < at.position)
     return nothing(`${begin.name} ends before the backup was taken`);
+  const stranger = strangerAt(at, begin);
+  if (stranger !== undefined) return nothing(stranger);
   return replayOf(steps, ends, true, ends === undefined ? wholeUntil(steps.at(-1), server) : undefined);
+}
+
+/** The name of a log's files without their numbers: a directory may have the files of several. */
+const prefixOf = (name: string): string => name.replace(/\.\d+$/, '');
+
+/** Why the file is not the one in which the backup was taken: that of another server, or of a log that was begun anew. */
+function strangerAt({ position, gtids }: BinlogPlace, { name, content }: Step): string | undefined {
+  const found = content.binlog?.places?.[position];
+  if (found === undefined) return `${name} has not been verified yet at the position of the backup`;
+  const isOther = found === null || (gtids !== undefined && content.binlog?.fromGtids !== undefined);
+  if (!isOther || gtids === found) return undefined;
+  return `${name} is of another server, or the log was reset since: the backup was not taken in it`;
 }
 
 /** What is missing between two files: a copy that was made while the server still wrote the file looks whole. */

@@ -9,6 +9,8 @@ import { listBackupDirectory, statOf, temporaryName } from './files.ts';
 import { type ArchivedSegments, gapIn, type Switch } from './log-chain.ts';
 import type { KeptReading, SegmentReadings } from './segment-readings.ts';
 import {
+  archivedName,
+  type BinlogPlace,
   type PlacedSegment,
   placeSegments,
   plainWalSegmentBytes,
@@ -30,6 +32,8 @@ export interface LogReading {
   readings?: SegmentReadings;
   /** After this long a segment is read again. */
   everyMs?: number;
+  /** Where backups were taken in a binary log. */
+  places?: readonly BinlogPlace[];
   /** Reads segments of the directory; undefined while there is no answer yet. */
   verify?: (segments: SegmentsToVerify) => Promise<VerifyAnswer | undefined>;
 }
@@ -133,15 +137,20 @@ async function withContents(
   { log }: SegmentsSource,
   placed: readonly PlacedSegment[],
   { listed, nowMs }: { listed: ReadonlyMap<string, Listed>; nowMs: number },
-  { readings, verify, everyMs = Number.POSITIVE_INFINITY }: LogReading,
+  { readings, verify, everyMs = Number.POSITIVE_INFINITY, places = [] }: LogReading,
 ): Promise<PlacedSegment[]> {
   if (readings === undefined) return [...placed];
   const before = predecessors(placed);
   const readingOf = (name: string) => readings.find(name, listed.get(name)!.identity);
   const newest = placed.at(-1)?.segment.name ?? '';
+  const placesIn = (name: string) =>
+    places.flatMap(({ file, position }) => (file === archivedName(name) ? position : []));
   const isDue = ({ segment: { name } }: PlacedSegment) => {
     const known = readingOf(name);
     if (known === undefined || nowMs - known.atMs >= everyMs) return true;
+    const { fault, unverified, binlog } = known.content;
+    const isReadable = fault === undefined && unverified === undefined;
+    if (isReadable && placesIn(name).some((place) => binlog?.places?.[place] === undefined)) return true;
     // It was read with another one before it, or as the newest, which may end anywhere.
     const last = before.get(name);
     const isLinked = known.content.after === last || (last && readingOf(last)?.content.wal === undefined);
@@ -159,6 +168,9 @@ async function withContents(
       names: due.map(({ segment }) => segment.name),
       ...(last && { after, remainder: last.remainder }),
       newest,
+      ...(places.length > 0 && {
+        places: Object.fromEntries(due.map(({ segment: { name } }) => [name, placesIn(name)])),
+      }),
     });
     const kept = keptOf(answer, listed, nowMs);
     if (kept.length === 0) break;

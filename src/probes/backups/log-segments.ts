@@ -36,13 +36,16 @@ interface SegmentsReading extends Pace {
  */
 export async function readSegmentContents(
   { path, ...pace }: SegmentsReading,
-  { log, names, newest, ...before }: SegmentsToVerify,
+  { log, names, newest, places = {}, ...before }: SegmentsToVerify,
 ): Promise<Record<string, SegmentContent>> {
   const contents: Record<string, SegmentContent> = {};
   let { remainder, after } = before;
   for (const name of names) {
     try {
-      const content = await readSegment(join(path, name), name, { log, newest, remainder, pace });
+      const content = await readSegment(join(path, name), name, {
+        ...{ log, newest, remainder, pace },
+        places: places[name] ?? [],
+      });
       contents[name] = { ...content, after };
       remainder = content.wal?.remainder;
       after = name;
@@ -94,13 +97,14 @@ interface Reading {
   log: LogKind;
   newest: string;
   remainder?: WalRemainder;
+  places: readonly number[];
   pace: Pace;
 }
 
 async function readSegment(
   file: string,
   name: string,
-  { log, newest, remainder, pace }: Reading,
+  { log, newest, remainder, places, pace }: Reading,
 ): Promise<SegmentContent> {
   const compression = compressionOf(await headOf(file, 8));
   if (!compression && readableSuffix.test(name)) throw new Error('its content does not match its suffix');
@@ -114,7 +118,7 @@ async function readSegment(
   const content =
     log === 'wal'
       ? walContent(await verifyWalSegment(bytes, archivedName(name), remainder))
-      : await readBinaryLog(bytes, name === newest);
+      : await readBinaryLog(bytes, name === newest, places);
   if (sha1 !== undefined && hash.digest('hex') !== sha1)
     throw new Error('it does not match the checksum in its name');
   return { ...content, bytes: bytes.position, md5: md5.digest('hex') };
@@ -150,7 +154,11 @@ function checkBinaryLogStart(head: Buffer): void {
  * Reads a file to its end: the place, length and checksum of every event. `isNewest`: the server may still write
  * it, so that it may end anywhere. Throws what is wrong, and `UnknownFormat`.
  */
-async function readBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<SegmentContent> {
+async function readBinaryLog(
+  bytes: ByteReader,
+  isNewest: boolean,
+  wanted: readonly number[],
+): Promise<SegmentContent> {
   checkBinaryLogStart(await bytes.take(4));
   const found = {
     events: 0,
@@ -161,16 +169,22 @@ async function readBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<Segm
   };
   const gtids = createGtids();
   const transactions = createTransactions();
+  const places: Record<number, string | null> = Object.fromEntries(wanted.map((place) => [place, null]));
+  const notePlace = () => {
+    if (places[bytes.position] === null) places[bytes.position] = gtids.now();
+  };
   let isCut = false;
   try {
     while (!(await bytes.isAtEnd())) {
-      const { type, atMs, body, isChecked } = await readEvent(bytes, found);
+      notePlace();
+      const { type, atMs, server, body, isChecked } = await readEvent(bytes, found);
       if (isChecked) found.hasChecksums = true;
       found.events += 1;
       found.lastType = type;
       if (transactions.endsAt(type, body) && atMs > 0) found.newestMs = atMs;
-      gtids.take(type, body);
+      gtids.take(type, body, server);
     }
+    notePlace();
   } catch (thrown) {
     if (!(thrown instanceof Truncated) || !isNewest || found.events === 0) throw thrown;
     isCut = true;
@@ -180,7 +194,15 @@ async function readBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<Segm
   if (!isClosed && !found.isInUse && !isNewest)
     throw new Error('it is cut off: the event that a server writes last is missing');
   if (!found.hasChecksums) throw new UnknownFormat('its events have no checksums (binlog_checksum = NONE)');
-  return { newestMs: found.newestMs, binlog: { isClosed, ...(isCut && { isCut }), ...gtids.positions() } };
+  return {
+    newestMs: found.newestMs,
+    binlog: {
+      isClosed,
+      ...(isCut && { isCut }),
+      ...gtids.positions(),
+      ...(wanted.length > 0 && { places }),
+    },
+  };
 }
 
 /** One event. Throws at a damaged one. */
@@ -206,7 +228,7 @@ async function readEvent(
   // The algorithm is the byte before the checksum, which this event has in any case.
   const isChecked = type === formatEvent ? last === 1 : found.hasChecksums;
   if (isChecked && crc !== stored) throw new Error(`the event at ${start} does not match its checksum`);
-  return { type, atMs: header.readUInt32LE(0) * 1000, body, isChecked };
+  return { type, atMs: header.readUInt32LE(0) * 1000, server: header.readUInt32LE(5), body, isChecked };
 }
 
 /** The beginning of an event's body, the checksum of the event without its own last four bytes, and their value. */
@@ -254,27 +276,29 @@ function statementOf(body: Buffer): string {
  * of the file before it.
  */
 function createGtids() {
-  const last = new Map<number, string>();
+  const last = new Map<number, { server: number; sequence: bigint }>();
   let from: string | undefined;
-  const text = () =>
+  const text = (withServer = false) =>
     [...last]
       .sort(([one], [other]) => one - other)
-      .map(([, gtid]) => gtid)
+      .map(([domain, { server, sequence }]) => [domain, ...(withServer ? [server] : []), sequence].join('-'))
       .join(',');
   return {
-    take(type: number, body: Buffer) {
+    take(type: number, body: Buffer, server: number) {
       if (type === gtidListEvent && body.length >= 4) {
         const count = body.readUInt32LE(0) & 0xfffffff;
         if (body.length < 4 + 16 * count) return;
         for (let at = 4; at < 4 + 16 * count; at += 16)
-          last.set(body.readUInt32LE(at), gtidOf(body.readUInt32LE(at), body.readBigUInt64LE(at + 8)));
+          last.set(body.readUInt32LE(at), {
+            server: body.readUInt32LE(at + 4),
+            sequence: body.readBigUInt64LE(at + 8),
+          });
         from = text();
       }
       if (type === gtidEvent && body.length >= 12)
-        last.set(body.readUInt32LE(8), gtidOf(body.readUInt32LE(8), body.readBigUInt64LE(0)));
+        last.set(body.readUInt32LE(8), { server, sequence: body.readBigUInt64LE(0) });
     },
+    now: () => (from === undefined ? '' : text(true)),
     positions: () => (from === undefined ? {} : { fromGtids: from, toGtids: text() }),
   };
 }
-
-const gtidOf = (domain: number, sequence: bigint) => `${domain}-${sequence}`;

@@ -5,6 +5,7 @@ import { firstPageOf, spaceOf } from './innodb.ts';
 import { readDictionary } from './innodb-dictionary.ts';
 import { readFileOperations } from './innodb-redo.ts';
 import { headOf } from './manifest.ts';
+import type { BinlogPlace } from './segments.ts';
 import { wallTime } from './wall-time.ts';
 
 const innodbEngine = 12;
@@ -23,11 +24,20 @@ export async function physicalContent(path: string, names: readonly string[]): P
   const info = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_info$/);
   const startWall = wallTime(/^start_time\s*=\s*(\S+ \S+)\s*$/m.exec(info)?.[1] ?? '');
   const place = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_binlog_info$/);
-  const [file, position] = place.trim().split(/\s+/);
+  const [file, position, gtids] = place.trim().split(/\s+/);
   return {
     ...(startWall ? { startWall } : { unknown: 'its information file has no start_time' }),
-    ...(file && /^\d+$/.test(position ?? '') && { binlog: { file, position: Number(position) } }),
+    ...(file &&
+      /^\d+$/.test(position ?? '') && { binlog: { file, position: Number(position), ...gtidsIn(gtids) } }),
   };
+}
+
+/** MariaDB's positions in a text, in the order of their domains. */
+export function gtidsIn(text = ''): Pick<BinlogPlace, 'gtids'> {
+  const found = text.match(/\d+-\d+-\d+/g) ?? [];
+  const domainOf = (gtid: string) => Number(gtid.split('-')[0]);
+  found.sort((one, other) => domainOf(one) - domainOf(other));
+  return found.length === 0 ? {} : { gtids: found.join() };
 }
 
 /** Engines by their numbers in MariaDB's description of a table, and the files that a table of each has. */

@@ -217,14 +217,18 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
 
 /** What was written since a dump at a known position of the binary log. */
 function throughBinlog(base: Reach, artifact: Artifact, logs: readonly NamedLog[], nowMs: number): Reach {
-  const at = artifact.content?.binlog;
+  const { binlog: at, withoutLog } = artifact.content ?? {};
   let best = base;
-  for (const { name, log } of at === undefined ? [] : logs) {
+  let obstacle = withoutLog;
+  for (const { name, log } of at === undefined || withoutLog !== undefined ? [] : logs) {
     if (log.kind !== 'binlog') continue;
     const replay = replayBinlog(at!, log);
+    if (!replay.isEnough) obstacle ??= `the log ${name} does not count: ${replay.ends}`;
     const reach = replay.isEnough ? withLog(base, name, replay, nowMs) : base;
     if (later(reach.point, best.point)) best = reach;
   }
+  const isAlone = best === base && obstacle !== undefined && isKnown(base.point);
+  if (isAlone) best = { ...base, point: { note: obstacle, ...(base.point as KnownPoint) } };
   return withPoint(best, artifact.recoverableToMs, nowMs);
 }
 

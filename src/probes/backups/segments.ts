@@ -30,6 +30,8 @@ export interface SegmentsToVerify {
   remainder?: WalRemainder;
   /** The newest of all, which the server may still write. */
   newest: string;
+  /** Positions in files of a binary log at which backups were taken, by name of the file. */
+  places?: Readonly<Record<string, readonly number[]>>;
 }
 
 /** What the content of one segment shows; JSON. */
@@ -59,6 +61,16 @@ interface BinlogContent {
   /** MariaDB's positions before and after it, `DOMAIN-NUMBER` with commas. */
   fromGtids?: string;
   toGtids?: string;
+  /** MariaDB's positions, `DOMAIN-SERVER-NUMBER`, at the places that were asked for, `''` where there are none; null where no event begins. */
+  places?: Readonly<Record<number, string | null>>;
+}
+
+/** A place in a binary log. */
+export interface BinlogPlace {
+  file: string;
+  position: number;
+  /** MariaDB's positions there, `DOMAIN-SERVER-NUMBER` with commas, where they are known. */
+  gtids?: string;
 }
 
 /** `initdb --wal-segsize` without an argument. */

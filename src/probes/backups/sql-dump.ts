@@ -1,4 +1,6 @@
 import type { BackupContent } from './evidence.ts';
+import { gtidsIn } from './physical.ts';
+import type { BinlogPlace } from './segments.ts';
 import { offsetOfName, wallTime } from './wall-time.ts';
 
 /** Dumps in SQL, and the line that their tools write when all is written. */
@@ -48,7 +50,9 @@ function createComments(take: (line: string) => void) {
   // The first line begins like any other.
   let rest: Buffer = Buffer.from('\n');
   const marker = Buffer.from('\n-- ');
-  const statements = ['\nCHANGE ', '\nPARTITION BY '].map((text) => Buffer.from(text));
+  const statements = ['\nCHANGE ', '\nPARTITION BY ', '\nSET GLOBAL gtid_slave_pos', '\n) ENGINE='].map(
+    (text) => Buffer.from(text),
+  );
   const longest = Math.max(...statements.map(({ length }) => length));
   const read = (isEnd: boolean) => {
     let at = 0;
@@ -90,6 +94,9 @@ function createNotes() {
   let start: Pick<BackupContent, 'startMs' | 'startWall'> = {};
   let endWall: BackupContent['endWall'];
   let binlog: BackupContent['binlog'];
+  let gtids: Pick<BinlogPlace, 'gtids'> = {};
+  let withoutLog: string | undefined;
+  let isOfSource = false;
   const take = (line: string) => {
     if (/^-- (?:MySQL|MariaDB) dump /.test(line)) tool = 'mysqldump';
     else if (/^-- PostgreSQL database (?:cluster )?dump$/.test(line)) tool = 'pg_dump';
@@ -110,7 +117,11 @@ function createNotes() {
       tables.set(table, { isDefined: true, hasData: true });
     const position =
       /(?:MASTER|SOURCE)_LOG_FILE\s*=\s*'([^']+)',\s*(?:MASTER|SOURCE)_LOG_POS\s*=\s*(\d+)/.exec(line);
-    if (position) binlog = { file: position[1]!, position: Number(position[2]) };
+    if (position) binlog ??= { file: position[1]!, position: Number(position[2]) };
+    const following = /^(?:-- )?SET GLOBAL gtid_slave_pos\s*=\s*'([^']*)'/.exec(line)?.[1];
+    if (following !== undefined) gtids = gtidsIn(following);
+    if (database !== 'mysql') withoutLog ??= whyWithoutLog(line, table);
+    isOfSource ||= ofSource.test(line);
     start = startOf(line) ?? start;
     const end = /^-- Dump completed on (\S+ +\S+)$/.exec(line)?.[1];
     if (end !== undefined) endWall = wallTime(end);
@@ -119,13 +130,30 @@ function createNotes() {
   return {
     take,
     content: () => ({
-      ...{ tool, isComplete, ...start, endWall, binlog },
+      ...{ tool, isComplete, ...start, endWall: isOfSource ? undefined : endWall, withoutLog },
+      binlog: binlog && { ...binlog, ...gtids },
       databases: databases.size > 0 ? [...databases] : undefined,
       tables: [...tables.keys()],
       partial: partialOf(tables, where),
-      ...(Object.keys(start).length === 0 && { unknown: whyUntimed(tool) }),
+      ...(isOfSource && { unknown: replicated }),
+      ...(!isOfSource && Object.keys(start).length === 0 && { unknown: whyUntimed(tool) }),
     }),
   };
+}
+
+/** With --dump-slave the position is that of the source, which the dumped server follows at some distance. */
+const ofSource =
+  /^-- Position to start replication or point-in-time recovery from \(the (?:master|source) of/;
+const replicated =
+  'it is a dump of a replica (--dump-slave), whose distance from its source it does not state; only the binary log shows it';
+
+/** Engines of which a dump in one transaction has the rows of one moment, that of its position. */
+const transactional: readonly string[] = ['innodb', 'rocksdb', 'tokudb', 'sequence', 'ndbcluster'];
+
+function whyWithoutLog(line: string, table: string | undefined): string | undefined {
+  const engine = /^\) ENGINE=(\w+)/.exec(line)?.[1];
+  if (engine === undefined || transactional.includes(engine.toLowerCase())) return undefined;
+  return `${table} has the engine ${engine}, whose rows a dump may have from after its position in the log; use InnoDB`;
 }
 
 /** The table that a comment announces, and what follows: of PostgreSQL `SCHEMA.TABLE`, else `DATABASE.TABLE`. */

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel } from '../../core/reasons.ts';
@@ -249,21 +249,23 @@ async function verifyBaseBackup(
   names: string[],
 ): Promise<VerifyAnswer> {
   const manifest: BackupManifest = await readBackupManifest(path);
-  const { startMs } = manifest;
   if (names.some((name) => /\.tar(?:\.(?:gz|zst|lz4))?$/.test(name))) {
     if (level !== 'full') return unknown('tar archives are read at the level full only');
     const { verifyBaseArchives } = await import('./base-archives.ts');
     const read = await verifyBaseArchives(path, names, manifest, pace);
     if (read.fault !== undefined) return corrupt(read.fault);
-    return ok(`${manifest.files.length} files in archives match the manifest`, { startMs });
+    return ok(`${manifest.files.length} files in archives match the manifest`, {
+      ...beginningOf(manifest, read.label.toString()),
+      systemId: systemIdOf(read.control),
+    });
   }
   const fault = await manifestFault(path, manifest, level !== 'header', (file) => readThrottled(file, pace));
   if (fault !== undefined) return corrupt(fault);
   return ok(`${manifest.files.length} files ${level === 'header' ? 'are there' : 'match the manifest'}`, {
-    startMs,
+    ...beginningOf(manifest, await readFile(join(path, 'backup_label'), 'utf8')),
     ...(level === 'header' && { unread: notWhole(level) }),
     wal: await ownWal(join(path, 'pg_wal'), pace),
-    systemId: await systemIdIn(path),
+    systemId: systemIdOf(await headOf(join(path, 'global', 'pg_control'), 8)),
   });
 }
 
@@ -278,11 +280,20 @@ async function ownWal(directory: string, pace: Pace): Promise<BackupContent['wal
   return readSegmentContents({ path: directory, ...pace }, { log: 'wal', names, newest });
 }
 
-/** It is what `pg_control` begins with. */
-async function systemIdIn(path: string): Promise<string | undefined> {
-  const head = await headOf(join(path, 'global', 'pg_control'), 8).catch(() => undefined);
-  return head?.length === 8 ? head.readBigUInt64LE(0).toString() : undefined;
+/**
+ * When a base backup was begun, by its label. What a standby had received by then is not in it: only the log shows up to
+ * when it reaches.
+ */
+function beginningOf({ startMs }: BackupManifest, label: string): BackupContent {
+  if (!/^BACKUP FROM: standby$/m.test(label)) return { startMs };
+  return {
+    unknown: 'it was taken from a standby, whose lag it does not state; only the archived log shows it',
+  };
 }
+
+/** It is what `pg_control` begins with. */
+const systemIdOf = (control: Buffer): string | undefined =>
+  control.length < 8 ? undefined : control.readBigUInt64LE(0).toString();
 
 /** What mariadb-backup and xtrabackup write when a backup is complete. */
 export const checkpointFiles: readonly string[] = ['xtrabackup_checkpoints', 'mariadb_backup_checkpoints'];

@@ -89,10 +89,12 @@ function retention(variables: NamedValues): Pick<CheckResult, 'holds' | 'found'>
 }
 
 /** The checks of the binary log, which point-in-time recovery needs, and of the durability of a commit. */
-export function mysqlChecks(variables: NamedValues): CheckResult[] {
+export function mysqlChecks(variables: NamedValues, leavesOut: readonly string[] = []): CheckResult[] {
   const logs = isOn(variables.get('log_bin'));
   const checks: CheckResult[] = [
-    { check: 'log_bin', holds: logs ?? 'unknown', found: shown(variables, 'log_bin') },
+    logs && leavesOut.length > 0
+      ? { check: 'log_bin', holds: false, found: `log_bin = ON, but not of ${leavesOut.join(', ')}` }
+      : { check: 'log_bin', holds: logs ?? 'unknown', found: shown(variables, 'log_bin') },
     // 3 is MariaDB's, and safer.
     { check: 'flush_log_at_commit', ...oneOf(variables, 'innodb_flush_log_at_trx_commit', [1, 3]) },
   ];
@@ -207,6 +209,14 @@ export function enginesCheck(engines: MysqlAnswer, rights: MysqlAnswer): CheckRe
 export function binlogPosition({ rows }: MysqlAnswer): { file: string; position: number } | undefined {
   const { File: file, Position: position } = rows?.[0] ?? {};
   return file ? { file, position: Number(position) } : undefined;
+}
+
+/** Whether binlog_do_db and binlog_ignore_db leave a database out of the log. */
+export function isLeftOut({ rows }: MysqlAnswer, database: string): boolean {
+  const [logged, ignored] = [rows?.[0]?.Binlog_Do_DB, rows?.[0]?.Binlog_Ignore_DB].map((text) =>
+    text ? text.split(',') : [],
+  );
+  return ignored!.includes(database) || (logged!.length > 0 && !logged!.includes(database));
 }
 
 /** A copy of the current file that reaches as far as the server has written holds everything. */

@@ -3,6 +3,7 @@ import {
   clusterOf,
   directoriesOf,
   enginesCheck,
+  isLeftOut,
   isReadOnly,
   logState,
   mysqlChecks,
@@ -25,7 +26,14 @@ import {
   sqlText,
   sqlTexts,
 } from './mysql-questions.ts';
-import type { DatabaseReport, PollAnswer, PollRequest, ServerReport, StoreKind } from './store-report.ts';
+import type {
+  DatabaseReport,
+  PollAnswer,
+  PollRequest,
+  ServerReport,
+  StoreKind,
+  StoreTarget,
+} from './store-report.ts';
 
 /** Servers that speak MySQL's protocol: MySQL itself, MariaDB, and compatible servers. */
 export const mysql: StoreKind = {
@@ -33,7 +41,7 @@ export const mysql: StoreKind = {
     const session = await openSession(target, trace, signal);
     return {
       tlsNotAfterMs: session.tlsNotAfterMs,
-      poll: createMysqlPoll(session.run, session.announcedVersion, target.timeoutMs),
+      poll: createMysqlPoll(session.run, session.announcedVersion, target),
       close: () => session.close(),
     };
   },
@@ -205,7 +213,7 @@ const enginesQuestions = (database: string): Question[] => [
 export function createMysqlPoll(
   run: RunStatements,
   announcedVersion: string,
-  timeoutMs: number,
+  { timeoutMs, databases }: Pick<StoreTarget, 'timeoutMs' | 'databases'>,
 ): (request: PollRequest) => Promise<PollAnswer> {
   let roundTripMs = Number.POSITIVE_INFINITY;
   const ask = createAsker(async (statements) => {
@@ -241,7 +249,7 @@ export function createMysqlPoll(
     const status = server ? await statusOf(answers.status!, flavour, ask) : undefined;
     return {
       roundTripMs,
-      ...(status && { server: serverReport(flavour, answers, status) }),
+      ...(status && { server: serverReport(flavour, answers, status, databases) }),
       database:
         database === undefined
           ? { checks: [] }
@@ -305,11 +313,17 @@ function serverIdentity(variables: NamedValues, { values }: Status): string | un
   return id && directory ? `${id}:${directory}` : undefined;
 }
 
-function serverReport(flavour: Flavour, answers: Record<string, MysqlAnswer>, status: Status): ServerReport {
+function serverReport(
+  flavour: Flavour,
+  answers: Record<string, MysqlAnswer>,
+  status: Status,
+  databases: readonly string[],
+): ServerReport {
   const { version, comment, user } = answers.version!.rows?.[0] ?? {};
   const variables = byName(answers.variables!.rows ?? []);
   const { replica, channels, checks } = replicationOf(answers.replication!);
   const position = binlogPosition(answers.position!);
+  const leavesOut = databases.filter((name) => isLeftOut(answers.position!, name));
   return {
     serverVersion: version ?? '',
     readOnly: isReadOnly(variables),
@@ -319,9 +333,9 @@ function serverReport(flavour: Flavour, answers: Record<string, MysqlAnswer>, st
     startedAtMs: startedAtMs(status),
     identity: serverIdentity(variables, status),
     directories: directoriesOf(variables),
-    ...(position && { log: logState(position) }),
+    ...(position && { log: { ...logState(position), leavesOut } }),
     checks: [
-      ...mysqlChecks(variables),
+      ...mysqlChecks(variables, leavesOut),
       ...checks,
       ...standbysCheck(variables, status.values),
       transactionsCheck(answers.transactions!, user ?? ''),

@@ -144,7 +144,8 @@ const databaseQuestions = {
   // Tables of extensions are in no dump.
   tables: `SELECT count(*)::int AS all, count(*) FILTER (WHERE c.relname = 'schema_version')::int AS version,
     json_agg(n.nspname || '.' || c.relname) FILTER (WHERE c.relkind IN ('r', 'p') AND NOT EXISTS
-      (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')) AS names
+      (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')) AS names,
+    json_agg(n.nspname || '.' || c.relname) FILTER (WHERE c.relkind = 'r' AND c.relpersistence = 'u') AS unlogged
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
     AND left(n.nspname, 3) <> 'pg_' AND n.nspname <> 'information_schema'`,
 };
@@ -176,17 +177,21 @@ async function poll(
     }),
     database: {
       ...(asksSchema && schemaReport(answers.at(-1)!, answered.tables!, database, schema.query)),
-      tables: tablesOf(answered.tables),
+      tables: namesIn(answered.tables, 'names'),
+      unlogged: namesIn(answered.tables, 'unlogged'),
       checks: answered.checksums ? [checksumCheck(known(answered.checksums, readChecksums))] : [],
     },
   };
 }
 
 /** As `SCHEMA.TABLE`. */
-function tablesOf(answer: PostgresAnswer | undefined): readonly string[] | undefined {
+function namesIn(
+  answer: PostgresAnswer | undefined,
+  column: 'names' | 'unlogged',
+): readonly string[] | undefined {
   const [row] = answer?.rows ?? [];
   if (row === undefined) return undefined;
-  const names = row.names ?? [];
+  const names = row[column] ?? [];
   return (typeof names === 'string' ? JSON.parse(names) : names) as string[];
 }
 

@@ -152,6 +152,8 @@ export function checkOf(finding: Finding | undefined, check: StoreCheck): boolea
   return typeof holds === 'boolean' ? holds : undefined;
 }
 
-/** The tables of the database in the finding of a store's probe. */
-export const tablesOf = (finding: Finding | undefined): readonly string[] | undefined =>
-  finding?.details?.tables as readonly string[] | undefined;
+/** The tables of the database in the finding of a store's probe, or those of which the log has nothing. */
+export const tablesOf = (
+  finding: Finding | undefined,
+  which: 'tables' | 'unlogged' = 'tables',
+): readonly string[] | undefined => finding?.details?.[which] as readonly string[] | undefined;

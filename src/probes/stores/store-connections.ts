@@ -56,9 +56,10 @@ export function createStoreServer(
         const cancel = clock.after(sessionEndMs, () => end.abort());
         await connection.close().finally(cancel);
         if (answer.server) lastReport = { server: answer.server, askedFor: database, atMs: nowMs };
-        const server = answer.server ?? lastReport!.server;
+        const { server, atMs } = lastReport!;
         return {
           ...server,
+          askedAtMonotonicMs: atMs,
           ...answer.database,
           checks: [...server.checks, ...answer.database.checks],
           roundTripMs: answer.roundTripMs,

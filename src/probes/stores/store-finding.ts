@@ -134,6 +134,7 @@ function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
     identity: report.identity,
     timeline: report.timeline,
     tables: report.tables,
+    unlogged: report.unlogged,
     connections: report.connections,
     connectionsMax: report.connectionsMax,
     ...report.details,

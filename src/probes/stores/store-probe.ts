@@ -65,8 +65,10 @@ export function createStoreProbe(
   };
 
   const findingFor = (report: StoreReport, { phasesMs }: Trace, recalled: unknown): Finding => {
+    // What is written while the poll runs, or while its report serves another database, is not in the report.
+    const askedMs = clock.nowMs() - (clock.monotonicMs() - report.askedAtMonotonicMs);
     const { remember, checks, news } = noticeChanges(readRemembered(recalled), report, clock.nowMs());
-    const shown = report.log && { log: archivedLog(report.log, remember, clock.nowMs()) };
+    const shown = report.log && { log: archivedLog(report.log, remember, askedMs) };
     for (const { check, found } of news)
       log.write('warn', 'a store has changed', { store: options.name, database: role, check, found });
     return {

@@ -47,6 +47,8 @@ export interface LogState {
   position?: string;
   /** Nothing was written since the end of the segment `archived`. */
   isArchivedWhole: boolean;
+  /** Databases of this store that the server leaves out of its binary log. */
+  leavesOut?: readonly string[];
   /** What is written is archived within this time, from a moment on; none where nothing closes a segment in time. */
   closes?: { withinMs: number; fromMs: number };
 }
@@ -60,6 +62,8 @@ export interface ArchivedLog {
   /** How many bytes the archived copy of that segment must have. */
   archivedBytes?: number;
   position?: string;
+  /** Databases of this store that the server leaves out of its binary log. */
+  leavesOut?: readonly string[];
   /** Everything written before this time is in that segment and older ones; ms since the epoch. */
   wholeUntilMs?: number;
 }
@@ -108,10 +112,14 @@ export interface DatabaseReport {
   schemaUnknown?: string;
   /** Its tables: `SCHEMA.TABLE`, of MySQL `DATABASE.TABLE`, of the wide-column store `TABLE-ID`, as directories are called. */
   tables?: readonly string[];
+  /** Those of PostgreSQL of which the log has nothing. */
+  unlogged?: readonly string[];
   checks: readonly CheckResult[];
 }
 
 export interface StoreReport extends ServerReport, DatabaseReport {
+  /** When the server was asked, by the monotonic clock: its report may serve several databases. */
+  askedAtMonotonicMs: number;
   /** The shortest time between a request and its answer. */
   roundTripMs: number;
   /** Earliest expiry of the certificates in the chain, ms since the epoch. */

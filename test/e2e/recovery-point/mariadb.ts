@@ -109,8 +109,11 @@ async function restorePhysical(bed: MariadbBed, path: string): Promise<number[]>
 }
 
 /** A server with a binary log, and a configuration that observes dumps or copies of its files, and the log. */
-export async function mariadbBed(random: Random): Promise<MariadbBed> {
-  const server = await startMariadb('--log-bin=bin', '--server-id=1');
+export async function mariadbBed(
+  random: Random,
+  { settings = [] }: Pick<Plot<MariadbBed>, 'settings'> = {},
+): Promise<MariadbBed> {
+  const server = await startMariadb('--log-bin=bin', '--server-id=1', ...settings);
   const backups = join(server.folder, 'backups');
   const binlog = join(backups, 'binlog');
   mkdirSync(binlog, { recursive: true });
@@ -216,6 +219,26 @@ const newest = (bed: MariadbBed, pattern: RegExp) =>
       .sort()
       .at(-1)!,
   );
+
+/** A dump that another server made of a database of the same name, with the files of this one's log beside it. */
+const dumpOfAnother: Plot<MariadbBed>['play'] = async (bed, { rows, random }) => {
+  const other = await startMariadb('--log-bin=bin', '--server-id=2');
+  try {
+    await other.sql('CREATE DATABASE svc');
+    await other.sql('CREATE TABLE svc.ledger (seq INT PRIMARY KEY, at DATETIME(6)) ENGINE = InnoDB');
+    await other.sql('CREATE TABLE svc.tasks (i INT PRIMARY KEY) ENGINE = InnoDB');
+    // As far as the first rows went there when it was cut off from this one.
+    const taken = 1 + Math.floor(random() * 5);
+    await other.sql(`INSERT INTO svc.ledger SELECT seq, NOW(6) FROM svc.seq_1_to_${taken}`);
+    await bed.dump(undefined, 'svc', `--socket=${join(other.folder, 's')}`);
+  } finally {
+    await other.stop();
+  }
+  for (let n = 0; n < 2; n++) {
+    await rows(5);
+    await bed.archive();
+  }
+};
 
 export const mariadbPlots: readonly Plot<MariadbBed>[] = [
   { name: 'a dump with its log', isGood: true, play: dumpAndLog },
@@ -362,6 +385,63 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       const path = newest(bed, /^physical-.*-\d+$/);
       for (const name of readdirSync(join(path, 'svc')))
         if (/^ledger\.(?:ibd|new)$/.test(name)) unlinkSync(join(path, 'svc', name));
+    },
+  },
+  {
+    name: 'a table without transactions',
+    async play(bed, moments) {
+      await bed.server.sql('ALTER TABLE svc.ledger ENGINE = Aria');
+      // It is dumped before, so that rows come to the ledger meanwhile.
+      await bed.server.sql('CREATE TABLE svc.executions ENGINE = InnoDB SELECT seq FROM svc.seq_1_to_300000');
+      await dumpAndLog(bed, moments);
+    },
+  },
+  {
+    name: 'the server leaves the database out of its log',
+    settings: ['--binlog-ignore-db=svc'],
+    async play(bed, moments) {
+      await dumpAndLog(bed, moments);
+      await moments.rows(150);
+      await bed.archive();
+    },
+  },
+  {
+    name: 'the server logs another database only',
+    settings: ['--binlog-do-db=other'],
+    play: withLog('physical'),
+  },
+  {
+    name: 'the log was reset after the dump',
+    async play(bed, moments) {
+      await dumpAndLog(bed, moments);
+      await bed.server.sql('RESET MASTER');
+      // The copies of the first files are those of the new log.
+      for (const path of logsOf(bed)) unlinkSync(path);
+      for (let n = 0; n < 3; n++) {
+        await moments.rows(40);
+        await bed.archive();
+      }
+    },
+  },
+  { name: 'a dump of another server', play: dumpOfAnother },
+  {
+    name: 'the position of the dump is behind the copies of the log',
+    play: dumpAndLog,
+    after(bed) {
+      const path = newest(bed, /^dump-/);
+      const text = gunzipSync(readFileSync(path)).toString('latin1');
+      const later = text.replace(/(MASTER_LOG_FILE='bin\.)\d+/, '$1000009');
+      writeFileSync(path, gzipSync(Buffer.from(later, 'latin1')));
+    },
+  },
+  {
+    name: 'a dump without its position',
+    async play(bed, { rows }) {
+      await bed.dump(undefined, '--skip-master-data', 'svc');
+      for (let n = 0; n < 2; n++) {
+        await rows(5);
+        await bed.archive();
+      }
     },
   },
 ];

@@ -38,7 +38,8 @@ export interface PostgresBed extends Bed {
   wal: string;
   /** While this file is there, the archiver fails. */
   blocked: string;
-  base(): Promise<void>;
+  /** Of its server, or of another one. */
+  base(of?: Postgres): Promise<void>;
   dump(
     format?: 'custom' | 'sql',
     more?: readonly string[],
@@ -101,6 +102,8 @@ const isBase = (path: string) => existsSync(join(path, 'PG_VERSION'));
 async function restoreBase(bed: PostgresBed, path: string): Promise<number[]> {
   const data = join(postgresFolder(), 'data');
   cpSync(path, data, { recursive: true });
+  // A standby's own mark would let the server wait for more.
+  rmSync(join(data, 'standby.signal'), { force: true });
   writeFileSync(join(data, 'recovery.signal'), '');
   // The files of the server that was lost have paths and ports of its own.
   appendFileSync(join(data, 'postgresql.conf'), "recovery_target_timeline = 'latest'\n");
@@ -162,11 +165,12 @@ backups:
   - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wal}, log: wal, settle: 1ms}}}
 `,
     write: (sequence) => server.query(`INSERT INTO ledger VALUES (${sequence}, clock_timestamp())`, 'svc'),
-    async base() {
+    async base(of = server) {
       bed.begunMs = Date.now();
       const path = join(backups, `base-${stamp()}-${nth++}`);
       const options = ['-D', path, `--wal-method=${walMethod}`, '--checkpoint=fast'];
-      await beside(asPostgres([join(postgresPrograms, 'pg_basebackup'), ...port, ...options]));
+      const from = ['-h', '127.0.0.1', '-p', String(of.port), '-U', 'postgres'];
+      await beside(asPostgres([join(postgresPrograms, 'pg_basebackup'), ...from, ...options]));
     },
     async dump(format = 'custom', more = [], database = 'svc', name = `dump-${stamp()}-${nth++}`) {
       bed.begunMs = Date.now();
@@ -248,6 +252,53 @@ const bigDump: Play = async (bed, { rows }) => {
   await bed.dump();
   await rows(10);
 };
+
+/** A base of a standby that has received nothing for a while, and no archive of what was written meanwhile. */
+const baseOfStandby: Play = async (bed, { rows }) => {
+  const data = join(postgresFolder(), 'standby');
+  const port = ['-h', '127.0.0.1', '-p', String(bed.server.port), '-U', 'postgres'];
+  await beside(
+    asPostgres([join(postgresPrograms, 'pg_basebackup'), ...port, '-D', data, '--checkpoint=fast']),
+  );
+  writeFileSync(join(data, 'standby.signal'), '');
+  ownedByPostgres(join(data, 'standby.signal'));
+  const standby = await startPostgres({ data, settings: ['archive_mode=off'] });
+  try {
+    await bed.archive();
+    await rows(100);
+    await bed.base(standby);
+    await rows(10);
+  } finally {
+    await standby.stop();
+    rmSync(data, { recursive: true, force: true });
+  }
+  // Of the log there is what the base itself needs.
+  const last = readdirSync(bed.wal).filter(isSegment).sort().at(-1)!;
+  for (const path of segmentsOf(bed)) if (basename(path) > last) unlinkSync(path);
+};
+
+/** Replaces segments by those of another cluster that has written as much. */
+async function mixWal(bed: PostgresBed, paths: readonly string[]): Promise<void> {
+  const wal = join(bed.backups, 'other-wal');
+  mkdirSync(wal);
+  ownedByPostgres(wal);
+  const other = await startPostgres({
+    initdb: ['--data-checksums'],
+    settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${wal}/%f`],
+  });
+  try {
+    await other.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)');
+    const newest = basename(paths.at(-1)!);
+    for (let n = 0; !existsSync(join(wal, newest)) && n < 40; n++) {
+      await other.query(`INSERT INTO ledger VALUES (${n}, clock_timestamp())`);
+      await other.archiveWal();
+    }
+  } finally {
+    await other.stop();
+  }
+  for (const path of paths) cpSync(join(wal, basename(path)), path);
+  rmSync(wal, { recursive: true });
+}
 
 /** The table of faults; with and without one, each is played with the level and the method of the round. */
 export const plainPlots: readonly Plot<PostgresBed>[] = [
@@ -340,6 +391,54 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     after(bed, random) {
       const path = oneOf(random, segmentsOf(bed).slice(1));
       truncateSync(path, Math.floor(statSync(path).size * random()));
+    },
+  },
+  {
+    name: 'the rest of a segment is zeroes',
+    play: baseAndLog,
+    after(bed, random) {
+      const path = oneOf(random, segmentsOf(bed).slice(1));
+      const bytes = readFileSync(path);
+      bytes.fill(0, Math.floor(usedBytes(path) * (0.1 + 0.8 * random())));
+      writeFileSync(path, bytes);
+    },
+  },
+  {
+    name: 'a segment is empty',
+    play: baseAndLog,
+    after: (bed, random) => truncateSync(oneOf(random, segmentsOf(bed).slice(1)), 0),
+  },
+  {
+    name: 'the log of another cluster is in the archive',
+    play: baseAndLog,
+    after: (bed, random) => mixWal(bed, segmentsOf(bed).slice(random() < 0.5 ? 0 : 2)),
+  },
+  { name: 'the base is of a standby that is behind', play: baseOfStandby },
+  {
+    name: 'a table is not logged',
+    async play(bed, moments) {
+      await bed.server.query('ALTER TABLE ledger SET UNLOGGED', 'svc');
+      await baseAndLog(bed, moments);
+    },
+  },
+  {
+    name: 'a file of the base is gone',
+    play: baseAndLog,
+    after(bed, random) {
+      const path = join(bed.backups, readdirSync(bed.backups).find((name) => name.startsWith('base-'))!);
+      unlinkSync(join(path, oneOf(random, ['backup_label', 'global/pg_control', 'PG_VERSION'])));
+    },
+  },
+  {
+    name: 'the base is behind a link, and its files are links',
+    isGood: true,
+    async play(bed, moments) {
+      await baseAndLog(bed, moments);
+      const name = readdirSync(bed.backups).find((each) => each.startsWith('base-'))!;
+      const aside = join(bed.backups, 'aside');
+      execFileSync('cp', ['-al', join(bed.backups, name), aside]);
+      rmSync(join(bed.backups, name), { recursive: true });
+      symlinkSync(aside, join(bed.backups, name));
     },
   },
   {

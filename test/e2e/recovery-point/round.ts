@@ -52,6 +52,8 @@ export interface Bed {
 /** What goes wrong in a round: `play` takes the backups, and `after` acts when the store is gone. */
 export interface Plot<B extends Bed> {
   name: string;
+  /** Settings of the server. */
+  settings?: readonly string[];
   /** Nothing goes wrong: at the level `full` the agent has to claim a point, of when the last backup was begun. */
   isGood?: true;
   /** But only if the configuration says in which zone. */

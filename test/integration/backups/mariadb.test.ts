@@ -73,7 +73,7 @@ describe.skipIf(!hasMariadb)('backups of a real MariaDB', () => {
     expect(shown).toContain(named);
     for (const name of shown) copyFileSync(join(server.folder, 'data', name), join(logs, name));
     const replayed = async () =>
-      replayBinlog(position, (await readArchive(logs, 'binlog', Date.now() + 1000)).log);
+      replayBinlog(position, (await readArchive(logs, 'binlog', Date.now() + 1000, [position])).log);
     expect(await replayed()).toMatchObject({ first: named, last: shown.at(-1), ends: undefined });
 
     unlinkSync(join(logs, shown.at(-2)!));

@@ -15,7 +15,7 @@ async function polled(
   { run }: Pick<ReturnType<typeof scripted>, 'run'>,
   over: Partial<PollRequest> = {},
 ): Promise<Seen> {
-  const poll = createMysqlPoll(run, '8.4.3', 10_000);
+  const poll = createMysqlPoll(run, '8.4.3', { timeoutMs: 10_000, databases: [] });
   const { server, database } = await poll({ database: 'svc', schema: {}, server: true, ...over });
   return { ...server!, ...database, checks: [...server!.checks, ...database.checks] };
 }
@@ -90,7 +90,7 @@ describe('a poll of a MySQL 8.4', () => {
 
   test('does not ask again, over the same connection, for what was refused', async () => {
     const server = scripted([[/^SHOW REPLICA STATUS$/, denied('REPLICATION CLIENT')], ...mysql84]);
-    const poll = createMysqlPoll(server.run, '8.4.3', 10_000);
+    const poll = createMysqlPoll(server.run, '8.4.3', { timeoutMs: 10_000, databases: [] });
     const request = { database: 'svc', schema: {}, server: true };
     await poll(request);
     expect(server.roundTrips).toBe(2);
@@ -114,7 +114,7 @@ describe('a poll of a MySQL 8.4', () => {
               refusal: { errno: 8130, sqlState: 'HY000', message: 'multi-statement', thrown: new Error() },
             }),
       '8.4.3',
-      10_000,
+      { timeoutMs: 10_000, databases: [] },
     );
     const { server, database } = await poll({ database: 'svc', schema: {}, server: true });
     expect([server!.serverVersion, database.schemaVersion]).toEqual(['8.4.3', '0.10']);

@@ -6,6 +6,7 @@ const nowMs = 1_767_225_600_000;
 const report = (over: Partial<StoreReport>): StoreReport => ({
   serverVersion: 'any 1',
   roundTripMs: 1,
+  askedAtMonotonicMs: 0,
   checks: [],
   ...over,
 });
