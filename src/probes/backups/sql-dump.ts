@@ -143,7 +143,7 @@ function createNotes() {
 
 /** With --dump-slave the position is that of the source, which the dumped server follows at some distance. */
 const ofSource =
-  /^-- Position to start replication or point-in-time recovery from \(the (?:master|source) of/;
+  /^-- (?:Position to start replication or point-in-time recovery from \(the |The following is the SQL position of the replication )/;
 const replicated =
   'it is a dump of a replica (--dump-slave), whose distance from its source it does not state; only the binary log shows it';
 

@@ -63,9 +63,12 @@ test.each(['Aria', 'MyISAM', 'MEMORY'])(
   },
 );
 
-test('a dump of a replica at the position of its source has no time of its own', async () => {
+test.each([
+  'Position to start replication or point-in-time recovery from (the master of this slave)',
+  'The following is the SQL position of the replication taken from SHOW SLAVE STATUS at the time of backup.',
+])('a dump of a replica at the position of its source has no time of its own: %s', async (comment) => {
   const position = `--
--- Position to start replication or point-in-time recovery from (the master of this slave)
+-- ${comment}
 --
 
 -- CHANGE MASTER TO MASTER_LOG_FILE='bin.000009', MASTER_LOG_POS=4;`;
