@@ -2,7 +2,6 @@ import { lookup as systemLookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { connect, isIP, type Socket } from 'node:net';
-import { addAbortSignal } from 'node:stream';
 import {
   type ConnectionOptions,
   checkServerIdentity,
@@ -176,12 +175,14 @@ async function open(
   const socket = secure === undefined ? connect(to) : tlsConnect({ ...secure, ...to });
   // An error between two phases shows up in the next one.
   socket.on('error', () => {});
-  addAbortSignal(signal, socket);
+  // Not `addAbortSignal`, which makes an error with a stack for each socket that is destroyed: a tenth of a check's CPU.
+  signal.addEventListener('abort', () => socket.destroy(signal.reason as Error), { once: true });
   try {
-    await once(socket, 'connect', { signal });
+    signal.throwIfAborted();
+    await once(socket, 'connect');
     if (tls === undefined) return socket;
     trace.enter('tls');
-    await once(socket, 'secureConnect', { signal });
+    await once(socket, 'secureConnect');
     inspect(socket as TLSSocket, tls, trace);
     return socket;
   } catch (error) {
