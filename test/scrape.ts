@@ -6,6 +6,7 @@ import { createRefusedLines } from '../src/core/refused-series.ts';
 import { createSlice } from '../src/core/slices.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/block.ts';
+import type { LineUse } from '../src/sources/scrape/exposition/line-memory.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader, type Exposition } from '../src/sources/scrape/exposition/page-reader.ts';
 import {
@@ -85,11 +86,11 @@ interface Reading {
 }
 
 /** A target whose pages are handed in as text. */
-export function pageTarget(limits: Partial<ScrapeLimits> = {}) {
+export function pageTarget(limits: Partial<ScrapeLimits> = {}, memory?: LineUse) {
   const table = createLineTable();
   const intake = openIntake();
   const refusedLines = createRefusedLines(1000);
-  const reader = createPageReader(table, refusedLines, { ...scrapeDefaults.limits, ...limits });
+  const reader = createPageReader(table, refusedLines, { ...scrapeDefaults.limits, ...limits }, memory);
   const detector = createVocabularyDetector([]);
   const relay = createPageSeries(table, { intake, refusedLines, detector, slice: createSlice() });
   return {

@@ -4,6 +4,7 @@ import { parseAddress } from '../core/address.ts';
 import type { Clock, Drops, Gather, Log, Readings } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
+import { createLineMemory } from '../sources/scrape/exposition/line-memory.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
 import { type Health, statusReport, withReadings } from './admin/status.ts';
 import type { ReadyConfig, ServiceConfig } from './config/types.ts';
@@ -11,6 +12,7 @@ import { dryRun } from './dry-run.ts';
 import { createEndpointPipeline } from './endpoint-pipeline.ts';
 import type { Endpoints, EndpointsDeps } from './endpoints.ts';
 import { createGather } from './gather.ts';
+import { lineBytes } from './heap-size.ts';
 import { shippedFolder } from './installation.ts';
 import { registrySettings } from './intakes.ts';
 import { createLogPipeline } from './log-pipeline.ts';
@@ -73,6 +75,7 @@ function openRolePipeline(
     ownListeners: () => listening.addresses.flatMap(({ address }) => parseAddress(address) ?? []),
     mark,
     readSecret,
+    lineMemory: createLineMemory(lineBytes()),
     onKernelDrops(more) {
       self.statsdKernelDrops.inc(more);
       drops.count('statsd', 'buffer_full', more);

@@ -8,6 +8,7 @@ import { nextTurn } from '../core/slices.ts';
 import { createLazyStore, createPageStore } from '../core/value-stores.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import { withPrefix } from '../core/vocabulary-detector.ts';
+import type { LineMemory } from '../sources/scrape/exposition/line-memory.ts';
 import type { Scrape } from '../sources/scrape/source.ts';
 import type { Statsd } from '../sources/statsd/source.ts';
 import { vocabularyDetectorFor } from '../sources/vocabularies.ts';
@@ -50,6 +51,8 @@ export interface RoleSourcesDeps {
   /** Names this agent in requests for pages. */
   mark: string;
   readSecret: ReadSecret;
+  /** See `ScrapeDeps`. */
+  lineMemory?: LineMemory;
   onKernelDrops(more: number): void;
   /** Called after a scrape: the number of counters on the page before, and how many of them fell. */
   onPage(service: string, page: { fallen: number; counters: number }, readings: Readings): void;
@@ -92,7 +95,7 @@ async function buildScrape(
   deps: RoleSourcesDeps,
 ): Promise<Built<Scrape>> {
   const { createScrape } = await import('../sources/scrape/source.ts');
-  const { registry, ownListeners, mark, readSecret, clock } = deps;
+  const { registry, ownListeners, mark, readSecret, lineMemory, clock } = deps;
   const { name, vocabulary } = service;
   const unprefixed = vocabularyDetectorFor(
     vocabulary,
@@ -129,6 +132,7 @@ async function buildScrape(
     ownListeners,
     mark,
     readSecret,
+    lineMemory,
     clock,
     log,
     onPage: (page) => deps.onPage(name, page, source),

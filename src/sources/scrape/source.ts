@@ -7,6 +7,7 @@ import { createSlice } from '../../core/slices.ts';
 import type { MappedMetric } from '../../core/vocabulary.ts';
 import type { VocabularyDetector } from '../../core/vocabulary-detector.ts';
 import type { ScrapeOptions } from './block.ts';
+import type { LineMemory } from './exposition/line-memory.ts';
 import { createLineTable, type Page } from './exposition/line-table.ts';
 import { createPageReader, type PageReader } from './exposition/page-reader.ts';
 import { createFetch, type FetchDeps } from './fetch.ts';
@@ -28,6 +29,8 @@ export interface ScrapeDeps extends FetchDeps {
   log: Log;
   /** Detects the vocabulary of the target, by which `intake` translates. */
   detector: VocabularyDetector;
+  /** Shared by all targets. Default: no limit. */
+  lineMemory?: LineMemory;
   /** Called for each accepted page: how many counters were on the last page too, and how many of them fell. */
   onPage?(evidence: { fallen: number; counters: number }): void;
 }
@@ -170,11 +173,12 @@ interface TargetSeries extends Readings, Pick<Scrape, 'mapped'> {
 
 function createTargetSeries(
   { limits }: ScrapeOptions,
-  { intake, detector, show, up, onPage, clock }: ScrapeDeps,
+  { intake, detector, show, up, onPage, clock, lineMemory }: ScrapeDeps,
 ): TargetSeries {
   const table = createLineTable();
+  const memory = lineMemory?.open();
   const refusedLines = createRefusedLines(limits.samples);
-  const reader = createPageReader(table, refusedLines, limits);
+  const reader = createPageReader(table, refusedLines, limits, memory);
   const slice = createSlice({ clock });
   const pageSeries = createPageSeries(table, { intake, refusedLines, detector, slice });
   let takenMs = Number.NEGATIVE_INFINITY;
@@ -221,6 +225,7 @@ function createTargetSeries(
     async close() {
       show.hide();
       await withdraw();
+      memory?.close();
       up.release();
     },
     mapped: () => pageSeries.mapped(),

@@ -61,6 +61,13 @@ export function createLineTable(): LineTable {
   };
 }
 
+/** The columns of a table and those that are indexed by its ids elsewhere, for each line. */
+const columnBytes = 64;
+
+/** What the lines take outside the heap. */
+export const tableBytes = ({ keys }: LineTable): number =>
+  keys.arena.length + columnBytes * keys.keyAt.length;
+
 /** Whether the bytes at `at` are the key of line `id`; those of `view` end at `end`. */
 export function hasKey({ keys }: LineTable, id: number, view: DataView, at: number, end: number): boolean {
   const length = keys.keyLength[id]!;

@@ -3,8 +3,18 @@ import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import type { ScrapeLimits } from '../block.ts';
 import { ScrapeFailure } from '../scrape-status.ts';
 import { createBucketRun } from './bucket-run.ts';
+import { createLineMemory, type LineUse } from './line-memory.ts';
 import { brokenKey, longKey, readComment, scanBraces, scanKey } from './line-syntax.ts';
-import { addLine, findLine, freeLine, hasKey, type LineTable, type Page, trimLines } from './line-table.ts';
+import {
+  addLine,
+  findLine,
+  freeLine,
+  hasKey,
+  type LineTable,
+  type Page,
+  tableBytes,
+  trimLines,
+} from './line-table.ts';
 
 export type Exposition = 'text' | 'openmetrics';
 
@@ -48,6 +58,7 @@ export function createPageReader(
   table: LineTable,
   refusedLines: RefusedLines,
   limits: ScrapeLimits,
+  memory: LineUse = createLineMemory(Number.POSITIVE_INFINITY).open(),
 ): PageReader {
   let openMetrics = false;
   let round = 0;
@@ -77,6 +88,16 @@ export function createPageReader(
       throw new ScrapeFailure('too_large', `the page has more than ${maxComments} HELP and TYPE lines`);
   };
 
+  const add = ({ bytes, view }: LineBytes, start: number, end: number, comment: boolean): number => {
+    const id = addLine(table, view, bytes, start, end, comment);
+    addedIds.push(id);
+    if (!memory.set(tableBytes(table))) {
+      const mebibytes = Math.round(memory.limitBytes / 1024 ** 2);
+      throw new ScrapeFailure('too_large', `the lines of all pages take more than ${mebibytes} MiB`);
+    }
+    return id;
+  };
+
   const skipLine = (bytes: Buffer, start: number, end: number): void => {
     invalidLines++;
     firstInvalid ??= { line: lines, text: bytes.toString('utf8', start, Math.min(end, start + 120)) };
@@ -104,15 +125,14 @@ export function createPageReader(
     comment: boolean,
     value: number,
   ): boolean => {
-    const { bytes, view } = line;
+    const { view } = line;
     let id = findLine(table, view, start, end);
     if (id === -1) {
       if (!comment && refusedLines.size > 0 && refusedLines.set(lineHash(view, start, end), value)) {
         countSample();
         return true;
       }
-      id = addLine(table, view, bytes, start, end, comment);
-      addedIds.push(id);
+      id = add(line, start, end, comment);
       moved = true;
     } else if (table.seen[id] === round) return false;
     else {
@@ -202,7 +222,9 @@ export function createPageReader(
 
   const discard = (): void => {
     for (const id of addedIds) freeLine(table, id);
-    if (table.keys.arenaFreed > manyBytes) trimLines(table);
+    const isFit = memory.set(tableBytes(table));
+    if (table.keys.arenaFreed > manyBytes || !isFit) trimLines(table);
+    memory.set(tableBytes(table));
     addedIds = [];
   };
 
@@ -233,6 +255,7 @@ export function createPageReader(
       [lastOrder, order] = [page.order, lastOrder];
       lastCount = page.count;
       [table.taken, table.incoming] = [table.incoming, table.taken];
+      memory.set(tableBytes(table));
       addedIds = [];
     },
     discard,
