@@ -5,7 +5,8 @@ import type { LineSink } from '../src/sources/logs/sink.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { createFakeDrops, createFakeIntake, type FakeIntake } from './fake-intake.ts';
 
-const defaults: LogsOptions = {
+/** The defaults of the configuration. */
+export const logDefaults: LogsOptions = {
   paths: [],
   exclude: [],
   encoding: 'auto',
@@ -40,7 +41,7 @@ export function createCounting(
     intakes.set(service, known);
     return known;
   };
-  const filled = Object.entries(services).map(([name, some]) => [name, { ...defaults, ...some }]);
+  const filled = Object.entries(services).map(([name, some]) => [name, { ...logDefaults, ...some }]);
   const sinks = createLineSinks(
     { services: Object.fromEntries(filled), selected: new Set(selected) },
     { intakes: intake, drops, clock, processEvents },

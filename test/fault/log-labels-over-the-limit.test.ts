@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
 import type { LogRule } from '../../src/sources/logs/options.ts';
-import { feed } from '../counting.ts';
+import { feed, logDefaults } from '../counting.ts';
 import { testRegistry, wideLimits } from '../registry.ts';
 
 const count = 5000;
@@ -22,18 +22,8 @@ function open({ seriesPerMetric = limit, rules = [hits, ...otherRules] as readon
     relayed: false,
     tagService: true,
   });
-  const options = {
-    paths: [],
-    exclude: [],
-    encoding: 'auto',
-    container: 'auto',
-    levelKey: 'level',
-    roleField: 'service',
-    startAt: 'beginning',
-    rules,
-  } as const;
   const sinks = createLineSinks(
-    { services: { history: options }, selected: new Set(['history']) },
+    { services: { history: { ...logDefaults, rules } }, selected: new Set(['history']) },
     { intakes: () => intake, drops: bed.registry.drops, clock: bed.clock },
   );
   return { ...bed, sink: sinks.open({ path: 'a.log', claimants: ['history'] }) };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { runnerBed, scripted } from '../unit/probes/runner/bed.ts';
+import { dueBed, scripted } from '../unit/probes/runner/bed.ts';
 
 const dayMs = 864e5;
 
@@ -10,10 +10,8 @@ describe.each([
   ['back before 1970', -2e12],
 ])('the wall clock jumps %s', (_, jumpMs) => {
   const scene = async () => {
-    const bed = runnerBed();
     const probe = scripted('health/a', { intervalMs: 60_000 });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds({ gauges: [{ name: 'svc_clusters', labels: {}, value: 1 }] });
     const dueInMs = bed.report(probe).nextRunMs - bed.clock.nowMs();
     bed.clock.jumpTo(bed.clock.nowMs() + jumpMs);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Finding } from '../../src/probes/probe.ts';
-import { rest, runnerBed, type Scripted, scripted } from '../unit/probes/runner/bed.ts';
+import { dueBed, rest, runnerBed, type Scripted, scripted } from '../unit/probes/runner/bed.ts';
 
 /** A probe that waits for ever, but listens to its signal. */
 const listening = (finding: () => Finding) => (signal: AbortSignal) =>
@@ -34,10 +34,8 @@ describe('a probe that listens to its signal', () => {
         }),
     ],
   ])('is too slow if it %s', async (_, answers) => {
-    const bed = runnerBed();
     const probe = scripted('health/a', { answers });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await bed.pass(5000);
     expect(bed.report(probe).last).toMatchObject({
       ok: false,
@@ -49,12 +47,10 @@ describe('a probe that listens to its signal', () => {
 
 describe('a probe that does not', () => {
   const scene = async () => {
-    const bed = runnerBed({ concurrency: 1 });
     const hog = scripted('store/hog', { intervalMs: 10_000, timeoutMs: 5000, row: { lane: 'main' } });
     const sibling = scripted('store/sibling', { intervalMs: 600_000, row: { lane: 'main' } });
     const other = scripted('health/other', { intervalMs: 600_000, timeoutMs: 600_000 });
-    bed.configure(hog);
-    await bed.due(hog);
+    const bed = await dueBed(hog, { concurrency: 1 });
     bed.configure(hog, sibling, other);
     return { bed, hog, sibling, other };
   };
@@ -171,10 +167,8 @@ describe('the agent stops', () => {
   });
 
   test('one that hangs is waited for for two seconds, and closed all the same', async () => {
-    const bed = runnerBed();
     const probe = scripted('health/a');
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     const seen = stopped(bed.runner.stop());
     await rest();
     await bed.pass(1999);

@@ -3,7 +3,7 @@ import type { Clock } from '../../src/core/ports.ts';
 import { createRunner } from '../../src/probes/runner/runner.ts';
 import { manualClock } from '../clock.ts';
 import { testRegistry } from '../registry.ts';
-import { probeDeps, rest, runnerBed, scripted } from '../unit/probes/runner/bed.ts';
+import { dueBed, probeDeps, rest, scripted } from '../unit/probes/runner/bed.ts';
 
 /** A clock whose timers fire when `wake` is called, however late that is. */
 function sleepyClock() {
@@ -64,10 +64,8 @@ test('what was due in the meantime is run once, the rest counts as backlog, and 
 });
 
 test('an answer that came in the meantime is not too slow', async () => {
-  const bed = runnerBed();
   const probe = scripted('health/a');
-  bed.configure(probe);
-  await bed.due(probe);
+  const bed = await dueBed(probe);
   // It is there, but the event loop has not read it yet when the timeout fires.
   setImmediate(() => void probe.lastCheck.finds());
   await bed.pass(6000);

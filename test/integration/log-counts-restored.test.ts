@@ -1,21 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { createDurableStore, type DurableStore } from '../../src/core/durable-store.ts';
 import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
-import type { LogRule, LogsOptions } from '../../src/sources/logs/options.ts';
+import type { LogRule } from '../../src/sources/logs/options.ts';
 import type { LineSink } from '../../src/sources/logs/sink.ts';
-import { feed } from '../counting.ts';
+import { feed, logDefaults } from '../counting.ts';
 import { testRegistry } from '../registry.ts';
-
-const options = (rules: readonly LogRule[]): LogsOptions => ({
-  paths: [],
-  exclude: [],
-  encoding: 'auto',
-  container: 'auto',
-  levelKey: 'level',
-  roleField: 'service',
-  startAt: 'beginning',
-  rules,
-});
 
 /** One life of the agent: the real registry with sinks over it. The log has the lines of several services if there are several. */
 function live(
@@ -37,7 +26,7 @@ function live(
     });
   const sinks = createLineSinks(
     {
-      services: Object.fromEntries(claimants.map((service) => [service, options(rules)])),
+      services: Object.fromEntries(claimants.map((service) => [service, { ...logDefaults, rules }])),
       selected: new Set(claimants),
     },
     { intakes, drops: registry.drops, clock },

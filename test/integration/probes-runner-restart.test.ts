@@ -43,13 +43,14 @@ interface Life {
 }
 
 /** One life of the agent over real state files, its parts put together as the agent does. */
-async function live(directory: string): Promise<Life> {
+async function live(directory: string, ...configured: Scripted[]): Promise<Life> {
   const { clock, log } = probeDeps();
   const durable = createDurableStore();
   const state = createState({ directory, fsync: false }, { values: durable, clock, log });
   await state.load();
   const bed = runnerBed({ durable });
   state.section('probes').assign(bed.runner.durable);
+  bed.configure(...configured);
   return {
     bed,
     async runCheck(...probes) {
@@ -66,21 +67,15 @@ async function live(directory: string): Promise<Life> {
   };
 }
 
-function stateDirectory(): string {
-  const directory = newFolder();
-  return directory;
-}
-
 const total = (name: string, value: number, tag = '') => ({
   [`svc_domain_failovers_total{${tag}domain="${name}"}`]: value,
 });
 
 describe('failovers across restarts', () => {
   test('are counted once, wherever the agent was killed', async () => {
-    const directory = stateDirectory();
+    const directory = newFolder();
     const orders = domain('orders');
-    const first = await live(directory);
-    first.bed.configure(orders);
+    const first = await live(directory, orders);
     await first.runCheck(orders);
     histories.orders!.push('v2');
     await first.runCheck(orders);
@@ -92,8 +87,7 @@ describe('failovers across restarts', () => {
     await first.kill();
 
     histories.orders!.push('v4');
-    const second = await live(directory);
-    second.bed.configure(orders);
+    const second = await live(directory, orders);
     await second.commit();
     expect(second.shown()).toEqual(total('orders', 1));
     await second.runCheck(orders);
@@ -103,8 +97,7 @@ describe('failovers across restarts', () => {
     await second.commit();
     await second.kill();
 
-    const third = await live(directory);
-    third.bed.configure(orders);
+    const third = await live(directory, orders);
     await third.runCheck(orders);
     await third.commit();
     expect(third.shown()).toEqual(total('orders', 3));
@@ -112,41 +105,36 @@ describe('failovers across restarts', () => {
   });
 
   test('totals outlive a stop that commits after it', async () => {
-    const directory = stateDirectory();
+    const directory = newFolder();
     const orders = domain('orders');
-    const first = await live(directory);
-    first.bed.configure(orders);
+    const first = await live(directory, orders);
     await first.runCheck(orders);
     histories.orders!.push('v2');
     await first.runCheck(orders);
     await first.bed.runner.stop();
     await first.commit();
     await first.kill();
-    const second = await live(directory);
-    second.bed.configure(orders);
+    const second = await live(directory, orders);
     await second.commit();
     expect(second.shown()).toEqual(total('orders', 1));
     await second.kill();
   });
 
   test('a life without domains shows none of them and keeps all', async () => {
-    const directory = stateDirectory();
+    const directory = newFolder();
     const orders = domain('orders');
-    const first = await live(directory);
-    first.bed.configure(orders);
+    const first = await live(directory, orders);
     await first.runCheck(orders);
     histories.orders!.push('v2');
     await first.runCheck(orders);
     await first.commit();
     await first.kill();
-    const second = await live(directory);
-    second.bed.configure(scripted('health/a'));
+    const second = await live(directory, scripted('health/a'));
     await second.commit();
     expect(second.shown()).toEqual({});
     await second.kill();
     histories.orders!.push('v3');
-    const third = await live(directory);
-    third.bed.configure(orders);
+    const third = await live(directory, orders);
     await third.runCheck(orders);
     await third.commit();
     expect(third.shown()).toEqual(total('orders', 2));
@@ -154,10 +142,9 @@ describe('failovers across restarts', () => {
   });
 
   test('a domain that is watched no more is not shown; what it remembered is kept', async () => {
-    const directory = stateDirectory();
+    const directory = newFolder();
     const [orders, payments] = [domain('orders'), domain('payments')];
-    const first = await live(directory);
-    first.bed.configure(orders, payments);
+    const first = await live(directory, orders, payments);
     await first.runCheck(orders, payments);
     histories.orders!.push('v2');
     histories.payments!.push('w2');
@@ -165,8 +152,7 @@ describe('failovers across restarts', () => {
     await first.commit();
     expect(first.shown()).toEqual({ ...total('orders', 1), ...total('payments', 1) });
     await first.kill();
-    const second = await live(directory);
-    second.bed.configure(payments);
+    const second = await live(directory, payments);
     await second.commit();
     expect(second.shown()).toEqual(total('payments', 1));
     // It is back: its total begins anew, what was counted before is not counted again.
@@ -183,9 +169,8 @@ describe('failovers across reloads', () => {
     ['the same intakes’ successors', {}, ''],
     ['other global tags: the total goes on under them', { cluster: 'dc1' }, 'cluster="dc1",'],
   ])('%s', async (_, globalTags, tag) => {
-    const life = await live(stateDirectory());
     const orders = domain('orders');
-    life.bed.configure(orders);
+    const life = await live(newFolder(), orders);
     await life.runCheck(orders);
     histories.orders!.push('v2');
     await life.runCheck(orders);
@@ -201,9 +186,8 @@ describe('failovers across reloads', () => {
   });
 
   test('a domain that is watched no more is shown no more', async () => {
-    const life = await live(stateDirectory());
     const [orders, payments] = [domain('orders'), domain('payments')];
-    life.bed.configure(orders, payments);
+    const life = await live(newFolder(), orders, payments);
     await life.commit();
     expect(life.shown()).toEqual({ ...total('orders', 0), ...total('payments', 0) });
     life.bed.configure(payments);

@@ -33,6 +33,13 @@ describe('immediate values', () => {
   });
 });
 
+/** A page with the counter `a`. */
+function onePart() {
+  const bed = testRegistry();
+  const { intake, store } = bed.page();
+  return { ...bed, intake, store, part: intake.parts('counter', 'a', {}).part(0) };
+}
+
 describe('a page', () => {
   it('is shown whole, or not at all', () => {
     const { page, shown } = testRegistry();
@@ -51,9 +58,7 @@ describe('a page', () => {
   });
 
   it('goes with its target and comes back with the next page', () => {
-    const { page, shown } = testRegistry();
-    const { intake, store } = page();
-    const part = intake.parts('counter', 'a', {}).part(0);
+    const { shown, intake, store, part } = onePart();
     part.set(1);
     store.swap();
     store.hide();
@@ -67,9 +72,7 @@ describe('a page', () => {
   });
 
   it('does not move under a view, over any number of later pages and when it grows', () => {
-    const { registry, page } = testRegistry();
-    const { intake, store } = page();
-    const part = intake.parts('counter', 'a', {}).part(0);
+    const { registry, intake, store, part } = onePart();
     part.set(7);
     store.swap();
     const view = registry.view();
@@ -91,9 +94,7 @@ describe('a page', () => {
   });
 
   it('does not move under a view while later pages of the same size take turns', () => {
-    const { registry, page } = testRegistry();
-    const { intake, store } = page();
-    const part = intake.parts('counter', 'a', {}).part(0);
+    const { registry, store, part } = onePart();
     for (const value of [5, 6, 7]) {
       part.set(value);
       store.swap();
@@ -111,9 +112,7 @@ describe('a page', () => {
   });
 
   it('uses two arrays in turn as long as nobody holds one', () => {
-    const { page } = testRegistry();
-    const { intake, store } = page();
-    const part = intake.parts('counter', 'a', {}).part(0);
+    const { store, part } = onePart();
     const seen = new Set<Float64Array>();
     for (let round = 0; round < 6; round++) {
       part.set(round);
@@ -126,9 +125,7 @@ describe('a page', () => {
   });
 
   it('says when a counter began again only once that is shown', () => {
-    const { registry, page, clock } = testRegistry();
-    const { intake, store } = page();
-    const part = intake.parts('counter', 'a', {}).part(0);
+    const { registry, clock, store, part } = onePart();
     part.set(7);
     store.swap();
     const view = registry.view();

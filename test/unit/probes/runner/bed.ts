@@ -202,6 +202,14 @@ export function runnerBed({
   return bed;
 }
 
+/** A bed whose only probe is due: its first check runs. */
+export async function dueBed(probe: Scripted, options: BedOptions = {}): Promise<RunnerBed> {
+  const bed = runnerBed(options);
+  bed.configure(probe);
+  await bed.due(probe);
+  return bed;
+}
+
 /** Other intakes in the place of those a bed has, as a reload brings them. */
 export function renewIntakes(bed: RunnerBed, globalTags: RawTags = {}): void {
   bed.intakes.close();

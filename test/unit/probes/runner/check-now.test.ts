@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
-import { rest, runnerBed, scripted } from './bed.ts';
+import { dueBed, rest, runnerBed, scripted } from './bed.ts';
 
 /** What a check came to; undefined as long as it has not come. */
 function followed(report: Promise<ProbeReport | undefined>) {
@@ -36,10 +36,8 @@ describe('a check on demand', () => {
   });
 
   test('joins the check under way', async () => {
-    const bed = runnerBed();
     const probe = scripted('health/a');
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     const both = [followed(bed.runner.checkNow('health/a')), followed(bed.runner.checkNow('health/a'))];
     await rest();
     expect(probe.checks).toHaveLength(1);
@@ -50,10 +48,8 @@ describe('a check on demand', () => {
   });
 
   test('hands back a result that is younger than a second', async () => {
-    const bed = runnerBed();
     const probe = scripted('health/a', { answers: async () => ({ msg: 'ok' }) });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await bed.pass(999);
     expect((await bed.runner.checkNow('health/a'))?.last?.ok).toBe(true);
     expect(probe.checks).toHaveLength(1);
@@ -77,11 +73,9 @@ describe('a check on demand', () => {
   });
 
   test('keeps to its lane, and waits for its turn no longer than its timeout', async () => {
-    const bed = runnerBed();
     const hog = scripted('store/hog', { row: { lane: 'main' }, timeoutMs: 60_000 });
     const probe = scripted('store/a', { row: { lane: 'main' }, timeoutMs: 5000, intervalMs: 600_000 });
-    bed.configure(hog);
-    await bed.due(hog);
+    const bed = await dueBed(hog);
     bed.configure(hog, probe);
     const seen = followed(bed.runner.checkNow('store/a'));
     await bed.pass(4999);
@@ -93,11 +87,9 @@ describe('a check on demand', () => {
   });
 
   test('once its turn has come it has its whole timeout', async () => {
-    const bed = runnerBed();
     const hog = scripted('store/hog', { row: { lane: 'main' }, timeoutMs: 60_000 });
     const probe = scripted('store/a', { row: { lane: 'main' }, timeoutMs: 5000, intervalMs: 600_000 });
-    bed.configure(hog);
-    await bed.due(hog);
+    const bed = await dueBed(hog);
     bed.configure(hog, probe);
     const seen = followed(bed.runner.checkNow('store/a'));
     await bed.pass(4000);
@@ -109,10 +101,8 @@ describe('a check on demand', () => {
   });
 
   test('a probe that still hangs after its timeout is not asked again', async () => {
-    const bed = runnerBed();
     const probe = scripted('health/a', { timeoutMs: 5000 });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await bed.pass(5000);
     await bed.pass(2000);
     expect((await bed.runner.checkNow('health/a'))?.last?.reason).toBe('too_slow');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createMemories } from '../../../../src/probes/runner/probe-state.ts';
-import { runnerBed, scripted } from './bed.ts';
+import { dueBed, runnerBed, scripted } from './bed.ts';
 
 const text = (section: Uint8Array) => JSON.parse(Buffer.from(section).toString());
 
@@ -57,10 +57,8 @@ describe('memories', () => {
 
 describe('what a probe remembers', () => {
   test('is handed to the next check as a copy of its own; a check without leaves it', async () => {
-    const bed = runnerBed();
     const probe = scripted('domain/orders');
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     expect(probe.lastCheck.recalled).toBeUndefined();
     const remember = { failovers: ['v1'] };
     await probe.lastCheck.finds({ remember });
@@ -74,21 +72,17 @@ describe('what a probe remembers', () => {
   });
 
   test('what is no JSON is a failed check, and counts nothing', async () => {
-    const bed = runnerBed();
     const counter = { name: 'svc_domain_failovers_total' as const, labels: { domain: 'orders' } };
     const probe = scripted('domain/orders', { row: { shows: { counters: [counter] } } });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds({ remember: 10n, increases: [{ ...counter, value: 1 }] });
     expect(bed.report(probe).last).toMatchObject({ ok: false, reason: 'failed' });
     expect(bed.series('svc_domain')).toEqual({ 'svc_domain_failovers_total{domain="orders"}': 0 });
   });
 
   test('goes into the state with the runner’s section', async () => {
-    const bed = runnerBed();
     const probe = scripted('domain/orders');
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds({ remember: { n: 1 } });
     expect(bed.runner.durable.name).toBe('probes');
     expect(text(bed.runner.durable.freeze()).memories).toEqual([['domain/orders', { n: 1 }]]);

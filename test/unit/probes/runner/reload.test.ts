@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ProbeRow } from '../../../../src/probes/probe.ts';
-import { renewIntakes, runnerBed, type Script, scripted } from './bed.ts';
+import { dueBed, renewIntakes, runnerBed, type Script, scripted } from './bed.ts';
 
 const shows: ProbeRow['shows'] = {
   up: { name: 'svc_role_up', labels: {} },
@@ -16,10 +16,8 @@ const notOk = (more = '') => `svc_role_health_failures_total{${more}reason="not_
 
 describe('a reload of a probe with the same key', () => {
   test('leaves its phase, state, history, counters and gauges as they are', async () => {
-    const bed = runnerBed();
     const probe = health();
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
     const [before, series] = [bed.report(probe), bed.series()];
     expect(series).toMatchObject({ [up()]: 0, [notOk()]: 1 });
@@ -33,10 +31,8 @@ describe('a reload of a probe with the same key', () => {
   });
 
   test('under other global tags gauges are shown at once, counters begin anew', async () => {
-    const bed = runnerBed();
     const probe = health();
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no', tlsNotAfterMs: 1_800_000_000_000 });
     const lastRun = bed.clock.nowMs() / 1e3;
     renewIntakes(bed, { cluster: 'dc1' });
@@ -60,10 +56,8 @@ describe('a reload of a probe with the same key', () => {
   });
 
   test('what had vanished stays away', async () => {
-    const bed = runnerBed();
     const probe = health({ intervalMs: 10_000, timeoutMs: 10_000 });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await bed.pass(50_000, 10_000);
     expect(bed.series('svc_role_up')).toEqual({});
     renewIntakes(bed);
@@ -72,10 +66,8 @@ describe('a reload of a probe with the same key', () => {
   });
 
   test('a check under way goes on, and shows in the new intakes', async () => {
-    const bed = runnerBed();
     const probe = health();
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     renewIntakes(bed, { cluster: 'dc1' });
     bed.configure(probe);
     expect(probe.lastCheck.signal.aborted).toBe(false);
@@ -88,10 +80,8 @@ describe('a reload of a probe whose key changed', () => {
   const changed = (script: Script = {}) => health({ ...script, row: { key: 'other', ...script.row } });
 
   test('ends the old one and begins the new one with what the old one remembered', async () => {
-    const bed = runnerBed();
     const [before, after] = [health(), changed()];
-    bed.configure(before);
-    await bed.due(before);
+    const bed = await dueBed(before);
     await before.lastCheck.finds({ reason: 'not_ok', msg: 'no', remember: { seen: 7 } });
     await bed.due(before);
     const { lastCheck } = before;
@@ -110,10 +100,8 @@ describe('a reload of a probe whose key changed', () => {
   });
 
   test('the new one waits for the lane until the old one has settled', async () => {
-    const bed = runnerBed();
     const [before, after] = [health({ row: { lane: 'a' } }), changed({ row: { lane: 'a' } })];
-    bed.configure(before);
-    await bed.due(before);
+    const bed = await dueBed(before);
     const { lastCheck } = before;
     bed.configure(after);
     await bed.pass(1999);
@@ -124,10 +112,8 @@ describe('a reload of a probe whose key changed', () => {
   });
 
   test('or for two seconds at most', async () => {
-    const bed = runnerBed();
     const [before, after] = [health({ row: { lane: 'a' } }), changed({ row: { lane: 'a' } })];
-    bed.configure(before);
-    await bed.due(before);
+    const bed = await dueBed(before);
     bed.configure(after);
     await bed.pass(12_000, 100);
     expect(after.checks).toHaveLength(1);
@@ -137,10 +123,8 @@ describe('a reload of a probe whose key changed', () => {
 
 describe('a reload without the row', () => {
   test('ends it, closes it and takes its series away', async () => {
-    const bed = runnerBed();
     const probe = health();
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds();
     bed.configure();
     expect(bed.series()).toEqual({});

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Entry, runnerBed, scripted } from './bed.ts';
+import { dueBed, type Entry, runnerBed, scripted } from './bed.ts';
 
 const said = (entries: readonly Entry[]) =>
   entries.map(({ level, msg, fields }) => [level, msg, fields.probe, fields.reason, fields.found]);
@@ -79,10 +79,8 @@ test('the log says what changed, not what each check found', async () => {
 });
 
 test('since when', async () => {
-  const bed = runnerBed();
   const probe = scripted('health/a');
-  bed.configure(probe);
-  await bed.due(probe);
+  const bed = await dueBed(probe);
   await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
   const sinceMs = bed.clock.nowMs();
   await bed.due(probe);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { runnerBed, type Scripted, scripted } from './bed.ts';
+import { dueBed, runnerBed, type Scripted, scripted } from './bed.ts';
 
 const ok = async () => ({ msg: 'ok' });
 const many = (count: number, more: Parameters<typeof scripted>[1] = {}) =>
@@ -77,10 +77,8 @@ describe('runs that are left out', () => {
   });
 
   test('due while running: overlap', async () => {
-    const bed = runnerBed();
     const probe = scripted('health/a', { intervalMs: 10_000, timeoutMs: 10_000 });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     expect(bed.series('svc_probe')).toEqual(skippedOf('health/a', 0, 0));
     bed.clock.advance(bed.report(probe).nextRunMs - bed.clock.nowMs());
     expect(bed.series('svc_probe_skipped')).toEqual(skippedOf('health/a', 1, 0));
@@ -89,11 +87,9 @@ describe('runs that are left out', () => {
   });
 
   test('due while waiting for its turn: backlog; its turn comes all the same, once', async () => {
-    const bed = runnerBed({ concurrency: 1 });
     const slow = scripted('health/slow', { intervalMs: 600_000, timeoutMs: 600_000 });
     const probe = scripted('health/a', { intervalMs: 10_000 });
-    bed.configure(slow);
-    await bed.due(slow);
+    const bed = await dueBed(slow, { concurrency: 1 });
     bed.configure(slow, probe);
     await bed.pass(10_000);
     expect(bed.report(probe).skipped.backlog).toBeLessThanOrEqual(1);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { healthFailureReasons } from '../../../../src/core/reasons.ts';
 import type { Finding, ShownSeries } from '../../../../src/probes/probe.ts';
-import { runnerBed, type Script, scripted } from './bed.ts';
+import { dueBed, runnerBed, type Script, scripted } from './bed.ts';
 
 const roleShows: ShownSeries = {
   up: { name: 'svc_role_up', labels: {} },
@@ -50,10 +50,8 @@ describe('series of a probe', () => {
   });
 
   test('each check shows raw health, its duration in seconds, its moment, and counts', async () => {
-    const bed = runnerBed();
     const probe = health({ failureThreshold: 2 });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await bed.pass(250);
     await probe.lastCheck.finds();
     expect(bed.series()).toEqual({ ...skipped, ...counters({}), ...gauges(1, 0.25, bed.clock.nowMs()) });
@@ -75,10 +73,8 @@ describe('series of a probe', () => {
   });
 
   test('a reason that the row does not name is counted all the same', async () => {
-    const bed = runnerBed();
     const probe = health();
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds({ reason: 'refused', msg: 'refused' });
     expect(bed.series()).toHaveProperty(
       [`svc_role_health_failures_total{reason="refused",${of('frontend')}}`],
@@ -225,11 +221,9 @@ describe('series of a probe', () => {
 
 describe('a probe without results', () => {
   test('after three intervals its gauges vanish, its counters stay; the next result brings them back', async () => {
-    const bed = runnerBed();
     const probe = health({ intervalMs: 60_000, row: { lane: 'one' } });
     const hog = scripted('store/hog', { row: { lane: 'one' } });
-    bed.configure(probe);
-    await bed.due(probe);
+    const bed = await dueBed(probe);
     await probe.lastCheck.finds({ tlsNotAfterMs: 1_800_000_000_000, gauges: [] });
     const lastMs = bed.clock.nowMs();
     bed.configure(probe, hog);
