@@ -14,36 +14,13 @@ interface Span {
   end: number;
 }
 
-interface NumberLiteral extends Span {
-  type: 'number';
-  value: number;
-}
-
-interface StringLiteral extends Span {
-  type: 'string';
-  value: string;
-}
-
-interface Matcher {
-  label: string;
-  op: '=' | '!=' | '=~' | '!~';
-  value: string;
-}
-
 /** An instant selector, or with `rangeMs` a range selector. */
 export interface Selector extends Span {
   type: 'selector';
   /** The metric; empty if the selector consists of matchers alone. */
   name: string;
-  matchers: readonly Matcher[];
+  matchers: readonly { label: string; op: '=' | '!=' | '=~' | '!~'; value: string }[];
   rangeMs?: number;
-}
-
-interface Subquery extends Span {
-  type: 'subquery';
-  expr: Expr;
-  rangeMs: number;
-  stepMs?: number;
 }
 
 export interface Call extends Span {
@@ -52,25 +29,12 @@ export interface Call extends Span {
   args: readonly Expr[];
 }
 
-/** The labels that an aggregation keeps (`by`) or removes (`without`). */
-interface Grouping {
-  without: boolean;
-  labels: readonly string[];
-}
-
 export interface Aggregate extends Span {
   type: 'aggregate';
   op: string;
-  grouping?: Grouping;
+  /** The labels that the aggregation keeps (`by`) or removes (`without`). */
+  grouping?: { without: boolean; labels: readonly string[] };
   expr: Expr;
-}
-
-/** `on`, `ignoring`, `group_left` and `group_right` of a binary operation. */
-interface Matching {
-  on: boolean;
-  labels: readonly string[];
-  group?: 'left' | 'right';
-  include: readonly string[];
 }
 
 export interface Binary extends Span {
@@ -79,18 +43,27 @@ export interface Binary extends Span {
   /** Position of the operator. */
   opStart: number;
   bool: boolean;
-  matching?: Matching;
+  /** `on`, `ignoring`, `group_left` and `group_right`. */
+  matching?: {
+    on: boolean;
+    labels: readonly string[];
+    group?: 'left' | 'right';
+    include: readonly string[];
+  };
   left: Expr;
   right: Expr;
 }
 
-interface Negation extends Span {
-  type: 'negation';
-  expr: Expr;
-}
-
 /** An expression without its parentheses; the span of what stood in parentheses includes them. */
-export type Expr = NumberLiteral | StringLiteral | Selector | Subquery | Call | Aggregate | Binary | Negation;
+export type Expr =
+  | (Span & { type: 'number'; value: number })
+  | (Span & { type: 'string'; value: string })
+  | (Span & { type: 'subquery'; expr: Expr; rangeMs: number })
+  | (Span & { type: 'negation'; expr: Expr })
+  | Selector
+  | Call
+  | Aggregate
+  | Binary;
 
 export const setOperators: ReadonlySet<string> = new Set(['and', 'or', 'unless']);
 export const comparisons: ReadonlySet<string> = new Set(['==', '!=', '>', '<', '>=', '<=']);
@@ -106,134 +79,78 @@ export function parse(text: string): Expr {
   });
   const [whole] = childrenOf(top);
   if (!whole) throw new Error('not PromQL: the expression is empty');
-  return convert(whole, text);
+  return createConverter(text)(whole);
 }
 
-function childrenOf(node: SyntaxNode): SyntaxNode[] {
+function childrenOf(node: SyntaxNode | null): SyntaxNode[] {
   const children: SyntaxNode[] = [];
-  for (let child = node.firstChild; child; child = child.nextSibling) children.push(child);
+  for (let child = node?.firstChild; child; child = child.nextSibling) children.push(child);
   return children;
 }
 
-function convert(node: SyntaxNode, text: string): Expr {
-  const span = { start: node.from, end: node.to };
-  const children = childrenOf(node);
-  const [first] = children;
-  const source = text.slice(node.from, node.to);
-  switch (node.name) {
-    case 'NumberDurationLiteral':
-      return { type: 'number', value: numberOf(source), ...span };
-    case 'StringLiteral':
-      return { type: 'string', value: unquoted(source), ...span };
-    case 'ParenExpr':
-    case 'OffsetExpr':
-    case 'StepInvariantExpr':
-      return { ...convert(first!, text), ...span };
-    case 'UnaryExpr': {
-      const expr = convert(children.at(-1)!, text);
-      return source.startsWith('-') ? { type: 'negation', expr, ...span } : { ...expr, ...span };
-    }
-    case 'VectorSelector': {
-      const matchers = node.getChild('LabelMatchers');
-      return {
-        type: 'selector',
-        name: first?.name === 'Identifier' ? text.slice(first.from, first.to) : '',
-        matchers: matchers ? childrenOf(matchers).map((of) => matcher(of, text)) : [],
-        ...span,
-      };
-    }
-    case 'MatrixSelector':
-      return { ...(convert(first!, text) as Selector), rangeMs: durationMs(children[1]!, text), ...span };
-    case 'SubqueryExpr': {
-      const [expr, range, step] = children;
-      const stepMs = step && durationMs(step, text);
-      return {
-        type: 'subquery',
-        expr: convert(expr!, text),
-        rangeMs: durationMs(range!, text),
-        stepMs,
-        ...span,
-      };
-    }
-    case 'FunctionCall':
-      return {
-        type: 'call',
-        name: text.slice(first!.from, first!.to),
-        args: argumentsOf(node, text),
-        ...span,
-      };
-    case 'AggregateExpr':
-      return aggregate(node, text);
-    case 'BinaryExpr':
-      return binary(node, text);
-    default:
-      throw new Error(`PromQL that no check knows: ${node.name} in ${text}`);
+type Unplaced<T> = T extends unknown ? Omit<T, keyof Span> : never;
+type Convert = (node: SyntaxNode, children: readonly SyntaxNode[]) => Unplaced<Expr>;
+
+function createConverter(text: string): (node: SyntaxNode) => Expr {
+  const source = ({ from, to }: SyntaxNode) => text.slice(from, to);
+  const durationMs = (node: SyntaxNode) => parseDuration(source(node));
+  const namesIn = (node: SyntaxNode | null | undefined) => node?.getChildren('LabelName').map(source) ?? [];
+  const argumentsOf = (node: SyntaxNode) => childrenOf(node.getChild('FunctionCallBody')).map(convert);
+  const matcher = (node: SyntaxNode): Selector['matchers'][number] => {
+    const [label, op, value] = childrenOf(node).map(source);
+    return { label: label!, op: op as '=', value: unquoted(value!) };
+  };
+  const aggregate = (node: SyntaxNode): Unplaced<Aggregate> => {
+    const modifier = node.getChild('AggregateModifier');
+    const without = modifier?.getChild('Without') !== null;
+    const expr = argumentsOf(node).at(-1);
+    if (!expr) throw new Error(`not PromQL: ${source(node)} aggregates nothing`);
+    const grouping = modifier ? { without, labels: namesIn(modifier.getChild('GroupingLabels')) } : undefined;
+    return { type: 'aggregate', op: source(node.firstChild!), grouping, expr };
+  };
+  const matchingIn = (clause: SyntaxNode): Binary['matching'] => {
+    const [labels, include] = clause.getChildren('GroupingLabels');
+    const group = clause.getChild('GroupLeft') ? 'left' : clause.getChild('GroupRight') ? 'right' : undefined;
+    return { on: clause.getChild('On') !== null, labels: namesIn(labels), group, include: namesIn(include) };
+  };
+  const binary: Convert = (node, [left, op, ...rest]) => {
+    const clause = node.getChild('MatchingModifierClause');
+    return {
+      type: 'binary',
+      op: source(op!).toLowerCase(),
+      opStart: op!.from,
+      bool: node.getChild('BoolModifier') !== null,
+      matching: clause ? matchingIn(clause) : undefined,
+      left: convert(left!),
+      right: convert(rest.at(-1)!),
+    };
+  };
+  const inner: Convert = (_, [first]) => convert(first!);
+  const byNode: Readonly<Record<string, Convert>> = {
+    NumberDurationLiteral: (node) => ({ type: 'number', value: numberOf(source(node)) }),
+    StringLiteral: (node) => ({ type: 'string', value: unquoted(source(node)) }),
+    ...{ ParenExpr: inner, OffsetExpr: inner, StepInvariantExpr: inner },
+    UnaryExpr(node, children) {
+      const expr = convert(children.at(-1)!);
+      return source(node).startsWith('-') ? { type: 'negation', expr } : expr;
+    },
+    VectorSelector: (node, [first]) => ({
+      type: 'selector',
+      name: first?.name === 'Identifier' ? source(first) : '',
+      matchers: childrenOf(node.getChild('LabelMatchers')).map(matcher),
+    }),
+    MatrixSelector: (_, [of, range]) => ({ ...(convert(of!) as Selector), rangeMs: durationMs(range!) }),
+    SubqueryExpr: (_, [of, range]) => ({ type: 'subquery', expr: convert(of!), rangeMs: durationMs(range!) }),
+    FunctionCall: (node, [name]) => ({ type: 'call', name: source(name!), args: argumentsOf(node) }),
+    ...{ AggregateExpr: aggregate, BinaryExpr: binary },
+  };
+  function convert(node: SyntaxNode): Expr {
+    const found = byNode[node.name];
+    if (!found) throw new Error(`PromQL that no check knows: ${node.name} in ${text}`);
+    return { ...found(node, childrenOf(node)), start: node.from, end: node.to } as Expr;
   }
+  return convert;
 }
-
-function aggregate(node: SyntaxNode, text: string): Expr {
-  const op = node.firstChild!;
-  const modifier = node.getChild('AggregateModifier');
-  const expr = argumentsOf(node, text).at(-1);
-  if (!expr) throw new Error(`not PromQL: ${text.slice(node.from, node.to)} aggregates nothing`);
-  return {
-    type: 'aggregate',
-    op: text.slice(op.from, op.to),
-    grouping: modifier
-      ? { without: modifier.getChild('Without') !== null, labels: labelsIn(modifier, text) }
-      : undefined,
-    expr,
-    start: node.from,
-    end: node.to,
-  };
-}
-
-function binary(node: SyntaxNode, text: string): Binary {
-  const children = childrenOf(node);
-  const [left, op] = children;
-  const clause = node.getChild('MatchingModifierClause');
-  return {
-    type: 'binary',
-    op: text.slice(op!.from, op!.to).toLowerCase(),
-    opStart: op!.from,
-    bool: node.getChild('BoolModifier') !== null,
-    matching: clause ? matchingOf(clause, text) : undefined,
-    left: convert(left!, text),
-    right: convert(children.at(-1)!, text),
-    start: node.from,
-    end: node.to,
-  };
-}
-
-function matchingOf(clause: SyntaxNode, text: string): Matching {
-  const [labels, include] = clause.getChildren('GroupingLabels');
-  const isLeft = clause.getChild('GroupLeft') !== null;
-  const group = isLeft ? 'left' : clause.getChild('GroupRight') ? 'right' : undefined;
-  return {
-    on: clause.getChild('On') !== null,
-    labels: labels ? namesIn(labels, text) : [],
-    group,
-    include: include ? namesIn(include, text) : [],
-  };
-}
-
-const namesIn = (node: SyntaxNode, text: string): string[] =>
-  node.getChildren('LabelName').map(({ from, to }) => text.slice(from, to));
-
-const labelsIn = (modifier: SyntaxNode, text: string): string[] =>
-  namesIn(modifier.getChild('GroupingLabels')!, text);
-
-function argumentsOf(node: SyntaxNode, text: string): Expr[] {
-  const body = node.getChild('FunctionCallBody');
-  return body ? childrenOf(body).map((of) => convert(of, text)) : [];
-}
-
-function matcher(node: SyntaxNode, text: string): Matcher {
-  const [label, op, value] = childrenOf(node).map(({ from, to }) => text.slice(from, to));
-  return { label: label!, op: op as Matcher['op'], value: unquoted(value!) };
-}
-
-const durationMs = ({ from, to }: SyntaxNode, text: string): number => parseDuration(text.slice(from, to));
 
 function numberOf(source: string): number {
   if (/^[+-]?inf$/i.test(source)) return source.startsWith('-') ? -Infinity : Infinity;

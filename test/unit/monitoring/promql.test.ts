@@ -11,7 +11,7 @@ function bracketed(expr: Expr): string {
     case 'selector':
       return `${expr.name}{${expr.matchers.map(({ label, op, value }) => label + op + value).join()}}${expr.rangeMs ?? ''}`;
     case 'subquery':
-      return `${bracketed(expr.expr)}[${expr.rangeMs}:${expr.stepMs ?? ''}]`;
+      return `${bracketed(expr.expr)}[${expr.rangeMs}]`;
     case 'call':
       return `${expr.name}(${expr.args.map(bracketed).join()})`;
     case 'aggregate': {
@@ -43,8 +43,8 @@ describe('parse', () => {
     ['sum by (x, y) (rate(a[1m30s]))', 'sum by<x,y>(rate(a{}90000))'],
     ['sum(a) without (x)', 'sum without<x>(a{})'],
     ['quantile(0.9, a)', 'quantile (a{})'],
-    ['deriv(sum by (x) (a)[10m:1m])', 'deriv(sum by<x>(a{})[600000:60000])'],
-    ['max_over_time(a[1h:])', 'max_over_time(a{}[3600000:])'],
+    ['deriv(sum by (x) (a)[10m:1m])', 'deriv(sum by<x>(a{})[600000])'],
+    ['max_over_time(a[1h:])', 'max_over_time(a{}[3600000])'],
     ['a * on (x) group_left () b', '(a{} *on<x>left b{})'],
     ['a / ignoring (x) group_right (y) b', '(a{} /ignoring<x>right b{})'],
     ['{__name__="a"} # comment', '{__name__=a}'],
