@@ -24,7 +24,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     // A mutant that makes a test wait for ever costs this long.
-    testTimeout: 2_000,
+    testTimeout: 5_000,
     hookTimeout: 2_000,
     expect: { requireAssertions: true },
     dangerouslyIgnoreUnhandledErrors: true,

@@ -136,3 +136,42 @@ test('credentials in --url are sent and never shown', async () => {
   await expect(refused).rejects.not.toThrow('wrong@');
   await expect(status(['--url', 'ftp://localhost'], io)).rejects.toMatchObject({ code: 'usage' });
 });
+
+test('what a page of another site, or a host name that it controls, asks of the admin listener is answered with 403', async () => {
+  const deps = outletsDeps();
+  const drops: string[] = [];
+  let probed = 0;
+  deps.drops = { count: (component, reason) => void drops.push(`${component} ${reason}`) };
+  deps.checkNow = async () => {
+    probed++;
+    return undefined;
+  };
+  await take(
+    `admin: {listenAddress: '127.0.0.1:0', health: '127.0.0.1:0'}
+metrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}
+`,
+    deps,
+  );
+  const addressOf = (name: string) =>
+    outlets.at(-1)!.addresses.find(({ listener }) => listener === name)!.address;
+  const statusOf = async (listener: string, path: string, headers: Record<string, string>, method = 'GET') =>
+    (await get(addressOf(listener), path, headers, method)).status;
+  const others: Record<string, string>[] = [
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    { origin: 'https://evil.example' },
+    { host: 'evil.example' },
+  ];
+  const paths = ['/', '/page.js', '/api/status', '/api/events', '/api/history', '/metrics', '/probes'];
+  for (const headers of others) {
+    for (const path of [...paths, '/probe?name=x', '/runbooks/SvcServiceDown.md'])
+      expect(await statusOf('admin', path, headers), `${path} ${JSON.stringify(headers)}`).toBe(403);
+    // Health checks name any host, and learn nothing but that.
+    for (const listener of ['admin', 'admin.health'])
+      expect(await statusOf(listener, '/health', headers)).toBe(200);
+    expect(await statusOf('metrics', '/metrics', headers)).toBe(200);
+  }
+  expect(probed).toBe(0);
+  expect(new Set(drops)).toEqual(new Set(['pull unauthorized']));
+  expect(drops).toHaveLength(others.length * (paths.length + 2));
+  expect(await statusOf('admin', '/api/status', {})).toBe(200);
+});

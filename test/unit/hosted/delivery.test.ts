@@ -42,7 +42,9 @@ function deliver(batches: readonly number[][], answer: (values: readonly number[
     queue: {
       async peek(place) {
         if (++peeks > mostPeeks) throw new Error('a loop without an end');
-        return queued[place];
+        const found = queued[place];
+        await nextTurn();
+        return found;
       },
       remove: async (one) => void queued.splice(queued.indexOf(one), 1),
       release: () => void released.push(requests.length),
@@ -187,6 +189,13 @@ describe('the pace', () => {
     run.append([2]);
     await settled();
     expect([run.taken, run.clock.monotonicMs()]).toEqual([[1, 2], 0]);
+  });
+
+  test('what is appended while the queue is found empty is not left behind', async () => {
+    const run = deliver([], () => 'taken');
+    run.append([1]);
+    await settled();
+    expect([run.taken, run.clock.monotonicMs()]).toEqual([[1], 0]);
   });
 
   test('what is appended during a wait does not end it, and the batch is given back meanwhile', async () => {

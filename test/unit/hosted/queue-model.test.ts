@@ -161,7 +161,7 @@ function createWorld() {
 }
 
 test('batches come out as they went in, in order and once, through kills; only the oldest are dropped, only when they must', async () => {
-  const property = fc.asyncProperty(fc.array(step, { maxLength: 50, size: 'max' }), async (steps) => {
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
     const world = createWorld();
     try {
       await world.open();
@@ -171,5 +171,5 @@ test('batches come out as they went in, in order and once, through kills; only t
       await world.close();
     }
   });
-  await fc.assert(property, { numRuns: runs(40) });
+  await fc.assert(property, { numRuns: runs(25) });
 });
