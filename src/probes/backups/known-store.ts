@@ -23,7 +23,7 @@ export interface KnownStore {
   leavesOut?: string;
 }
 
-export const pollsOfStore = (store: string | undefined): string[] => [
+const pollsOfStore = (store: string | undefined): string[] => [
   `store/${store}`,
   ...storeRoles.map((role) => `store/${store}/${role}`),
 ];
@@ -49,7 +49,8 @@ export function knownStore(
   const tables = listed
     ? Object.fromEntries(listed.map((name) => [name, before.tables?.[name] ?? nowMs]))
     : before.tables;
-  const unlogged = (database && tablesOf(latest(`store/${store}/${database}`), 'unlogged')) ?? before.unlogged;
+  const unlogged =
+    (database && tablesOf(latest(`store/${store}/${database}`), 'unlogged')) ?? before.unlogged;
   const filter = logsOf(store, latest).find(({ leavesOut }) => leavesOut !== undefined)?.leavesOut;
   const leavesOut = filter ? databases.find((name) => filter.includes(name)) : before.leavesOut;
   const known = { ...before, ...(tables && { tables }), unlogged, leavesOut };

@@ -279,6 +279,8 @@ describe('a base backup', () => {
 
 describe('a dump and an archive of binary logs', () => {
   const file = (number: number) => `binlog.${String(number).padStart(6, '0')}`;
+  /** The backup's position is in each file. */
+  const places = { 4: '', 100: '', 101: '' };
   const copy = fc.record({
     state: fc.constantFrom('good', 'good', 'good', 'good', 'gone', 'damaged', 'unread', 'unverified'),
     /** A copy made while the server wrote the file ends early: it has no last event, and fewer transactions. */
@@ -310,6 +312,7 @@ describe('a dump and an archive of binary logs', () => {
             ...(state === 'unverified' && { unverified: 'encrypted' }),
             binlog: {
               isClosed: !isEarly,
+              places,
               ...(hasGtids && { fromGtids: `0-${from}`, toGtids: `0-${copied}` }),
             },
           };
@@ -346,7 +349,7 @@ describe('a dump and an archive of binary logs', () => {
     );
   });
 
-  const content: SegmentContent = { bytes: 100, newestMs: 5, binlog: { isClosed: false } };
+  const content: SegmentContent = { bytes: 100, newestMs: 5, binlog: { isClosed: false, places } };
   const replayed = (names: string[], over: Partial<SegmentContent> = {}) =>
     replayBinlog(
       { file: file(1), position: 4 },
@@ -374,7 +377,7 @@ describe('a dump and an archive of binary logs', () => {
 
   test('a file that is there twice, compressed and not, is no gap', () => {
     const replay = replayed([file(1), `${file(1)}.gz`, `${file(2)}.gz`, file(2)], {
-      binlog: { isClosed: true },
+      binlog: { isClosed: true, places },
     });
     expect(replay).toMatchObject({ first: file(1), last: `${file(2)}.gz`, isEnough: true });
     expect(replay.ends).toBeUndefined();
@@ -386,8 +389,10 @@ describe('a dump and an archive of binary logs', () => {
   });
 
   test('after a closed file a file of which no positions are known goes on', () => {
-    expect(replayed([file(1), file(2)], { binlog: undefined } as never).last).toBe(file(1));
-    const files = { [file(1)]: { ...content, binlog: { isClosed: true } }, [file(2)]: { bytes: 100 } };
+    const files = {
+      [file(1)]: { ...content, binlog: { isClosed: true, places } },
+      [file(2)]: { bytes: 100 },
+    };
     const placed = placeSegments('binlog', segmentsOf(files));
     const archive = { kind: 'binlog' as const, placed, histories: new Map() };
     expect(replayBinlog({ file: file(1), position: 4 }, archive).last).toBe(file(2));

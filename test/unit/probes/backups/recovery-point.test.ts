@@ -284,7 +284,7 @@ describe('with archived logs', () => {
   const binlog = (newestMs: number, name: string, file = 'binlog.000007') =>
     standing('log', [], {
       name,
-      log: logOf('binlog', { [file]: { newestMs, bytes: 9, binlog: { isClosed: true } } }),
+      log: logOf('binlog', { [file]: { newestMs, bytes: 9, binlog: { isClosed: true, places: { 4: '' } } } }),
     });
   const dump = (over: Partial<Artifact> = {}) =>
     standing('full', [
