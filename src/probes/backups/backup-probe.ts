@@ -171,6 +171,7 @@ async function checkBackup(
     expects: databases,
     tables: known.tables,
     unlogged: known.unlogged,
+    aheadMs: known.aheadMs,
     awaitsTables,
   };
   const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
@@ -269,7 +270,7 @@ async function readEvidence(
     case 'segments': {
       const { readSegments } = await import('./log-evidence.ts');
       const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });
-      return withRuns({ ...read, log: { ...read.log, leavesOut: known.leavesOut } });
+      return withRuns({ ...read, log: { ...read.log, leavesOut: known.leavesOut, aheadMs: known.aheadMs } });
     }
     case 'snapshot':
       return withRuns(

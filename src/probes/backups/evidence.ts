@@ -155,6 +155,8 @@ export interface Evidence {
   expects?: readonly string[];
   /** Tables of the store, and when the agent first saw each, ms since the epoch; undefined where it never asked. */
   tables?: Readonly<Record<string, number>>;
+  /** How far the clock of the store is ahead of this host's, ms. */
+  aheadMs?: number;
   /** Those of which the log, and so a base backup, has nothing. */
   unlogged?: readonly string[];
   /** The store is going to be asked, and has not been yet. */

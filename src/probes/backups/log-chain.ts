@@ -31,6 +31,8 @@ export interface ArchivedSegments {
   walSegmentBytes?: number;
   /** What the server says of its log. */
   server?: ArchivedLog;
+  /** How far the clock that the log has its times from is ahead of this host's, ms. */
+  aheadMs?: number;
   /** A database that the server leaves out of its binary log. */
   leavesOut?: string;
 }
@@ -61,10 +63,10 @@ function replayOf(
   steps: readonly Step[],
   ends: string | undefined,
   isEnough: boolean,
-  newestMs?: number,
+  { aheadMs = 0, wholeMs }: { aheadMs?: number; wholeMs?: number },
 ): Replay {
   const shown = steps.findLast(({ content }) => content.newestMs !== undefined)?.content.newestMs;
-  const known = [shown, newestMs].filter((ms) => ms !== undefined);
+  const known = [shown && shown - aheadMs, wholeMs].filter((ms) => ms !== undefined);
   return {
     first: steps[0]?.name,
     last: steps.at(-1)?.name,
@@ -154,8 +156,8 @@ export function replayWal(
   if (lineage.fault !== undefined) return nothing(lineage.fault);
   const followed = followWal(segmentOfLsn(base.start, bytes), lineage, { steps, bytes }, systemId);
   const isEnough = followed.next > segmentBefore(until.end, bytes);
-  const whole = wholeUntil(followed.steps.at(-1), known.server);
-  return replayOf(followed.steps, followed.ends, isEnough, whole);
+  const wholeMs = wholeUntil(followed.steps.at(-1), known.server);
+  return replayOf(followed.steps, followed.ends, isEnough, { aheadMs: known.aheadMs, wholeMs });
 }
 
 function followWal(
@@ -193,7 +195,10 @@ function linkFault(before: Step | undefined, step: Step, cluster: string | undef
 }
 
 /** How far a binary log can be replayed on a backup that was taken at a position of it. */
-export function replayBinlog(at: BinlogPlace, { placed: all, server, leavesOut }: ArchivedSegments): Replay {
+export function replayBinlog(
+  at: BinlogPlace,
+  { placed: all, server, leavesOut, aheadMs }: ArchivedSegments,
+): Replay {
   if (leavesOut !== undefined)
     return nothing(`the server leaves ${leavesOut} out of it (binlog_do_db, binlog_ignore_db)`);
   const number = segmentPosition('binlog', at.file, 1)?.number;
@@ -219,7 +224,8 @@ export function replayBinlog(at: BinlogPlace, { placed: all, server, leavesOut }
     return nothing(`${begin.name} ends before the backup was taken`);
   const stranger = strangerAt(at, begin);
   if (stranger !== undefined) return nothing(stranger);
-  return replayOf(steps, ends, true, ends === undefined ? wholeUntil(steps.at(-1), server) : undefined);
+  const wholeMs = ends === undefined ? wholeUntil(steps.at(-1), server) : undefined;
+  return replayOf(steps, ends, true, { aheadMs, wholeMs });
 }
 
 /** The name of a log's files without their numbers: a directory may have the files of several. */

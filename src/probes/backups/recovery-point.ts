@@ -1,4 +1,5 @@
 import type { BackupType, RecoveryFailureReason } from '../../core/reasons.ts';
+import { formatDuration } from '../../core/text-formats.ts';
 import type { Assessment } from './assessment.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
@@ -116,11 +117,18 @@ interface Recovery {
 export function recoveryOf(standings: readonly Standing[], nowMs: number): Recovery {
   const reaches = of(standings, 'full').flatMap(({ options, assessed }) =>
     (assessed?.assessment.usable ?? []).flatMap((full) =>
-      basesOn(options.name, full, standings).map((bases) => reachOf(bases, standings, nowMs)),
+      basesOn(options.name, onThisClock(full, assessed?.evidence.aheadMs), standings).map((bases) =>
+        reachOf(bases, standings, nowMs),
+      ),
     ),
   );
+  const aheadMs = Math.max(0, ...standings.map(({ assessed }) => assessed?.evidence.aheadMs ?? 0));
+  const ofClock =
+    aheadMs > 0
+      ? `the clock of the store is ${formatDuration(aheadMs)} ahead of this host's, and the recovery point that much earlier`
+      : undefined;
   const known = reaches.flatMap(({ point, links }) =>
-    isKnown(point) ? [{ recoveryPointMs: point.ms, note: point.note, links }] : [],
+    isKnown(point) ? [{ recoveryPointMs: point.ms, note: point.note ?? ofClock, links }] : [],
   );
   const furthest = known.sort((one, other) => one.recoveryPointMs - other.recoveryPointMs).at(-1);
   if (furthest) return { chain: furthest };
@@ -144,6 +152,13 @@ interface Base {
 
 const jobsOf = (standings: readonly Standing[], backup: string) =>
   standings.find(({ options }) => options.name === backup)?.assessed?.evidence.jobs ?? [];
+
+/** The label of a base backup has the time of the server's clock. */
+function onThisClock(artifact: Artifact, aheadMs = 0): Artifact {
+  const { method, content } = artifact;
+  if (aheadMs === 0 || method !== 'postgres_base' || content?.startMs === undefined) return artifact;
+  return { ...artifact, content: { ...content, startMs: content.startMs - aheadMs } };
+}
 
 /** The full backup alone, and with each number of the incremental ones that continue it. */
 function basesOn(backup: string, full: Artifact, standings: readonly Standing[]): Base[][] {

@@ -331,6 +331,7 @@ function serverReport(
     connections: connectionsOf(status),
     connectionsMax: mysqlNumber(variables.get('max_connections')),
     startedAtMs: startedAtMs(status),
+    ...(status.nowSeconds !== undefined && { nowMs: status.nowSeconds * 1000 }),
     identity: serverIdentity(variables, status),
     directories: directoriesOf(variables),
     ...(position && { log: { ...logState(position), leavesOut } }),

@@ -36,6 +36,8 @@ export interface PostgresFacts {
   version: string;
   standby: boolean;
   startedAtMs?: number;
+  /** What the server's clock showed. */
+  nowMs?: number;
   /**
    * By name; a setting that is hidden or that this version does not have is absent. Commands and connection strings
    * are empty, `nothing` (a command that does nothing) or `set`.

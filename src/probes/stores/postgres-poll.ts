@@ -77,7 +77,8 @@ const noOperation = `setting ~* ('^[[:space:]]*(/usr)?(/bin/)?(true|:|exit[[:spa
 /** The questions about the server. Numbers that may be large come as float8: the driver gives int8 as text. */
 const serverQuestions = (databases: readonly string[]) => ({
   server: `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
-    extract(epoch FROM pg_postmaster_start_time())::float8 AS started`,
+    extract(epoch FROM pg_postmaster_start_time())::float8 AS started,
+    extract(epoch FROM clock_timestamp())::float8 AS now`,
   settings: `SELECT name, source, CASE WHEN name NOT IN (${listed(secretSettings)}) THEN setting
     WHEN setting IN ('', '(disabled)') THEN '' WHEN ${noOperation} THEN 'nothing' ELSE 'set' END AS setting
     FROM pg_settings WHERE name IN (${listed(settingNames)})`,
@@ -227,10 +228,12 @@ function first<T>({ rows }: PostgresAnswer, column: string): T | undefined {
 
 function factsOf(answers: Record<ServerQuestion, PostgresAnswer>, isServiceUser: boolean): PostgresFacts {
   const started = first<number>(answers.server, 'started');
+  const now = first<number>(answers.server, 'now');
   return {
     version: first<string>(answers.server, 'version') ?? 'unknown',
     standby: first<boolean>(answers.server, 'standby') ?? false,
     ...(started !== undefined && { startedAtMs: started * 1000 }),
+    ...(now !== undefined && { nowMs: now * 1000 }),
     settings: byName(answers.settings, 'setting'),
     sources: byName(answers.settings, 'source'),
     isServiceUser,
@@ -317,6 +320,7 @@ function serverReport(facts: PostgresFacts): ServerReport {
     identity,
     timeline,
     startedAtMs,
+    nowMs: facts.nowMs,
     startTimeIsExact: true,
     checks: postgresChecks(facts),
   };

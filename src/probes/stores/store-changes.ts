@@ -145,6 +145,10 @@ export function archivedLog(
 export const archivedLogOf = (finding: Finding | undefined): ArchivedLog | undefined =>
   finding?.details?.log as ArchivedLog | undefined;
 
+/** How far the clock of the store is ahead, ms, as a poll has found. */
+export const clockAheadOf = (finding: Finding | undefined): number | undefined =>
+  finding?.details?.clockAheadMs as number | undefined;
+
 /** Whether a poll found that a check holds; undefined for one that it could not make. */
 export function checkOf(finding: Finding | undefined, check: StoreCheck): boolean | undefined {
   const checks = (finding?.details?.checks ?? []) as { check: string; holds: unknown }[];

@@ -39,7 +39,9 @@ export function createStoreServer(
   kind: StoreKind,
   clock: Pick<Clock, 'monotonicMs' | 'after'>,
 ): StoreServer {
-  let lastReport: { server: ServerReport; askedFor: string | undefined; atMs: number } | undefined;
+  let lastReport:
+    | { server: ServerReport; askedFor: string | undefined; atMs: number; answeredMs: number }
+    | undefined;
 
   return {
     async poll(target, request, trace, signal) {
@@ -55,11 +57,14 @@ export function createStoreServer(
         const answer = await pollOn(connection, asked, trace);
         const cancel = clock.after(sessionEndMs, () => end.abort());
         await connection.close().finally(cancel);
-        if (answer.server) lastReport = { server: answer.server, askedFor: database, atMs: nowMs };
+        const answeredMs = clock.monotonicMs();
+        if (answer.server)
+          lastReport = { server: answer.server, askedFor: database, atMs: nowMs, answeredMs };
         const { server, atMs } = lastReport!;
         return {
           ...server,
           askedAtMonotonicMs: atMs,
+          answeredAtMonotonicMs: lastReport!.answeredMs,
           ...answer.database,
           checks: [...server.checks, ...answer.database.checks],
           roundTripMs: answer.roundTripMs,

@@ -66,7 +66,9 @@ export function createStoreProbe(
 
   const findingFor = (report: StoreReport, { phasesMs }: Trace, recalled: unknown): Finding => {
     // What is written while the poll runs, or while its report serves another database, is not in the report.
-    const askedMs = clock.nowMs() - (clock.monotonicMs() - report.askedAtMonotonicMs);
+    const toWallMs = clock.nowMs() - clock.monotonicMs();
+    const askedMs = report.askedAtMonotonicMs + toWallMs;
+    const clockAheadMs = aheadOf(report.nowMs, askedMs, report.answeredAtMonotonicMs + toWallMs);
     const { remember, checks, news } = noticeChanges(readRemembered(recalled), report, clock.nowMs());
     const shown = report.log && { log: archivedLog(report.log, remember, askedMs) };
     for (const { check, found } of news)
@@ -76,7 +78,7 @@ export function createStoreProbe(
         labels,
         accept: options.accept,
         expectedSchema,
-        about: { ...about, ...shown },
+        about: { ...about, ...shown, clockAheadMs },
       }),
       remember,
     };
@@ -102,6 +104,15 @@ export function createStoreProbe(
       }
     },
   };
+}
+
+/** Clocks of hosts differ by less than this while they are synchronized. */
+const usualSkewMs = 2_000;
+
+/** How far a server's clock is ahead at most; 0 where it may be right. Undefined if it does not say what it shows. */
+function aheadOf(serverMs: number | undefined, askedMs: number, answeredMs: number): number | undefined {
+  if (serverMs === undefined) return undefined;
+  return serverMs - answeredMs <= usualSkewMs ? 0 : Math.ceil(serverMs - askedMs);
 }
 
 export function targetOf(options: StoreOptions, password: string | undefined): StoreTarget {

@@ -84,6 +84,8 @@ export interface ServerReport {
   timeline?: number;
   /** Which node of a cluster answered; a start time belongs to it. */
   node?: string;
+  /** What the server's own clock showed, ms since the epoch; of some kinds in whole seconds. */
+  nowMs?: number;
   /** ms since the epoch. A later one than before, of the same node, is a restart. */
   startedAtMs?: number;
   /** The server stores its start time; it is not derived from an uptime in whole seconds. */
@@ -118,8 +120,9 @@ export interface DatabaseReport {
 }
 
 export interface StoreReport extends ServerReport, DatabaseReport {
-  /** When the server was asked, by the monotonic clock: its report may serve several databases. */
+  /** When the server was asked, and had answered, by the monotonic clock: its report may serve several databases. */
   askedAtMonotonicMs: number;
+  answeredAtMonotonicMs: number;
   /** The shortest time between a request and its answer. */
   roundTripMs: number;
   /** Earliest expiry of the certificates in the chain, ms since the epoch. */

@@ -7,6 +7,7 @@ const report = (over: Partial<StoreReport>): StoreReport => ({
   serverVersion: 'any 1',
   roundTripMs: 1,
   askedAtMonotonicMs: 0,
+  answeredAtMonotonicMs: 0,
   checks: [],
   ...over,
 });
