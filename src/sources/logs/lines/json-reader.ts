@@ -81,7 +81,7 @@ function createStep(bytes: Buffer, from: number, to: number, slot: number): KeyS
  * same key before a string or before white space, so the byte after them decides.
  */
 function isStepAt(step: KeyStep, bytes: Buffer, view: DataView, at: number): boolean {
-  if (!isPatternAt(step.pattern, view, at)) return false;
+  if (!isPatternAt(step.pattern, bytes, view, at)) return false;
   if (step.opensString) return true;
   const first = bytes[at + step.pattern.length]!;
   return first > 0x20 && first !== quote;

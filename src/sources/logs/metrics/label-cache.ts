@@ -58,7 +58,7 @@ function isKeptFor<T>(kept: Kept<T>, fields: Fields, slots: readonly number[]): 
     const from = fields.from[slot]!;
     const pattern = kept.patterns[n]!;
     if (kind !== kept.kinds[n] || pattern.length !== fields.to[slot]! - from) return false;
-    if (!isPatternAt(pattern, fields.view, from)) return false;
+    if (!isPatternAt(pattern, fields.bytes, fields.view, from)) return false;
   }
   return true;
 }

@@ -102,8 +102,15 @@ function containsPhrase(bytes: Buffer, from: number, to: number): boolean {
   return false;
 }
 
-function isOneOf(messages: readonly BytePattern[], view: DataView, from: number, to: number): boolean {
-  for (const text of messages) if (text.length === to - from && isPatternAt(text, view, from)) return true;
+function isOneOf(
+  messages: readonly BytePattern[],
+  bytes: Buffer,
+  view: DataView,
+  from: number,
+  to: number,
+): boolean {
+  for (const text of messages)
+    if (text.length === to - from && isPatternAt(text, bytes, view, from)) return true;
   return false;
 }
 
@@ -111,8 +118,8 @@ function isOneOf(messages: readonly BytePattern[], view: DataView, from: number,
 type Message = 'client' | 'caller' | 'phrase' | 'none';
 
 function messageIn(bytes: Buffer, view: DataView, from: number, to: number): Message {
-  if (isOneOf(clientMessages, view, from, to)) return 'client';
-  if (isOneOf(callerMessages, view, from, to)) return 'caller';
+  if (isOneOf(clientMessages, bytes, view, from, to)) return 'client';
+  if (isOneOf(callerMessages, bytes, view, from, to)) return 'caller';
   return containsPhrase(bytes, from, to) ? 'phrase' : 'none';
 }
 
