@@ -473,6 +473,11 @@ export function createWorld(state: WorldState = healthy()) {
 
   return {
     state,
+    /** Ends every fault. */
+    heal() {
+      for (const key of Object.keys(state)) delete (state as Partial<WorldState>)[key as keyof WorldState];
+      Object.assign(state, healthy());
+    },
     /** Lets a quarter of a minute pass and looks. */
     step(): Seen {
       step++;

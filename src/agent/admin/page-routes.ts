@@ -56,8 +56,13 @@ const mostItems = 50;
 
 /** The verdict as markup, for readers without JavaScript and until the script has the first data. */
 function verdictMarkup({ verdict }: StatusReport): string {
-  const item = ({ severity, what, since }: Problem) =>
-    `<li><strong>${severity}</strong> ${escaped(what)}, since <time>${escaped(since)}</time></li>`;
+  const item = ({ severity, what, since, fix, firstSteps, runbook }: Problem) =>
+    [
+      `<li><strong>${severity}</strong> ${escaped(what)}, since <time>${escaped(since)}</time>. `,
+      escaped(fix ? `Fix: ${fix}` : firstSteps),
+      runbook ? ` <a href="runbooks/${runbook}.md">${runbook}</a>` : '',
+      '</li>',
+    ].join('');
   const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
   const items = causes.slice(0, mostItems).map(item).join('');
   return [

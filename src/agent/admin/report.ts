@@ -60,6 +60,8 @@ export interface Problem {
   what: string;
   /** What to set or run, where one command or setting ends it. */
   fix?: string;
+  /** What to look at and do first, as the alert has it. */
+  firstSteps: string;
   /** When it began, RFC 3339. It does not change while the problem lasts, across restarts of the agent too. */
   since: string;
   evidence: readonly Evidence[];

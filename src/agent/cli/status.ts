@@ -239,14 +239,16 @@ function reasonsOf(
 
 function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen: Screen): string[] {
   const { problem, others, last } = row;
-  const { severity, what, fix, since, runbook } = problem;
+  const { severity, what, fix, firstSteps, since, runbook } = problem;
   const columns = screen.size()?.columns ?? Infinity;
   const mark = screen.unicode ? '●' : severity === 'critical' ? '!' : '-';
   const more = [`for ${ageOf(since, nowMs)}`, ...(runbook ? [`runbook ${runbook}`] : [])].join(', ');
   const [first, ...rest] = wrapped(`${plain(what)}${more && ` (${more})`}`, columns - 4);
   const alikeText =
     others.length > 0 ? [`${others.length} more of this kind, the last for ${ageOf(last, nowMs)}`] : [];
-  const advice = [...alikeText, ...reasonsOf(problem, all), ...(fix ? [fix] : [])].flatMap((text) =>
+  // An agent of an earlier version has no first steps.
+  const toDo = [fix ?? firstSteps ?? ''].filter(Boolean);
+  const advice = [...alikeText, ...toDo, ...reasonsOf(problem, all)].flatMap((text) =>
     wrapped(plain(text), columns - 6),
   );
   return [

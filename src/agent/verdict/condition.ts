@@ -12,6 +12,8 @@ export interface Judged {
   tracks: Tracks;
   /** Wall clock. */
   nowMs: number;
+  /** What rates are taken over. */
+  spanMs: number;
 }
 
 /** A limit on a value of the service: the condition of an alert, by the agent's own values. */
@@ -31,6 +33,8 @@ export interface Condition {
   forMs?: number;
   /** How long it has held already when it is first seen: the span of a least value. */
   heldMs?: number;
+  /** What its rates are taken over. Default: `rateMs`. */
+  spanMs?: number;
   /** Of an increase within a span, which began with its first step: that span. */
   countedMs?: number;
 }
@@ -45,14 +49,14 @@ export function share(part: number | undefined, whole: number | undefined): numb
 }
 
 export const rateOf =
-  (name: string, spanMs = rateMs): Condition['value'] =>
-  (key, { tracks }) =>
+  (name: string): Condition['value'] =>
+  (key, { tracks, spanMs }) =>
     tracks.rate(name, key, spanMs);
 
 export const shareOf =
   (part: string, whole: string): Condition['value'] =>
-  (key, { tracks }) =>
-    share(tracks.rate(part, key, rateMs) ?? 0, tracks.rate(whole, key, rateMs));
+  (key, { tracks, spanMs }) =>
+    share(tracks.rate(part, key, spanMs) ?? 0, tracks.rate(whole, key, spanMs));
 
 export const none = { limit: 0, unit: 'none' } as const;
 export const limited = (alert: Parameters<typeof limitOf>[0], unit: ThresholdUnit = 'none') => ({

@@ -25,17 +25,20 @@ const leastServed = 0.5;
  * The share of requests that fail. A callee that tells its faults from answers is judged by its faults alone. Callers of
  * such a product count answers as failures: without the callee's own word nothing is known.
  */
-const requestShare: Condition['value'] = (key, { tracks }) => {
+const requestShare: Condition['value'] = (key, { tracks, spanMs }) => {
   const { callee } = JSON.parse(key) as { callee: string };
   const own = JSON.stringify({ role: callee });
-  const served = tracks.rate('served requests', own, rateMs);
-  const asked = tracks.rate('asked', own, rateMs) ?? 0;
+  const served = tracks.rate('served requests', own, spanMs);
+  const asked = tracks.rate('asked', own, spanMs) ?? 0;
   if (served !== undefined && served >= leastServed * asked)
-    return share(tracks.rate('served errors', own, rateMs) ?? 0, tracks.rate('served quick', own, rateMs));
+    return share(tracks.rate('served errors', own, spanMs) ?? 0, tracks.rate('served quick', own, spanMs));
   if (served === undefined && callee !== 'frontend' && tracks.keys('served requests').length > 0)
     return undefined;
-  return share(tracks.rate('request errors', key, rateMs) ?? 0, tracks.rate('request requests', key, rateMs));
+  return share(tracks.rate('request errors', key, spanMs) ?? 0, tracks.rate('request requests', key, spanMs));
 };
+
+/** What runs for longer than this after a restart crashes no more: Kubernetes waits for at most five minutes in between. */
+const longestRestartMs = 6 * minute;
 
 const silentMs = 60 * minute;
 
@@ -70,13 +73,13 @@ const pastRetention: Condition['value'] = (key, judged) => {
 
 const backupAhead: Condition['value'] = (key, judged) => -(ageOf('backup end')(key, judged) ?? 0);
 
-const lossesOf: Condition['value'] = (key, { tracks }) => {
+const lossesOf: Condition['value'] = (key, { tracks, spanMs }) => {
   const { component, reason } = JSON.parse(key) as { component: string; reason: string };
   const isRule = reason === 'forbidden_tag' || reason === 'forbidden_value';
   // A page that a role did not deliver is a problem of the role.
   return isRule || (component === 'scrape' && reason === 'failed')
     ? undefined
-    : tracks.rate('dropped', key, 5 * minute);
+    : tracks.rate('dropped', key, spanMs);
 };
 
 /** Every condition on a value; the limits are those of the alerts. */
@@ -133,7 +136,8 @@ export const conditions: readonly Condition[] = [
   {
     kind: 'shard_movement',
     of: 'shards closed',
-    value: rateOf('shards closed', 5 * minute),
+    value: rateOf('shards closed'),
+    spanMs: 5 * minute,
     ...limited('SvcShardMovement'),
     shownTimes: 60,
     noun: 'shards a minute are released',
@@ -150,7 +154,8 @@ export const conditions: readonly Condition[] = [
   {
     kind: 'gc_pause',
     of: 'gc',
-    value: rateOf('gc', 5 * minute),
+    value: rateOf('gc'),
+    spanMs: 5 * minute,
     ...limited('SvcGCPause'),
     noun: 'ms of pauses each second',
     forMs: 5 * minute,
@@ -166,7 +171,10 @@ export const conditions: readonly Condition[] = [
   {
     kind: 'crash_loop',
     of: 'restarts',
-    value: (key, { tracks }) => tracks.increase('restarts', key, 15 * minute),
+    value: (key, { tracks }) =>
+      (tracks.unchangedMs('restarts', key) ?? 0) < longestRestartMs
+        ? tracks.increase('restarts', key, 15 * minute)
+        : 0,
     ...limited('SvcCrashLooping'),
     noun: 'restarts in a quarter of an hour',
     countedMs: 15 * minute,
@@ -191,6 +199,7 @@ export const conditions: readonly Condition[] = [
     kind: 'dropping',
     of: 'dropped',
     value: lossesOf,
+    spanMs: 5 * minute,
     ...limited('SvcAgentDropping'),
     shownTimes: 60,
     noun: 'items a minute are dropped',
@@ -255,8 +264,14 @@ export function truthOf(tracks: Tracks): Record<string, number> {
 }
 
 const settling = new Map<string, number>();
-for (const { kind, forMs = 0, heldMs = 0 } of conditions)
+const lookBacks = new Map<string, number>();
+for (const { kind, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } of conditions) {
   settling.set(kind, Math.max(settling.get(kind) ?? 0, forMs + Math.max(heldMs, rateMs) + minute));
+  lookBacks.set(kind, Math.max(lookBacks.get(kind) ?? 0, spanMs, countedMs));
+}
+
+/** How long a kind is seen after what it counts has ended, ms: its window. 0 for kinds that are no condition on a value. */
+export const lookBackMs = (kind: string): number => lookBacks.get(kind) ?? 0;
 
 /** How long after a start it takes until a kind can be judged, ms; 0 for kinds that are no condition on a value. */
 export const settlingMs = (kind: string): number => settling.get(kind) ?? 0;

@@ -1,7 +1,7 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import type { Exceeded } from '../admin/report.ts';
 import { type About, collect, type Rows } from './collected.ts';
-import type { Condition } from './condition.ts';
+import { type Condition, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
 import { createTracks } from './tracks.ts';
 
@@ -56,10 +56,10 @@ export function createServiceReadings(): ServiceReadings {
 
   /** What is above the limit of a condition, with the time since when. */
   const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
-    const { kind, of, limit, noun, forMs = 0, heldMs = 0, countedMs = 0 } = condition;
+    const { kind, of, limit, noun, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } = condition;
     return tracks.keys(of).flatMap((key): Exceeded[] => {
       const id = `${place} ${key}`;
-      const value = condition.value(key, { tracks, nowMs });
+      const value = condition.value(key, { tracks, nowMs, spanMs });
       if (value === undefined) return [];
       if (value <= limit) {
         noteUsual(id, value);

@@ -35,6 +35,12 @@ export function overTextOf(kind: string, subject: string): string {
   return [kinds[kind].noun, subject, overPredicates[kind]].filter(Boolean).join(' ');
 }
 
+/** What is said while all that is seen looks back at causes that are over. */
+export const overSentence = (causes: readonly Found[]): string => {
+  const texts = causes.map((cause) => overTextOf(cause.kind, nameOf(cause)));
+  return `${capital(listed([...new Set(texts)]))}; whether what it caused is over is not known yet`;
+};
+
 /** At most four are named, to keep the sentence short. */
 const mostNamed = 4;
 const longestName = 60;

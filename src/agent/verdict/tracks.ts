@@ -68,16 +68,26 @@ export function createTracks(): Tracks {
           count--;
         }
   };
-  /** Values with their times within a span, oldest first, up to the newest sample; none without a newest value. */
-  const within = (name: string, key: string, spanMs: number): [atMs: number, value: number][] => {
+  /**
+   * Values with their times within a span, oldest first, up to the newest sample; none without a newest value. `isWhole`:
+   * with the one that held when the span began, because samples are always a little late.
+   */
+  const within = (
+    name: string,
+    key: string,
+    spanMs: number,
+    isWhole = false,
+  ): [atMs: number, value: number][] => {
     const track = trackOf(name, key);
     if (!track || track.last !== sample) return [];
     const found: [number, number][] = [];
     for (let at = sample; at >= 0 && at > sample - points; at--) {
       const atMs = times[at % points]!;
-      if (nowMs - atMs > spanMs) break;
+      const isBefore = nowMs - atMs > spanMs;
+      if (isBefore && !(isWhole && nowMs - found.at(-1)![0] < spanMs)) break;
       const value = track.values[at % points]!;
       if (!Number.isNaN(value)) found.push([atMs, value]);
+      if (isBefore) break;
     }
     return found.reverse();
   };
@@ -130,7 +140,7 @@ export function createTracks(): Tracks {
       return first < 0 ? 0 : nowMs - values[first]![0];
     },
     least(name, key, spanMs) {
-      const values = within(name, key, spanMs);
+      const values = within(name, key, spanMs, true);
       // Samples are some seconds apart.
       if (knownMs(values) < spanMs * 0.9) return undefined;
       return Math.min(...values.map(([, value]) => value));

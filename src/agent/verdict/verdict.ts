@@ -1,15 +1,23 @@
 import type { Durable } from '../../core/ports.ts';
-import type { Change, Problem, StatusFacts, StatusReport, Verdict } from '../admin/report.ts';
+import type { Change, ChangeKind, Problem, StatusFacts, StatusReport, Verdict } from '../admin/report.ts';
 import type { MaintenanceWindow } from '../config/types.ts';
+import { createAftermath } from './aftermath.ts';
 import { createIncidentBook, type OpenProblem } from './book.ts';
 import { type Explained, explained } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
 import { settlingMs } from './conditions.ts';
 import { problemsIn } from './evidence.ts';
 import { type Begun, type Found, idOf, lineOf, severityOf } from './found.ts';
-import { kinds } from './kinds.ts';
+import { alertNamed, kinds } from './kinds.ts';
 import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
-import { consequencesText, timeText, verdictWithoutProblems, whatOf, wrongSentence } from './sentence.ts';
+import {
+  consequencesText,
+  overSentence,
+  timeText,
+  verdictWithoutProblems,
+  whatOf,
+  wrongSentence,
+} from './sentence.ts';
 
 /** What a judge says: the verdict on now, and what was. */
 type Judgement = Pick<
@@ -66,11 +74,14 @@ function withExit(found: Begun, changes: readonly Change[]): Begun {
   return { ...found, evidence: [...found.evidence, evidence] };
 }
 
-/** The changes shortly before a moment, newest first. */
-const changesBefore = (atMs: number, changes: readonly Change[]): Change[] =>
-  changes
-    .filter(({ at }) => Date.parse(at) <= atMs && atMs - Date.parse(at) <= changedBeforeMs)
-    .slice(0, mostChanges);
+/** The changes shortly before a moment, newest first; of equal ones, as restarts in a row, the newest. */
+function changesBefore(atMs: number, changes: readonly Change[]): Change[] {
+  const recent = changes.filter(
+    ({ at }) => Date.parse(at) <= atMs && atMs - Date.parse(at) <= changedBeforeMs,
+  );
+  const texts = recent.map(({ what }) => what);
+  return recent.filter(({ what }, i) => texts.indexOf(what) === i).slice(0, mostChanges);
+}
 
 function problemOf(
   { found, causedBy }: Explained,
@@ -87,6 +98,7 @@ function problemOf(
     severity: severityOf(found),
     what: whatOf(found),
     ...(fix !== undefined && { fix }),
+    firstSteps: alertNamed(alerts[0]!).firstSteps,
     since: new Date(sinceMs).toISOString(),
     evidence,
     ...(causedBy !== undefined && { causedBy }),
@@ -109,23 +121,31 @@ function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
   return byCause;
 }
 
+/** `over`: causes that ended, where something still looks back at them. */
 function verdictOf(
   all: readonly Explained[],
   problems: readonly Problem[],
+  over: readonly Begun[],
   facts: StatusFacts,
   nowMs: number,
 ): Verdict {
   const [first] = problems;
   if (!first) {
-    const { level, headline } = verdictWithoutProblems(facts);
+    const { level, headline } =
+      over.length > 0
+        ? ({ level: 'unknown', headline: overSentence(over) } as const)
+        : verdictWithoutProblems(facts);
     return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
   }
   const level = problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
-  const { id, kind, subject, what, since } = first;
+  const { id, kind, subject, what, since, changes = [] } = first;
+  const { headline, sentence } = wrongSentence(all, nowMs);
+  const change = changes.find((one) => !followed.has(one.kind));
   return {
     ok: false,
     level,
-    ...wrongSentence(all, nowMs),
+    headline,
+    sentence: change ? `${sentence} ${beforeText(change, nowMs)}` : sentence,
     cause: { id, kind, subject, what, since },
     problems,
   };
@@ -138,6 +158,11 @@ function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: n
   if (probe) return probe.last === undefined;
   return nowMs - Date.parse(startedAt) < Math.max(settlingMs(kind), settleMs);
 }
+/** Changes that a problem brings about as often as they bring it about. */
+const followed: ReadonlySet<ChangeKind> = new Set(['restart', 'exit', 'maintenance']);
+const beforeText = ({ at, what }: Change, nowMs: number): string =>
+  `Before it, at ${timeText(Date.parse(at), nowMs)}: ${what}.`;
+
 const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
   `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;
 
@@ -148,6 +173,7 @@ const settleMs = 60_000;
 export function createJudge(windows: () => readonly MaintenanceWindow[] = () => []): Judge {
   const book = createIncidentBook();
   const findChanges = createChangeFinder();
+  const aftermath = createAftermath();
   let before: readonly Begun[] = [];
 
   const begun = (found: Found, nowMs: number): Begun => ({
@@ -179,20 +205,26 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         facts,
       );
       before = all.map((one) => one.found);
-      const effects = consequencesOf(all);
+      const { left, over } = aftermath.of(all, nowMs);
+      const lasting = all.filter((one) => !left.has(one));
+      const effects = consequencesOf(lasting);
       const effectsOf = ({ found: one, causedBy }: Explained) =>
         causedBy === undefined ? (effects.get(idOf(one)) ?? []) : [];
-      const problems = all.map((one) =>
+      const problems = lasting.map((one) =>
         problemOf(
           one,
           effectsOf(one).map((effect) => idOf(effect.found)),
           changes,
         ),
       );
-      const open = all.map((one, i) => openOf(one, problems[i]!, effectsOf(one)));
+      // What is left of a cause has begun, and becomes no incident of its own.
+      const open = [
+        ...lasting.map((one, i) => openOf(one, problems[i]!, effectsOf(one))),
+        ...[...left].map(({ found: { sinceMs }, found: one }) => ({ line: lineOf(one), sinceMs })),
+      ];
       book.update(open, nowMs, (line) => isUnknownYet(line, facts, nowMs));
       const work = plannedWorkAt(nowMs, changes, windows());
-      const verdict = verdictOf(all, problems, facts, nowMs);
+      const verdict = verdictOf(lasting, problems, over, facts, nowMs);
       return {
         verdict: work ? { ...verdict, sentence: `${verdict.sentence} ${workText(work, nowMs)}` } : verdict,
         incidents: book.incidents(nowMs),

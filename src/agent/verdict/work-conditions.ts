@@ -1,6 +1,6 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import { isCanary } from './collected.ts';
-import { type Condition, type Judged, limited, longMs, minute, rateOf, share } from './condition.ts';
+import { type Condition, type Judged, limited, longMs, minute, rateOf, shareOf } from './condition.ts';
 import { limitOf } from './kinds.ts';
 
 /** Since when no task of a list was handed out; the list is known for longer than that. */
@@ -26,9 +26,9 @@ const stalled: Condition['value'] = (key, judged) => {
 };
 
 /** Of the closed runs of a domain; undefined where fewer than one in a hundred seconds ended so. */
-function closedShare(track: string, key: string, { tracks }: Judged, closedTrack = 'closed') {
-  const ended = tracks.rate(track, key, 5 * minute);
-  const closed = tracks.rate(closedTrack, key, 5 * minute);
+function closedShare(track: string, key: string, { tracks, spanMs }: Judged, closedTrack = 'closed') {
+  const ended = tracks.rate(track, key, spanMs);
+  const closed = tracks.rate(closedTrack, key, spanMs);
   return ended === undefined || closed === undefined || ended < 0.01 ? undefined : ended / closed;
 }
 
@@ -51,8 +51,7 @@ const canarySilence: Condition['value'] = (key, { tracks }) =>
     : undefined;
 const canarySilentMs = 15 * minute;
 
-const lateTasks: Condition['value'] = (key, { tracks }) =>
-  share(tracks.rate('task late', key, 5 * minute) ?? 0, tracks.rate('task calls', key, 5 * minute));
+const lateTasks: Condition['value'] = shareOf('task late', 'task calls');
 
 /** Conditions on task lists, tasks and workflows. */
 export const workConditions: readonly Condition[] = [
@@ -60,6 +59,7 @@ export const workConditions: readonly Condition[] = [
     kind: 'task_latency',
     of: 'task calls',
     value: lateTasks,
+    spanMs: 5 * minute,
     // The 95th percentile is above a bound if more than 5 % of the tasks are.
     limit: 0.05,
     unit: 'share',
@@ -85,7 +85,8 @@ export const workConditions: readonly Condition[] = [
   {
     kind: 'backlog_growth',
     of: 'backlog',
-    value: (key, { tracks }) => tracks.slope('backlog', key, 5 * minute),
+    value: (key, { tracks, spanMs }) => tracks.slope('backlog', key, spanMs),
+    spanMs: 5 * minute,
     ...limited('SvcTaskListBacklogGrowth'),
     noun: 'more tasks wait each second',
   },
@@ -101,6 +102,7 @@ export const workConditions: readonly Condition[] = [
     kind: 'workflow_timeouts',
     of: 'timeouts',
     value: timeoutShare,
+    spanMs: 5 * minute,
     ...limited('SvcWorkflowTimeoutShare', 'share'),
     noun: 'of the closed workflows timed out',
     forMs: 5 * minute,
@@ -109,6 +111,7 @@ export const workConditions: readonly Condition[] = [
     kind: 'workflow_failures',
     of: 'failures',
     value: failureShare,
+    spanMs: 5 * minute,
     ...limited('SvcWorkflowFailures', 'share'),
     noun: 'of the closed workflows failed',
     forMs: 5 * minute,

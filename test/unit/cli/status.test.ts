@@ -21,6 +21,7 @@ const problemOf = (change: Partial<Problem>): Problem => ({
   subject: '',
   severity: 'warning',
   what: '',
+  firstSteps: 'Check the store.',
   since: '2026-01-02T03:03:05.000Z',
   evidence: [],
   consequences: [],
@@ -93,6 +94,7 @@ describe('the status', () => {
       '      start it',
       '  - the new configuration was refused (for 1m)',
     ]);
+    expect(lines[4]).toBe('      Check the store.');
     const probes = lines.findIndex((line) => line.startsWith('PROBE'));
     expect(lines[probes + 1]).toMatch(/^store\/main +refused/);
   });

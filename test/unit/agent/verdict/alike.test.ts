@@ -3,7 +3,14 @@ import type { Problem } from '../../../../src/agent/admin/report.ts';
 import { alike } from '../../../../src/agent/verdict/alike.ts';
 
 const problem = (kind: string, subject: string, minute: number): Problem => ({
-  ...{ id: `${kind}/${subject}`, kind, subject, severity: 'warning', what: `${kind} ${subject}` },
+  ...{
+    id: `${kind}/${subject}`,
+    kind,
+    subject,
+    severity: 'warning',
+    what: `${kind} ${subject}`,
+    firstSteps: '',
+  },
   since: `2026-01-01T00:${String(minute).padStart(2, '0')}:00.000Z`,
   ...{ evidence: [], consequences: [], blocks: [] },
 });

@@ -350,14 +350,14 @@ const cases: readonly Case[] = [
 ];
 
 /** For each sample the kinds that are exceeded, and the last report. */
-function played({ rows, kind }: Case, level: number, steps: number) {
+function played({ rows, kind }: Case, level: number, steps: number, apartMs = stepMs) {
   const readings = createServiceReadings();
   const shown: boolean[] = [];
   for (let step = 0; step <= steps; step++) {
     const families = rows(step, level);
     readings.sample((family) => families[family] ?? [], {
-      nowMs: startMs + step * stepMs,
-      monotonicMs: step * stepMs,
+      nowMs: startMs + step * apartMs,
+      monotonicMs: step * apartMs,
     });
     shown.push(readings.report().exceeded.some((one) => one.kind === kind));
   }
@@ -371,6 +371,21 @@ test.each(cases.map((one) => [one.kind, one.what, one] as const))('%s: %s', (kin
   // Nothing else is wrong.
   expect([...new Set(exceeded.map((found) => found.kind))]).toEqual([kind]);
   if (one.since !== undefined) expect((Date.parse(exceeded[0]!.since) - startMs) / 1e3).toBe(one.since);
+});
+
+test.each(
+  cases
+    .filter(({ kind }) => ['list_unpolled', 'list_stalled', 'heap'].includes(kind))
+    .map((one) => [one.kind, one.what, one] as const),
+)('%s: %s, where each sample is a little late, as a timer has it', (_, __, one) => {
+  expect(played(one, one.above, one.from + 1, stepMs + 30).first).toBe(one.from);
+});
+
+test('a role crashes no more once it has run for longer than any pause between restarts', () => {
+  const crashing = cases.find(({ kind }) => kind === 'crash_loop')!;
+  // The last restart is in sample 3.
+  expect(played(crashing, 3, 26).exceeded).toHaveLength(1);
+  expect(played(crashing, 3, 27).exceeded).toEqual([]);
 });
 
 test('every condition has a case', () => {

@@ -6,8 +6,8 @@ import { createWorld } from '../../../fleet/world.ts';
 import { bySize } from '../../../size.ts';
 import { statusFactsOf } from '../../../status-report.ts';
 
-/** A fleet that is well for six minutes; then faults are put in, a minute apart, and a quarter of an hour passes. */
-function play(faults: readonly IncidentType[], isShuffled = false) {
+/** A fleet, and what an agent concludes from it a quarter of a minute later. */
+function fleet() {
   const world = createWorld();
   const readings = createServiceReadings();
   const judge = createJudge();
@@ -16,6 +16,12 @@ function play(faults: readonly IncidentType[], isShuffled = false) {
     readings.sample(rows, { nowMs, monotonicMs });
     return judge.judge(statusFactsOf({ ...facts, ...readings.report() }), nowMs);
   };
+  return { world, look };
+}
+
+/** A fleet that is well for six minutes; then faults are put in, a minute apart, and a quarter of an hour passes. */
+function play(faults: readonly IncidentType[], isShuffled = false) {
+  const { world, look } = fleet();
   let before = look();
   for (let i = 0; i < 24; i++) before = look();
   const inOrder = isShuffled ? faults.toReversed() : faults;
@@ -36,6 +42,25 @@ test.each(incidentTypes.map((type) => [type.name, type] as const))(
     expect(verdict.sentence).toMatch(type.says);
     // Databases of one store that fail are one store in the sentence.
     expect(verdict.cause?.what.replace(/store main\/persistence/, 'store main')).toMatch(type.says);
+  },
+);
+
+test.each(incidentTypes.map((type) => [type.name, type] as const))(
+  '%s: its end is seen, and nothing that it left behind is named or becomes an incident',
+  (_, type) => {
+    const { world, look } = fleet();
+    for (let i = 0; i < 25; i++) look();
+    type.inject(world.state);
+    for (let i = 0; i < 64; i++) look();
+    world.heal();
+    const after = Array.from({ length: 72 }, look);
+    for (const { verdict } of after)
+      for (const { what, causedBy } of verdict.problems)
+        if (causedBy === undefined)
+          expect(what.replace(/store main\/persistence/, 'store main')).toMatch(type.says);
+    expect(after.at(-1)!.verdict.sentence).toMatch(/^All is well/);
+    for (const { what } of after.at(-1)!.incidents)
+      expect(what.replace(/store main\/persistence/, 'store main')).toMatch(type.says);
   },
 );
 

@@ -162,6 +162,10 @@ test('what changed in the half hour before stands beside the cause, and on the t
     'restart: role history restarted',
     'version: the version of history changed from 1.0 to 1.1',
   ]);
+  // A restart may as well be a consequence; the newest of the others is in the sentence.
+  expect(report.verdict.sentence).toBe(
+    'Store main refuses connections since 00:00:20 UTC. Before it, at 00:00:15 UTC: store/main has a new certificate, valid until 2028-01-01T00:00:00.000Z.',
+  );
   expect(timelineOf(report).map(({ at, kind }) => `${at} ${kind}`)).toEqual([
     `${atOf(20)} began`,
     `${atOf(15)} certificate`,
@@ -199,6 +203,89 @@ test('announced maintenance lasts until its end', () => {
   expect([maintenance, maintenanceReason]).toEqual([atOf(60), 'new disks']);
   expect(verdict.sentence).toMatch(/ Planned work until 00:01:00 UTC: new disks\.$/);
   expect(look(judge, 60, store(60, false)).maintenance).toBeUndefined();
+});
+
+/** Errors of history in a window that still has the outage, of a role whose check has not run since, or new ones. */
+const errors = (since: number) => ({
+  exceeded: [
+    {
+      kind: 'persistence_errors',
+      about: { role: 'history' },
+      value: '9 errors',
+      limit: '1',
+      since: atOf(since),
+    },
+  ],
+});
+
+test('what only looks back at a cause that is over is not wrong any more, and becomes no incident', () => {
+  const judge = createJudge();
+  look(judge, 0, store(0, false));
+  look(judge, 10, { ...store(10, true), ...errors(10) });
+  const [down] = look(judge, 60, { ...store(60, true, 10), ...errors(10) }).verdict.problems;
+  expect(down).toMatchObject({ kind: 'store_down', consequences: ['persistence_errors/history'] });
+  for (const seconds of [70, 189]) {
+    const { verdict } = look(judge, seconds, { ...store(seconds, false), ...errors(10) });
+    expect(verdict).toMatchObject({
+      ok: false,
+      level: 'unknown',
+      sentence: 'Store main recovered; whether what it caused is over is not known yet.',
+      problems: [],
+    });
+  }
+  const well = look(judge, 200, store(200, false));
+  expect(well.verdict.ok).toBe(true);
+  expect(look(judge, 300, store(300, false)).incidents.map(({ cause }) => cause)).toEqual(['store_down']);
+});
+
+test('what goes on for longer than its window after the cause is a problem, since it began', () => {
+  const judge = createJudge();
+  look(judge, 10, { ...store(10, true), ...errors(10) });
+  look(judge, 70, { ...store(70, false), ...errors(10) });
+  const { verdict } = look(judge, 190, { ...store(190, false), ...errors(10) });
+  expect(verdict.problems).toMatchObject([{ kind: 'persistence_errors', since: atOf(10) }]);
+  const { incidents } = look(judge, 300, store(300, false));
+  look(judge, 400, store(400, false));
+  expect(incidents.map(({ cause }) => cause)).toEqual(['persistence_errors', 'store_down']);
+});
+
+test('a check that has run since the end of the cause, and a fatal entry, are problems at once', () => {
+  const health = (seconds: number) =>
+    probeStatusOf(
+      'health/history',
+      { at: atOf(seconds), reason: 'persistence', msg: 'no store' },
+      { since: atOf(10) },
+    );
+  const both = (seconds: number, isDown: boolean, checked: number) => ({
+    probes: [...store(seconds, isDown, 10).probes, health(checked)],
+  });
+  const judge = createJudge();
+  look(judge, 10, both(10, true, 10));
+  expect(look(judge, 20, both(20, false, 19)).verdict).toMatchObject({ level: 'unknown', problems: [] });
+  expect(look(judge, 25, both(25, false, 25)).verdict.problems).toMatchObject([{ kind: 'role_down' }]);
+
+  const fatal = (at: number) => ({
+    exceeded: [{ kind: 'fatal', about: { role: 'history' }, value: '1 entry', limit: '0', since: atOf(10) }],
+    entries: {
+      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+      lastWords: [
+        {
+          service: 'history',
+          entries: [
+            { at: atOf(at), service: 'history', level: 'fatal' as const, logger: '', msg: 'sql: gone' },
+          ],
+        },
+      ],
+    },
+  });
+  const other = createJudge();
+  expect(look(other, 10, { ...store(10, true), ...fatal(9) }).verdict.problems[1]?.causedBy).toBe(
+    'store_down/main',
+  );
+  expect(look(other, 70, { ...store(70, false), ...fatal(9) }).verdict.level).toBe('unknown');
+  expect(look(other, 80, { ...store(80, false), ...fatal(75) }).verdict.problems).toMatchObject([
+    { kind: 'fatal', evidence: [{}, { text: 'fatal: sql: gone' }] },
+  ]);
 });
 
 test('how the process of a role ended stands beside its problem, if it was announced', () => {

@@ -173,7 +173,7 @@ test('each problem says what it is, since when, and what to do', () => {
       logBackup('main'),
     ],
   });
-  expect(verdict.problems.map(({ evidence: _, blocks: __, ...rest }) => rest)).toEqual([
+  expect(verdict.problems.map(({ evidence: _, blocks: __, firstSteps: ___, ...rest }) => rest)).toEqual([
     {
       id: 'schema/main/persistence',
       kind: 'schema',
@@ -207,4 +207,6 @@ test('each problem says what it is, since when, and what to do', () => {
       runbook: 'SvcStoreRecoveryWeak',
     },
   ]);
+  // What to do first is the alert's.
+  expect(verdict.problems[1]?.firstSteps).toMatch(/^Read the message of the health endpoint\. /);
 });
