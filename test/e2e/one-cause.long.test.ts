@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
 import { hasAlertmanager, type Notice } from './alertmanager.ts';
 import { frontendCallsPerSecond, tasksPerSecond, workflowsPerSecond } from './live/service.ts';
@@ -21,21 +21,25 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
   beforeAll(async () => {
     stage = await startStage((stop) => stops.push(stop), { forSeconds: 'cut' });
     watch = watchOn(stage);
-    await wait('all is seen', () => stage.isSeen());
-  });
+    await watch.wait('all is seen', () => stage.isSeen(), performance.now() + 5 * withinMs);
+  }, 6 * withinMs);
   afterAll(async () => {
     for (const stop of stops.reverse()) await stop();
   });
 
-  /** A scene that fails leaves the next one a service that is well. */
+  /** A scene that failed may have left a service that is not well. */
   const recover = async () => {
     await findStore(stage);
     stage.service.roles.frontend.certify(stage.service.certificates.long);
     await quiet();
   };
-  beforeEach(recover);
   const scene = (what: string, play: () => Promise<void>) =>
-    test(what, { timeout: 5 * withinMs }, () => watch.play(play, recover));
+    test(what, { timeout: 20 * withinMs }, () =>
+      watch.play(async () => {
+        await recover();
+        await play();
+      }),
+    );
 
   const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
     watch.wait(what, fact, performance.now() + withinMs);

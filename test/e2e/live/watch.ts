@@ -21,9 +21,9 @@ export interface Watch {
   silent(alerts: readonly Expected[]): Promise<Expected[]>;
   /**
    * Plays a scene in which every agent is there. If scrapes missed their second meanwhile, as on a busy machine, alerts came
-   * and went of themselves: a failure then shows nothing, and the scene is played again once `again` has ended it.
+   * and went of themselves: a failure then shows nothing, and the scene is played again.
    */
-  play(scene: () => Promise<void>, again: () => Promise<void>): Promise<void>;
+  play(scene: () => Promise<void>): Promise<void>;
 }
 
 const mostRounds = 5;
@@ -51,7 +51,7 @@ export function watchOn(stage: Stage): Watch {
   };
   return {
     labelsOf,
-    async play(scene, again) {
+    async play(scene) {
       for (let round = 1; ; round++) {
         const startMs = performance.now();
         try {
@@ -59,7 +59,6 @@ export function watchOn(stage: Stage): Watch {
         } catch (thrown) {
           if (round === mostRounds || !(await missedScrapesSince(startMs))) throw thrown;
         }
-        await again();
       }
     },
     wait: (what, fact, deadlineMs) =>
