@@ -2,11 +2,8 @@
 export interface DashboardJson {
   uid?: string;
   title?: string;
-  tags?: readonly string[];
-  editable?: boolean;
   templating?: { list: readonly VariableJson[] };
   annotations?: { list: readonly AnnotationJson[] };
-  links?: readonly LinkJson[];
   panels?: readonly PanelJson[];
 }
 
@@ -18,11 +15,8 @@ interface DataSourceJson {
 export interface VariableJson {
   name: string;
   type: string;
-  label?: string;
   query?: string;
-  definition?: string;
   datasource?: DataSourceJson;
-  refresh?: number;
   multi?: boolean;
   includeAll?: boolean;
   allValue?: string;

@@ -124,7 +124,9 @@ async function startOnce(
   const { prepare } = pipeline;
   state.started();
   reloads = createReloads({
-    ...parts,
+    self: parts.self,
+    clock,
+    log,
     load,
     loaded: watch,
     prepare: (next) =>

@@ -121,11 +121,9 @@ const notYet: Routes = {
 export async function bindEndpoints(config: AgentConfig, deps: EndpointsDeps): Promise<Endpoints> {
   const routes = healthRoutes(deps.health);
   const watched = new Set(config.roles);
-  const pullDeps: PullDepsOf = {
-    ...deps,
-    routes,
-    watches: (role) => watched.has(role),
-  };
+  const { roleDown, mark, clock, drops, log } = deps;
+  const watches = (role: string) => watched.has(role);
+  const pullDeps: PullDepsOf = { routes, watches, roleDown, mark, clock, drops, log };
   const endpoints = [...adminEndpoints(config, pullDeps, deps), ...pullEndpoints(config, pullDeps)];
   const bound: { endpoint: Endpoint; listener: Listener; protect: () => void }[] = [];
   const close = async () => {

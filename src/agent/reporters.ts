@@ -161,7 +161,7 @@ function createStatus({ name: block, metrics: { reporter } }: Block, clock: Cloc
 }
 
 export function createReporters(deps: ReportersDeps): Reporters {
-  const { state, self, clock, log } = deps;
+  const { state, self, readSecret, clock, drops, log } = deps;
   let running = new Map<string, RunningReporter>();
   const queueGauges = createQueueGauges(self);
   const sinceMs = clock.nowMs();
@@ -173,9 +173,12 @@ export function createReporters(deps: ReportersDeps): Reporters {
   ): Promise<Omit<RunningReporter, 'key'>> => {
     const kept = createStatus(block, clock);
     const reporter = await buildReporter(block, config, {
-      ...deps,
       commit: state.commit,
       sinceMs,
+      readSecret,
+      clock,
+      drops,
+      log,
       queued(name, bytes, oldestMs) {
         queueGauges(name, bytes, oldestMs);
         kept?.queued(bytes, oldestMs);

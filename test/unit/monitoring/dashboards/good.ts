@@ -26,14 +26,13 @@ const chosen = (name: string, query: string): VariableJson => ({
   type: 'query',
   datasource,
   query,
-  refresh: 2,
   multi: true,
   includeAll: true,
   allValue: '.*',
 });
 
 export const variables: readonly VariableJson[] = [
-  { name: 'datasource', type: 'datasource', label: 'Data source', query: 'prometheus' },
+  { name: 'datasource', type: 'datasource', query: 'prometheus' },
   chosen('environment', 'label_values(svc_agent_build_info, environment)'),
   chosen('cluster', 'label_values(svc_agent_build_info{environment=~"$environment"}, cluster)'),
   chosen(
@@ -50,10 +49,7 @@ export const variables: readonly VariableJson[] = [
 export const good: DashboardJson = {
   uid: 'svc-example',
   title: 'Svc / Example',
-  tags: ['svc-agent'],
-  editable: false,
   templating: { list: variables },
-  annotations: { list: [{ name: 'Alerts', datasource, expr: 'ALERTS' }] },
   panels: [panel],
 };
 
