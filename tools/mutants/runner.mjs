@@ -18,7 +18,7 @@ const reached = new Set();
 const killed = new Set();
 
 /** A loop that a mutant has made endless ends when it has passed its switch this many times more often than before. */
-const loopFactor = 100;
+const loopFactor = 10;
 const loopMinimum = 10_000;
 
 export default class MutantRunner extends TestRunner {
@@ -61,8 +61,9 @@ export default class MutantRunner extends TestRunner {
     test.result.errors = undefined;
   }
 
-  onAfterRunFiles() {
-    super.onAfterRunFiles();
+  /** After each test: a worker may be ended in the middle of the next one, in a loop that passes no switch. */
+  async onAfterRunTask(test) {
+    await super.onAfterRunTask(test);
     const found = {
       killed: [...killed],
       reached: [...reached],
