@@ -45,7 +45,7 @@ export const changeKinds = [
   ...['configuration', 'schema', 'version', 'restart', 'failover', 'certificate'],
   ...['deploy', 'maintenance', 'note', 'exit'],
 ] as const;
-type ChangeKind = (typeof changeKinds)[number];
+export type ChangeKind = (typeof changeKinds)[number];
 
 /** One thing that is wrong. */
 export interface Problem {

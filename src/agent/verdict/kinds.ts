@@ -300,7 +300,7 @@ export const unjudged: Readonly<Record<string, string>> = {
 const alerts = new Map<string, Alert>(alertsOf(pack('recommended')).map((alert) => [alert.name, alert]));
 
 /** The recommended alert of this name. */
-function alertNamed(name: Alert['name']): Alert {
+export function alertNamed(name: Alert['name']): Alert {
   return alerts.get(name)!;
 }
 
