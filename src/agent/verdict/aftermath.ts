@@ -3,7 +3,7 @@ import { lookBackMs } from './conditions.ts';
 import { type Begun, idOf, lineOf } from './found.ts';
 
 /** What causes leave behind: a rate still has the errors of an outage that is over, a check has not run since its end. */
-export interface Aftermath {
+interface Aftermath {
   /** Takes what is seen now. Returns what of it only looks back at causes that are over, with those causes. */
   of(all: readonly Explained[], nowMs: number): { left: ReadonlySet<Explained>; over: readonly Begun[] };
 }
