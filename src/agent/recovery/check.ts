@@ -10,6 +10,8 @@ export interface Check {
   isAdvisory?: boolean;
   /** May come true within a minute, as when roles stop: it is asked again until then. */
   comesTrue?: boolean;
+  /** No reason overrides it: without what it asks for nothing can be done. */
+  isNeverForced?: boolean;
   /** Concerns commands that the agent runs itself; not asked where the operator runs them. */
   isOfExecution?: boolean;
   run(): Promise<CheckAnswer>;

@@ -79,7 +79,8 @@ export function createGuard({ services, store, database, runProbe, readSecret }:
       }),
       check('sessions_visible', 'the sessions in the database can be listed', async () => {
         const { unknown: why, isDown, open = [] } = await sessions();
-        if (why !== undefined) return unknown(why);
+        if (why !== undefined)
+          return unknown(`${why}; svc-agent probe --print-grants prints what the agent's user needs`);
         return yes(isDown ? 'the store refuses connections' : `${open.length} now`);
       }),
     ],

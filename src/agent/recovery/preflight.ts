@@ -24,7 +24,9 @@ export async function refusalsUpFront(
       if (seen.size === 0) operator.print('\nBefore anything is changed:');
       seen.add(check.id);
       const msg = refusal(check, await answerOf(check), operator);
-      if (msg !== undefined) refusals.push({ msg, overridable: { step: id, check: check.id } });
+      if (msg === undefined) continue;
+      const overridable = { step: id, check: check.id };
+      refusals.push(check.isNeverForced ? { msg } : { msg, overridable });
     }
   }
   for (const step of steps) {

@@ -1,7 +1,8 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { isLoopback, parseAddress } from '../../core/address.ts';
-import { errorText } from '../../core/errors.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
 import { runCommand } from '../../probes/command.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import { printLog, readDumpHeader, readLog, timeOfPosition } from './binary-log.ts';
@@ -76,11 +77,23 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
   const { ask, safetyCopy } = restore;
   const run = async (words: readonly string[], withinMs = askMs) =>
     (await runCommand(words, { signal: AbortSignal.timeout(withinMs), maxBytes, env })).stdout;
-  const asked = (statement: string) => run(ask!(statement));
+  let isThere = true;
+  const asked = async (statement: string) => {
+    if (!isThere) throw new Error('the server does not answer');
+    return run(ask!(statement));
+  };
+  const server = ofExecution({
+    ...check('server', 'the server answers', async () => {
+      isThere = !(await refuses(deps.store));
+      return isThere ? yes(deps.store?.address ?? '') : no(await provisioning(deps));
+    }),
+    isNeverForced: true,
+  });
   const checks: Check[] = [];
   if (restore.commands) checks.push(programsThere('restore', restore.programs, env.PATH));
   if (restore.commands && ask && backup !== undefined) {
     checks.push(
+      server,
       rightsCheck(deps, asked),
       versionCheck(deps, backup, asked, run),
       spaceCheck(deps, backup, asked),
@@ -96,7 +109,11 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
     needs: () => checks.map(ofExecution),
     copyNeeds: () =>
       safetyCopy
-        ? [...copyProgram(safetyCopy.commands, env), ...copySpace(deps, backup, asked).map(ofExecution)]
+        ? [
+            ...copyProgram(safetyCopy.commands, env),
+            ...(ask ? [server] : []),
+            ...copySpace(deps, backup, asked).map(ofExecution),
+          ]
         : [],
     nothingToCopy: () =>
       check('nothing_to_copy', 'there is nothing to copy', async () => {
@@ -105,6 +122,36 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
         return there.trim() === '1' ? no('the database is there') : yes(`there is no database ${database}`);
       }),
   };
+}
+
+/** Nothing listens there. Whether what listens takes statements, the other checks show. */
+function refuses(store: StoreOptions | undefined): Promise<boolean> {
+  const address = parseAddress(store?.address ?? '');
+  if (!address) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const socket = connect({ ...address, timeout: 10_000 });
+    const end = (isRefused: boolean) => {
+      socket.destroy();
+      resolve(isRefused);
+    };
+    socket.once('connect', () => end(false));
+    socket.once('timeout', () => end(false));
+    socket.once('error', (thrown) => end(systemCode(thrown) === 'ECONNREFUSED'));
+  });
+}
+
+/** What a person does who has no server to restore to. */
+async function provisioning({ store, backup }: RestoreChecksDeps): Promise<string> {
+  const roles = ['globals', 'grants'].map((what) => `${backup}.${what}.sql`).find(existsSync);
+  const version = await readDumpHeader(backup ?? '').then(
+    ({ serverVersion }) => serverVersion,
+    () => undefined,
+  );
+  return [
+    `nothing listens at ${store?.address}: start a server${version === undefined ? '' : ` of version ${version} or newer`} there`,
+    ...(roles === undefined ? [] : [`create its users (${roles})`]),
+    'and run the same command again',
+  ].join(', ');
 }
 
 const sqlText = (text: string) => `'${text.replaceAll("'", "''")}'`;

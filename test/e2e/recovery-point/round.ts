@@ -144,7 +144,8 @@ async function claimOf(agent: RunningAgent): Promise<Claim> {
     return said;
   };
   for (let round = 0; round < 2; round++) await checked();
-  await until('the verification has ended', async () => !/being verified/.test(await checked()));
+  const awaited = /being verified|not been (?:asked|verified) yet/;
+  await until('the verification has ended', async () => !awaited.test(await checked()));
   const shown = JSON.stringify(await get('/probe?name=recovery%2Fmain%2Fpersistence&debug=1'));
   const page = await metrics();
   const pointsMs: Record<string, number> = {};
@@ -229,7 +230,16 @@ function noteRound({ name }: { name: string }, { level, hasZone }: Bed, verdict:
   const last = claims.at(-1)!;
   const { chain } = last.pointsMs;
   const aheadMs = chain === undefined ? undefined : Math.round(firstLostMs - chain);
-  const line = { plot: name, level, hasZone, restored, confirmed, aheadMs, msg: last.msg, broken };
+  const line = {
+    plot: name,
+    level,
+    hasZone,
+    restored,
+    confirmed,
+    aheadMs,
+    msgs: claims.map(({ msg }) => msg),
+    broken,
+  };
   appendFileSync(file, `${JSON.stringify(line)}\n`);
 }
 
