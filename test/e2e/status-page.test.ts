@@ -376,8 +376,10 @@ onlyShort(test)(
       'Store <b>main< refuses connections since 00:00:30 UTC.',
     );
     expect(await tab.locator('main li').allInnerTexts()).toEqual([
-      'critical store <b>main</b> refuses connections: connection refused, since 2026-01-01T00:00:30.000Z',
+      'critical store <b>main</b> refuses connections: connection refused, since 2026-01-01T00:00:30.000Z. See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent. SvcStoreDown',
     ]);
+    const runbook = await tab.locator('main li a').getAttribute('href');
+    expect(await (await fetch(new URL(runbook!, url))).text()).toMatch(/^# SvcStoreDown/);
     expect(await tab.locator('main b').count()).toBe(0);
   },
 );

@@ -163,7 +163,7 @@ function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
 function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
   const byId = new Map(verdict.problems.map((problem) => [problem.id, problem]));
   const item = ({ problem, others, first, last }: Alike) => {
-    const { id, severity, what, fix, firstSteps, since, runbook: name } = problem;
+    const { id, severity, what, fix, since, runbook: name } = problem;
     const tone = severity === 'critical' ? 'bad' : 'warn';
     return h(
       'li',
@@ -175,7 +175,7 @@ function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
         h('p', { class: 'what' }, h('span', { class: 'hidden' }, `${severity}: `), capital(what)),
         h('p', { class: 'small muted' }, `since ${moment(since, nowMs)}, ${ago(since, nowMs)}`),
         evidenceOf(problem, nowMs),
-        h('p', { class: 'fix small' }, fix ? ['Fix: ', h('code', {}, fix)] : firstSteps),
+        fix && h('p', { class: 'fix small' }, 'Fix: ', h('code', {}, fix)),
         consequences(problem, byId),
         others.length > 0 &&
           h(
