@@ -23,6 +23,7 @@ test.each([
   stop.abort();
   const finding = await pending;
   expect(finding.reason).toBe(reason);
+  if (tls === undefined) expect(finding.msg).toContain('connected, but not one byte came back');
   expect(Object.keys(finding.phasesMs!)).toEqual(['resolve', 'connect', phase]);
   await pollUntil(
     async () => sockets.every(({ destroyed }) => destroyed),

@@ -46,6 +46,9 @@ const usualDatabase = 'postgres';
 /** A poll does not wait for a lock for long: the next poll tries again. */
 const longestLockWaitMs = 1000;
 
+const nothingCame =
+  'no answer in time: connected, but not one byte came back; the server hangs, or another program listens there';
+
 /** Logs in. The socket is destroyed when the signal aborts. */
 export async function openSession(
   target: StoreTarget,
@@ -67,6 +70,8 @@ export async function openSession(
     await client.connect();
   } catch (thrown) {
     socket.destroy();
+    // A program that waits for the end of a line never answers a login.
+    if (signal.aborted && socket.bytesRead === 0) throw new ProbeError('too_slow', nothingCame, thrown);
     throw reasonFor(thrown);
   } finally {
     trace.end();
