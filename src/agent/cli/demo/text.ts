@@ -61,7 +61,7 @@ const alertsOf: Readonly<Record<string, string>> = {
   fatal: 'SvcFatalLogEntry immediately',
   'store-down': 'SvcStoreDown after 2 min',
   'schema-behind': 'SvcSchemaMismatch after 5 min',
-  failover: 'SvcDomainFailover immediately',
+  failover: 'SvcDomainFailover immediately, which only Alertmanager shows',
   'cluster-down': 'SvcClusterUnreachable after 5 min',
   'replication-behind': 'SvcReplicationLag after 10 min',
 };
