@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import type { ReadSecret } from '../src/core/access.ts';
 import { AgentError } from '../src/core/errors.ts';
 import type { Clock, Log } from '../src/core/ports.ts';
 import { planArchives } from '../src/probes/archival/plan.ts';
 import type { Finding, ProbeRow } from '../src/probes/probe.ts';
 import { manualClock } from './clock.ts';
+import { listening } from './ports.ts';
 import { type Keys, refusalCode } from './sigv4.ts';
 
 export const keys: Keys = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a+secret/of=test' };
@@ -179,8 +179,7 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
     answer(request, response);
   };
   const server: Server = tls ? createSecureServer(tls, listener) : createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   return {
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     port,

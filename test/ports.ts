@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 
 /** Below the ports that Linux gives to outgoing connections: another test's client cannot take one meanwhile. */
 const [lowest, count] = [15_000, 17_000];
@@ -16,4 +16,10 @@ export async function freePort(): Promise<number> {
     const port = lowest + Math.floor(Math.random() * count);
     if (await isFree(port)) return port;
   }
+}
+
+/** Binds a server to a free port of loopback; resolves with the port when it listens. */
+export async function listening(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
 }

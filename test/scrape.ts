@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
@@ -15,6 +14,7 @@ import {
   type PageVisibility,
 } from '../src/sources/scrape/series/page-series.ts';
 import { createScrape, type Scrape, type ScrapeDeps } from '../src/sources/scrape/source.ts';
+import { listening } from './ports.ts';
 
 interface Held {
   kind: Kind;
@@ -151,8 +151,7 @@ export async function openTarget(): Promise<Target> {
     requests.push(request);
     current(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   return {
     url: `http://127.0.0.1:${port}/metrics`,
     server,

@@ -8,6 +8,7 @@ import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import type { ProbesOptions } from '../../src/probes/plan.ts';
 import { planProbes } from '../../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/probe.ts';
+import { listening } from '../ports.ts';
 
 // What every row of the table of probes promises, whatever it looks at.
 
@@ -112,8 +113,7 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
   beforeAll(async () => {
     // A port that was free a moment ago: nobody answers there.
     const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as { port: number };
+    const port = await listening(server);
     await new Promise((resolve) => server.close(resolve));
     const there = planProbes(everything(`127.0.0.1:${port}`)).find(({ name }) => name === row.name)!;
     finding = await runCheck(there, AbortSignal.timeout(30_000));
@@ -194,8 +194,7 @@ async function openSilence() {
     socket.on('close', () => open.delete(socket));
     met();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
+  const port = await listening(server);
   return {
     address: `127.0.0.1:${port}`,
     open,

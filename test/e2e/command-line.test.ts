@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { freePort } from '../ports.ts';
+import { freePort, listening } from '../ports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
@@ -88,8 +88,7 @@ describe('exit status and streams', () => {
 
   test('a port in use ends with 1 and names listener and address', async () => {
     const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as { port: number };
+    const port = await listening(server);
     const directory = own();
     const file = join(directory, 'agent.yaml');
     writeFileSync(

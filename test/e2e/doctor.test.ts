@@ -3,7 +3,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { freePort } from '../ports.ts';
+import { freePort, listening } from '../ports.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
 import { folder, mainFile, start, startAgent } from './process.ts';
 
@@ -47,8 +47,7 @@ describe('doctor, on the built program', () => {
 
   test('a port that another program has, and one that a running agent has', async () => {
     const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-    const { port } = other.address() as { port: number };
+    const port = await listening(other);
     const taken = await examine(
       `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place.path}/*.log']}}}\n`,
     );
@@ -94,8 +93,7 @@ services:
     const page = createHttpServer((_, response) =>
       response.setHeader('content-type', 'text/html').end('<html>hello</html>'),
     );
-    await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve));
-    const { port } = page.address() as { port: number };
+    const port = await listening(page);
     const down = await freePort();
     const { status, of } = await examine(`admin: ~
 services:

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listening } from '../ports.ts';
 import { compare, pageNames, parse, rawPage, recordedCases, type Sample } from '../recorded-pages.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
@@ -18,8 +18,7 @@ let agent: RunningAgent;
 let shown: Record<string, Sample[]>;
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
-  const { port } = service.address() as AddressInfo;
+  const port = await listening(service);
   const file = join(place.path, 'agent.yaml');
   const blocks = pageNames.map(
     (name) =>

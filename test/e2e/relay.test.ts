@@ -1,11 +1,11 @@
 import { createSocket } from 'node:dgram';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
+import { listening } from '../ports.ts';
 import { until } from '../until.ts';
 import { type Example, startExample, wholePage } from './example.ts';
 import { command, type RunningAgent, startAgent } from './process.ts';
@@ -135,8 +135,7 @@ describe('a role’s page through the agent', () => {
   test('a scrape without a timeout header fetches: the role’s death shows at once, not after the interval', async () => {
     const directory = newFolder();
     const role = createServer((_request, response) => response.end('# TYPE jobs counter\njobs 1\n'));
-    await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
-    const { port } = role.address() as AddressInfo;
+    const port = await listening(role);
     const agent = await agentBeside(
       directory,
       `  history: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 60s, timeout: 2s}}\n`,

@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
+import { listening } from '../ports.ts';
 import { until } from '../until.ts';
 import { startExample, wholePage } from './example.ts';
 import { type RunningAgent, startAgent } from './process.ts';
@@ -25,8 +25,7 @@ async function stillPage(directory: string): Promise<string> {
   await example.end();
   const server = createServer((_request, response) => response.end(page));
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `127.0.0.1:${await listening(server)}`;
 }
 
 async function agentFor(

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../ports.ts';
+import { freePort, listening } from '../ports.ts';
 import { until } from '../until.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
@@ -27,8 +27,7 @@ async function serve(answer: (path: string, body: Buffer) => string): Promise<nu
     request.on('end', () => response.end(answer(request.url ?? '', Buffer.concat(chunks))));
   });
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as { port: number }).port;
+  return listening(server);
 }
 
 const page = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();

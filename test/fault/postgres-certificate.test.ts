@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { listening } from '../ports.ts';
 import { hasPostgres, ownedByPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
@@ -83,8 +84,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
       socket.on('error', () => {}).once('data', () => socket.write('S')),
     );
     plain.on('connection', (socket) => socket.on('data', () => socket.write('HTTP/1.1 400 no\r\n')));
-    await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
-    const { port } = plain.address() as { port: number };
+    const port = await listening(plain);
     const found = await checkStore(storeOn(port, { tls: {} }));
     plain.close();
     expect(found.reason).toBe('tls');

@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
+import { listening } from '../ports.ts';
 import { checkStore, storeOn } from '../store-probe.ts';
 
 test.each([
@@ -12,8 +13,7 @@ test.each([
     socket.on('error', () => {});
     socket.once('data', () => socket.end(said));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
+  const port = await listening(server);
   const finding = await checkStore(storeOn(port, { tls }), { signal: new AbortController().signal });
   expect(finding.reason).toBe('reset');
   await new Promise((resolve) => server.close(resolve));

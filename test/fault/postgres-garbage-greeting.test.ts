@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
+import { listening } from '../ports.ts';
 import { checkStore, storeOn } from '../store-probe.ts';
 
 const message = (type: string, length: number, rest = '') =>
@@ -15,8 +16,7 @@ async function reasonFor(answer: Buffer | readonly Buffer[]): Promise<string | u
     socket.on('error', () => {});
     socket.once('data', () => socket.write(Buffer.concat([answer].flat())));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
+  const port = await listening(server);
   try {
     return (await checkStore(storeOn(port))).reason;
   } finally {
@@ -56,8 +56,7 @@ test('an error that comes byte by byte is an error', async () => {
       next();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
+  const port = await listening(server);
   expect(await checkStore(storeOn(port))).toMatchObject({ reason: 'credentials', msg: 'no, not so (28P01)' });
   server.close();
 });

@@ -1,5 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { listening } from '../ports.ts';
 import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
@@ -12,8 +13,7 @@ test.each([
     sockets.push(socket);
     socket.on('error', () => {}).resume();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
+  const port = await listening(server);
   const stop = new AbortController();
   const pending = checkStore(storeOn(port, { tls }), { signal: stop.signal });
   await pollUntil(

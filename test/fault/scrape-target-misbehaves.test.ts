@@ -1,7 +1,7 @@
-import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
+import { listening } from '../ports.ts';
 import { type Answer, openScrape, openTarget, pageAnswer, sampleName, type Target } from '../scrape.ts';
 import { until } from '../until.ts';
 
@@ -138,8 +138,7 @@ test('a target whose name does not resolve', async () => {
 test('a target that accepts and never shakes hands: the next scrape connects anew', async () => {
   const sockets: Socket[] = [];
   const server = createServer((socket) => void sockets.push(socket));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   const clock = manualClock();
   const url = `https://127.0.0.1:${port}/metrics`;
   const scraped = await openScrape({ url, timeoutMs: 5000, intervalMs: 60_000 }, clock);
@@ -160,8 +159,7 @@ test('a target that speaks another protocol', async () => {
     sockets.push(socket);
     socket.end('220 mail.example.org ESMTP\r\n');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   const scraped = await openScrape({ url: `http://127.0.0.1:${port}/metrics` }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'failed' });
   await scraped.stop();

@@ -1,11 +1,11 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Probe, ProbeRow } from '../../src/probes/probe.ts';
 import type { StoreOptions } from '../../src/probes/stores/store-options.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { hasCassandra, startCassandra } from '../cassandra.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
+import { listening } from '../ports.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
 import { bench, storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
@@ -35,9 +35,7 @@ async function farAway(port: number) {
       }, delayMs),
     );
   });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  far.port = (proxy.address() as AddressInfo).port;
+  far.port = await listening(proxy);
   far.close = async () => void proxy.close();
   return far;
 }

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -10,6 +9,7 @@ import type { StoreOptions } from '../../src/probes/stores/store-options.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { hasCassandra, startCassandra } from '../cassandra.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
+import { listening } from '../ports.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
 import { bench, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
@@ -47,9 +47,7 @@ async function silentProxy(port: number) {
       client.write(chunk.subarray(0, 3));
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  proxy.port = (server.address() as AddressInfo).port;
+  proxy.port = await listening(server);
   after.push(async () => {
     for (const client of clients) client.destroy();
     server.close();

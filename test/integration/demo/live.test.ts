@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { countsText, showLive } from '../../../src/agent/cli/demo/text.ts';
 import { plainScreen } from '../../../src/agent/cli/io.ts';
 import { manualClock } from '../../clock.ts';
+import { listening } from '../../ports.ts';
 
 const page = `# TYPE svc_log_entries_total counter
 svc_log_entries_total{level="info",svc_service="history"} 40
@@ -31,8 +31,7 @@ it.each([
 
 it('the line is rewritten as the agent’s page changes, until it is ended', async () => {
   const server = createServer((_, response) => response.end(page));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   const clock = manualClock();
   const written: string[] = [];
   const end = await new Promise<() => void>((resolve) => {

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { type DemoPorts, usualPorts } from '../../../src/agent/cli/demo/config.ts';
 import { createStage, type Stage } from '../../../src/agent/cli/demo/stage.ts';
 import { newFolder } from '../../folder.ts';
+import { listening } from '../../ports.ts';
 import { until } from '../../until.ts';
 
 /** An agent that listens where its configuration says and is ready at the second time of asking. */
@@ -160,8 +161,7 @@ describe('the demo’s stage', () => {
 
 it('takes other ports if the wanted ones are in use', async () => {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   const { metrics, admin } = await open(standIn, { metrics: port, admin: port }).set();
   expect(new URL(metrics).port).not.toBe(String(port));
   expect(new URL(admin).port).not.toBe(String(port));
@@ -178,8 +178,7 @@ it('gives two demos that start at the same moment ports of their own', async () 
   const reserved = [createServer(), createServer()];
   const [metrics, control] = await Promise.all(
     reserved.map(async (server) => {
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return (server.address() as AddressInfo).port;
+      return listening(server);
     }),
   );
   await Promise.all(reserved.map((server) => new Promise((closed) => server.close(closed))));

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newFolder } from '../../folder.ts';
+import { listening } from '../../ports.ts';
 import { openTarget, pageTarget, sampleName, type Target } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
@@ -17,8 +18,7 @@ let managed: string;
 
 async function freePort(): Promise<number> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
