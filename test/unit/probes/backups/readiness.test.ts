@@ -302,6 +302,20 @@ describe('ready', () => {
     expect(read({ options: old.options, unreadable: 'EACCES' })).toBe('backup full: EACCES');
   });
 
+  test('the message says why the moment is likely to be later', () => {
+    const vague = standing('full', [{ content: { startWall: { ms: nowMs - hourMs } } }]);
+    expect(readinessOf([vague], undefined, nowMs).msg).toMatch(
+      /^at most 15h would be lost; a: .* 26 hours newer$/,
+    );
+  });
+
+  test('a drill is held against the tightest of the objectives', () => {
+    const log = standing('log', []);
+    log.options.objectives = { ...log.options.objectives, rtoMs: 2 * hourMs };
+    const took = (durationMs: number) => readinessOf([recent, log], { ...drill, durationMs }, nowMs).reason;
+    expect([took(hourMs), took(hourMs + 1)]).toEqual([undefined, 'drill_too_slow']);
+  });
+
   test('what is not verified is not ready', () => {
     const unverified = standing('full', [{}]);
     unverified.assessed!.assessment.unverified = unverified.assessed!.assessment.usable;
