@@ -20,7 +20,8 @@ export function mostOpenFiles(): number | undefined {
  * before: no file can be opened then.
  */
 export function openFilesError(thrown: unknown, most: number | undefined): unknown {
-  if (thrown instanceof AgentError || systemCode(thrown) !== 'EMFILE') return thrown;
+  const code = systemCode(thrown) ?? systemCode((thrown as Error | undefined)?.cause);
+  if (thrown instanceof AgentError || code !== 'EMFILE') return thrown;
   const fault = { where: 'open files', what: 'too few are allowed to start', got: most };
   const allowed = `raise ulimit -n, or LimitNOFILE of the systemd unit, to ${wantedOpenFiles}`;
   return new AgentError('open_files', { ...fault, allowed }, thrown);

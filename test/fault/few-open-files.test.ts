@@ -12,7 +12,7 @@ test('a process that may open too few files to start says how many it may, and h
     config,
     'metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\nservices: {history: {statsd: 127.0.0.1:0}}\n',
   );
-  const script = 'ulimit -n 40; exec "$0" "$@"';
+  const script = 'ulimit -n 20; exec "$0" "$@"';
   const { status, stderr } = spawnSync(
     'sh',
     ['-c', script, process.execPath, mainFile, 'run', '-c', config],
@@ -21,7 +21,7 @@ test('a process that may open too few files to start says how many it may, and h
     },
   );
   expect(stderr).toBe(
-    'svc-agent: open files: too few are allowed to start, got 40; raise ulimit -n, or LimitNOFILE of the systemd unit, to 1024\n',
+    'svc-agent: open files: too few are allowed to start, got 20; raise ulimit -n, or LimitNOFILE of the systemd unit, to 1024\n',
   );
   expect(status).toBe(1);
 });

@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import { AgentError } from '../../core/errors.ts';
+import { AgentError, systemCode } from '../../core/errors.ts';
 import type { Agent } from '../agent.ts';
 import { loadConfig } from '../config/load.ts';
 import type { LoadRequest } from '../config/types.ts';
@@ -62,6 +62,8 @@ async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
   try {
     return await startAgent(loaded, { clock: systemClock, load });
   } catch (thrown) {
+    // Code that could not be loaded is no fault of the configuration.
+    if (systemCode(thrown) === 'EMFILE') throw thrown;
     const isOfRunTime = thrown instanceof AgentError && thrown.code !== 'config_invalid';
     if (isOfRunTime) throw await withPlace(request, thrown);
     if ((await buildError(loaded.config)) === undefined) throw thrown;

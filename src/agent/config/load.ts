@@ -46,7 +46,8 @@ function answerOf(child: ChildProcess, request: LoadRequest): Promise<Loaded> {
     child.once('message', (loaded) => resolve(loaded as Loaded));
     child.once('error', (error) => failed('could not be started', error));
     child.once('exit', (code, signal) => failed(`ended with ${signal ?? code} and without an answer`));
-    child.send(request, (error) => error && failed('did not accept the request', error));
+    // Without a descriptor for its channel a process has no `send`, and the error follows.
+    child.send?.(request, (error) => error && failed('did not accept the request', error));
   });
   return answer.finally(() => clearTimeout(timer));
 }
