@@ -93,7 +93,8 @@ export function createPageReader(
     addedIds.push(id);
     if (!memory.set(tableBytes(table))) {
       const mebibytes = Math.round(memory.limitBytes / 1024 ** 2);
-      throw new ScrapeFailure('too_large', `the lines of all pages take more than ${mebibytes} MiB`);
+      const what = `the lines of all pages take more than ${mebibytes} MiB, half of the heap`;
+      throw new ScrapeFailure('too_large', what);
     }
     return id;
   };
