@@ -158,7 +158,7 @@ function createIsolation(deps: IsolationDeps): Isolation {
     }
     work.pointFailures += 1;
     const isLost = !failure.isTransient && work.pointFailures >= failuresBeforePointDrop;
-    if (!isLost || !(await acceptsAnother(deps, work))) return backoff.nextMs(failure.retryAfterMs);
+    if (!isLost || !(await acceptsAnother(deps, work, failure))) return backoff.nextMs(failure.retryAfterMs);
     drops.count('hosted', 'rejected', head.points);
     work.pieces = work.pieces.slice(1);
     work.pointFailures = 0;
@@ -170,12 +170,9 @@ function createIsolation(deps: IsolationDeps): Isolation {
       if (failure.cause === 'size') return splitPauseMs(failure);
       if (failure.cause === 'receiver') return backoff.nextMs(failure.retryAfterMs);
       work.failures += 1;
-      // A transient failure never drops a point. To ask with a point of the next batch would only put it first.
-      if (failure.isTransient && work.pieces.length === 1 && work.pieces[0]!.points === 1)
-        return backoff.nextMs(failure.retryAfterMs);
       if (work.isCause) return isolate(work, failure);
       const isDue = wasCauseRecently || work.failures >= failuresBeforeIsolation;
-      if (!isDue || !(await acceptsAnother(deps, work))) return backoff.nextMs(failure.retryAfterMs);
+      if (!isDue || !(await acceptsAnother(deps, work, failure))) return backoff.nextMs(failure.retryAfterMs);
       work.isCause = true;
       backoff.reset();
       return splitPauseMs(failure);
@@ -189,47 +186,71 @@ function createIsolation(deps: IsolationDeps): Isolation {
 
 type PointDeps = Pick<DeliveryDeps, 'queue' | 'post'>;
 
-/** Whether the receiver accepts another point than the one that fails, so that the batch is the cause. */
-async function acceptsAnother(deps: PointDeps, work: Work): Promise<boolean> {
+/** Which half is taken at each cut, until a single point is left: the first (0) or the last (-1). */
+type Halves = (cut: number) => 0 | -1;
+const first: Halves = () => 0;
+const last: Halves = () => -1;
+/** Another point for each number: the receiver may fail at the first and at the last one. */
+const numbered =
+  (number: number): Halves =>
+  (cut) =>
+    (number >> cut) & 1 ? -1 : 0;
+
+/**
+ * Whether the receiver accepts another point than the one that fails, so that the batch is the cause. After a transient
+ * failure no point of the next batch is tried: it would only come first.
+ */
+async function acceptsAnother(deps: PointDeps, work: Work, { isTransient }: PostFailure): Promise<boolean> {
   const [head, ...others] = work.pieces;
-  if (head?.points === 1 && others.length === 0) return acceptsNext(deps);
-  if (await deliverPoint(deps.post, work, -1)) return true;
-  return head !== undefined && head.points > 1 && deliverPoint(deps.post, work, 0);
+  const places = [
+    [others.length, last],
+    [0, first],
+    [work.failures % (others.length + 1), numbered(work.failures)],
+  ] as const;
+  for (const [index, halves] of places) {
+    const isFailing = index === 0 && head?.points === 1;
+    if (!isFailing && (await deliverPoint(deps.post, work, index, halves))) return true;
+  }
+  return !isTransient && acceptsNext(deps, work.failures);
 }
 
 /** Whether the receiver accepts a point of the next batch, which is sent again in its turn. */
-async function acceptsNext({ queue, post }: PointDeps): Promise<boolean> {
+async function acceptsNext({ queue, post }: PointDeps, number: number): Promise<boolean> {
   const next = (await queue.peek(1))?.batch;
   if (!next) return false;
-  for (const end of [0, -1] as const) {
-    const { point } = await cutPoint(post, next, end);
+  for (const halves of [first, last, numbered(number)]) {
+    const { point } = await cutPoint(post, next, halves);
     if (point && (await post.probe(point))) return true;
   }
   return false;
 }
 
-/** Sends the first or the last point of the batch alone; true if the receiver accepts it. */
-async function deliverPoint(post: Post, work: Work, end: 0 | -1): Promise<boolean> {
-  const piece = work.pieces.at(end);
+/**
+ * Sends one point of a piece of the batch alone; true if the receiver accepts it. The points of a batch are of different
+ * series, so that their order says nothing.
+ */
+async function deliverPoint(post: Post, work: Work, index: number, halves: Halves): Promise<boolean> {
+  const piece = work.pieces[index];
   if (!piece) return false;
-  const others = end === 0 ? work.pieces.slice(1) : work.pieces.slice(0, -1);
-  const { point, rest } = await cutPoint(post, piece, end);
+  const { point, rest } = await cutPoint(post, piece, halves);
   const sent = point ? await post.send([point]) : { pieces: [], acceptedAny: false };
   if (sent.pieces.length > 0) return false;
-  work.pieces = end === 0 ? [...rest, ...others] : [...others, ...rest];
+  work.pieces = work.pieces.toSpliced(index, 1, ...rest);
   return sent.acceptedAny;
 }
 
-/** Cuts the first (0) or the last (-1) point off a piece; no point if the piece is corrupt, which is counted. */
-async function cutPoint(post: Post, piece: Batch, end: 0 | -1): Promise<{ point?: Batch; rest: Batch[] }> {
+/** Cuts a point off a piece; no point if the piece is corrupt, which is counted. */
+async function cutPoint(post: Post, piece: Batch, halves: Halves): Promise<{ point?: Batch; rest: Batch[] }> {
   let point: Batch | undefined = piece;
-  const rest: Batch[] = [];
-  while (point && point.points > 1) {
-    const halves: readonly Batch[] = await post.split(point);
-    point = halves.at(end);
-    if (halves.length > 1) rest.splice(end === 0 ? 0 : rest.length, 0, halves.at(end === 0 ? 1 : 0)!);
+  const [before, after]: [Batch[], Batch[]] = [[], []];
+  for (let cut = 0; point && point.points > 1; cut++) {
+    const [one, other]: readonly Batch[] = await post.split(point);
+    const isLast = halves(cut) === -1;
+    if (one && other && isLast) before.push(one);
+    if (one && other && !isLast) after.unshift(other);
+    point = isLast ? (other ?? one) : one;
   }
-  return { point, rest };
+  return { point, rest: [...before, ...after] };
 }
 
 /** How long to wait before a batch is sent again. */
