@@ -85,7 +85,7 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
   const server = ofExecution({
     ...check('server', 'the server answers', async () => {
       isThere = !(await refuses(deps.store));
-      return isThere ? yes(deps.store?.address ?? '') : no(await provisioning(deps));
+      return isThere ? yes(deps.store?.address ?? '') : no(await provisioning(deps, run));
     }),
     isNeverForced: true,
   });
@@ -141,12 +141,12 @@ function refuses(store: StoreOptions | undefined): Promise<boolean> {
 }
 
 /** What a person does who has no server to restore to. */
-async function provisioning({ store, backup }: RestoreChecksDeps): Promise<string> {
+async function provisioning(
+  { store, backup = '' }: RestoreChecksDeps,
+  run: (words: readonly string[]) => Promise<string>,
+): Promise<string> {
   const roles = ['globals', 'grants'].map((what) => `${backup}.${what}.sql`).find(existsSync);
-  const version = await readDumpHeader(backup ?? '').then(
-    ({ serverVersion }) => serverVersion,
-    () => undefined,
-  );
+  const version = await dumpedFrom(store?.kind, backup, run).catch(() => undefined);
   return [
     `nothing listens at ${store?.address}: start a server${version === undefined ? '' : ` of version ${version} or newer`} there`,
     ...(roles === undefined ? [] : [`create its users (${roles})`]),
@@ -203,6 +203,16 @@ const majorOf = (version: string, kind: StoreOptions['kind']): number => {
   return kind === 'postgres' && first >= 10 ? first * 1000 : first * 1000 + second;
 };
 
+/** The version of the server that was dumped; undefined if the dump names none. */
+async function dumpedFrom(
+  kind: StoreOptions['kind'] | undefined,
+  backup: string,
+  run: (words: readonly string[]) => Promise<string>,
+): Promise<string | undefined> {
+  if (kind !== 'postgres' || isScript(backup)) return (await readDumpHeader(backup)).serverVersion;
+  return /^;\s+Dumped from database version: (\S+)/m.exec(await run(['pg_restore', '--list', backup]))?.[1];
+}
+
 /** The program reads this dump, and the server is not older than the one that was dumped. */
 function versionCheck(
   { store }: RestoreChecksDeps,
@@ -213,10 +223,7 @@ function versionCheck(
   return check('versions', 'the program reads the dump, and the server is not older than it', async () => {
     const kind = store?.kind ?? 'postgres';
     try {
-      const isArchive = kind === 'postgres' && !isScript(backup);
-      const from = isArchive
-        ? /^;\s+Dumped from database version: (\S+)/m.exec(await run(['pg_restore', '--list', backup]))?.[1]
-        : (await readDumpHeader(backup)).serverVersion;
+      const from = await dumpedFrom(kind, backup, run);
       const server = (await asked(kind === 'mysql' ? 'SELECT VERSION()' : 'SHOW server_version')).trim();
       if (from === undefined) return unknown(`the dump names no version; the server is ${server}`);
       const isOther = kind === 'mysql' && /mariadb/i.test(from) !== /mariadb/i.test(server);
