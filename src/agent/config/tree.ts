@@ -187,9 +187,12 @@ const longestShown = 120;
 
 /** A text without what may be a secret in it: the user part of a URL and the values of its query. */
 export function redacted(text: string): string {
-  return text
-    .replace(/([a-z][\w+.-]*:\/\/)?\S*@/gi, (_, scheme = '') => `${scheme}…@`)
-    .replace(/([?&][^=&\s]*)=[^&\s]*/g, '$1=…');
+  return (
+    text
+      // Each word and each key is tried once, from its start: the text may be long, and have neither @ nor =.
+      .replace(/(?<!\S)([a-z][\w+.-]*:\/\/)?\S*@/gi, (_, scheme = '') => `${scheme}…@`)
+      .replace(/([?&][^=&?\s]*)=[^&\s]*/g, '$1=…')
+  );
 }
 
 function shown(got: unknown): unknown {
