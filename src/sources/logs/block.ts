@@ -98,11 +98,19 @@ function textEntries({ labels }: { labels?: unknown }): Record<string, string> {
   return Object.fromEntries(entries.filter(([, source]) => typeof source === 'string'));
 }
 
+/** PATH_MAX of Linux. */
+const longestPath = 4096;
+
 /** A pattern is compiled here by the code that `run` uses, so that `check` refuses what `run` cannot use. */
 const pathPattern = z
   .string()
   .min(1)
   .superRefine((pattern, context) => {
+    if (pattern.length > longestPath) {
+      const message = `longer than a path can be; use at most ${longestPath} characters`;
+      context.addIssue({ code: 'custom', message });
+      return;
+    }
     try {
       parseGlob(pattern);
     } catch (thrown) {
