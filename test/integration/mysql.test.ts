@@ -207,6 +207,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
       archivedBytes: row!.Position,
       position: `${row!.File}:${row!.Position}`,
       isArchivedWhole: true,
+      leavesOut: [],
     });
     const [{ data }] = (await primary.sql('SELECT @@datadir AS data')) as [{ data: string }];
     expect(directories).toEqual([
