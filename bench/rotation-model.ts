@@ -57,7 +57,10 @@ async function playPart(kind: string, options: ModelOptions, seeds: number[], st
     if (verdict.faults.length === 0) continue;
     if (totals.failed++ < shownFailures)
       print(
-        `${kind}, seed ${seed}, ${verdict.style}: ${verdict.faults.slice(0, 4).join('; ').slice(0, 200)}`,
+        `${kind}, seed ${seed}, ${verdict.style}: ${verdict.faults
+          .slice(0, 4)
+          .join('; ')
+          .slice(0, Number(process.env.MODEL_WIDTH ?? 200))}`,
       );
   }
   const { user, system } = process.cpuUsage();

@@ -8,7 +8,7 @@ export interface ModelFile {
   mtimeMs: number;
   names: number;
   descriptors: number;
-  /** Those of them that are the tailer's. */
+  /** Those of them that the tailer has read from. */
   held: number;
   /** The largest size that the tailer was told since the file was made or truncated. */
   seen: number;
@@ -125,6 +125,7 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
 
   const view: ModelDisk['view'] = (before, closed) => {
     const open = new Map<number, ModelFile>();
+    const holds = new Set<number>();
     let lastFd = 10;
     const fileOf = (fd: number) => {
       const file = open.get(fd);
@@ -135,7 +136,7 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
       const file = fileOf(fd);
       open.delete(fd);
       file.descriptors--;
-      file.held--;
+      if (holds.delete(fd)) file.held--;
       closed?.(file);
       reap(file);
     };
@@ -165,7 +166,6 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
         const found = resolve(nameOf(path) ?? '');
         if (!found) throw fault('ENOENT');
         found.file.descriptors++;
-        found.file.held++;
         open.set(++lastFd, found.file);
         return lastFd;
       },
@@ -177,6 +177,10 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
       read(fd, buffer, start, length, position) {
         before('read');
         const file = fileOf(fd);
+        if (!holds.has(fd)) {
+          holds.add(fd);
+          file.held++;
+        }
         const end = Math.min(file.length, position + length);
         if (end <= position) return 0;
         return file.bytes.copy(buffer, start, position, end);

@@ -32,13 +32,15 @@ function allowMissing(world: World): void {
 }
 
 /** What is missing of contents that went out of sight: all of it, and what of it the tailer knew of. */
-function missingBytes(world: World): { all: number; known: number } {
+function missingBytes(world: World): { all: number; known: number; of: string[] } {
   let all = 0;
   let known = 0;
-  for (const { isOut, lines, knownBytes } of world.written) {
+  const of: string[] = [];
+  for (const { isOut, lines, knownBytes, file } of world.written) {
     if (!isOut) continue;
     all += unfinishedBytes;
     let at = 0;
+    const before = known;
     for (const line of lines) {
       const bytes = bytesOf(line);
       at += bytes;
@@ -46,8 +48,12 @@ function missingBytes(world: World): { all: number; known: number } {
       all += bytes;
       if (line.written === 1 && line.allowed === 1 && at <= knownBytes) known += bytes;
     }
+    if (known > before)
+      of.push(
+        `${known - before} of ${knownBytes} in ${generationOf(lines.at(-1)!.text)} (inode ${file.ino})`,
+      );
   }
-  return { all, known };
+  return { all, known, of };
 }
 
 /** What is wrong, by generation; empty if nothing is. */
@@ -75,7 +81,9 @@ export function judge(world: World, { skips, packedBefore, countsBanners }: Outc
   const missing = missingBytes(world);
   const skipped = skips.reduce((sum, { bytes }) => sum + bytes, 0);
   if (skipped + unknowableBytes * world.written.length < missing.known)
-    faulty.push(`${missing.known} known bytes are missing, ${skipped} counted as skipped`);
+    faulty.push(
+      `${missing.known} known bytes are missing, ${skipped} counted as skipped; ${missing.of.join(', ')}`,
+    );
   if (losable.length > 0) return faulty;
   const told = skips.filter(({ bytes }) => bytes >= unknowableBytes);
   const toldBytes = told.reduce((sum, { bytes }) => sum + bytes, 0);

@@ -39,6 +39,7 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['renamed, linked', 115_742],
   ['copied, truncated and compressed', 66_274],
   ['renamed, linked', 102_502],
+  ['moved to another directory', 695],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

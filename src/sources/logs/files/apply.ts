@@ -270,7 +270,7 @@ export function createApply(deps: ScanDeps) {
     const claimants = deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]);
     const home = homeOf(group, paths[0]!, isHome);
     const of = newGeneration({ number, group, home, claimants, size: stat.size, lostBy: 'vanished' });
-    of.lost = { key, dev: stat.dev };
+    of.lost = { key, dev: stat.dev, wasLive: isHome };
     generations.add(of);
     logEvent('file is gone before it was read', paths[0]!, of);
   };

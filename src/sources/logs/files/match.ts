@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { type Content, identifyingBytes, marksAgree, type Relation, tailBytes } from './chain.ts';
 import type { Unreadable } from './contents.ts';
-import { countedBytes, type Generation, isStrong, isUnread, knownBytes } from './generations.ts';
+import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generations.ts';
 import { isSameLog } from './rotated-names.ts';
 
 /** A file that is not followed, as one scan saw it. */
@@ -264,6 +264,8 @@ function decideByFollowed(
       // Another file with the same content was renamed over the log.
       const isAlike = answer === 'prefix' || answer === 'longer';
       const isReplaced = isAlike && of.chain.offset >= tailBytes && content.size >= of.size;
+      // What is not read of it yet tells it from a file that begins with the same banner.
+      if (isReplaced && isStale(of)) return { do: 'wait', file, of, isSoon: true };
       if (isReplaced) return { do: 'resume', file, of };
     } else if (answer === 'prefix' && (content.size >= identifyingBytes || isArchiveOf(content, of)))
       return { do: 'copy', file, of };
@@ -483,6 +485,9 @@ function mayHold(of: Generation, file: FileFacts, ask: (file: FileFacts, of: Gen
   if (!isContent(content) || content.size === 0 || content.size < of.size) return false;
   // At the log's path the next generation is more likely, with the same inode even.
   if (knownBytes(of) === 0) return !file.isHome || (of.size === 0 && file.key === of.lost?.key);
+  // Another file at the path of one that is gone is the next generation, with the same banner.
+  const isNext = file.isHome && file.group === of.group && file.key !== of.lost?.key;
+  if (isNext && of.lostBy === 'vanished') return false;
   if (marksAgree(of.chain, content.start) === false) return false;
   const answer = ask(file, of);
   return answer === 'same' || answer === 'longer';
