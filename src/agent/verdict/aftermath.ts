@@ -16,14 +16,14 @@ interface Remembered {
 
 /** Whether evidence of a problem is all from before a moment, or from a window that reaches behind it. */
 function looksBack({ kind, evidence }: Begun, endMs: number, nowMs: number): boolean {
-  const isNewer = ({ at }: { at?: string | undefined }) => at !== undefined && Date.parse(at) >= endMs;
+  const isNewer = ({ at = '' }: { at?: string | undefined }) => Date.parse(at) >= endMs;
   // The end of a process after that is one of its own.
   if (evidence.some((one) => one.source === 'log' && one.text.startsWith('fatal') && isNewer(one)))
     return false;
   const spanMs = lookBackMs(kind);
   if (spanMs > 0) return nowMs - endMs < spanMs;
-  const checks = evidence.filter(({ source }) => source === 'probe');
-  return checks.length > 0 && !checks.some(isNewer);
+  const check = evidence.find(({ source }) => source === 'probe');
+  return check !== undefined && !isNewer(check);
 }
 
 export function createAftermath(): Aftermath {
