@@ -51,16 +51,13 @@ export function createAftermath(): Aftermath {
         const cause = causes.get(one.causedBy ?? '');
         if (!cause) continue;
         const line = lineOf(one.found);
-        const isLeft = left.has(cause);
-        if (isLeft) left.add(one);
-        const of = isLeft ? next.get(lineOf(cause.found)) : { cause: cause.found };
-        if (of) next.set(line, of);
+        if (left.has(cause)) {
+          left.add(one);
+          next.set(line, next.get(lineOf(cause.found))!);
+        } else next.set(line, { cause: cause.found });
       }
       remembered = next;
-      return {
-        left,
-        over: [...new Set([...left].flatMap(({ found }) => next.get(lineOf(found))?.cause ?? []))],
-      };
+      return { left, over: [...left].map(({ found }) => next.get(lineOf(found))!.cause) };
     },
   };
 }

@@ -249,6 +249,39 @@ test('what goes on for longer than its window after the cause is a problem, sinc
   expect(incidents.map(({ cause }) => cause)).toEqual(['persistence_errors', 'store_down']);
 });
 
+test('errors that a role logs while it recovers do not say that its errors go on, and a lag is read now', () => {
+  const judge = createJudge();
+  const logged = (at: number) => ({
+    ...errors(10),
+    entries: {
+      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+      lastWords: [
+        {
+          service: 'history',
+          entries: [{ at: atOf(at), service: 'history', level: 'error' as const, logger: '', msg: 'late' }],
+        },
+      ],
+    },
+  });
+  look(judge, 10, { ...store(10, true), ...logged(10) });
+  expect(look(judge, 70, { ...store(70, false), ...logged(70) }).verdict.level).toBe('unknown');
+
+  const other = createJudge();
+  const cluster = (seconds: number, isDown: boolean) => ({
+    probes: [
+      probeStatusOf('cluster/dc2', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(10) }),
+    ],
+    replication: [{ source: 'dc1', target: 'dc2', lagSeconds: 900 }],
+  });
+  expect(look(other, 10, cluster(10, true)).verdict.problems).toMatchObject([
+    { kind: 'cluster_down' },
+    { kind: 'replication_lag', causedBy: 'cluster_down/dc2' },
+  ]);
+  expect(look(other, 70, cluster(70, false)).verdict.problems).toMatchObject([
+    { kind: 'replication_lag', since: atOf(10) },
+  ]);
+});
+
 test('a check that has run since the end of the cause, and a fatal entry, are problems at once', () => {
   const health = (seconds: number) =>
     probeStatusOf(
