@@ -20,10 +20,17 @@ describe.skipIf(!hasPostgres)('recover', () => {
   interface Settings {
     commands?: string;
     stop?: string;
+    begin?: string;
     services?: string;
     schema?: string;
   }
-  const configure = ({ commands = '', stop, services, schema = "{persistence: '0.8'}" }: Settings = {}) =>
+  const configure = ({
+    commands = '',
+    stop,
+    begin,
+    services,
+    schema = "{persistence: '0.8'}",
+  }: Settings = {}) =>
     writeFileSync(
       file,
       `stateDirectory: ${join(place.path, 'state')}
@@ -31,7 +38,7 @@ ${services ?? `roles: [history]\nservices: {history: {health: '${role.health}'}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: ${schema}}]
 backups:
   - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms}}}
-recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[${role.stop}]`}, startServices: [${role.start}]}}
+recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[${role.stop}]`}, startServices: ${begin ?? `[${role.start}]`}}}
 `,
     );
   const recover = (...args: string[]): Running => {
@@ -133,6 +140,19 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
       expect(await role.isUp()).toBe(true);
     },
   );
+
+  test('a start command that fails: the services may be down, and it is said how to start them', async () => {
+    configure({ begin: "['false']" });
+    const { status, output } = await ended(recover());
+    expect({ status, output }).toMatchObject({ status: 1 });
+    expect(output).toContain('The services may be down: nothing has shown yet that they started.');
+    expect(output).toContain('To start them: $ false');
+    expect(output).not.toContain('The services are stopped.');
+    expect(await role.isUp()).toBe(false);
+    configure();
+    expect(await ended(recover())).toMatchObject({ status: 0 });
+    expect(await role.isUp()).toBe(true);
+  });
 
   test('a second run beside the first is refused, and says what is down', async () => {
     configure({ commands: `safetyCopy: [sh, -c, 'echo copies; exec sleep 600.125'], ` });

@@ -131,7 +131,11 @@ function startServices(situation: Situation): RecoveryStep {
     commands,
     byHand: 'Scale the roles up again. Set recovery.commands.startServices to have it done here.',
     proves: checks.healthy(),
-    settles: ['stop-services'],
+    leaves: {
+      what: 'The services may be down: nothing has shown yet that they started.',
+      undo: `To start them: ${startText(situation)}`,
+    },
+    settles: ['stop-services', 'start-services'],
   };
 }
 

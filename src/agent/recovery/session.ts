@@ -121,15 +121,20 @@ export async function runSession(options: SessionOptions, operator: Operator): P
 }
 
 /**
- * What the steps that have begun leave behind, but for those that another step has settled; and what is missing as long
- * as steps after them are not done.
+ * What the steps that have begun leave behind, but for those that another step has settled, or has begun to and says what
+ * it leaves itself; and what is missing as long as steps after them are not done.
  */
 function leftBehind(
   steps: readonly RecoveryStep[],
   begun: ReadonlySet<string>,
   done: ReadonlySet<string>,
 ): Leaves[] {
-  const settled = new Set(steps.flatMap(({ id, settles = [] }) => (done.has(id) ? settles : [])));
+  const settled = new Set(
+    steps.flatMap(({ id, settles = [], leaves }) => {
+      if (done.has(id)) return settles;
+      return leaves && begun.has(id) ? settles.filter((other) => other !== id) : [];
+    }),
+  );
   return steps.flatMap(({ id, leaves, owes }) => {
     if (leaves && begun.has(id) && !settled.has(id)) return [leaves];
     return owes && begun.size > 0 && !done.has(id) ? [owes] : [];
