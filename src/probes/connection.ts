@@ -175,7 +175,7 @@ async function open(
   const socket = secure === undefined ? connect(to) : tlsConnect({ ...secure, ...to });
   // An error between two phases shows up in the next one.
   socket.on('error', () => {});
-  // Not `addAbortSignal`, which makes an error with a stack for each socket that is destroyed: a tenth of a check's CPU.
+  // Not `addAbortSignal`, which makes an error with a stack for each socket that is destroyed.
   signal.addEventListener('abort', () => socket.destroy(signal.reason as Error), { once: true });
   try {
     signal.throwIfAborted();

@@ -197,8 +197,8 @@ const numbered =
     (number >> cut) & 1 ? -1 : 0;
 
 /**
- * Whether the receiver accepts another point than the one that fails, so that the batch is the cause. After a transient
- * failure no point of the next batch is tried: it would only come first.
+ * Whether the receiver accepts another point than the one that fails, so that the batch is the cause. A point of the next
+ * batch comes before its turn, and is tried only where it decides: whether a single point is dropped.
  */
 async function acceptsAnother(deps: PointDeps, work: Work, { isTransient }: PostFailure): Promise<boolean> {
   const [head, ...others] = work.pieces;
@@ -211,7 +211,7 @@ async function acceptsAnother(deps: PointDeps, work: Work, { isTransient }: Post
     const isFailing = index === 0 && head?.points === 1;
     if (!isFailing && (await deliverPoint(deps.post, work, index, halves))) return true;
   }
-  return !isTransient && acceptsNext(deps, work.failures);
+  return !isTransient && head?.points === 1 && acceptsNext(deps, work.failures);
 }
 
 /** Whether the receiver accepts a point of the next batch, which is sent again in its turn. */
