@@ -146,8 +146,8 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
   let view = disk.view(beforeCall, closed);
   let tailer: Tailer;
   const save = () => {
-    // The state cannot be written either.
-    if (isKilled || (world.isFull && random(2) === 0)) return;
+    // The state cannot be written either. Without any, files that were rotated before the restart would be passed over.
+    if (isKilled || (world.isFull && random(2) === 0 && saved.section)) return;
     saved.section = tailer.freeze().slice();
     saved.lines = counted.length;
     saved.skips = skips.length;
