@@ -373,32 +373,28 @@ export function createScan(deps: ScanDeps): Scan {
   };
 
   /** A file that was at a log's path for a moment, and of which nothing is known. */
-  const missGlimpsed = (sighting: Sighting) => {
+  const missGlimpsed = (sighting: Sighting, group: string) => {
     const key = fileKey(sighting.stat);
     if (generations.readAt(key) || generations.knownAt(key)) return;
-    const group = seen.groups.of(sighting);
-    if (group === undefined) return;
-    const isLog = generations.hasGroup(group)
-      ? seen.groups.isHome(sighting, group)
-      : rotatedFrom(basename(group)).length === 0;
-    if (!isLog) return;
     apply.miss(sighting, { key, group, isHome: true });
     seen.needsScan = true;
   };
 
   /** Those that were there before this scan, or in an earlier pass of it, and are not listed now. */
   const missGone = ({ files, glimpsed }: Picture, passed: ReadonlyMap<string, Glimpse>) => {
-    for (const sighting of glimpsed) missGlimpsed(sighting);
+    for (const sighting of glimpsed) {
+      const group = seen.groups.of(sighting);
+      if (group === undefined) continue;
+      const isLog = generations.hasGroup(group)
+        ? seen.groups.isHome(sighting, group)
+        : rotatedFrom(basename(group)).length === 0;
+      if (isLog) missGlimpsed(sighting, group);
+    }
     for (const [key, { path, stat }] of passed) {
       const listed = files.get(key);
       if (listed && listed.stat.size >= stat.size) continue;
-      missGlimpsed({
-        stat,
-        found: [{ path, startAt: 'beginning', order: 0 }],
-        paths: [path],
-        isSettled: false,
-        isOlder: false,
-      });
+      const sighting = { stat, found: [], paths: [path], isSettled: false, isOlder: false };
+      missGlimpsed(sighting, seen.groups.at(path));
     }
   };
 
