@@ -26,7 +26,7 @@ import {
 } from './rotation/kill-loop.ts';
 
 /** Kills per case and seeds. */
-const kills = bySize({ short: 1, long: 2, nightly: 300 });
+const kills = Number(process.env.ROTATION_KILLS ?? bySize({ short: 1, long: 2, nightly: 300 }));
 const seeds = bySize({ short: 1, long: 1, nightly: 3 });
 const olderGenerations = 400;
 const keptGenerations = olderGenerations + 100;

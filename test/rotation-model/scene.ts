@@ -1,6 +1,16 @@
 import { createModelDisk, type ModelFile } from './disk.ts';
 import { diskFiller, linkContainer, rotator } from './rotations.ts';
-import { type Log, lineOf, type Random, randomOf, type Style, styles, type World, writer } from './world.ts';
+import {
+  endTornLine,
+  type Log,
+  lineOf,
+  type Random,
+  randomOf,
+  type Style,
+  styles,
+  type World,
+  writer,
+} from './world.ts';
 
 export interface SceneOptions {
   /** Styles to choose from; all unless told. */
@@ -251,6 +261,8 @@ export function passOver({ world, logs }: Scene, patterns: readonly string[]): v
   for (const name of disk.names.keys())
     if (expressions.some((expression) => expression.test(name))) read.add(disk.file(name));
   const hides = logs.some((log) => log.hides);
+  // The part of a line after which the disk was full stays where it is.
+  for (const log of logs) if (!read.has(log.file)) endTornLine(world, log);
   for (const [file, content] of contents) {
     if (read.has(file)) continue;
     for (const line of content.lines) line.allowed++;

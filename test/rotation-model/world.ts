@@ -215,9 +215,17 @@ function finishLine(world: World, log: Log): void {
   log.begun = undefined;
 }
 
+/** What is written next is a line of its own. */
+export function endTornLine(world: World, log: Log): void {
+  if (log.torn === '') return;
+  world.disk.append(log.file, '', newline);
+  wrote(world, log.file, log.torn);
+  log.torn = '';
+}
+
 /** Every line has its newline afterwards. */
 export function endLines(world: World, log: Log): void {
-  if (log.torn !== '') world.disk.append(log.file, '', newline);
+  endTornLine(world, log);
   finishLine(world, log);
 }
 

@@ -92,8 +92,12 @@ async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern
     areApart: () => false,
     mayBeApart: false,
   };
-  const none = new Map<string, ReadonlySet<string>>();
-  const picture = await discovery.scan({ patterns, isRemembered: () => true, homes: none, targets: none });
+  const picture = await discovery.scan({
+    patterns,
+    isRemembered: () => true,
+    homes: new Map(),
+    targets: new Map(),
+  });
   const files = [...picture.found.keys()];
   const directories = [...unlistable].filter((path) => unreadableFile(path) === 'a directory');
   const isMatched = (path: string) => pattern.globs.some((glob) => glob.matches(path));

@@ -40,6 +40,10 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['copied, truncated and compressed', 66_274],
   ['renamed, linked', 102_502],
   ['moved to another directory', 695],
+  ['links of Kubernetes', 1_421],
+  ['links of Kubernetes', 1_610],
+  ['links of Kubernetes', 2_019],
+  ['links of Kubernetes', 2_373],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

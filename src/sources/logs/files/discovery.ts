@@ -20,8 +20,8 @@ interface ScanRequest {
   patterns: Patterns;
   /** Whether an earlier scan included the pattern; new files of it are read from their beginning. */
   isRemembered(pattern: string): boolean;
-  /** Names under which known logs are written, by directory; the files rotated from them are looked up, too. */
-  homes: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Names under which known logs are written, with their groups, by directory; the files rotated from them are looked up, too. */
+  homes: ReadonlyMap<string, ReadonlyMap<string, string>>;
   /** Names that links point to, by directory; files with names of the same form are looked up, too. */
   targets: ReadonlyMap<string, ReadonlySet<string>>;
 }
@@ -341,7 +341,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
           known,
           relevanceIn(directory, request),
           [
-            ...(request.homes.get(directory) ?? []),
+            ...(request.homes.get(directory)?.keys() ?? []),
             ...wants.flatMap(({ pattern }) => literalNames(pattern, directory)),
           ],
         );

@@ -7,6 +7,8 @@ import type { Generations } from './generations.ts';
 export interface Glimpse {
   readonly path: string;
   readonly stat: FileStat;
+  /** Its log's, as it was then. */
+  readonly group: string;
 }
 
 /**
@@ -16,23 +18,25 @@ export interface Glimpse {
 export interface Glimpses {
   /** The same disk, watched. */
   readonly disk: Disk;
-  /** Names of logs, by directory. */
-  watch(homes: ReadonlyMap<string, ReadonlySet<string>>): void;
+  /** Names of logs, with their groups, by directory. */
+  watch(homes: ReadonlyMap<string, ReadonlyMap<string, string>>): void;
   /** Those since the last call, by `fileKey`. */
   take(): ReadonlyMap<string, Glimpse>;
   readonly count: number;
 }
 
 export function createGlimpses(disk: Disk, generations: Pick<Generations, 'readAt' | 'knownAt'>): Glimpses {
-  let homes: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+  let homes: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map();
   let seen = new Map<string, Glimpse>();
   /** Files that were opened and not looked at yet. */
   const opened = new Map<number, string>();
 
   const note = (path: string, stat: FileStat | undefined) => {
-    if (stat?.kind !== 'file' || stat.size === 0 || !homes.get(dirname(path))?.has(basename(path))) return;
+    if (stat?.kind !== 'file' || stat.size === 0) return;
+    const group = homes.get(dirname(path))?.get(basename(path));
+    if (group === undefined) return;
     const key = fileKey(stat);
-    if (!generations.readAt(key) && !generations.knownAt(key)) seen.set(key, { path, stat });
+    if (!generations.readAt(key) && !generations.knownAt(key)) seen.set(key, { path, stat, group });
   };
 
   return {

@@ -13,8 +13,6 @@ import { type Aged, byRestartAndAge, isBetween, isRotationOf, rotatedFrom } from
 export interface Groups {
   /** The group of a file; undefined if it has none. */
   of(sighting: Sighting): string | undefined;
-  /** The group of what is written at a path without links. */
-  at(path: string): string;
   /** A pattern matches it at the log's own path. */
   isHome(sighting: Sighting, group: string): boolean;
   /** It may be read: a pattern matches it, or a rotation made its name from the log's. */
@@ -135,7 +133,6 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
     isHome,
     kinOf,
     rootOf,
-    at: (path) => homesOf().all.get(path) ?? rootOf(path),
     of({ found, paths }) {
       if (found.length > 0) return rootOf(found[0]!.path);
       const { all, linked } = homesOf();

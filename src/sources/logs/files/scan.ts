@@ -40,8 +40,8 @@ export interface Scan {
   isBlocked(of: Generation): boolean;
   /** Something is lost or undecided, and another scan may resolve it. */
   readonly needsScan: boolean;
-  /** Names under which known logs are written, by directory. */
-  homes(): Map<string, Set<string>>;
+  /** Names under which known logs are written, with their groups, by directory. */
+  homes(): Map<string, Map<string, string>>;
   /** Names that links lead to, by directory. */
   targets(): Map<string, Set<string>>;
 }
@@ -390,11 +390,11 @@ export function createScan(deps: ScanDeps): Scan {
         : rotatedFrom(basename(group)).length === 0;
       if (isLog) missGlimpsed(sighting, group);
     }
-    for (const [key, { path, stat }] of passed) {
+    for (const [key, { path, stat, group }] of passed) {
       const listed = files.get(key);
       if (listed && listed.stat.size >= stat.size) continue;
       const sighting = { stat, found: [], paths: [path], isSettled: false, isOlder: false };
-      missGlimpsed(sighting, seen.groups.at(path));
+      missGlimpsed(sighting, seen.groups.rootOf(group));
     }
   };
 
@@ -533,13 +533,13 @@ export function createScan(deps: ScanDeps): Scan {
       return seen.needsScan || glimpses.count > 0;
     },
     homes() {
-      const homes = new Map<string, Set<string>>();
-      const add = (path: string) => {
+      const homes = new Map<string, Map<string, string>>();
+      const add = (path: string, group: string) => {
         const directory = dirname(path);
-        homes.set(directory, (homes.get(directory) ?? new Set()).add(basename(path)));
+        homes.set(directory, (homes.get(directory) ?? new Map<string, string>()).set(basename(path), group));
       };
-      for (const { home } of generations.open) add(home);
-      for (const path of generations.groups) add(path);
+      for (const path of generations.groups) add(path, path);
+      for (const { home, group } of generations.open) add(home, group);
       return homes;
     },
     targets() {
