@@ -3,7 +3,10 @@ import { stringify } from 'yaml';
 import { parseAddress } from '../core/address.ts';
 import { AgentError } from '../core/errors.ts';
 import type { StoreOptions } from '../probes/stores/store-options.ts';
-import { type PlannedJob, planners, stamp } from './backup-jobs.ts';
+import { type PlannedJob, type PlanTarget, stamp } from './backup-jobs/job.ts';
+import { planMysql } from './backup-jobs/mysql.ts';
+import { planPostgres } from './backup-jobs/postgres.ts';
+import { planWideColumn } from './backup-jobs/wide-column.ts';
 import { type OffsiteTarget, offsiteOf, quoted } from './backup-offsite.ts';
 import type { AgentConfig } from './config/types.ts';
 
@@ -100,6 +103,12 @@ export function planFiles(config: AgentConfig, options: PlanOptions, folder: str
 
 const comment = (text: string) => `# ${text}`;
 const indented = (text: string) => text.replace(/^(?=.)/gm, '#   ');
+
+const planners: Readonly<Record<StoreOptions['kind'], (target: PlanTarget) => readonly PlannedJob[]>> = {
+  postgres: planPostgres,
+  mysql: planMysql,
+  widecolumn: planWideColumn,
+};
 
 function jobsOf(store: StoreOptions, { directory, offsite }: PlanOptions): readonly PlannedJob[] {
   const { host, port } = parseAddress(store.address) ?? { host: store.address, port: 0 };

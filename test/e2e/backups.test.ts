@@ -34,7 +34,7 @@ backups:
     store: main
     database: persistence
     type: full
-    source: {files: {timeZone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}, directory: ${dumps}, pattern: '\\.dump$', settle: 500ms}}
+    source: {files: {timeZone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}, directory: ${dumps}, pattern: '\\.dump$', settle: 500ms, takenFrom: primary}}
     integrity: {level: full}
     interval: 200ms
 `,
@@ -326,7 +326,7 @@ backups:
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${place.path}/dumps, pattern: '\\.gz$', settle: 1ms}}
+    source: {files: {directory: ${place.path}/dumps, pattern: '\\.gz$', settle: 1ms, takenFrom: primary}}
     offsite: {directory: ${place.path}/away, maxLag: 0s}
     interval: 200ms
 `,

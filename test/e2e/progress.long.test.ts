@@ -15,7 +15,7 @@ const backup = (name: string, bytesPerSecond: number, level: string) => `  - nam
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${place.path}, pattern: '^nightly.*\\.dump$', settle: 100ms}}
+    source: {files: {directory: ${place.path}, pattern: '^nightly.*\\.dump$', settle: 100ms, takenFrom: primary}}
     integrity: {level: ${level}, bytesPerSecond: ${bytesPerSecond}}
 `;
 

@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres)('recover', () => {
 ${services ?? `roles: [history]\nservices: {history: {health: '${role.health}'}}`}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: ${schema}}]
 backups:
-  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms}}}
+  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms, takenFrom: primary}}}
 recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[${role.stop}]`}, startServices: ${begin ?? `[${role.start}]`}}}
 `,
     );

@@ -16,7 +16,7 @@ async function openCluster(directory: string, server: Postgres, dumps: string) {
   onTestFinished(role.remove);
   const file = join(directory, 'agent.yaml');
   const backup = (database: Database) =>
-    `  - {name: ${database}, store: main, database: ${database}, type: full, integrity: {level: full}, source: {files: {directory: ${dumps}, pattern: '^${database}.*\\.dump$', settle: 1ms}}}\n`;
+    `  - {name: ${database}, store: main, database: ${database}, type: full, integrity: {level: full}, source: {files: {directory: ${dumps}, pattern: '^${database}.*\\.dump$', settle: 1ms, takenFrom: primary}}}\n`;
   writeFileSync(
     file,
     `stateDirectory: ${join(directory, 'state')}

@@ -43,7 +43,7 @@ backups:
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${dumps}, pattern: '\\.sql\\.gz$', settle: 1ms, timeZone: '${Intl.DateTimeFormat().resolvedOptions().timeZone}'}}
+    source: {files: {directory: ${dumps}, pattern: '\\.sql\\.gz$', settle: 1ms, takenFrom: primary, timeZone: '${Intl.DateTimeFormat().resolvedOptions().timeZone}'}}
     integrity: {level: full}
   - {name: log, store: main, type: log, source: {segments: {directory: ${logs}, log: binlog, settle: 1ms}}}
 recovery:

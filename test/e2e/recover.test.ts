@@ -47,7 +47,7 @@ backups:
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms}}
+    source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms, takenFrom: primary}}
     integrity: {level: full}
 ${more}`,
     );

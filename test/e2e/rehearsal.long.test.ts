@@ -275,7 +275,7 @@ roles: [history]
 services: {history: {logs: {paths: [${place.path}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: {persistence: '0.8'}}]
 backups:
-  - {name: full, store: main, database: persistence, type: full, interval: 1s, source: {files: {directory: ${backups}, pattern: '^main-', settle: 1ms}}, integrity: {level: full}}
+  - {name: full, store: main, database: persistence, type: full, interval: 1s, source: {files: {directory: ${backups}, pattern: '^main-', settle: 1ms, takenFrom: primary}}, integrity: {level: full}}
 recovery: {rehearsal: {directory: ${directory}, newestRow: SELECT max(creation_time) FROM schema_version}}
 `,
     );

@@ -72,7 +72,8 @@ backups:
       return Object.fromEntries(findings.map((finding) => [finding.name, finding]));
     }
 
-    const files = (directory: string) => `{files: {directory: ${directory}, pattern: '^a', settle: 1ms}}`;
+    const files = (directory: string) =>
+      `{files: {directory: ${directory}, pattern: '^a', settle: 1ms, takenFrom: primary}}`;
 
     test.each([
       [
@@ -159,7 +160,7 @@ describe('a file system that is unmounted', () => {
   async function watching(more: Partial<BackupOptions> = {}) {
     const backup: BackupOptions = {
       ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: 60_000 },
-      source: { kind: 'files', directory: path('dumps'), pattern: '^a', settleMs: 0 },
+      source: { kind: 'files', directory: path('dumps'), pattern: '^a', settleMs: 0, takenFrom: 'primary' },
       schedule: { everyMs: 864e5, usualGraceMs: 0 },
       objectives: { rpoMs: 864e5, rtoMs: 864e5 },
       retention: { minCount: 0 },

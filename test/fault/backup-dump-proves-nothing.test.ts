@@ -39,6 +39,7 @@ interface Circumstances {
   level?: BackupOptions['integrity']['level'];
   /** What the configuration says; none with ''. */
   timeZone?: string;
+  takenFrom?: 'primary' | 'replica' | undefined;
 }
 
 describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () => {
@@ -90,7 +91,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
   /** What the agent says of a directory with this one file, so long after the dumps were taken. */
   async function said(
     make: (directory: string) => void,
-    { laterMs = minuteMs, level = 'full', timeZone = ownZone }: Circumstances = {},
+    { laterMs = minuteMs, level = 'full', timeZone = ownZone, ...where }: Circumstances = {},
   ) {
     const directory = mkdtempSync(join(place, 'dumps-'));
     make(directory);
@@ -102,6 +103,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
         pattern: '^svc-(?<time>\\d{8}T\\d{6}Z)',
         settleMs: 0,
         timeZone: timeZone || undefined,
+        takenFrom: 'takenFrom' in where ? where.takenFrom : 'primary',
       },
       schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
       objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },

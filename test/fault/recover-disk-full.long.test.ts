@@ -79,7 +79,7 @@ test.skipIf(!hasPostgres || !canFill)('the disk of PostgreSQL, and that of the j
     `stateDirectory: ${state}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
 backups:
-  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms}}}
+  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms, takenFrom: primary}}}
 `,
   );
   await server.query('CREATE DATABASE svc');
@@ -144,7 +144,7 @@ test.skipIf(!hasMariadb || !canFill)('the disk of the safety copy of MariaDB', a
     `stateDirectory: ${join(path, 'state')}
 stores: [{name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: full, password: swordfish, databases: {persistence: svc_main}, schema: {persistence: '0.8'}}]
 backups:
-  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${disk}, pattern: '\\.sql\\.gz$', settle: 1ms, timeZone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}}}}
+  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${disk}, pattern: '\\.sql\\.gz$', settle: 1ms, takenFrom: primary, timeZone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}}}}
 `,
   );
   await server.sql(schemaStatements('svc_main'));

@@ -149,7 +149,7 @@ async function runRecorded(
   // The wall clock may be set meanwhile.
   const began = performance.now();
   await record({ startMs });
-  const { status, msg } = await runToEnd(command);
+  const { status, msg } = await runToEnd(command, environmentOf(entry));
   if (msg !== undefined) io.stderr(`svc-agent: ${msg}\n`);
   const endMs = startMs + Math.round(performance.now() - began);
   const sizeBytes = status === 0 ? sizeOf(artifact) : undefined;
@@ -157,6 +157,15 @@ async function runRecorded(
     status === 0 && journal !== undefined && entry ? await filesOf(entry, journal, io) : undefined;
   await record({ startMs, endMs, status, msg, sizeBytes, files });
   return status;
+}
+
+/**
+ * Holds PostgreSQL's programs to what the entry says: with this variable they refuse to connect to a replica. A value that is
+ * set stays.
+ */
+function environmentOf(entry: BackupOptions | undefined): NodeJS.ProcessEnv {
+  const isOfPrimary = entry?.source.kind === 'files' && entry.source.takenFrom === 'primary';
+  return { ...(isOfPrimary && { PGTARGETSESSIONATTRS: 'primary' }), ...process.env };
 }
 
 /**
@@ -180,11 +189,14 @@ function sizeOf(artifact: string | undefined): number | undefined {
 }
 
 /** Passes SIGTERM, SIGINT and SIGHUP on to the command, so that it can clean up. */
-function runToEnd([program = '', ...args]: readonly string[]): Promise<{ status: number; msg?: string }> {
+function runToEnd(
+  [program = '', ...args]: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<{ status: number; msg?: string }> {
   return new Promise((resolve) => {
     // Before the command starts: a signal that came in between would end this process and leave the command running.
     const undo = onSignals({ stop: () => child.kill('SIGTERM'), reload: () => child.kill('SIGHUP') });
-    const child = spawn(program, args, { stdio: 'inherit' });
+    const child = spawn(program, args, { stdio: 'inherit', env });
     child.once('error', (thrown) => {
       undo();
       const code = systemCode(thrown);

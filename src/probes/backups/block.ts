@@ -28,6 +28,10 @@ interface OffsiteOptions {
 const reportFormats = ['pgbackrest', 'walg', 'barman', 'json'] as const;
 export type ReportFormat = (typeof reportFormats)[number];
 
+/** Servers of a store. */
+const takenFromServers = ['primary', 'replica'] as const;
+type TakenFrom = (typeof takenFromServers)[number];
+
 /** Where the evidence of a backup is found; exactly one of these. */
 export type BackupSource =
   | {
@@ -37,6 +41,7 @@ export type BackupSource =
       settleMs: number;
       sentinel?: string;
       timeZone?: string;
+      takenFrom?: TakenFrom;
     }
   | { kind: 'segments'; directory: string; log: LogKind; settleMs: number }
   | { kind: 'snapshot'; dataDirectory: string; keyspace: string }
@@ -129,6 +134,12 @@ const filesSource = z
       .describe(
         'Time zone of the host that makes the backups: a dump states a local time. Without it the time counts as the earliest one that it can be in any zone.',
       ),
+    takenFrom: z
+      .enum(takenFromServers)
+      .optional()
+      .describe(
+        'Server that the backups are taken from. primary: each is of the primary, and none of pg_dump --snapshot. A dump, and a copy by mariadb-backup or xtrabackup, does not state it; without it their recovery point is unknown, as it is with replica, whose lag nobody states.',
+      ),
   })
   .transform(
     (of): BackupSource => ({
@@ -138,6 +149,7 @@ const filesSource = z
       settleMs: of.settle,
       sentinel: of.sentinel,
       timeZone: of.timeZone,
+      takenFrom: of.takenFrom,
     }),
   )
   .describe('Files or directories of backups.');

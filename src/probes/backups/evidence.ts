@@ -113,6 +113,8 @@ export interface Artifact {
   verified?: IntegrityResult;
   /** The zone of the local times in its content, where the configuration says so. */
   timeZone?: string;
+  /** The server it was taken from, where its content does not say that; `unknown` where the configuration does not, either. */
+  takenFrom?: 'primary' | 'replica' | 'unknown';
   /** What the tool, or a manifest, says of the content. */
   content?: BackupContent;
   /** What is wrong where that is `corrupt`. */

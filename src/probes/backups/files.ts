@@ -53,7 +53,7 @@ const companion = /\.(?:sha512|sha256|sha1|md5|ok|done|json)$/;
 
 /** Backups of a directory whose names match: dumps as files, base and physical backups as directories. */
 export async function readFiles(
-  { directory, pattern, settleMs, sentinel, timeZone }: FilesSource,
+  { directory, pattern, settleMs, sentinel, timeZone, takenFrom }: FilesSource,
   runs: readonly RunRecord[],
   nowMs: number,
 ): Promise<Evidence> {
@@ -88,6 +88,7 @@ export async function readFiles(
         lastMs,
         time: match?.groups?.time,
         timeZone,
+        takenFrom: takenFrom ?? 'unknown',
         runs,
       }),
     );
@@ -108,23 +109,27 @@ interface FoundBackup {
 async function artifactOf(
   path: string,
   stats: Stats,
-  found: FoundBackup & { id: string; time?: string; timeZone?: string; runs: readonly RunRecord[] },
+  found: FoundBackup &
+    Pick<Artifact, 'id' | 'timeZone' | 'takenFrom'> & { time?: string; runs: readonly RunRecord[] },
 ): Promise<Artifact> {
   const { id, lastMs, sizeBytes, lsn, wal, timeZone } = found;
   // A copy is younger than its content, and a name may say anything: the earliest of all is the least wrong.
   const times = [stats.birthtimeMs, stats.mtimeMs, timeOfName(found.time), startOfRun(found.runs, lastMs)];
   const startMs = Math.min(...times.filter((ms): ms is number => ms !== undefined && ms > 0));
+  const method = found.method ?? (await methodOf(path));
   return {
     id,
     startMs,
     endMs: Math.max(lastMs, startMs),
     sizeBytes,
     fingerprint: `${stats.ino}:${sizeBytes}:${Math.trunc(lastMs)}`,
-    method: found.method ?? (await methodOf(path)),
+    method,
     verify: { path },
     lsn,
     wal,
     timeZone,
+    // The label of a base backup says it.
+    ...(method !== 'postgres_base' && { takenFrom: found.takenFrom }),
   };
 }
 

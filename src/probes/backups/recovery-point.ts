@@ -61,7 +61,7 @@ const mostOlderMs = 60_000;
 /** What a backup shows by itself, without a log. */
 export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: number): RecoveryPoint {
   const { id, endMs } = artifact;
-  const begun = beginningOf(artifact, jobs);
+  const begun = ofPrimary(beginningOf(artifact, jobs), artifact);
   if (!isKnown(begun)) return { unknown: `${id}: ${begun.unknown}` };
   const { ms, note } = begun;
   if (ms > nowMs + mostAheadMs)
@@ -92,6 +92,19 @@ function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]
   if (timeZone === undefined) return { unknown: zoneUnknown };
   const job = startOfJob(ms!, jobs);
   return job === undefined ? { unknown } : { ms: job };
+}
+
+/**
+ * What a replica has is as old as its lag, and what a dump has of a replica says nothing of either: its time counts only
+ * if the server was the primary.
+ */
+function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): RecoveryPoint {
+  if (!isKnown(begun) || takenFrom === 'primary') return begun;
+  const unknown =
+    takenFrom === 'replica'
+      ? 'it is of a replica (source.files.takenFrom), whose lag it does not state; take it from the primary'
+      : 'it does not say whether its server is the primary or a replica that lags; set source.files.takenFrom: primary if each one is taken from the primary';
+  return { unknown };
 }
 
 /** The start of the run in which a dump ended by its own account, which is in whole seconds. */

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type Mariadb, startMariadb } from '../../mariadb.ts';
-import { type Bed, oneOf, type Plot, type Random } from './round.ts';
+import { type Bed, fromServer, oneOf, type Plot, type Random } from './round.ts';
 
 interface MariadbBed extends Bed {
   server: Mariadb;
@@ -111,7 +111,7 @@ async function restorePhysical(bed: MariadbBed, path: string): Promise<number[]>
 /** A server with a binary log, and a configuration that observes dumps or copies of its files, and the log. */
 export async function mariadbBed(
   random: Random,
-  { settings = [] }: Pick<Plot<MariadbBed>, 'settings'> = {},
+  { settings = [], isOfReplica }: Pick<Plot<MariadbBed>, 'settings' | 'isOfReplica'> = {},
 ): Promise<MariadbBed> {
   const server = await startMariadb('--log-bin=bin', '--server-id=1', ...settings);
   const backups = join(server.folder, 'backups');
@@ -125,7 +125,7 @@ export async function mariadbBed(
   const socket = `--socket=${join(server.folder, 's')}`;
   const zone = oneOf(random, ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']);
   const hasZone = random() < 0.6;
-  const ofZone = hasZone ? `, timeZone: ${zone}` : '';
+  const ofZone = `${hasZone ? `, timeZone: ${zone}` : ''}${fromServer(random, isOfReplica)}`;
   let nth = 0;
   let isLost = false;
   const bed: MariadbBed = {

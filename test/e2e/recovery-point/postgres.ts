@@ -28,7 +28,7 @@ import {
   startPostgres,
 } from '../../postgres.ts';
 import { until } from '../../until.ts';
-import { type Bed, flipByte, oneOf, type Plot, type Random } from './round.ts';
+import { type Bed, flipByte, fromServer, oneOf, type Plot, type Random } from './round.ts';
 
 export interface PostgresBed extends Bed {
   server: Postgres;
@@ -131,7 +131,10 @@ async function restoreDump(scratch: Postgres, path: string, nth: number): Promis
 }
 
 /** A server with an archive of its log, and a configuration that observes bases, dumps and the log. */
-export async function plainBed(random: Random): Promise<PostgresBed> {
+export async function plainBed(
+  random: Random,
+  { isOfReplica }: Pick<Plot<PostgresBed>, 'isOfReplica'> = {},
+): Promise<PostgresBed> {
   const backups = postgresFolder();
   const [wal, blocked] = [join(backups, 'wal'), join(backups, 'blocked')];
   mkdirSync(wal);
@@ -150,6 +153,7 @@ export async function plainBed(random: Random): Promise<PostgresBed> {
   // The host that dumps, as an operator says or does not say in the configuration.
   const zone = oneOf(random, ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']);
   const hasZone = random() < 0.6;
+  const takenFrom = fromServer(random, isOfReplica);
   let nth = 0;
   const bed: PostgresBed = {
     server,
@@ -161,7 +165,7 @@ export async function plainBed(random: Random): Promise<PostgresBed> {
     yaml: `stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
 backups:
   - {name: base, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^base-(?<time>\\d{8}T\\d{6}Z)', settle: 1ms}}, integrity: {level: ${level}}}
-  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms${hasZone ? `, timeZone: ${zone}` : ''}}}, integrity: {level: ${level}}}
+  - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms${hasZone ? `, timeZone: ${zone}` : ''}${takenFrom}}}, integrity: {level: ${level}}}
   - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wal}, log: wal, settle: 1ms}}}
 `,
     write: (sequence) => server.query(`INSERT INTO ledger VALUES (${sequence}, clock_timestamp())`, 'svc'),

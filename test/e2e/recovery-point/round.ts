@@ -21,6 +21,10 @@ export function seeded(seed: number): Random {
 
 export const oneOf = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
 
+/** What the configuration says of the server that dumps and copies of files are taken from. */
+export const fromServer = (random: Random, isOfReplica?: true): string =>
+  isOfReplica ? oneOf(random, ['', ', takenFrom: replica']) : ', takenFrom: primary';
+
 /** Flips a bit of a file, anywhere or at a place. */
 export function flipByte(path: string, random: Random, from = 0, to = 1): void {
   const bytes = readFileSync(path);
@@ -58,6 +62,8 @@ export interface Plot<B extends Bed> {
   isGood?: true;
   /** But only if the configuration says in which zone. */
   needsZone?: true;
+  /** Its backups are of a replica, and the configuration does not say that they are of the primary. */
+  isOfReplica?: true;
   play(bed: B, moments: Moments): Promise<void>;
   after?(bed: B, random: Random): Promise<void> | void;
 }

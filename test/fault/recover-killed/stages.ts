@@ -78,7 +78,7 @@ async function postgresDump(procedure: RestoreProcedure): Promise<Stage> {
   mkdirSync(dumps);
   configure(path, role, {
     store: `{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: {persistence: '0.8'}}`,
-    backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms}}}\n`,
+    backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms, takenFrom: primary}}}\n`,
   });
   await server.query('CREATE DATABASE svc');
   await server.query(
@@ -193,7 +193,7 @@ export async function mariadbDump(procedure: RestoreProcedure): Promise<Stage & 
   for (const each of [dumps, logs, bin]) mkdirSync(each);
   configure(path, role, {
     store: `{name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: full, password: swordfish, databases: {persistence: svc_main}, schema: {persistence: '0.8'}}`,
-    backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.sql\\.gz$', settle: 1ms}}}
+    backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.sql\\.gz$', settle: 1ms, takenFrom: primary}}}
   - {name: log, store: main, type: log, source: {segments: {directory: ${logs}, log: binlog, settle: 1ms}}}
 `,
   });
@@ -296,7 +296,7 @@ until mysql --no-defaults --socket=${sock} --user=root --execute='SELECT 1' > /d
   onTestFinished(() => void execFileSync('sh', [stopServer], { stdio: 'ignore' }));
   configure(path, role, {
     store: `{name: main, kind: mysql, address: '127.0.0.1:${port}', user: full, password: swordfish, databases: {persistence: svc_main}, schema: {persistence: '0.8'}}`,
-    backups: `  - {name: physical, store: main, type: full, source: {files: {directory: ${backups}, pattern: '^main-physical-', settle: 1ms}}}\n`,
+    backups: `  - {name: physical, store: main, type: full, source: {files: {directory: ${backups}, pattern: '^main-physical-', settle: 1ms, takenFrom: primary}}}\n`,
     commands: `restore: [bash, ${restore}, '{file}'], safetyCopy: ['true'], `,
   });
   const ask = (sql: string) =>

@@ -1,0 +1,189 @@
+import { quoted } from '../backup-offsite.ts';
+import {
+  alone,
+  cleanUp,
+  entryOf,
+  literal,
+  type PlannedJob,
+  type PlanTarget,
+  pathTo,
+  prune,
+  safe,
+  stamp,
+} from './job.ts';
+
+export function planMysql(target: PlanTarget): readonly PlannedJob[] {
+  const { host, port, database, store, role, directory, offsite } = target;
+  const prefix = safe(`${store.name}-${role}`);
+  const server = `--host=${quoted(host)} --port=${port}`;
+  const connection = `${server} --user=backup`;
+  const name = `\`${database.replaceAll('`', '``')}\``;
+  const dump: PlannedJob = {
+    name: `${prefix}-full`,
+    type: 'full',
+    cron: '0 2,14 * * *',
+    once: dumpUser(name),
+    script: [
+      `mkdir -p ${quoted(directory)}`,
+      `file=${pathTo(directory, `${prefix}-${stamp}.sql.gz`)}`,
+      ...cleanUp(directory, prefix),
+      'set -o pipefail',
+      ...refuseReplica(connection),
+      `mysqldump ${connection} --single-transaction --routines --triggers --events --hex-blob --master-data=2 -- ${quoted(database)} | gzip > "$file.part"`,
+      'gzip --test "$file.part"',
+      '# gzip passes a dump that was cut off before it was compressed; the last line shows that it is complete.',
+      `gzip --decompress --stdout "$file.part" | tail -n 5 | grep -q '^-- Dump completed'`,
+      '# Users and their rights belong to the server and are in no dump of a database.',
+      ...dumpGrants(connection),
+      'mv "$file.grants.part" "$file.grants.sql"',
+      'mv "$file.part" "$file"',
+      `(cd ${quoted(directory)} && sha256sum "$(basename "$file")" > "$file.sha256")`,
+      ...offsite.copy(`${prefix}-full`, '"$file.grants.sql"'),
+      ...offsite.copy(`${prefix}-full`, '"$file"'),
+      prune(directory, prefix, 30),
+    ],
+    restore: [
+      '# On a new server the users first:',
+      `mysql ${server} --user=root --force < FILE.grants.sql`,
+      `mysql ${server} --user=root --execute=${quoted(`CREATE DATABASE IF NOT EXISTS ${name}`)}`,
+      `gzip --decompress --stdout FILE | mysql ${server} --user=root ${quoted(database)}`,
+    ],
+    entry: entryOf(target, `${prefix}-full`, 'full', {
+      source: {
+        files: {
+          directory,
+          pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$`,
+          timeZone: 'UTC',
+          takenFrom: 'primary',
+        },
+      },
+      integrity: { level: 'full' },
+      ...offsite.observed(`${prefix}-full`),
+    }),
+  };
+  return role === 'persistence'
+    ? [dump, planPhysical(target, connection), planBinlog(target, server)]
+    : [dump];
+}
+
+/** The user of the jobs, and its rights. */
+const dumpUser = (database: string): readonly string[] => [
+  'By mysql as root:',
+  `  CREATE USER IF NOT EXISTS backup IDENTIFIED BY '<password>';`,
+  `  GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON ${database}.* TO backup;`,
+  '  GRANT PROCESS, RELOAD, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO backup;',
+  'For the users and their rights; without it, mysqldump of MariaDB leaves the stored routines out and reports no error:',
+  '  GRANT SELECT ON mysql.* TO backup;',
+  'For the stored routines of MySQL:',
+  '  GRANT SHOW_ROUTINE ON *.* TO backup; -- MySQL',
+  'To see whether the server is a replica (MariaDB 10.5 and later):',
+  '  GRANT SLAVE MONITOR ON *.* TO backup; -- MariaDB',
+];
+
+/** MariaDB’s client writes them by itself; of MySQL each account is asked. */
+const dumpGrants = (connection: string): readonly string[] => [
+  'if mysqldump --version | grep -qi mariadb; then',
+  '  # It names the accounts that the server itself cannot show, such as those of host names that it does not resolve.',
+  `  mysqldump ${connection} --system=users --insert-ignore --force > "$file.grants.part" || grep -q '^GRANT ' "$file.grants.part"`,
+  'else',
+  `  mysql ${connection} --batch --skip-column-names --execute="SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.user" |`,
+  '    while read -r who; do',
+  `      mysql ${connection} --batch --skip-column-names --execute="SHOW CREATE USER $who; SHOW GRANTS FOR $who"`,
+  `    done | sed 's/$/;/' > "$file.grants.part"`,
+  'fi',
+];
+
+/** A dump, and a copy of the files, does not state how far a replica is behind. */
+const refuseReplica = (connection: string): readonly string[] => [
+  '# What a replica has is as old as its lag. The statements are those of MariaDB, MySQL, and MySQL before 8.0.22:',
+  `replica=$(mysql ${connection} --batch --skip-column-names --execute='SHOW ALL SLAVES STATUS' 2>/dev/null ||`,
+  `  mysql ${connection} --batch --skip-column-names --execute='SHOW REPLICA STATUS' 2>/dev/null ||`,
+  `  mysql ${connection} --batch --skip-column-names --execute='SHOW SLAVE STATUS')`,
+  '[ -z "$replica" ] || { echo "this server is a replica: take the backup from the primary" >&2; exit 1; }',
+];
+
+/** A copy of the files of MariaDB’s whole server, taken on its host; it has to be prepared before it is used. */
+function planPhysical({ store, directory, offsite }: PlanTarget, connection: string): PlannedJob {
+  const prefix = safe(`${store.name}-physical`);
+  return {
+    name: prefix,
+    type: 'full',
+    cron: '0 3,15 * * *',
+    once: [
+      'MariaDB alone, on the host of the server, as a user that may read its files. By mysql as root:',
+      '  GRANT RELOAD, PROCESS, LOCK TABLES, REPLICATION CLIENT, SLAVE MONITOR ON *.* TO backup;',
+    ],
+    script: [
+      `mkdir -p ${quoted(directory)}`,
+      `folder=${pathTo(directory, `${prefix}-${stamp}`)}`,
+      `trap 'rm -rf "$folder.part"' EXIT`,
+      ...refuseReplica(connection),
+      `mariabackup --backup ${connection} --target-dir="$folder.part"`,
+      'mv "$folder.part" "$folder"',
+      ...offsite.copy(prefix, '"$folder"', '/$(basename "$folder")'),
+      prune(directory, prefix, 30),
+    ],
+    restore: [
+      '# On a copy: what is prepared takes no further incremental backup.',
+      'cp -a FOLDER PREPARED',
+      'mariabackup --prepare --target-dir=PREPARED',
+      '# With the server stopped and its data directory empty, as root:',
+      'mariabackup --copy-back --target-dir=PREPARED --datadir=DATA_DIRECTORY',
+      'chown -R mysql: DATA_DIRECTORY',
+    ],
+    entry: {
+      name: prefix,
+      store: store.name,
+      type: 'full',
+      source: {
+        files: {
+          directory,
+          pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)$`,
+          timeZone: 'UTC',
+          takenFrom: 'primary',
+        },
+      },
+      integrity: { level: 'full' },
+      ...offsite.observed(prefix),
+    },
+  };
+}
+
+function planBinlog({ store, directory, offsite }: PlanTarget, server: string): PlannedJob {
+  const name = safe(`${store.name}-binlog`);
+  const connection = `${server} --user=backup`;
+  const binlog = `${directory}/binlog`;
+  return {
+    name,
+    type: 'log',
+    cron: '*/2 * * * *',
+    script: [
+      `mkdir -p ${quoted(binlog)}`,
+      ...alone(directory, name),
+      `cd ${quoted(binlog)}`,
+      '# The newest copy is read again; without copies, the first file of the server.',
+      'first=$(ls | tail -n 1)',
+      `[ -n "$first" ] || first=$(mysql ${connection} --batch --skip-column-names --execute='SHOW BINARY LOGS' | head -n 1 | cut -f 1)`,
+      `mysqladmin ${connection} flush-logs`,
+      `mysqlbinlog ${connection} --read-from-remote-server --raw --to-last-log "$first"`,
+      '# The server still writes to the last one: its copy would end the chain.',
+      'rm -f "$(ls | tail -n 1)"',
+      ...offsite.copy(name, quoted(binlog)),
+      '# Longer than the oldest dump is kept.',
+      `find ${quoted(binlog)} -type f -mtime +31 -delete`,
+    ],
+    restore: [
+      '# After the dump, from the file and the position in its first lines (MASTER_LOG_FILE, MASTER_LOG_POS);',
+      '# svc-agent recover database-corruption does both:',
+      `mysqlbinlog --start-position=POSITION ${quoted(binlog)}/FILE ${quoted(binlog)}/LATER_FILES | mysql ${server} --user=root`,
+    ],
+    entry: {
+      name,
+      store: store.name,
+      type: 'log',
+      source: { segments: { directory: binlog, log: 'binlog' } },
+      integrity: { level: 'full' },
+      ...offsite.observed(name),
+    },
+  };
+}

@@ -1,0 +1,161 @@
+import { quoted } from '../backup-offsite.ts';
+import {
+  alone,
+  cleanUp,
+  entryOf,
+  literal,
+  type PlannedJob,
+  type PlanTarget,
+  pathTo,
+  prune,
+  safe,
+  stamp,
+} from './job.ts';
+
+/** A path in a command of PostgreSQL, in which a percent sign begins a placeholder. */
+const inCommand = (path: string) => quoted(path).replaceAll('%', '%%');
+
+/** Text between the single quotes of a setting of PostgreSQL. */
+const inSetting = (text: string) => text.replaceAll("'", "''");
+
+/** A server archives its log and has its base backups once for all its databases. */
+export function planPostgres(target: PlanTarget): readonly PlannedJob[] {
+  const server = `--host=${quoted(target.host)} --port=${target.port}`;
+  const connection = `${server} --username=backup`;
+  const dump = planDump(target, server, connection);
+  return target.role === 'persistence' ? [dump, planBaseBackup(target, connection), planWal(target)] : [dump];
+}
+
+function planDump(target: PlanTarget, server: string, connection: string): PlannedJob {
+  const { database, store, role, directory, offsite } = target;
+  const prefix = safe(`${store.name}-${role}`);
+  const file = pathTo(directory, `${prefix}-${stamp}.dump`);
+  return {
+    name: `${prefix}-full`,
+    type: 'full',
+    cron: '0 2,14 * * *',
+    once: [
+      'By psql as a superuser (PostgreSQL 14 and later):',
+      `  CREATE ROLE backup LOGIN REPLICATION PASSWORD '<password>';`,
+      '  GRANT pg_read_all_data TO backup;',
+    ],
+    script: [
+      `mkdir -p ${quoted(directory)}`,
+      `file=${file}`,
+      ...cleanUp(directory, prefix),
+      '# What a replica has is as old as its lag, which a dump does not state: connect to the primary only.',
+      'export PGTARGETSESSIONATTRS=primary',
+      `pg_dump --format=custom ${connection} --file="$file.part" --dbname=${quoted(database)}`,
+      '# Goes through all data: the table of contents alone finds neither truncation nor corruption.',
+      'pg_restore --file=/dev/null "$file.part"',
+      '# Roles and their rights belong to the server and are in no dump; passwords only a superuser can read.',
+      `pg_dumpall ${connection} --globals-only --no-role-passwords --file="$file.globals.part"`,
+      'mv "$file.globals.part" "$file.globals.sql"',
+      'mv "$file.part" "$file"',
+      `(cd ${quoted(directory)} && sha256sum "$(basename "$file")" > "$file.sha256")`,
+      ...offsite.copy(`${prefix}-full`, '"$file.globals.sql"'),
+      ...offsite.copy(`${prefix}-full`, '"$file"'),
+      prune(directory, prefix, 30),
+    ],
+    restore: [
+      '# On a new server the roles first; their passwords are set by hand (existing roles are reported, and stay):',
+      `psql ${server} --username=postgres --dbname=postgres --file=FILE.globals.sql`,
+      `createdb ${server} --username=postgres ${quoted(database)} || true`,
+      `pg_restore ${server} --username=postgres --dbname=${quoted(database)} --jobs=4 --clean --if-exists --exit-on-error FILE`,
+    ],
+    entry: entryOf(target, `${prefix}-full`, 'full', {
+      source: {
+        files: {
+          directory,
+          pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.dump$`,
+          timeZone: 'UTC',
+          takenFrom: 'primary',
+        },
+      },
+      integrity: { level: 'full' },
+      ...offsite.observed(`${prefix}-full`),
+    }),
+  };
+}
+
+const debianPath = 'PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " :)';
+
+/** The write-ahead log belongs to the server, so that one base backup and one archive serve all its databases. */
+function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: string): PlannedJob {
+  const prefix = safe(`${store.name}-base`);
+  return {
+    name: prefix,
+    type: 'full',
+    cron: '0 3,15 * * *',
+    once: ['The user backup needs a line of the type replication in pg_hba.conf.'],
+    script: [
+      `mkdir -p ${quoted(directory)}`,
+      `folder=${pathTo(directory, `${prefix}-${stamp}`)}`,
+      `pg_basebackup ${connection} --pgdata="$folder" --wal-method=none --checkpoint=fast --manifest-checksums=SHA256`,
+      '# Debian keeps it out of the path. The agent compares each file with the manifest, too.',
+      debianPath,
+      'pg_verifybackup --no-parse-wal "$folder"',
+      ...offsite.copy(prefix, '"$folder"', '/$(basename "$folder")'),
+      prune(directory, prefix, 30),
+    ],
+    restore: [
+      debianPath,
+      'pg_verifybackup --no-parse-wal FOLDER',
+      '# With the server stopped and its data directory empty, as root:',
+      'cp -a FOLDER/. DATA_DIRECTORY/',
+      '# What an earlier recovery left in the settings would end this one:',
+      "sed -i '/^ *recovery_target/d' DATA_DIRECTORY/postgresql.auto.conf",
+      `echo ${quoted(`restore_command = '${inSetting(`cp ${inCommand(`${directory}/wal`)}/%f %p`)}'`)} >> DATA_DIRECTORY/postgresql.auto.conf`,
+      'touch DATA_DIRECTORY/recovery.signal',
+      'chown -R postgres: DATA_DIRECTORY',
+    ],
+    entry: {
+      name: prefix,
+      store: store.name,
+      type: 'full',
+      source: { files: { directory, pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)$` } },
+      integrity: { level: 'checksum' },
+      ...offsite.observed(prefix),
+    },
+  };
+}
+
+function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
+  const name = safe(`${store.name}-wal`);
+  const wal = `${directory}/wal`;
+  const place = inCommand(wal);
+  const archive = `test ! -f ${place}/%f && cp %p ${place}/%f.part && mv ${place}/%f.part ${place}/%f`;
+  return {
+    name,
+    type: 'log',
+    // With the archive_timeout within the recovery point objective of 5 minutes.
+    cron: '*/2 * * * *',
+    once: [
+      'The server archives by itself. As root on its host:',
+      `  install -d -o postgres ${quoted(directory)} ${quoted(wal)}`,
+      'In postgresql.conf:',
+      '  archive_mode = on',
+      '  archive_timeout = 120',
+      `  archive_command = '${inSetting(archive)}'`,
+    ],
+    script: [
+      '# Copies what the server has archived, and prunes what the oldest base backup does not need.',
+      ...alone(directory, name),
+      ...offsite.copy(name, `--exclude='*.part' ${quoted(wal)}`),
+      `oldest=$(find ${quoted(directory)} -maxdepth 1 -name '${safe(`${store.name}-base`)}-*' -type d | sort | head -n 1)`,
+      '[ -f "$oldest/backup_label" ] || exit 0',
+      `first=$(sed -n 's/^START WAL LOCATION: .*(file \\([0-9A-F]\\{24\\}\\)).*/\\1/p' "$oldest/backup_label")`,
+      debianPath,
+      `[ -z "$first" ] || pg_archivecleanup ${quoted(wal)} "$first"`,
+    ],
+    restore: ['# The segments are read by the restore_command of the base backup.'],
+    entry: {
+      name,
+      store: store.name,
+      type: 'log',
+      source: { segments: { directory: wal, log: 'wal' } },
+      integrity: { level: 'full' },
+      ...offsite.observed(name),
+    },
+  };
+}
