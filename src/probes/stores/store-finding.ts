@@ -126,6 +126,7 @@ function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
   return {
     server: report.serverVersion,
     replica: report.replica,
+    replicated: report.replicated,
     readOnly: report.readOnly,
     schema: schemaVersion ?? null,
     schemaMissing,
