@@ -11,6 +11,8 @@ import {
 } from '../admin/report.ts';
 import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
+import { messageOf } from '../verdict/probe-text.ts';
+import { timeText } from '../verdict/sentence.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
 import {
@@ -79,14 +81,15 @@ function workOf(values: { check?: boolean; for?: string; watch?: boolean }): Und
 }
 
 /** Whether work may begin, as one sentence and as the exit status. */
-function check({ verdict }: StatusReport, work: Undertaking, isJson: boolean, { stdout }: Io): number {
+function check({ verdict, now }: StatusReport, work: Undertaking, isJson: boolean, { stdout }: Io): number {
   const { level, problems } = verdict;
+  const since = (problem: Problem) => timeText(Date.parse(problem.since), Date.parse(now));
   const blocking = problems.filter(({ blocks }) => blocks.includes(work));
   const first = blocking.find(({ causedBy }) => causedBy === undefined) ?? blocking[0];
   const more = blocking.length - 1;
   const others = more > 0 ? `, and ${more} more ${more === 1 ? 'problem' : 'problems'}` : '';
   const why =
-    level === 'unknown' ? verdict.headline : first && `${first.what}, since ${first.since}${others}`;
+    level === 'unknown' ? verdict.headline : first && `${first.what}, since ${since(first)}${others}`;
   const sentence = why === undefined ? `The ${work} may begin.` : `The ${work} should wait: ${why}.`;
   const ok = why === undefined;
   const json = { ok, for: work, sentence, problems: blocking.map(({ id }) => id) };
@@ -219,6 +222,7 @@ const mostEvidence = 2;
 function reasonsOf(
   { what, evidence, changes = [], consequences }: Problem,
   all: readonly Problem[],
+  nowMs: number,
 ): string[] {
   const shown = evidence
     .filter(({ text }) => !what.includes(text))
@@ -232,7 +236,7 @@ function reasonsOf(
   const more = folded.length > 3 ? ` and ${folded.length - 3} more` : '';
   return [
     ...shown.map(({ text }) => text),
-    ...(change ? [`changed before: ${change.what}, ${change.at}`] : []),
+    ...(change ? [`changed before, at ${timeText(Date.parse(change.at), nowMs)}: ${change.what}`] : []),
     ...(folded.length > 0 ? [`because of it: ${folded.slice(0, 3).join(', ')}${more}`] : []),
   ];
 }
@@ -248,7 +252,7 @@ function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen
     others.length > 0 ? [`${others.length} more of this kind, the last for ${ageOf(last, nowMs)}`] : [];
   // An agent of an earlier version has no first steps.
   const toDo = [fix ?? firstSteps ?? ''].filter(Boolean);
-  const advice = [...alikeText, ...toDo, ...reasonsOf(problem, all)].flatMap((text) =>
+  const advice = [...alikeText, ...toDo, ...reasonsOf(problem, all, nowMs)].flatMap((text) =>
     wrapped(plain(text), columns - 6),
   );
   return [
@@ -313,7 +317,7 @@ function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): s
       stateOf(probe),
       stateAge(probe, nowMs),
       probe.last ? `${Math.round(probe.last.durationMs)} ms` : '-',
-      probe.progress ? `verifying ${progressText(probe.progress, screen)}` : (probe.last?.msg ?? ''),
+      probe.progress ? `verifying ${progressText(probe.progress, screen)}` : messageOf(probe.last?.msg ?? ''),
     ]);
   if (rows.length === 0) return [];
   const head = ['PROBE', 'STATE', 'FOR', 'TOOK', 'WHAT'];

@@ -226,7 +226,7 @@ function scrapeProblems({ scrapes, probes }: StatusFacts): Found[] {
   return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
     if (up || !lastFailure || isChecked(service)) return [];
     const { reason, what, atMs } = lastFailure;
-    const detail = `${reason}: ${what}`;
+    const detail = reasonOf({ last: { reason, msg: what } });
     const at = new Date(atMs).toISOString();
     const evidence: Evidence[] = [{ source: 'probe', text: `scrape of ${service}: ${detail}`, at }];
     const sinceMs = lastTakenMs ?? atMs;

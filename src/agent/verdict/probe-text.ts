@@ -1,10 +1,30 @@
 import type { ProbeStatus } from '../admin/report.ts';
 
+/** What system errors of a connection say to people, without and with the address that follows. */
+const connectionTexts: Readonly<Record<string, readonly [alone: string, before: string]>> = {
+  ECONNREFUSED: ['connection refused', 'connection refused by'],
+  EHOSTUNREACH: ['no route', 'no route to'],
+  ENETUNREACH: ['no route', 'no route to'],
+  ETIMEDOUT: ['no answer', 'no answer from'],
+  ENOTFOUND: ['no address found', 'no address found for'],
+};
+const connectionError = /\b(?:connect|getaddrinfo) (E[A-Z]+)\b(?: (?=\S))?/g;
+
+/** The message of a probe, with system errors in plain words: `connection refused by 127.0.0.1:5432`. */
+export const messageOf = (msg: string): string =>
+  msg.replace(connectionError, (text: string, code: string) => {
+    const [alone, before] = connectionTexts[code] ?? [];
+    if (alone === undefined) return text;
+    return text.endsWith(' ') ? `${before} ` : alone;
+  });
+
 /** The reason and the message of a probe's last result, less a reason that the message has as words of its own. */
 export function reasonOf({ last }: { last?: { reason?: string; msg: string } }): string {
   const reason = last?.reason?.replaceAll('_', ' ') ?? '';
   const msg = last?.msg ?? '';
-  return new RegExp(`\\b${reason}\\b`, 'i').test(msg) ? msg : [reason, msg].filter(Boolean).join(': ');
+  const text = messageOf(msg);
+  const saysReason = text !== msg || new RegExp(`\\b${reason}\\b`, 'i').test(msg);
+  return saysReason ? text : [reason, text].filter(Boolean).join(': ');
 }
 
 /** The phase in which a probe's last run ended: the last that it entered. */

@@ -129,6 +129,7 @@ describe('the status', () => {
   test.each([
     [80, 24],
     [40, 16],
+    [40, 10],
     [80, 8],
   ])('fits %d columns and %d rows, the verdict first and the agent last', (columns, rows) => {
     const many = Array.from({ length: 30 }, (_, i) => probe(`store/s${i}`, false, 'no answer '.repeat(20)));
