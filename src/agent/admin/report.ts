@@ -124,6 +124,8 @@ export interface Exceeded {
   limit: string;
   /** When it was first above the limit, RFC 3339. */
   since: string;
+  /** Of what paused, though it may be above the limit all the time: when it paused, and when it began again, RFC 3339. */
+  pause?: { from: string; until: string };
 }
 
 /** One file the agent follows. */

@@ -1,51 +1,70 @@
+import type { ExplainedBy, OpenProblem } from './book.ts';
 import type { Explained } from './causes.ts';
 import { lookBackMs } from './conditions.ts';
 import { type Begun, idOf, lineOf } from './found.ts';
 
-/** What causes leave behind: a rate still has the errors of an outage that is over, a check has not run since its end. */
-interface Aftermath {
-  /** Takes what is seen now. Returns what of it only looks back at causes that are over, with those causes. */
-  of(all: readonly Explained[], nowMs: number): { left: ReadonlySet<Explained>; over: readonly Begun[] };
+interface Left {
+  /** What of it only looks back at causes that are over, or that a new agent has not checked yet. */
+  left: ReadonlySet<Explained>;
+  /** Those causes. */
+  over: readonly ExplainedBy[];
+  unchecked: readonly ExplainedBy[];
+  /** What explains each line of problems. */
+  explainedBy: ReadonlyMap<string, ExplainedBy>;
 }
 
-/** What explained a problem last, and since when it no longer does. */
-interface Remembered {
-  cause: Begun;
-  endMs?: number;
+/** What causes leave behind: a rate still has the errors of an outage that is over, a check has not run since its end. */
+interface Aftermath {
+  /**
+   * Takes what is seen now. `isUnknown`: whether nothing can be said about a line yet, as after a restart of the agent.
+   */
+  of(all: readonly Explained[], nowMs: number, isUnknown: (line: string) => boolean): Left;
+  /** Takes what explained the problems that lasted when the agent ended. */
+  restore(lasting: readonly OpenProblem[]): void;
 }
 
 /** Whether evidence of a problem is all from before a moment, or from a window that reaches behind it. */
-function looksBack({ kind, evidence }: Begun, endMs: number, nowMs: number): boolean {
+function looksBack({ kind, evidence, pause }: Begun, endMs: number, nowMs: number): boolean {
   const isNewer = ({ at = '' }: { at?: string | undefined }) => Date.parse(at) >= endMs;
-  // The end of a process after that is one of its own.
+  // The end of a process after that is one of its own, and so is what ended and began again.
   if (evidence.some((one) => one.source === 'log' && one.text.startsWith('fatal') && isNewer(one)))
     return false;
+  if (pause && pause.untilMs >= endMs) return false;
   const spanMs = lookBackMs(kind);
   if (spanMs > 0) return nowMs - endMs < spanMs;
   const check = evidence.find(({ source }) => source === 'probe');
   return check !== undefined && !isNewer(check);
 }
 
+const isChecked = (line: string): boolean => line.startsWith('probe/');
+
 export function createAftermath(): Aftermath {
   /** By the lines of what is explained. */
-  let remembered = new Map<string, Remembered>();
+  let remembered: ReadonlyMap<string, ExplainedBy> = new Map();
 
   return {
-    of(all, nowMs) {
+    of(all, nowMs, isUnknown) {
       const causes = new Map(
         all.filter(({ causedBy }) => causedBy === undefined).map((one) => [idOf(one.found), one]),
       );
-      const next = new Map<string, Remembered>();
+      const lines = new Set(all.map(({ found }) => lineOf(found)));
+      const next = new Map([...remembered].filter(([line]) => !lines.has(line) && isUnknown(line)));
       const left = new Set<Explained>();
       for (const one of causes.values()) {
         const line = lineOf(one.found);
         const known = remembered.get(line);
         // What has a cause of its own again, or is the only thing left of it, ended nothing.
-        if (!known || causes.has(idOf(known.cause))) continue;
-        const { cause, endMs = nowMs } = known;
+        if (!known || causes.has(idOf(known))) continue;
+        if (known.endMs === undefined && isUnknown(known.line)) {
+          next.set(line, known);
+          // A check takes seconds; whether values are above their limits takes minutes.
+          if (isChecked(known.line)) left.add(one);
+          continue;
+        }
+        const { endMs = nowMs } = known;
         if (!looksBack(one.found, endMs, nowMs)) continue;
         left.add(one);
-        next.set(line, { cause, endMs });
+        next.set(line, { ...known, endMs });
       }
       for (const one of all) {
         const cause = causes.get(one.causedBy ?? '');
@@ -54,10 +73,20 @@ export function createAftermath(): Aftermath {
         if (left.has(cause)) {
           left.add(one);
           next.set(line, next.get(lineOf(cause.found))!);
-        } else next.set(line, { cause: cause.found });
+        } else {
+          const { kind, subject } = cause.found;
+          next.set(line, { kind, subject, line: lineOf(cause.found) });
+        }
       }
       remembered = next;
-      return { left, over: [...left].map(({ found }) => next.get(lineOf(found))!.cause) };
+      const behind = [...left].map(({ found }) => next.get(lineOf(found))!);
+      const over = behind.filter(({ endMs }) => endMs !== undefined);
+      return { left, over, unchecked: behind.filter((one) => !over.includes(one)), explainedBy: next };
+    },
+    restore(lasting) {
+      remembered = new Map(
+        lasting.flatMap(({ line, explainedBy }) => (explainedBy ? [[line, explainedBy] as const] : [])),
+      );
     },
   };
 }

@@ -1,12 +1,24 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 import { type Change, changeKinds, type Incident, type ProblemSeverity } from '../admin/report.ts';
+import type { Found } from './found.ts';
+import type { KindOfProblem } from './kinds.ts';
 import { overTextOf } from './sentence.ts';
+
+/** The cause of a problem, wall clock where it is over. */
+export interface ExplainedBy {
+  kind: KindOfProblem;
+  subject: string;
+  line: string;
+  endMs?: number;
+}
 
 /** A problem that lasts. */
 export interface OpenProblem {
   line: string;
   sinceMs: number;
+  /** What explains it, or did until `endMs`. */
+  explainedBy?: ExplainedBy;
   /** Set for one that no other explains, so that it becomes an incident when it ends. */
   cause?: {
     id: string;
@@ -21,13 +33,15 @@ export interface OpenProblem {
 
 /** Starts of problems, incidents that are over, and changes; all of it survives restarts of the agent. */
 interface IncidentBook {
-  /** The start of a problem that is seen now: the one that is known, else this. */
-  start(line: string, sinceMs: number, nowMs: number): number;
+  /** The start of a problem that is seen now: the one that is known, else this. One that began before its pause ended there. */
+  start(found: Pick<Found, 'pause'> & { line: string; sinceMs: number }, nowMs: number): number;
   /**
    * Takes what lasts now. What is missing has ended, unless `isUnknown` says that nothing can be said about it yet, as after
    * a restart of the agent.
    */
   update(lasting: readonly OpenProblem[], nowMs: number, isUnknown: (line: string) => boolean): void;
+  /** What lasted at the last update, or when the state was written that was restored. */
+  lasting(): readonly OpenProblem[];
   /** Adds a change; one that is there already is not added again. */
   changed(change: Change): void;
   /** Newest first. */
@@ -99,8 +113,17 @@ const incidentOf = (
 };
 
 /** Whether the state need not be written again for it: numbers in its text may differ. */
-const isAlike = (one: OpenProblem | undefined, other: OpenProblem): boolean =>
-  one?.cause?.id === other.cause?.id && one?.cause?.consequences === other.cause?.consequences;
+const isAlike = (one: OpenProblem | undefined, other: OpenProblem): boolean => keyOf(one) === keyOf(other);
+const keyOf = (one: OpenProblem | undefined): string =>
+  JSON.stringify(
+    one && [
+      one.sinceMs,
+      one.cause?.id,
+      one.cause?.consequences,
+      one.explainedBy?.line,
+      one.explainedBy?.endMs,
+    ],
+  );
 
 export function createIncidentBook(): IncidentBook {
   let open = new Map<string, OpenProblem>();
@@ -136,9 +159,15 @@ export function createIncidentBook(): IncidentBook {
   ];
 
   return {
-    start(line, sinceMs, nowMs) {
+    start({ line, sinceMs, pause }, nowMs) {
       settle(nowMs);
-      return open.get(line)?.sinceMs ?? paused.get(line)?.problem.sinceMs ?? sinceMs;
+      const known = open.get(line) ?? paused.get(line)?.problem;
+      const startMs = known?.sinceMs ?? sinceMs;
+      if (!pause || startMs >= pause.fromMs) return startMs;
+      if (known) close(known, pause.fromMs);
+      open.delete(line);
+      paused.delete(line);
+      return pause.untilMs;
     },
     update(lasting, nowMs, isUnknown) {
       settle(nowMs);
@@ -168,6 +197,7 @@ export function createIncidentBook(): IncidentBook {
         .sort((a, b) => b.end.localeCompare(a.end))
         .map((one) => ({ ...one, over: overTextOf(one.cause, one.subject) })),
     changes: (nowMs) => recent(changes, ({ at }) => at, nowMs).reverse(),
+    lasting: () => [...open.values()],
     durable: {
       name: sectionName,
       freeze() {

@@ -35,6 +35,8 @@ export interface Condition {
   heldMs?: number;
   /** What its rates are taken over. Default: `rateMs`. */
   spanMs?: number;
+  /** The counter by whose pauses one problem is told from the next: a rate has both in its window. */
+  counts?: string;
   /** Of an increase within a span, which began with its first step: that span. */
   countedMs?: number;
 }
@@ -48,10 +50,13 @@ export function share(part: number | undefined, whole: number | undefined): numb
   return part / Math.max(part, whole);
 }
 
-export const rateOf =
+const rateOf =
   (name: string): Condition['value'] =>
   (key, { tracks, spanMs }) =>
     tracks.rate(name, key, spanMs);
+
+/** A condition on the rate of a counter. */
+export const onRateOf = (name: string) => ({ of: name, value: rateOf(name), counts: name });
 
 export const shareOf =
   (part: string, whole: string): Condition['value'] =>

@@ -5,8 +5,8 @@ import {
   longMs,
   minute,
   none,
+  onRateOf,
   rateMs,
-  rateOf,
   share,
   shareOf,
 } from './condition.ts';
@@ -86,16 +86,14 @@ const lossesOf: Condition['value'] = (key, { tracks, spanMs }) => {
 export const conditions: readonly Condition[] = [
   {
     kind: 'persistence_errors',
-    of: 'persistence errors',
-    value: rateOf('persistence errors'),
+    ...onRateOf('persistence errors'),
     ...limited('SvcPersistenceErrorRate'),
     shownTimes: 60,
     noun: 'persistence errors a minute are in its metrics',
   },
   {
     kind: 'persistence_errors',
-    of: 'persistence logged',
-    value: rateOf('persistence logged'),
+    ...onRateOf('persistence logged'),
     limit: loggedAtMost,
     unit: 'none',
     shownTimes: 60,
@@ -105,6 +103,7 @@ export const conditions: readonly Condition[] = [
     kind: 'persistence_errors',
     of: 'persistence requests',
     value: shareOf('persistence errors', 'persistence requests'),
+    counts: 'persistence errors',
     ...limited('SvcPersistenceErrorRatio', 'share'),
     noun: 'of its persistence calls fail',
   },
@@ -112,6 +111,7 @@ export const conditions: readonly Condition[] = [
     kind: 'persistence_latency',
     of: 'persistence calls',
     value: shareOf('persistence slow', 'persistence calls'),
+    counts: 'persistence slow',
     // The 99th percentile is above a bound if more than 1 % of the calls are.
     limit: 0.01,
     unit: 'share',
@@ -121,6 +121,7 @@ export const conditions: readonly Condition[] = [
     kind: 'frontend_latency',
     of: 'frontend calls',
     value: shareOf('frontend slow', 'frontend calls'),
+    counts: 'frontend slow',
     limit: 0.05,
     unit: 'share',
     noun: `of the calls take longer than ${withUnit(limitOf('SvcFrontendLatency'), 'seconds')}`,
@@ -135,8 +136,7 @@ export const conditions: readonly Condition[] = [
   ...workConditions,
   {
     kind: 'shard_movement',
-    of: 'shards closed',
-    value: rateOf('shards closed'),
+    ...onRateOf('shards closed'),
     spanMs: 5 * minute,
     ...limited('SvcShardMovement'),
     shownTimes: 60,
@@ -153,8 +153,7 @@ export const conditions: readonly Condition[] = [
   },
   {
     kind: 'gc_pause',
-    of: 'gc',
-    value: rateOf('gc'),
+    ...onRateOf('gc'),
     spanMs: 5 * minute,
     ...limited('SvcGCPause'),
     noun: 'ms of pauses each second',
@@ -207,8 +206,7 @@ export const conditions: readonly Condition[] = [
   },
   {
     kind: 'replication_failures',
-    of: 'replication failures',
-    value: rateOf('replication failures'),
+    ...onRateOf('replication failures'),
     ...limited('SvcReplicationTaskFailures'),
     shownTimes: 60,
     noun: 'replication tasks a minute fail',

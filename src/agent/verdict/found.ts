@@ -27,6 +27,8 @@ export interface Found {
   predicate?: string;
   /** The earliest moment that the evidence shows, wall clock. */
   sinceMs?: number;
+  /** Of what ended and began again while its evidence looked back at both: the end and the new beginning, wall clock. */
+  pause?: { fromMs: number; untilMs: number };
   /** Why the probe failed, if one did. */
   reason?: string;
   /** Problems of one line have one start: a role that fails its checks and then is down. Default: the id. */

@@ -27,6 +27,8 @@ interface Held {
 
 /** How fast what is usual follows: by a sixth of an hour's samples. */
 const usualWeight = 1 / 40;
+/** What has not grown for this long has ended; pages are read at least once a minute. */
+const leastPauseMs = 75_000;
 /** Values of which what is usual is kept. */
 const mostUsual = 4_000;
 
@@ -56,7 +58,17 @@ export function createServiceReadings(): ServiceReadings {
 
   /** What is above the limit of a condition, with the time since when. */
   const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
-    const { kind, of, limit, noun, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } = condition;
+    const {
+      kind,
+      of,
+      limit,
+      noun,
+      forMs = 0,
+      heldMs = 0,
+      countedMs = 0,
+      spanMs = rateMs,
+      counts,
+    } = condition;
     return tracks.keys(of).flatMap((key): Exceeded[] => {
       const id = `${place} ${key}`;
       const value = condition.value(key, { tracks, nowMs, spanMs });
@@ -70,6 +82,8 @@ export function createServiceReadings(): ServiceReadings {
       into.set(id, one);
       if (nowMs - one.sinceMs < forMs) return [];
       const known = usual.get(id);
+      const pause = counts === undefined ? undefined : tracks.pause(counts, key, leastPauseMs);
+      const atOf = (agoMs: number) => new Date(nowMs - agoMs).toISOString();
       return [
         {
           kind,
@@ -78,6 +92,7 @@ export function createServiceReadings(): ServiceReadings {
           ...(known !== undefined && { usual: shownOf(condition, known) }),
           limit: shownOf(condition, limit),
           since: new Date(one.sinceMs).toISOString(),
+          ...(pause && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
         },
       ];
     });

@@ -35,10 +35,18 @@ export function overTextOf(kind: string, subject: string): string {
   return [kinds[kind].noun, subject, overPredicates[kind]].filter(Boolean).join(' ');
 }
 
+type Named = Pick<Found, 'kind' | 'subject'>;
+
 /** What is said while all that is seen looks back at causes that are over. */
-export const overSentence = (causes: readonly Found[]): string => {
+export const overSentence = (causes: readonly Named[]): string => {
   const texts = causes.map((cause) => overTextOf(cause.kind, nameOf(cause)));
   return `${capital(listed([...new Set(texts)]))}; whether what it caused is over is not known yet`;
+};
+
+/** What is said while all that is seen may be of causes that a new agent has not checked yet. */
+export const uncheckedSentence = (causes: readonly Named[]): string => {
+  const names = causes.map((cause) => [kinds[cause.kind].noun, nameOf(cause)].join(' '));
+  return `What was wrong with ${listed([...new Set(names)])} when the agent started has not been checked again yet`;
 };
 
 /** At most four are named, to keep the sentence short. */
@@ -46,7 +54,7 @@ const mostNamed = 4;
 const longestName = 60;
 
 /** Databases of one store that is down are one store. */
-const nameOf = ({ kind, subject }: Found): string =>
+const nameOf = ({ kind, subject }: Named): string =>
   kinds[kind].noun === 'store' || kind === 'disk_full' ? subject.split('/')[0]! : subject;
 
 /** A clause on problems of one kind and one predicate. */

@@ -13,6 +13,12 @@ interface Track {
   changedMs: number;
 }
 
+/** A pause of a counter: how long ago it grew for the last time before it, and for the first time after it, ms. */
+interface Pause {
+  fromAgoMs: number;
+  untilAgoMs: number;
+}
+
 /** Short histories of values by name and key. Times are monotonic ms. */
 export interface Tracks {
   /** Begins a sample. */
@@ -31,6 +37,8 @@ export interface Tracks {
   increase(name: string, key: string, spanMs: number): number;
   /** How long ago the first increase within a span was, ms; 0 without any. */
   increasedAgoMs(name: string, key: string, spanMs: number): number;
+  /** The newest pause of a counter that grew before and after it; undefined without one. */
+  pause(name: string, key: string, leastMs: number): Pause | undefined;
   /** The least value of a span; undefined if not all of it is known. */
   least(name: string, key: string, spanMs: number): number | undefined;
   /** Change of a gauge per second over a span; undefined while less than a minute of it is known. */
@@ -40,6 +48,10 @@ export interface Tracks {
 }
 
 const leastKnownMs = 60_000;
+/** Fewer steps may be missing in a pause by chance. */
+const leastMissed = 10;
+/** What grows in bursts pauses all the time; a longer pause than that is one of another kind. */
+const longerThanUsual = 3;
 
 export function createTracks(): Tracks {
   const byName = new Map<string, Map<string, Track>>();
@@ -138,6 +150,26 @@ export function createTracks(): Tracks {
       const values = within(name, key, spanMs);
       const first = values.findIndex(([, value], i) => i > 0 && value !== values[i - 1]![1]);
       return first < 0 ? 0 : nowMs - values[first]![0];
+    },
+    pause(name, key, leastMs) {
+      const values = within(name, key, Number.POSITIVE_INFINITY);
+      let found: Pause | undefined;
+      let [grewMs, stoodMs, grown, longestMs] = [Number.NaN, 0, 0, 0];
+      for (let i = 1; i < values.length; i++) {
+        const [[beforeMs, before], [atMs, value]] = [values[i - 1]!, values[i]!];
+        if (value === before) {
+          stoodMs = atMs;
+          continue;
+        }
+        const pausedMs = Math.max(0, stoodMs - grewMs);
+        const missed = (grown / (grewMs - values[0]![0])) * pausedMs;
+        if (pausedMs >= leastMs && pausedMs >= longerThanUsual * longestMs && missed >= leastMissed)
+          found = { fromAgoMs: nowMs - grewMs, untilAgoMs: nowMs - atMs };
+        if (!Number.isNaN(grewMs)) longestMs = Math.max(longestMs, pausedMs, atMs - beforeMs);
+        grown += increaseOf([values[i - 1]!, values[i]!]);
+        grewMs = atMs;
+      }
+      return found;
     },
     least(name, key, spanMs) {
       const values = within(name, key, spanMs, true);

@@ -24,11 +24,18 @@ function subjectOf(kind: KindOfProblem, labels: Labels): { subject: string; abou
 const partOf = ({ operation, reason }: Labels): string | undefined =>
   operation ?? reason?.replaceAll('_', ' ');
 
-function valueEvidence({ about, value, usual, limit, since }: Exceeded): Evidence {
+function valueEvidence({ about, value, usual, limit, since, pause }: Exceeded): Evidence {
   const part = partOf(about);
   const known = [usual !== undefined && `usual ${usual}`, `limit ${limit}`].filter(Boolean).join(', ');
   const text = `${part ? `${part}: ` : ''}${value} (${known})`;
-  return { source: 'value', text, at: since, value, ...(usual !== undefined && { usual }), limit };
+  return {
+    source: 'value',
+    text,
+    at: pause?.until ?? since,
+    value,
+    ...(usual !== undefined && { usual }),
+    limit,
+  };
 }
 
 /** Where two sources say different things about a role that has errors. */
@@ -67,6 +74,19 @@ function lastWordOf({ kind, about: { role }, sinceMs }: Found, { lastWords }: En
   return [{ source: 'log', text: `${entry.level}: ${entry.msg}${ids ? ` (${ids})` : ''}`, at: entry.at }];
 }
 
+type Pause = Found['pause'];
+
+const pauseOf = ({ pause }: Exceeded): Pause =>
+  pause && { fromMs: Date.parse(pause.from), untilMs: Date.parse(pause.until) };
+
+/** The pause in which both stood still; undefined where there is none. */
+function common(one: Pause, other: Pause): Pause {
+  if (!one || !other) return undefined;
+  const fromMs = Math.max(one.fromMs, other.fromMs);
+  const untilMs = Math.min(one.untilMs, other.untilMs);
+  return fromMs < untilMs ? { fromMs, untilMs } : undefined;
+}
+
 /** Problems that values above their limits show; those of one subject are one. */
 export function valueProblems(facts: StatusFacts): Found[] {
   const found = new Map<string, Found & { evidence: Evidence[] }>();
@@ -78,13 +98,15 @@ export function valueProblems(facts: StatusFacts): Found[] {
     const known = found.get(id);
     if (known) {
       known.evidence.push(valueEvidence(one));
-      known.sinceMs = Math.min(known.sinceMs ?? sinceMs, sinceMs);
+      known.sinceMs = Math.min(known.sinceMs!, sinceMs);
+      known.pause = common(known.pause, pauseOf(one));
       continue;
     }
     const { role } = about;
     const contradictions = one.kind === 'persistence_errors' && role ? conflicts(role, one, facts) : [];
     const evidence = [valueEvidence(one), ...contradictions];
-    found.set(id, { kind: one.kind, subject, about, detail: one.value, sinceMs, evidence });
+    const pause = pauseOf(one);
+    found.set(id, { kind: one.kind, subject, about, detail: one.value, sinceMs, pause, evidence });
   }
   return [...found.values()];
 }

@@ -2,7 +2,7 @@ import type { Durable } from '../../core/ports.ts';
 import type { Change, ChangeKind, Problem, StatusFacts, StatusReport, Verdict } from '../admin/report.ts';
 import type { MaintenanceWindow } from '../config/types.ts';
 import { createAftermath } from './aftermath.ts';
-import { createIncidentBook, type OpenProblem } from './book.ts';
+import { createIncidentBook, type ExplainedBy, type OpenProblem } from './book.ts';
 import { type Explained, explained } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
 import { settlingMs } from './conditions.ts';
@@ -14,6 +14,7 @@ import {
   consequencesText,
   overSentence,
   timeText,
+  uncheckedSentence,
   verdictWithoutProblems,
   whatOf,
   wrongSentence,
@@ -121,22 +122,24 @@ function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
   return byCause;
 }
 
-/** `over`: causes that ended, where something still looks back at them. */
-function verdictOf(
-  all: readonly Explained[],
-  problems: readonly Problem[],
-  over: readonly Begun[],
+/** The verdict where no problem is known: `over` are causes that ended, where something still looks back at them. */
+function calmVerdict(
+  over: readonly ExplainedBy[],
+  unchecked: readonly ExplainedBy[],
   facts: StatusFacts,
-  nowMs: number,
 ): Verdict {
-  const [first] = problems;
-  if (!first) {
-    const { level, headline } =
-      over.length > 0
-        ? ({ level: 'unknown', headline: overSentence(over) } as const)
-        : verdictWithoutProblems(facts);
-    return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
-  }
+  const { level, headline } =
+    unchecked.length > 0 || over.length > 0
+      ? ({
+          level: 'unknown',
+          headline: unchecked.length > 0 ? uncheckedSentence(unchecked) : overSentence(over),
+        } as const)
+      : verdictWithoutProblems(facts);
+  return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
+}
+
+function verdictOf(all: readonly Explained[], problems: readonly Problem[], nowMs: number): Verdict {
+  const first = problems[0]!;
   const level = problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
   const { id, kind, subject, what, since, changes = [] } = first;
   const { headline, sentence } = wrongSentence(all, nowMs);
@@ -178,7 +181,10 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
 
   const begun = (found: Found, nowMs: number): Begun => ({
     ...found,
-    sinceMs: book.start(lineOf(found), Math.min(found.sinceMs ?? nowMs, nowMs), nowMs),
+    sinceMs: book.start(
+      { line: lineOf(found), sinceMs: Math.min(found.sinceMs ?? nowMs, nowMs), pause: found.pause },
+      nowMs,
+    ),
   });
   /** What the book keeps of a problem; an incident of its own is what no other problem explains. */
   const openOf = (
@@ -205,7 +211,8 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         facts,
       );
       before = all.map((one) => one.found);
-      const { left, over } = aftermath.of(all, nowMs);
+      const isUnknown = (line: string) => isUnknownYet(line, facts, nowMs);
+      const { left, over, unchecked, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
       const effects = consequencesOf(lasting);
       const effectsOf = ({ found: one, causedBy }: Explained) =>
@@ -221,10 +228,11 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const open = [
         ...lasting.map((one, i) => openOf(one, problems[i]!, effectsOf(one))),
         ...[...left].map(({ found: { sinceMs }, found: one }) => ({ line: lineOf(one), sinceMs })),
-      ];
-      book.update(open, nowMs, (line) => isUnknownYet(line, facts, nowMs));
+      ].map((one) => ({ ...one, explainedBy: explainedBy.get(one.line) }));
+      book.update(open, nowMs, isUnknown);
       const work = plannedWorkAt(nowMs, changes, windows());
-      const verdict = verdictOf(lasting, problems, over, facts, nowMs);
+      const verdict =
+        problems.length > 0 ? verdictOf(lasting, problems, nowMs) : calmVerdict(over, unchecked, facts);
       return {
         verdict: work ? { ...verdict, sentence: `${verdict.sentence} ${workText(work, nowMs)}` } : verdict,
         incidents: book.incidents(nowMs),
@@ -233,6 +241,12 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       };
     },
     announce: (change) => book.changed(change),
-    durable: book.durable,
+    durable: {
+      ...book.durable,
+      restore(bytes) {
+        book.durable.restore(bytes);
+        aftermath.restore(book.lasting());
+      },
+    },
   };
 }

@@ -1,6 +1,6 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import { isCanary } from './collected.ts';
-import { type Condition, type Judged, limited, longMs, minute, rateOf, shareOf } from './condition.ts';
+import { type Condition, type Judged, limited, longMs, minute, onRateOf, shareOf } from './condition.ts';
 import { limitOf } from './kinds.ts';
 
 /** Since when no task of a list was handed out; the list is known for longer than that. */
@@ -59,6 +59,7 @@ export const workConditions: readonly Condition[] = [
     kind: 'task_latency',
     of: 'task calls',
     value: lateTasks,
+    counts: 'task late',
     spanMs: 5 * minute,
     // The 95th percentile is above a bound if more than 5 % of the tasks are.
     limit: 0.05,
@@ -92,8 +93,7 @@ export const workConditions: readonly Condition[] = [
   },
   {
     kind: 'workflow_timeouts',
-    of: 'timeouts',
-    value: rateOf('timeouts'),
+    ...onRateOf('timeouts'),
     ...limited('SvcWorkflowTimeouts'),
     shownTimes: 60,
     noun: 'workflows a minute time out',
@@ -102,6 +102,7 @@ export const workConditions: readonly Condition[] = [
     kind: 'workflow_timeouts',
     of: 'timeouts',
     value: timeoutShare,
+    counts: 'timeouts',
     spanMs: 5 * minute,
     ...limited('SvcWorkflowTimeoutShare', 'share'),
     noun: 'of the closed workflows timed out',
@@ -111,6 +112,7 @@ export const workConditions: readonly Condition[] = [
     kind: 'workflow_failures',
     of: 'failures',
     value: failureShare,
+    counts: 'failures',
     spanMs: 5 * minute,
     ...limited('SvcWorkflowFailures', 'share'),
     noun: 'of the closed workflows failed',

@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest';
+import type { ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
+import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+
+const startMs = Date.parse('2026-01-01T00:00:00.000Z');
+const atOf = (seconds: number) => new Date(startMs + seconds * 1e3).toISOString();
+const refused = { reason: 'refused', msg: 'connection refused' } as const;
+
+const look = (judge: Judge, seconds: number, facts: Partial<StatusFacts>) =>
+  judge.judge(
+    statusFactsOf({ startedAt: atOf(-3600), now: atOf(seconds), ...facts }),
+    startMs + seconds * 1e3,
+  );
+/** The judge of an agent that begins with what another one wrote. */
+const restarted = (judge: Judge): Judge => {
+  const next = createJudge();
+  next.durable.restore(judge.durable.freeze());
+  return next;
+};
+const store = (seconds: number, isDown: boolean): ProbeStatus =>
+  probeStatusOf('store/main', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(10) });
+const unchecked = (probe: ProbeStatus): ProbeStatus => ({ ...probe, last: undefined, state: undefined });
+const history = (seconds: number): ProbeStatus =>
+  probeStatusOf(
+    'health/history',
+    { at: atOf(seconds), reason: 'persistence', msg: 'no store' },
+    { since: atOf(20) },
+  );
+const errors = (pause?: [from: number, until: number], of = 'history') => ({
+  kind: 'persistence_errors',
+  about: { role: of },
+  value: '9 errors',
+  limit: '1',
+  since: atOf(10),
+  ...(pause && { pause: { from: atOf(pause[0]), until: atOf(pause[1]) } }),
+});
+
+test('a new agent waits for its first check of a cause before it blames what the cause explained', () => {
+  const first = createJudge();
+  look(first, 30, { probes: [store(30, true), history(30)] });
+  const second = restarted(first);
+  const started = { startedAt: atOf(60) };
+  expect(
+    look(second, 61, { ...started, probes: [unchecked(store(0, true)), history(61)] }).verdict,
+  ).toMatchObject({
+    level: 'unknown',
+    sentence: 'What was wrong with store main when the agent started has not been checked again yet.',
+    problems: [],
+  });
+  const { verdict } = look(second, 65, { ...started, probes: [store(64, true), history(61)] });
+  expect(verdict.problems).toMatchObject([
+    { id: 'store_down/main', since: atOf(10) },
+    { id: 'role_down/history', since: atOf(20), causedBy: 'store_down/main' },
+  ]);
+});
+
+test('a cause that ended while the agent was down still explains what has not been checked since', () => {
+  const first = createJudge();
+  look(first, 30, { probes: [store(30, true), history(30)], exceeded: [errors()] });
+  const second = restarted(first);
+  const started = { startedAt: atOf(60) };
+  // Nothing of it is known yet, and then the store is well.
+  look(second, 61, { ...started, probes: [unchecked(store(0, false)), unchecked(history(0))] });
+  const report = look(second, 70, { ...started, probes: [store(69, false), history(65)] });
+  expect(report.verdict).toMatchObject({
+    level: 'unknown',
+    sentence: 'Store main recovered; whether what it caused is over is not known yet.',
+  });
+  // A second restart changes nothing about it: the end of the cause is known, too.
+  const third = restarted(second);
+  const later = { startedAt: atOf(75), probes: [store(79, false), history(65)] };
+  expect(look(third, 80, later).verdict.level).toBe('unknown');
+  const again = { startedAt: atOf(75), probes: [store(89, false), history(85)] };
+  expect(look(third, 90, again).verdict.problems).toMatchObject([
+    { kind: 'role_down', since: atOf(20), subject: 'history' },
+  ]);
+});
+
+test('a value whose cause cannot be judged yet after a restart is told at once', () => {
+  const exceeded = [errors(), { ...errors(), kind: 'shard_movement' }];
+  const first = createJudge();
+  expect(look(first, 30, { exceeded }).verdict.problems[1]?.causedBy).toBe('persistence_errors/history');
+  const report = look(restarted(first), 70, { startedAt: atOf(60), exceeded: exceeded.slice(1) });
+  expect(report.verdict.problems).toMatchObject([{ kind: 'shard_movement', since: atOf(10) }]);
+});
+
+test('errors that stop and begin again within the window of their rate are two incidents', () => {
+  const judge = createJudge();
+  look(judge, 30, { exceeded: [errors()] });
+  expect(look(judge, 130, { exceeded: [errors()] }).verdict.problems).toMatchObject([{ since: atOf(10) }]);
+  const { verdict, incidents } = look(judge, 160, { exceeded: [errors([40, 155])] });
+  expect(verdict.problems).toMatchObject([{ since: atOf(155), evidence: [{ at: atOf(155) }] }]);
+  expect(incidents).toMatchObject([{ cause: 'persistence_errors', start: atOf(10), end: atOf(40) }]);
+  // The start is fixed from then on, also when the pause is no longer in the history.
+  for (const exceeded of [errors([40, 155]), errors()])
+    expect(look(judge, 200, { exceeded: [exceeded] })).toMatchObject({
+      verdict: { problems: [{ since: atOf(155) }] },
+      incidents: [{}],
+    });
+});
+
+test('a pause before an incident, and one that not all of its errors had, begin nothing new', () => {
+  const judge = createJudge();
+  look(judge, 30, { exceeded: [errors()] });
+  for (const exceeded of [
+    [errors([-200, -100])],
+    [errors([40, 155]), errors()],
+    [errors(), errors([40, 155])],
+    [errors([40, 90]), errors([100, 155])],
+  ]) {
+    const report = look(judge, 160, { exceeded });
+    expect(report.verdict.problems).toMatchObject([{ since: atOf(10) }]);
+    expect(report.incidents).toEqual([]);
+  }
+  // What all had is a pause.
+  const { verdict } = look(judge, 170, { exceeded: [errors([40, 155]), errors([50, 165])] });
+  expect(verdict.problems).toMatchObject([{ since: atOf(155) }]);
+  expect(look(judge, 170, {}).incidents.at(-1)).toMatchObject({ end: atOf(50) });
+});
+
+test('the first look of an agent at errors that paused has the newer start', () => {
+  expect(look(createJudge(), 160, { exceeded: [errors([40, 155])] }).verdict.problems).toMatchObject([
+    { since: atOf(155) },
+  ]);
+});
+
+test('errors that begin again after the end of their cause are a problem at once', () => {
+  const judge = createJudge();
+  look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
+  const well = (seconds: number, ...exceeded: ReturnType<typeof errors>[]) =>
+    look(judge, seconds, { probes: [store(seconds, false)], exceeded }).verdict;
+  expect(well(40, errors()).level).toBe('unknown');
+  expect(well(100, errors([-100, 39])).level).toBe('unknown');
+  expect(well(130, errors([40, 125])).problems).toMatchObject([
+    { kind: 'persistence_errors', since: atOf(125) },
+  ]);
+});
+
+test('a cause of two consequences is named once when it is over', () => {
+  const judge = createJudge();
+  const exceeded = [errors(), errors(undefined, 'matching')];
+  look(judge, 30, { probes: [store(30, true)], exceeded });
+  expect(look(judge, 40, { probes: [store(40, false)], exceeded }).verdict.sentence).toBe(
+    'Store main recovered; whether what it caused is over is not known yet.',
+  );
+  // Both are one again when the store is down again.
+  expect(look(judge, 50, { probes: [store(50, true)], exceeded }).verdict.problems).toMatchObject([
+    { kind: 'store_down', consequences: ['persistence_errors/history', 'persistence_errors/matching'] },
+    {},
+    {},
+  ]);
+});
