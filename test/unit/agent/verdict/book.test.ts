@@ -1,0 +1,307 @@
+import { describe, expect, test } from 'vitest';
+import type { Change, Incident } from '../../../../src/agent/admin/report.ts';
+import { createIncidentBook, type OpenProblem } from '../../../../src/agent/verdict/book.ts';
+
+const startMs = Date.parse('2026-01-01T00:00:00.000Z');
+const at = (seconds: number) => startMs + seconds * 1e3;
+const atOf = (seconds: number) => new Date(at(seconds)).toISOString();
+type Cause = NonNullable<OpenProblem['cause']>;
+
+const problem = (line: string, seconds: number, cause: Partial<Cause> = {}): OpenProblem => ({
+  line,
+  sinceMs: at(seconds),
+  cause: {
+    id: line,
+    severity: 'critical',
+    kind: 'store_down',
+    subject: line,
+    what: `store ${line} is down`,
+    ...cause,
+  },
+});
+const never = () => false;
+const change = (seconds: number, what = 'x', more: Partial<Change> = {}): Change => ({
+  at: atOf(seconds),
+  kind: 'note',
+  what,
+  ...more,
+});
+const encode = (section: object) => new TextEncoder().encode(JSON.stringify(section));
+const empty = { version: 1, open: [], incidents: [], changes: [] };
+type Book = ReturnType<typeof createIncidentBook>;
+const sectionOf = (book: Book) =>
+  JSON.parse(new TextDecoder().decode(book.durable.freeze())) as {
+    open: OpenProblem[];
+    incidents: Incident[];
+    changes: Change[];
+  };
+
+describe('an incident', () => {
+  const ended = (cause: Partial<Cause>, startS = 0, endS = 100) => {
+    const book = createIncidentBook();
+    book.update([problem('main', startS, cause)], at(startS), never);
+    book.update([], at(endS), never);
+    return book.incidents(at(endS));
+  };
+  test('has what it was, its start, its end and how it ended', () => {
+    expect(ended({ severity: 'warning' }, 0, 100.6)).toEqual([
+      {
+        id: 'main',
+        severity: 'warning',
+        cause: 'store_down',
+        subject: 'main',
+        what: 'store main is down',
+        over: 'store main recovered',
+        start: atOf(0),
+        end: atOf(100.6),
+        durationSeconds: 101,
+      },
+    ]);
+  });
+  test('has consequences and changes where there were any', () => {
+    expect(ended({ consequences: '2 roles', changes: [change(-1)] })).toMatchObject([
+      { consequences: '2 roles', changes: [{ at: atOf(-1) }] },
+    ]);
+    expect(Object.keys(ended({ consequences: '', changes: [] })[0]!)).not.toEqual(
+      expect.arrayContaining(['changes']),
+    );
+    expect(ended({ consequences: '', changes: [] })[0]).not.toHaveProperty('consequences');
+    expect(ended({})[0]).not.toHaveProperty('changes');
+  });
+  test('lasts no time if a clock was set back', () => {
+    expect(ended({}, 100, 0)).toMatchObject([{ durationSeconds: 0 }]);
+  });
+  test.each([
+    ['x'.repeat(300), 'x'.repeat(300)],
+    ['x'.repeat(301), `${'x'.repeat(299)}…`],
+  ])('has texts of 300 characters at most', (text, kept) => {
+    expect(ended({ what: text, subject: text })).toMatchObject([{ what: kept, subject: kept }]);
+  });
+  test('is none for what another problem explains', () => {
+    const book = createIncidentBook();
+    book.update([{ line: 'role', sinceMs: at(0) }], at(0), never);
+    book.update([], at(100), never);
+    expect(book.incidents(at(300))).toEqual([]);
+    expect(sectionOf(book).open).toEqual([]);
+  });
+});
+
+describe('a problem that is back', () => {
+  const back = (afterS: number) => {
+    const book = createIncidentBook();
+    book.update([problem('main', 0)], at(0), never);
+    book.update([], at(100), never);
+    const startMs = book.start({ line: 'main', sinceMs: at(100 + afterS) }, at(100 + afterS));
+    return [(startMs - at(0)) / 1e3, book.incidents(at(100 + afterS)).length];
+  };
+  test.each([
+    [59.999, [0, 1]],
+    [60, [160, 1]],
+    // The wall clock was set back.
+    [-59.999, [0, 1]],
+    [-60, [40, 1]],
+  ])('after %d s', (afterS, expected) => {
+    expect(back(afterS)).toEqual(expected);
+  });
+  test('lasts again, and is no incident', () => {
+    const book = createIncidentBook();
+    book.update([problem('main', 0)], at(0), never);
+    book.update([], at(100), never);
+    book.update([problem('main', 0)], at(130), never);
+    expect(book.incidents(at(130))).toEqual([]);
+    expect(sectionOf(book)).toMatchObject({ open: [{ line: 'main' }], incidents: [] });
+    book.update([], at(140), never);
+    expect(book.incidents(at(400))).toMatchObject([{ start: atOf(0), end: atOf(140) }]);
+  });
+  test('after its pause has ended where the pause began, whether it was seen as over or not', () => {
+    const pause = { fromMs: at(50), untilMs: at(150) };
+    for (const isSeen of [true, false]) {
+      const book = createIncidentBook();
+      book.update([problem('main', 0)], at(0), never);
+      if (isSeen) book.update([], at(120), never);
+      expect(book.start({ line: 'main', sinceMs: at(10), pause }, at(160))).toBe(at(150));
+      book.update([problem('main', 150)], at(160), never);
+      expect(book.incidents(at(160))).toMatchObject([{ start: atOf(0), end: atOf(50), durationSeconds: 50 }]);
+      expect(book.start({ line: 'main', sinceMs: at(10), pause }, at(170))).toBe(at(150));
+    }
+  });
+});
+
+test('the start of a problem that is new is its own', () => {
+  const book = createIncidentBook();
+  expect(book.start({ line: 'main', sinceMs: at(7) }, at(9))).toBe(at(7));
+  book.update([problem('main', 7)], at(9), never);
+  expect(book.start({ line: 'main', sinceMs: at(8) }, at(9))).toBe(at(7));
+});
+
+test('what nothing can be said about yet still lasts', () => {
+  const book = createIncidentBook();
+  book.update([problem('main', 0), problem('other', 0)], at(0), never);
+  book.update([], at(100), (line) => line === 'main');
+  expect(sectionOf(book).open.map(({ line }) => line)).toEqual(['main']);
+  expect(book.incidents(at(100)).map(({ id }) => id)).toEqual(['other']);
+});
+
+test('incidents are kept for 30 days, newest first', () => {
+  const day = 86_400;
+  const book = createIncidentBook();
+  for (const [line, endS] of [
+    ['a', 0],
+    ['b', day],
+    ['c', 2 * day],
+  ] as const) {
+    book.update([problem(line, endS - 10)], at(endS - 10), never);
+    book.update([], at(endS), never);
+  }
+  const shown = (seconds: number) => book.incidents(at(seconds)).map(({ id }) => id);
+  expect(shown(2 * day)).toEqual(['c', 'b', 'a']);
+  expect(shown(30 * day - 1)).toEqual(['c', 'b', 'a']);
+  expect(shown(30 * day)).toEqual(['c', 'b']);
+});
+
+describe('changes', () => {
+  test('are in the order of their times, newest first, and each is there once', () => {
+    const book = createIncidentBook();
+    for (const one of [
+      change(5),
+      change(1),
+      change(3),
+      change(5),
+      change(5, 'y'),
+      change(5, 'x', { kind: 'deploy' }),
+    ])
+      book.changed(one);
+    expect(book.changes(at(10)).map(({ at: time, kind, what }) => [time, kind, what])).toEqual([
+      [atOf(5), 'deploy', 'x'],
+      [atOf(5), 'note', 'y'],
+      [atOf(5), 'note', 'x'],
+      [atOf(3), 'note', 'x'],
+      [atOf(1), 'note', 'x'],
+    ]);
+  });
+  test('are 300 at most, and have texts of 300 characters', () => {
+    const book = createIncidentBook();
+    for (let i = 0; i < 310; i++) book.changed(change(i));
+    const kept = book.changes(at(400));
+    expect([kept.length, kept[0]!.at, kept[299]!.at]).toEqual([300, atOf(309), atOf(10)]);
+    book.changed(change(311, 'x'.repeat(400)));
+    expect(book.changes(at(400))[0]!.what).toHaveLength(300);
+  });
+  test('of a kind that this version does not know are left out of a state', () => {
+    const book = createIncidentBook();
+    book.durable.restore(encode({ ...empty, changes: [change(1), { ...change(2), kind: 'later' }] }));
+    expect(book.changes(at(10))).toEqual([change(1)]);
+  });
+});
+
+describe('the state', () => {
+  const written = (book: Book) => {
+    const next = createIncidentBook();
+    next.durable.restore(book.durable.freeze());
+    return next;
+  };
+  test('has what lasts, what is over, what may be back, and changes', () => {
+    const book = createIncidentBook();
+    book.changed(change(1));
+    book.update([problem('a', 0), problem('b', 0)], at(0), never);
+    book.update([problem('b', 0)], at(100), never);
+    const next = written(book);
+    expect(next.incidents(at(100)).map(({ id }) => id)).toEqual(['a']);
+    expect(next.changes(at(100))).toEqual([change(1)]);
+    expect(next.lasting()).toEqual([problem('b', 0)]);
+    expect(next.start({ line: 'b', sinceMs: at(50) }, at(110))).toBe(at(0));
+  });
+  test.each<[string, (book: Book) => void]>([
+    ['a change', (book) => book.changed(change(2))],
+    ['an end', (book) => book.update([], at(10), never)],
+    ['a beginning', (book) => book.update([problem('a', 0), problem('b', 0)], at(10), never)],
+    ['another problem', (book) => book.update([problem('b', 0)], at(10), never)],
+    [
+      'another cause of the same line',
+      (book) => book.update([problem('a', 0, { id: 'other' })], at(10), never),
+    ],
+    ['a consequence', (book) => book.update([problem('a', 0, { consequences: '1 role' })], at(10), never)],
+    ['another start', (book) => book.update([problem('a', 5)], at(10), never)],
+    ['a cause that explains it', (book) => book.update([{ ...problem('a', 0), explainedBy }], at(10), never)],
+    ['no cause any more', (book) => book.update([{ line: 'a', sinceMs: at(0) }], at(10), never)],
+  ])('is written anew after %s', (_, happen) => {
+    const book = createIncidentBook();
+    book.update([problem('a', 0)], at(0), never);
+    const before = book.durable.freeze();
+    expect(book.durable.freeze()).toBe(before);
+    happen(book);
+    const after = book.durable.freeze();
+    expect(after).not.toBe(before);
+    expect(Buffer.from(after).equals(Buffer.from(before))).toBe(false);
+  });
+  const explainedBy = { kind: 'store_down', subject: 'main', line: 'probe/store/main' } as const;
+  test('is written anew when what explained a problem ends', () => {
+    const book = createIncidentBook();
+    book.update([{ line: 'a', sinceMs: at(0), explainedBy }], at(0), never);
+    const before = book.durable.freeze();
+    book.update([{ line: 'a', sinceMs: at(0), explainedBy: { ...explainedBy, endMs: at(9) } }], at(9), never);
+    expect(book.durable.freeze()).not.toBe(before);
+    expect(sectionOf(book).open).toEqual([
+      { line: 'a', sinceMs: at(0), explainedBy: { ...explainedBy, endMs: at(9) } },
+    ]);
+  });
+  test('is not written anew because a number in a text differs', () => {
+    const book = createIncidentBook();
+    book.update([problem('a', 0, { what: '1 error' })], at(0), never);
+    const before = book.durable.freeze();
+    book.update([problem('a', 0, { what: '2 errors' })], at(1), never);
+    expect(book.durable.freeze()).toBe(before);
+  });
+  test('is written anew when a pause is over for good', () => {
+    const book = createIncidentBook();
+    book.update([problem('a', 0)], at(0), never);
+    book.update([], at(10), never);
+    const before = book.durable.freeze();
+    book.update([], at(70), never);
+    expect(sectionOf(book).incidents).toHaveLength(1);
+    expect(book.durable.freeze()).not.toBe(before);
+  });
+  test('is bounded: 1,000 problems, 300 incidents and 300 changes, also of a state that has more', () => {
+    const book = createIncidentBook();
+    book.update(
+      Array.from({ length: 1_001 }, (_, i) => problem(`p${i}`, 0)),
+      at(0),
+      never,
+    );
+    const { open } = sectionOf(book);
+    expect([open.length, open.at(-1)?.line]).toEqual([1_000, 'p999']);
+    const incident = (i: number) => ({ ...{ id: `${i}`, cause: 'store_down', subject: '' }, end: atOf(i) });
+    book.durable.restore(
+      encode({
+        ...empty,
+        incidents: Array.from({ length: 301 }, (_, i) => incident(i)),
+        changes: Array.from({ length: 301 }, (_, i) => change(i)),
+      }),
+    );
+    const [incidents, changes] = [book.incidents(at(400)), book.changes(at(400))];
+    expect([incidents.length, incidents.at(-1)?.id]).toEqual([300, '1']);
+    expect([changes.length, changes.at(-1)?.at]).toEqual([300, atOf(1)]);
+  });
+  test.each([
+    ['x', 'not JSON'],
+    ['null', 'unknown version'],
+    ['{"version":2,"open":[],"incidents":[],"changes":[]}', 'unknown version'],
+    ['{"version":1,"incidents":[],"changes":[]}', 'a list is missing'],
+    ['{"version":1,"open":[],"changes":[]}', 'a list is missing'],
+    ['{"version":1,"open":[],"incidents":[]}', 'a list is missing'],
+  ])('%s is refused', (text, what) => {
+    const book = createIncidentBook();
+    expect(() => book.durable.restore(Buffer.from(text))).toThrow(
+      expect.objectContaining({
+        code: 'state_unreadable',
+        message: expect.stringContaining(`state: section incidents: ${what}`),
+      }),
+    );
+  });
+  test('that is not JSON is refused with its cause', () => {
+    const book = createIncidentBook();
+    expect(() => book.durable.restore(Buffer.from('x'))).toThrow(
+      expect.objectContaining({ cause: expect.any(SyntaxError) }),
+    );
+  });
+});

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest';
+import { createTracks, type Tracks } from '../../../../src/agent/verdict/tracks.ts';
+
+const stepMs = 15_000;
+
+/** Tracks with a value of each step; a step without one has no value. */
+function tracksOf(
+  values: readonly (number | undefined)[],
+  more: Partial<{ stepMs: number; wasThere: true }> = {},
+): Tracks {
+  const tracks = createTracks();
+  values.forEach((value, step) => {
+    tracks.begin(1_000 + step * (more.stepMs ?? stepMs));
+    if (value !== undefined) tracks.set('a', 'k', value, more.wasThere);
+  });
+  return tracks;
+}
+const steps = (count: number, valueAt: (step: number) => number | undefined) =>
+  Array.from({ length: count }, (_, step) => valueAt(step));
+
+describe('a rate', () => {
+  test('is the increase over what is known of the span, once that is a minute', () => {
+    expect(tracksOf([0, 15, 30, 45]).rate('a', 'k', 120_000)).toBeUndefined();
+    expect(tracksOf([0, 15, 30, 45, 60]).rate('a', 'k', 120_000)).toBe(1);
+    // Of what was before the span nothing is left.
+    expect(tracksOf(steps(30, (step) => (step < 10 ? step * 1_000 : 9_000))).rate('a', 'k', 120_000)).toBe(0);
+  });
+  test('has the increase after a total fell, from 0', () => {
+    expect(tracksOf([100, 160, 30, 60, 90]).rate('a', 'k', 120_000)).toBe((60 + 30 + 30 + 30) / 60);
+  });
+  test('is of the span to the very sample at its edge', () => {
+    expect(tracksOf([0, 75, 75, 75, 75, 75]).rate('a', 'k', 75_000)).toBe(1);
+    expect(tracksOf([0, 75, 75, 75, 75, 75]).rate('a', 'k', 74_999)).toBe(0);
+  });
+  test('of a sender that is gone, or of another name or key, is not known', () => {
+    const tracks = tracksOf([0, 15, 30, 45, 60, undefined]);
+    expect(tracks.rate('a', 'k', 120_000)).toBeUndefined();
+    expect(tracks.newest('a', 'k')).toBeUndefined();
+    expect(tracks.keys('a')).toEqual([]);
+    expect(tracks.rate('b', 'k', 120_000)).toBeUndefined();
+    expect(tracks.keys('b')).toEqual([]);
+  });
+});
+
+test('the newest value, and the keys that have one', () => {
+  const tracks = tracksOf([1, 2]);
+  tracks.set('a', 'other', 0);
+  expect([tracks.newest('a', 'k'), tracks.newest('a', 'other')]).toEqual([2, 0]);
+  expect(tracks.keys('a')).toEqual(['k', 'other']);
+});
+
+test('a counter that appears began at 0 if its sender was there in the sample before', () => {
+  const appears = (wasThere?: true) =>
+    tracksOf([undefined, 7, 9], { wasThere: wasThere! }).increase('a', 'k', 60_000);
+  expect([appears(), appears(true)]).toEqual([2, 9]);
+  // The first sample of all has none before it, and a counter that is there has its values.
+  expect(tracksOf([7, 9], { wasThere: true }).increase('a', 'k', 60_000)).toBe(2);
+  expect(tracksOf([7, 9, 9, 12], { wasThere: true }).increase('a', 'k', 60_000)).toBe(5);
+});
+
+test('the first step of a span is how long it has grown', () => {
+  expect(tracksOf([1, 1, 2, 2, 3, 3]).increasedAgoMs('a', 'k', 600_000)).toBe(3 * stepMs);
+  expect(tracksOf([1, 2, 2]).increasedAgoMs('a', 'k', 600_000)).toBe(stepMs);
+  expect(tracksOf([1, 1, 1]).increasedAgoMs('a', 'k', 600_000)).toBe(0);
+});
+
+describe('the least value of a span', () => {
+  test('is known once the span is whole, with the value that held when it began', () => {
+    const values = steps(9, (step) => (step === 0 ? 1 : 5));
+    // Exactly two minutes; a sample that is late leaves the one before it in.
+    expect(tracksOf(values).least('a', 'k', 120_000)).toBe(1);
+    expect(tracksOf(values.slice(0, 7)).least('a', 'k', 120_000)).toBeUndefined();
+    expect(tracksOf(values, { stepMs: 15_100 }).least('a', 'k', 120_000)).toBe(1);
+    expect(tracksOf([1, 1, 5, 5, 5, 5, 5, 5, 5, 5, 5], { stepMs: 15_100 }).least('a', 'k', 120_000)).toBe(5);
+  });
+  test('counts what is nine tenths of it, between two samples without a value', () => {
+    expect(tracksOf([2, 2, undefined, 2, 2, 2, 2, 2, 2], {}).least('a', 'k', 120_000)).toBe(2);
+    expect(tracksOf([undefined, undefined, 2, 2, 2, 2, 2, 2, 2]).least('a', 'k', 120_000)).toBeUndefined();
+  });
+});
+
+test('the slope of a gauge', () => {
+  expect(tracksOf([100, 85, 70, 55, 40]).slope('a', 'k', 120_000)).toBe(-1);
+  expect(tracksOf([100, 85, 70, 55]).slope('a', 'k', 120_000)).toBeUndefined();
+  expect(tracksOf([0, 0, 0, 0, 0]).slope('a', 'k', 120_000)).toBe(0);
+});
+
+test('how long a value has been the same', () => {
+  expect(tracksOf([1, 1, 2, 2, 2]).unchangedMs('a', 'k')).toBe(2 * stepMs);
+  expect(tracksOf([0, 0, 0]).unchangedMs('a', 'k')).toBe(2 * stepMs);
+  expect(tracksOf([1, undefined]).unchangedMs('a', 'k')).toBeUndefined();
+  // What was away and is back the same has not changed.
+  expect(tracksOf([1, undefined, undefined, 1]).unchangedMs('a', 'k')).toBe(3 * stepMs);
+});
+
+test('a quarter of an hour is kept, and no more', () => {
+  const growing = steps(200, (step) => step);
+  expect(tracksOf(growing).increase('a', 'k', 3_600_000)).toBe(60);
+  expect(tracksOf(growing).rate('a', 'k', 900_000)).toBe(1 / 15);
+  // A value of the sample 61 ago has the place of the newest one.
+  expect(tracksOf([5, ...steps(60, () => undefined), 5]).increase('a', 'k', 3_600_000)).toBe(0);
+});
+
+test('4,000 values are kept; what has been away for a whole history makes room', () => {
+  const tracks = createTracks();
+  tracks.begin(0);
+  for (let i = 0; i < 4_001; i++) tracks.set('a', `k${i}`, i);
+  expect(tracks.keys('a')).toHaveLength(4_000);
+  expect(tracks.newest('a', 'k4000')).toBeUndefined();
+  tracks.set('a', 'k0', 8);
+  expect(tracks.newest('a', 'k0')).toBe(8);
+  let step = 0;
+  const pass = (count: number) => {
+    for (let i = 0; i < count; i++) {
+      tracks.begin(++step * stepMs);
+      tracks.set('a', 'k0', 8);
+    }
+  };
+  pass(59);
+  tracks.set('b', 'new', 1);
+  expect(tracks.keys('b')).toEqual([]);
+  pass(2);
+  tracks.set('b', 'new', 1);
+  expect(tracks.keys('b')).toEqual(['new']);
+  for (let i = 0; i < 4_001; i++) tracks.set('b', `k${i}`, i);
+  expect(tracks.keys('a').length + tracks.keys('b').length).toBe(4_000);
+});
+
+describe('a pause of a counter', () => {
+  const leastMs = 75_000;
+  /** Grows by `by` in each step of the first `grows`, then stands still for `stands`, then grows again for `again`. */
+  const paused = (grows: number, stands: number, again: number, by = 10) => [
+    ...steps(grows, (step) => step * by),
+    ...steps(stands, () => (grows - 1) * by),
+    ...steps(again, (step) => (grows + step) * by),
+  ];
+  test('has its end before and its beginning after it', () => {
+    expect(tracksOf(paused(10, 5, 3)).pause('a', 'k', leastMs)).toEqual({
+      fromAgoMs: 8 * stepMs,
+      untilAgoMs: 2 * stepMs,
+    });
+  });
+  test.each([
+    ['is shorter than that', paused(10, 4, 3)],
+    ['goes on', paused(10, 9, 0)],
+    ['is before all growth', paused(1, 9, 9)],
+    ['is one of steps that come seldom', paused(10, 8, 3, 0.1)],
+    ['is as long as others before it', [...paused(6, 4, 6), ...paused(6, 10, 3).map((value) => value + 200)]],
+    ['is of a sender that was away', [...steps(10, (s) => s * 10), ...steps(9, () => undefined), 500, 510]],
+  ])('is none if it %s', (_, values) => {
+    expect(tracksOf(values).pause('a', 'k', leastMs)).toBeUndefined();
+  });
+  test('is one if it is three times as long as those before it', () => {
+    const values = [...paused(6, 4, 6), ...paused(6, 12, 3).map((value) => value + 200)];
+    expect(tracksOf(values).pause('a', 'k', leastMs)).toEqual({
+      fromAgoMs: 15 * stepMs,
+      untilAgoMs: 2 * stepMs,
+    });
+  });
+  test('of a value that nobody has is none', () => {
+    expect(tracksOf([1]).pause('a', 'other', leastMs)).toBeUndefined();
+  });
+});
