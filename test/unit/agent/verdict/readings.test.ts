@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Row } from '../../../../src/agent/verdict/collected.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 import { createTracks } from '../../../../src/agent/verdict/tracks.ts';
@@ -170,4 +170,66 @@ test('a track keeps a quarter of an hour, knows a reset, and is bounded', () => 
   tracks.begin(5 * stepMs);
   expect(tracks.keys('total')).toEqual([]);
   expect(tracks.rate('total', 'a', 60_000)).toBeUndefined();
+});
+
+test.each([
+  ['what is usual follows what is measured, by a fortieth of each sample', [40, 80], 41],
+  ['and stays where nothing changes', [40, 40], 40],
+])('%s', (_, [before, after], usual) => {
+  const lag = sampled(2, (step) => ({
+    svc_store_wal_oldest_unarchived_timestamp_seconds: [
+      row('', 1_767_225_600 + step * 15 - [before!, after!, 1e6][step]!, { store: 'main', database: 'p' }),
+    ],
+  }));
+  expect(lag.exceeded).toMatchObject([{ kind: 'wal_stalled', usual: `${usual}s` }]);
+});
+
+test.each([
+  [0.95, '0.95 fatal'],
+  [9.96, '10 fatal'],
+  [10.4, '10 fatal'],
+  [1234.5, '1,235 fatal'],
+])('a number of %d is shown as %s', (count, text) => {
+  const report = sampled(40, (step) => ({
+    svc_role_up: [row('history', 1)],
+    svc_log_entries_total: [row('history', step < 39 ? 5 : 5 + count, { level: 'fatal' })],
+  }));
+  expect(report.exceeded[0]?.value).toBe(`${text} entries in ten minutes`);
+});
+
+test.each<[Record<string, string>, Record<string, string>]>([
+  [{ build_version: '1.2', version: '1.1', revision: 'abc' }, { history: '1.2' }],
+  [{ version: '1.1', revision: 'abc' }, { history: '1.1' }],
+  [{ revision: 'abc' }, { history: 'abc' }],
+  [{ revision: '' }, {}],
+  [{}, {}],
+  [{ version: 'x'.repeat(81) }, { history: 'x'.repeat(80) }],
+])('the version of a role is in its labels: %o', (labels, versions) => {
+  expect(sampled(0, () => ({ build_information: [row('history', 1, labels)] })).versions).toEqual(versions);
+});
+
+describe('errors that pause', () => {
+  const step = 15_000;
+  const at = (steps: number) => new Date(1_767_225_600_000 + steps * step).toISOString();
+  const errors = (growsAt: (step: number) => boolean, steps: number) => {
+    let total = 0;
+    return sampled(steps, (now) => {
+      total += growsAt(now) ? 3_000 : 0;
+      return {
+        svc_persistence_requests: [row('history', now * 100_000)],
+        svc_persistence_errors: [row('history', total)],
+      };
+    });
+  };
+  test('for 75 s and begin again are told with the pause', () => {
+    const report = errors((now) => now <= 20 || now >= 26, 28);
+    expect(report.exceeded).toMatchObject([
+      { kind: 'persistence_errors', pause: { from: at(20), until: at(26) } },
+    ]);
+  });
+  test('for less than that are one row of errors', () => {
+    const report = errors((now) => now <= 20 || now >= 25, 28);
+    expect(report.exceeded).toHaveLength(1);
+    expect(report.exceeded[0]).not.toHaveProperty('pause');
+  });
 });

@@ -145,13 +145,16 @@ describe('a pause of a counter', () => {
     ['goes on', paused(10, 9, 0)],
     ['is before all growth', paused(1, 9, 9)],
     ['is one of steps that come seldom', paused(10, 8, 3, 0.1)],
-    ['is as long as others before it', [...paused(6, 4, 6), ...paused(6, 10, 3).map((value) => value + 200)]],
+    [
+      'is as long as others before it',
+      [...paused(6, 4, 6), ...paused(6, 10, 3).map((value) => value! + 200)],
+    ],
     ['is of a sender that was away', [...steps(10, (s) => s * 10), ...steps(9, () => undefined), 500, 510]],
   ])('is none if it %s', (_, values) => {
     expect(tracksOf(values).pause('a', 'k', leastMs)).toBeUndefined();
   });
   test('is one if it is three times as long as those before it', () => {
-    const values = [...paused(6, 4, 6), ...paused(6, 12, 3).map((value) => value + 200)];
+    const values = [...paused(6, 4, 6), ...paused(6, 12, 3).map((value) => value! + 200)];
     expect(tracksOf(values).pause('a', 'k', leastMs)).toEqual({
       fromAgoMs: 15 * stepMs,
       untilAgoMs: 2 * stepMs,

@@ -1,0 +1,260 @@
+import { describe, expect, test } from 'vitest';
+import type { ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import { problemsIn } from '../../../../src/agent/verdict/evidence.ts';
+import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+
+const now = '2026-01-01T12:00:00.000Z';
+const nowMs = Date.parse(now);
+const atOf = (seconds: number) => new Date(nowMs + seconds * 1e3).toISOString();
+const found = (facts: Partial<StatusFacts>) => problemsIn(statusFactsOf({ now, ...facts }), nowMs);
+const kindsOf = (facts: Partial<StatusFacts>) => found(facts).map(({ kind }) => kind);
+type Last = NonNullable<Parameters<typeof probeStatusOf>[1]>;
+const refused = { reason: 'refused', msg: 'connection refused' } as const;
+const probe = (name: Parameters<typeof probeStatusOf>[0], last: Last = {}, more: Partial<ProbeStatus> = {}) =>
+  probeStatusOf(name, { at: atOf(-1), ...last }, { since: atOf(-60), ...more });
+
+describe('a failing probe', () => {
+  test('shows its phase and how long it took', () => {
+    const phasesMs = { resolve: 1, first_byte: 9 };
+    const [one] = found({
+      probes: [probe('store/main/p', { ...refused, phasesMs, durationMs: 10.4 } as never)],
+    });
+    expect(one?.evidence).toEqual([
+      {
+        source: 'probe',
+        text: 'store/main/p: connection refused, in phase first byte after 10 ms',
+        at: atOf(-1),
+      },
+    ]);
+    // Of a check that is well there is no phase in which it failed.
+    const [flapping] = found({
+      probes: [probe('health/history', { phasesMs } as never, { flapping: true })],
+    });
+    expect(flapping?.evidence[0]?.text).toBe('health/history: ok');
+  });
+  test('is as old as its state, or as its first failure in a row', () => {
+    const sinceOf = (more: Partial<ProbeStatus>) =>
+      (found({ probes: [probe('health/history', refused, more)] })[0]!.sinceMs! - nowMs) / 1e3;
+    const row = { consecutiveFailures: 3, intervalMs: 15_000 };
+    expect(sinceOf({ state: 'down', ...row })).toBe(-60);
+    expect(sinceOf({ state: 'down', since: undefined, ...row })).toBe(-31);
+    expect(sinceOf({ state: 'up', ...row })).toBe(-31);
+    expect(sinceOf({ state: 'up', ...row, consecutiveFailures: 0 })).toBe(-1);
+    // A state that is younger than the check is as old as the check.
+    expect(sinceOf({ state: 'down', since: atOf(30), ...row })).toBe(-1);
+  });
+  test.each<[Parameters<typeof probeStatusOf>[0], Last, object]>([
+    ['health/history', refused, { role: 'history' }],
+    ['store/main/p', refused, { store: 'main' }],
+    ['recovery/main/p', refused, { store: 'main' }],
+    ['rehearsal/main/p', refused, { store: 'main' }],
+    ['backup/full', { ...refused, details: { store: 'main' } }, { store: 'main' }],
+    ['backup/full', { ...refused, details: { store: 7 } }, {}],
+    ['backup/full', refused, {}],
+    ['cluster/dc2', refused, { clusters: ['dc2'] }],
+    [
+      'domain/orders',
+      { ...refused, details: { clusters: ['a', 'b'] } },
+      { domain: 'orders', clusters: ['a', 'b'] },
+    ],
+    ['domain/orders', refused, { domain: 'orders', clusters: [] }],
+    ['archive/history', refused, { archive: 'history' }],
+    ['replication/dc2', refused, {}],
+  ])('%s is about its target', (name, last, about) => {
+    expect(found({ probes: [probe(name, last)] })[0]?.about).toEqual({ probe: name, ...about });
+  });
+  test('of a store and of a cluster says in its predicate what it does', () => {
+    const predicateOf = (name: Parameters<typeof probeStatusOf>[0], reason: string) =>
+      found({ probes: [probe(name, { reason, msg: 'x' } as never)] })[0]?.predicate;
+    expect(predicateOf('store/main/p', 'too_slow')).toBe('does|do not answer');
+    expect(predicateOf('cluster/dc2', 'resolve')).toBe('has|have no address');
+    expect(predicateOf('health/history', 'too_slow')).toBeUndefined();
+    expect(predicateOf('health/history', 'tls_expired')).toBe('has|have an expired certificate');
+    expect(predicateOf('store/main/p', 'other')).toBeUndefined();
+  });
+  test('of a store whose message says so has a full disk, too', () => {
+    const full = { reason: 'failed', msg: 'could not extend file: No space left on device' } as never;
+    expect(kindsOf({ probes: [probe('store/main/p', full)] })).toEqual(['disk_full', 'store_down']);
+    expect(kindsOf({ probes: [probe('health/history', full)] })).toEqual(['role_down']);
+    expect(kindsOf({ probes: [probe('store/main/p', refused)] })).toEqual(['store_down']);
+  });
+  test.each([
+    ['no_backup', 'backup_missing'],
+    ['late', 'backup_late'],
+    ['corrupt', 'backup_damaged'],
+    ['offsite_missing', 'backup_offsite'],
+    ['retention', 'backup_retention'],
+    ['unreadable', 'backup_failed'],
+  ])('of a backup: %s is %s', (reason, kind) => {
+    const [one] = found({ probes: [probe('backup/full', { reason, msg: 'x' } as never)] });
+    expect([one?.kind, one?.line]).toEqual([kind, `probe/backup/full ${kind}`]);
+  });
+  test('of a domain is one of its clusters where they differ', () => {
+    const kindOf = (name: Parameters<typeof probeStatusOf>[0], reason: string) =>
+      kindsOf({ probes: [probe(name, { reason, msg: 'x' } as never)] })[0];
+    expect(kindOf('domain/orders', 'clusters_disagree')).toBe('disagreement');
+    expect(kindOf('domain/orders', 'version_mismatch')).toBe('disagreement');
+    expect(kindOf('domain/orders', 'failed')).toBe('domain');
+    expect(kindOf('cluster/dc2', 'version_mismatch')).toBe('cluster_down');
+  });
+});
+
+test('a result is stale after three intervals and a timeout', () => {
+  const stale = (ageMs: number) =>
+    kindsOf({
+      probes: [
+        probe(
+          'health/history',
+          { at: new Date(nowMs - ageMs).toISOString() },
+          { intervalMs: 10_000, timeoutMs: 5_000 },
+        ),
+      ],
+    });
+  expect(stale(35_000)).toEqual([]);
+  expect(stale(35_001)).toEqual(['stale']);
+});
+
+describe('the checks of a store', () => {
+  const check = (name: string, severity: string, more = {}) => ({
+    check: name,
+    holds: false,
+    found: 'bad',
+    severity,
+    ...more,
+  });
+  const store = (checks: object[], more = {}) => probe('store/main/p', { details: { checks, ...more } });
+  const backup = (details?: Record<string, unknown>) => probe('backup/log', details ? { details } : {});
+  test.each<[string, object, string[]]>([
+    ['holds', check('fsync', 'data_at_risk', { holds: true }), []],
+    ['is not known', check('fsync', 'data_at_risk', { holds: 'unknown' }), []],
+    ['is accepted', check('fsync', 'data_at_risk', { accepted: 'why' }), []],
+    ['fails', check('fsync', 'data_at_risk'), ['data_at_risk']],
+    ['weakens recovery', check('x', 'recovery_weak'), ['recovery_weak']],
+    ['is advice', check('x', 'advice'), []],
+    ['is advice on connections', check('connections', 'advice'), ['connections']],
+  ])('one that %s', (_, one, kinds) => {
+    expect(kindsOf({ probes: [store([one])] })).toEqual(kinds);
+  });
+  test('are the owner’s decision without backups that need them', () => {
+    const weak = store([check('archive_mode', 'recovery_weak')]);
+    expect(kindsOf({ probes: [weak] })).toEqual([]);
+    expect(kindsOf({ probes: [weak, backup({ store: 'main', type: 'log' })] })).toEqual(['recovery_weak']);
+    expect(kindsOf({ probes: [weak, backup({ store: 'other', type: 'log' })] })).toEqual([]);
+    expect(kindsOf({ probes: [weak, backup({ store: 'main', type: 'full' })] })).toEqual([]);
+    expect(kindsOf({ probes: [weak, backup(), { ...backup(), last: undefined }] })).toEqual([]);
+    // A store is no backup of itself.
+    const other = probe('store/main/q', { details: { store: 'main', type: 'log' } });
+    expect(kindsOf({ probes: [weak, other] })).toEqual([]);
+  });
+  test('a server that is read only is a problem unless it is a replica', () => {
+    expect(kindsOf({ probes: [store([], { readOnly: true })] })).toEqual(['read_only']);
+    expect(kindsOf({ probes: [store([], { readOnly: true, replica: true })] })).toEqual([]);
+    expect(kindsOf({ probes: [store([], { readOnly: false })] })).toEqual([]);
+    // They say nothing of another kind of probe.
+    expect(kindsOf({ probes: [probe('health/history', { details: { readOnly: true } })] })).toEqual([]);
+  });
+});
+
+test.each<[string, object, number, string[]]>([
+  [
+    'not ready, of two clusters',
+    { failover: { ready: false, why: 'x' }, clusters: ['a', 'b'] },
+    0,
+    ['failover'],
+  ],
+  ['not ready, beside another cluster', { failover: { ready: false }, clusters: ['a'] }, 2, ['failover']],
+  ['not ready, of one cluster', { failover: { ready: false }, clusters: ['a'] }, 1, []],
+  ['not ready, of clusters that are not known', { failover: { ready: false } }, 0, []],
+  ['local', { failover: { ready: false }, global: false, clusters: ['a', 'b'] }, 0, []],
+  ['ready', { failover: { ready: true }, clusters: ['a', 'b'] }, 0, []],
+  ['not judged', { clusters: ['a', 'b'] }, 2, []],
+])('a domain that is %s', (_, details, clusters, kinds) => {
+  const others = Array.from({ length: clusters }, (_unused, i) => probe(`cluster/${i}`));
+  const domain = probe('domain/orders', { details: details as Record<string, unknown> });
+  expect(kindsOf({ probes: [domain, ...others] })).toEqual(kinds);
+  expect(kindsOf({ probes: [{ ...domain, name: 'health/x', kind: 'health' }, ...others] })).toEqual([]);
+});
+
+test('a role that cannot be scraped is told unless its health check fails', () => {
+  const scrape = (more: object) => ({
+    ...{ service: 'history', url: 'http://h/metrics', up: false, lastTakenMs: nowMs - 9_000, failures: {} },
+    ...{ lastFailure: { reason: 'status' as const, what: '500', atMs: nowMs - 1_000 } },
+    ...{ page: undefined, firstInvalid: undefined, vocabulary: undefined },
+    ...more,
+  });
+  const told = (more: object, ...probes: ProbeStatus[]) => found({ scrapes: [scrape(more)], probes });
+  expect(told({})).toMatchObject([
+    {
+      kind: 'scrape_down',
+      sinceMs: nowMs - 9_000,
+      evidence: [{ text: 'scrape of history: status: 500', at: atOf(-1) }],
+    },
+  ]);
+  expect(told({ lastTakenMs: undefined })).toMatchObject([{ sinceMs: nowMs - 1_000 }]);
+  expect(told({ up: true })).toEqual([]);
+  expect(told({ lastFailure: undefined })).toEqual([]);
+  expect(told({}, probe('health/history', refused)).map(({ kind }) => kind)).toEqual(['role_down']);
+  expect(told({}, probe('health/matching', refused)).map(({ kind }) => kind)).toEqual([
+    'role_down',
+    'scrape_down',
+  ]);
+  expect(told({}, probe('health/history')).map(({ kind }) => kind)).toEqual(['scrape_down']);
+  expect(told({}, { ...probe('health/history'), last: undefined })).toHaveLength(1);
+});
+
+test('a log file is about its role if it has one', () => {
+  const log = (state: string, lagBytes = 0, services = ['history']) =>
+    found({ logs: [{ path: '/a', services, offset: 0, lagBytes, state }] });
+  expect(log('unreadable')).toMatchObject([
+    { kind: 'log_unread', about: { role: 'history' }, detail: 'unreadable' },
+  ]);
+  expect(log('unreadable', 0, ['a', 'b'])[0]?.about).toEqual({});
+  for (const state of ['following', 'missing', 'not read: another role has it'])
+    expect(log(state)).toEqual([]);
+  expect(log('it is not read: ')).toHaveLength(1);
+  // The alert: 64 MiB.
+  expect(log('following', 64 * 2 ** 20)).toEqual([]);
+  expect(log('following', 64 * 2 ** 20 + 1)).toMatchObject([{ kind: 'log_lag', detail: '64 MiB behind' }]);
+  const fault = (services: string[]) =>
+    found({ logFaults: [{ kind: 'gone', path: '/a', services, since: atOf(-9) }] })[0];
+  expect([fault(['history'])?.about, fault(['a', 'b'])?.about]).toEqual([{ role: 'history' }, {}]);
+  expect(fault(['history'])?.sinceMs).toBe(nowMs - 9_000);
+});
+
+test('what the agent says of itself', () => {
+  const state = { directory: '/s', sequence: 1, commitFailures: 0 };
+  expect(kindsOf({ state })).toEqual([]);
+  expect(found({ state: { ...state, degraded: 'ENOSPC', lastCommitAt: atOf(-9) } })).toMatchObject([
+    { kind: 'state', subject: '', detail: 'ENOSPC', sinceMs: nowMs - 9_000 },
+  ]);
+  expect(found({ config: { files: [], lastReloadSuccessful: false, lastReloadError: 'bad' } })).toMatchObject(
+    [{ kind: 'reload', detail: 'bad' }],
+  );
+  const reporter = { block: 'metrics', kind: 'pushmetrics', failingSince: atOf(-9) } as never;
+  expect(found({ reporters: [reporter] })).toMatchObject([
+    { kind: 'report', subject: 'metrics.pushmetrics', sinceMs: nowMs - 9_000 },
+  ]);
+  expect(found({ reporters: [{ block: 'metrics', kind: 'pushmetrics' } as never] })).toEqual([]);
+});
+
+test('a lag of replication above its limit', () => {
+  const lag = (lagSeconds: number) => found({ replication: [{ source: 'a', target: 'b', lagSeconds }] });
+  // The alert: more than five minutes.
+  expect(lag(300)).toEqual([]);
+  expect(lag(300.5)).toMatchObject([
+    { kind: 'replication_lag', subject: 'a to b', about: { clusters: ['a', 'b'] } },
+  ]);
+});
+
+test('a certificate that ends within 14 days, and one that has ended', () => {
+  const day = 86_400;
+  const certificate = (seconds: number) =>
+    found({ certificates: [{ probe: 'health/history', notAfter: atOf(seconds) }] })[0];
+  expect(certificate(14 * day)).toBeUndefined();
+  expect(certificate(14 * day - 1)).toMatchObject({
+    kind: 'certificate',
+    about: { probe: 'health/history' },
+  });
+  expect(certificate(1)).not.toHaveProperty('predicate');
+  expect(certificate(0)?.predicate).toBe('has|have expired');
+});
