@@ -2,13 +2,13 @@ import { fileURLToPath } from 'node:url';
 import { withReadings } from '../src/agent/admin/status.ts';
 import type { Rows } from '../src/agent/verdict/collected.ts';
 import { createRegistry, type Registry } from '../src/core/registry.ts';
-import { createPageStore } from '../src/core/value-stores.ts';
 import type { VocabularyDetector } from '../src/core/vocabulary-detector.ts';
-import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { type InlineTable, readVocabularies, vocabularyDetectorFor } from '../src/sources/vocabularies.ts';
 import { manualClock } from './clock.ts';
 import { parse, type Sample } from './recorded-pages.ts';
-import { openScrape, openTarget } from './scrape.ts';
+import { wideLimits } from './registry.ts';
+import { openRole, openTarget } from './scrape.ts';
+import { pageOf } from './view.ts';
 
 /** Pages of one role on their way through scrape, vocabulary, registry and exposition. */
 export interface PlayedRole {
@@ -25,8 +25,7 @@ const folder = fileURLToPath(new URL('../vocabularies/', import.meta.url));
 
 async function shownBy(registry: Registry): Promise<Sample[]> {
   const view = registry.view(({ relayed }) => relayed);
-  let page = '';
-  for await (const piece of createRenderer().render(view, 'text')) page += piece;
+  const page = await pageOf(view);
   view.release();
   return parse(page);
 }
@@ -38,23 +37,10 @@ export async function playRole(
   change: (detector: VocabularyDetector) => VocabularyDetector = (detector) => detector,
 ): Promise<PlayedRole> {
   const clock = manualClock();
-  const limits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };
-  const registry = createRegistry({ limits, serviceKeys: [name] }, { clock });
+  const registry = createRegistry({ limits: wideLimits, serviceKeys: [name] }, { clock });
   const detector = change(vocabularyDetectorFor(vocabulary, await readVocabularies(folder), 'test'));
-  const store = createPageStore();
-  const intake = registry.intake({
-    service: name,
-    component: 'scrape',
-    relayed: true,
-    rank: 0,
-    store,
-    globalTags: {},
-    received: true,
-    tagService: true,
-    translate: detector.translate,
-  });
   const target = await openTarget();
-  const { scrape, stop } = await openScrape({ url: target.url }, clock, { intake, show: store, detector });
+  const { scrape, stop } = await openRole(registry, clock, target.url, { service: name, detector });
   return {
     detector,
     async page(text) {

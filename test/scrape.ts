@@ -1,9 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IntakeOptions } from '../src/core/intake.ts';
 import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
+import type { Registry } from '../src/core/registry.ts';
 import { createSlice } from '../src/core/slices.ts';
-import { createVocabularyDetector } from '../src/core/vocabulary-detector.ts';
+import { createPageStore } from '../src/core/value-stores.ts';
+import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/block.ts';
 import type { LineUse } from '../src/sources/scrape/exposition/line-memory.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
@@ -234,6 +237,34 @@ export async function openScrape(
   );
   const stop = await scrape.start();
   return { scrape, intake, shown: () => shown, up: () => up, drops, resets, stop };
+}
+
+/** A scrape of one role into a registry, as the agent opens it. */
+export function openRole(
+  registry: Registry,
+  clock: Clock,
+  url: string,
+  {
+    detector = createVocabularyDetector([]),
+    ...own
+  }: Partial<IntakeOptions> & {
+    service: string;
+    detector?: VocabularyDetector;
+  },
+): Promise<Scraped> {
+  const store = createPageStore();
+  const intake = registry.intake({
+    component: 'scrape',
+    relayed: true,
+    rank: 0,
+    store,
+    globalTags: {},
+    received: true,
+    tagService: true,
+    translate: detector.translate,
+    ...own,
+  });
+  return openScrape({ url }, clock, { intake, show: store, detector });
 }
 
 export { sampleName };

@@ -1,4 +1,5 @@
 import type { FamilyView, Kind, Labels, SeriesView, View } from '../src/core/model.ts';
+import { createRenderer } from '../src/reporters/pull/exposition.ts';
 
 /** A series as a test writes it down: its numbers in the order of `SeriesView.at`. */
 export interface SeriesSpec {
@@ -17,6 +18,17 @@ export interface FamilySpec {
   kind: Kind;
   help?: string;
   series: readonly SeriesSpec[];
+}
+
+/** The page of a view as one text. */
+export async function pageOf(
+  view: View,
+  format: 'text' | 'openmetrics' = 'text',
+  renderer = createRenderer(),
+): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of renderer.render(view, format)) pieces.push(Buffer.from(piece));
+  return Buffer.concat(pieces).toString();
 }
 
 /** A view that remembers how often it was released. */

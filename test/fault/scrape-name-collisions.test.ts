@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRegistry } from '../../src/core/registry.ts';
-import { createPageStore } from '../../src/core/value-stores.ts';
-import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
-import { createRenderer } from '../../src/reporters/pull/exposition.ts';
 import { manualClock } from '../clock.ts';
-import { openScrape, openTarget, type Target } from '../scrape.ts';
+import { openRole, openTarget, type Target } from '../scrape.ts';
+import { pageOf } from '../view.ts';
 
 let target: Target;
 beforeEach(async () => {
@@ -18,32 +16,18 @@ async function relay(...pages: string[]): Promise<{ page: string; refused: numbe
   const clock = manualClock();
   const limits = { seriesPerMetric: 100, series: 1000, forbiddenTags: [], allowValues: [] };
   const registry = createRegistry({ limits, serviceKeys: ['history'] }, { clock });
-  const store = createPageStore();
-  const detector = createVocabularyDetector([]);
-  const intake = registry.intake({
-    service: 'history',
-    component: 'scrape',
-    relayed: true,
-    rank: 0,
-    store,
-    globalTags: {},
-    received: true,
-    tagService: true,
-    translate: detector.translate,
-  });
-  const scraped = await openScrape({ url: target.url }, clock, { intake, show: store, detector });
-  for (const page of pages) {
-    target.page(page);
+  const scraped = await openRole(registry, clock, target.url, { service: 'history' });
+  for (const text of pages) {
+    target.page(text);
     clock.advance(1000);
     expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   }
   const view = registry.view(({ relayed }) => relayed);
-  const pieces: Buffer[] = [];
-  for await (const piece of createRenderer().render(view, 'text')) pieces.push(piece);
+  const page = await pageOf(view);
   view.release();
   const status = registry.status();
   await scraped.stop();
-  return { page: Buffer.concat(pieces).toString('utf8'), refused: status.refusals.length };
+  return { page, refused: status.refusals.length };
 }
 
 /** promtool says 3 for what its linter dislikes (names without unit, help); 1 for a page that it cannot read. */

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
-import { createPageStore } from '../../../src/core/value-stores.ts';
 import { catalogVocabulary, createVocabulary } from '../../../src/core/vocabulary.ts';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';
-import { openScrape, openTarget, type Target } from '../../scrape.ts';
+import { openRole, openTarget, type Target } from '../../scrape.ts';
 
 let target: Target;
 let clock: ManualClock;
@@ -29,22 +28,11 @@ const product = createVocabulary({
 });
 
 /** A role's page on its way through the real registry. */
-async function openRole(service: string, rank = 0) {
-  const store = createPageStore();
-  const detector = createVocabularyDetector([catalogVocabulary(), product]);
-  const intake = registry.intake({
-    service,
-    component: 'scrape',
-    relayed: true,
-    rank,
-    store,
-    globalTags: { cluster: 'dc1' },
-    received: true,
-    tagService: true,
-    translate: detector.translate,
+const open = (service: string, rank = 0) =>
+  openRole(registry, clock, target.url, {
+    ...{ service, rank, globalTags: { cluster: 'dc1' } },
+    detector: createVocabularyDetector([catalogVocabulary(), product]),
   });
-  return openScrape({ url: target.url }, clock, { intake, show: store, detector });
-}
 
 /** What a reporter would show of the relayed families: `name{label="value",…}` to all numbers of the series. */
 function relayed(): Record<string, number[]> {
@@ -65,7 +53,7 @@ test('names, services, global and reserved tags are settled on the way', async (
     '# TYPE a.b counter\na.b{job="x",instance="7",cluster="own",svc_service="prod-history"} 3\n' +
       '# TYPE h histogram\nh_bucket{le="0.10"} 1\nh_bucket{le="+Inf"} 2\nh_sum 0.5\nh_count 2\n',
   );
-  const role = await openRole('history');
+  const role = await open('history');
   expect(await role.scrape.scrapeNow()).toEqual({ ok: true });
   const labels = 'cluster="dc1",exported_cluster="own",exported_instance="7",exported_job="x"';
   expect(relayed()).toEqual({
@@ -78,7 +66,7 @@ test('names, services, global and reserved tags are settled on the way', async (
 
 test('four roles with the same untagged gauge stay apart', async () => {
   target.page('# TYPE g gauge\ng 1\n');
-  const roles = await Promise.all([openRole('history'), openRole('matching', 1)]);
+  const roles = await Promise.all([open('history'), open('matching', 1)]);
   await Promise.all(roles.map(({ scrape }) => scrape.scrapeNow()));
   expect(relayed()).toEqual({
     'g{cluster="dc1",svc_service="history"}': [1],
@@ -90,7 +78,7 @@ test('four roles with the same untagged gauge stay apart', async () => {
 test('counters that meet because an id was replaced add their increases', async () => {
   const id = (n: number) => `6ba7b810-9dad-11d1-80b4-00c04fd430c${n}`;
   target.page(`# TYPE c counter\nc{tasklist="t-${id(1)}"} 5\nc{tasklist="t-${id(2)}"} 7\n`);
-  const role = await openRole('history');
+  const role = await open('history');
   await role.scrape.scrapeNow();
   const series = 'c{cluster="dc1",svc_service="history",tasklist="t-_id_"}';
   expect(relayed()).toEqual({ [series]: [12] });
@@ -103,7 +91,7 @@ test('counters that meet because an id was replaced add their increases', async 
 
 test('a page that is not taken leaves nothing to see, and its series come back as they were', async () => {
   target.page('# TYPE c counter\nc 5\n');
-  const role = await openRole('history');
+  const role = await open('history');
   await role.scrape.scrapeNow();
   const before = relayed();
   target.page('# TYPE c counter\nc 6\n# EOF is missing\n', {
@@ -120,7 +108,7 @@ test('a page that is not taken leaves nothing to see, and its series come back a
 
 test('a view that is held does not move while the next page comes in', async () => {
   target.page('g 1\n');
-  const role = await openRole('history');
+  const role = await open('history');
   await role.scrape.scrapeNow();
   const view = registry.view(({ relayed: isRelayed }) => isRelayed);
   const [series] = view.families[0]!.series;
@@ -135,7 +123,7 @@ test('a view that is held does not move while the next page comes in', async () 
 
 test('a product’s words are recognised when they come, and its units become the catalog’s', async () => {
   target.page('# TYPE product_early gauge\nproduct_early{product_service="prod_history"} 1\n');
-  const role = await openRole('history');
+  const role = await open('history');
   await role.scrape.scrapeNow();
   expect(Object.keys(relayed())).toEqual([
     'product_early{cluster="dc1",product_service="prod_history",svc_service="history"}',
@@ -166,7 +154,7 @@ test('cardinality stays within the limits while the total stays right', async ()
   const page = (round: number) =>
     `# TYPE c counter\n${Array.from({ length: 500 }, (_, n) => `c{k="${n}"} ${n + round}\n`).join('')}`;
   target.page(page(0));
-  const role = await openRole('history');
+  const role = await open('history');
   await role.scrape.scrapeNow();
   const total = () => Object.values(relayed()).reduce((sum, [value]) => sum + value!, 0);
   expect(Object.keys(relayed())).toHaveLength(101);

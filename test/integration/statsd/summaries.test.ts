@@ -6,13 +6,13 @@ import type { Registry } from '../../../src/core/registry.ts';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
 import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
-import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { manualClock } from '../../clock.ts';
 import { metricsOf, nameOf, pointsOf, readOtlp, readRw2 } from '../../hosted-wire.ts';
 import { readOpenMetrics } from '../../openmetrics.ts';
 import { configOf, openRoles } from '../../role-pipeline.ts';
 import { sendDatagrams } from '../../statsd.ts';
 import { until } from '../../until.ts';
+import { pageOf } from '../../view.ts';
 import { hasPromtool } from '../rules/promtool.ts';
 
 const clock = manualClock();
@@ -54,12 +54,7 @@ async function shown<T>(use: (view: View) => Promise<T> | T): Promise<T> {
   }
 }
 
-const page = (format: 'text' | 'openmetrics') =>
-  shown(async (view) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of createRenderer('').render(view, format)) pieces.push(piece);
-    return Buffer.concat(pieces).toString();
-  });
+const page = (format: 'text' | 'openmetrics') => shown((view) => pageOf(view, format));
 
 const kinds = () =>
   shown(({ families }) => Object.fromEntries(families.map(({ name, kind }) => [name, kind])));

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createRenderer, type Format } from '../../../src/reporters/pull/exposition.ts';
-import { type FamilySpec, viewOf } from '../../view.ts';
+import type { Format } from '../../../src/reporters/pull/exposition.ts';
+import { type FamilySpec, pageOf, viewOf } from '../../view.ts';
 
 const families: FamilySpec[] = [
   { name: 'h', kind: 'histogram', series: [{ bounds: ['1'], hasSum: false, numbers: [1, 2, 0, 2] }] },
@@ -15,8 +15,7 @@ const families: FamilySpec[] = [
 it.each<Format>(['text', 'openmetrics'])(
   '%s has no sum or count that the sender does not have',
   async (format) => {
-    let page = '';
-    for await (const piece of createRenderer().render(viewOf(families), format)) page += piece;
+    const page = await pageOf(viewOf(families), format);
     const samples = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     expect(samples).toEqual([
       'h_bucket{le="1"} 1',

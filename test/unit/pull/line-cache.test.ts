@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { FamilyView, Kind, View } from '../../../src/core/model.ts';
+import type { FamilyView, Kind } from '../../../src/core/model.ts';
 import { createRenderer, type Format } from '../../../src/reporters/pull/exposition.ts';
 import { runs } from '../../size.ts';
-import { viewOf } from '../../view.ts';
+import { pageOf, viewOf } from '../../view.ts';
 
 const seriesOf = (kind: Kind, count: number) =>
   viewOf([
@@ -19,12 +19,6 @@ const seriesOf = (kind: Kind, count: number) =>
       })),
     },
   ]);
-
-async function page(renderer: ReturnType<typeof createRenderer>, view: View, format: Format) {
-  const pieces: Buffer[] = [];
-  for await (const piece of renderer.render(view, format)) pieces.push(piece);
-  return Buffer.concat(pieces).toString();
-}
 
 test('whatever series come, go and change places, a page is that of a renderer which has no cache yet', async () => {
   const kinds = ['counter', 'histogram', 'summary'] as const;
@@ -48,7 +42,7 @@ test('whatever series come, go and change places, a page is that of a renderer w
           return { ...family!, series: order.map((i) => family!.series[i]!) };
         });
         const view = { families, numbers: () => values, release() {} };
-        return [await page(renderer, view, format), await page(createRenderer('p_'), view, format)];
+        return [await pageOf(view, format, renderer), await pageOf(view, format, createRenderer('p_'))];
       });
       for (const [kept, fresh] of await Promise.all(renderings)) expect(kept).toBe(fresh);
     }),
@@ -61,9 +55,9 @@ test('two pages that are rendered at once do not mix their series', async () => 
   const [family] = view.families;
   const odd = { ...view, families: [{ ...family!, series: family!.series.filter((_, i) => i % 2 === 0) }] };
   const renderer = createRenderer();
-  const [whole, half] = await Promise.all([page(renderer, view, 'text'), page(renderer, odd, 'text')]);
-  expect(whole).toBe(await page(createRenderer(), view, 'text'));
-  expect(half).toBe(await page(createRenderer(), odd, 'text'));
+  const [whole, half] = await Promise.all([pageOf(view, 'text', renderer), pageOf(odd, 'text', renderer)]);
+  expect(whole).toBe(await pageOf(view));
+  expect(half).toBe(await pageOf(odd));
 });
 
 test.each([
@@ -83,13 +77,11 @@ test.each([
 ])('the number %d is written as its text', async (value) => {
   const view = viewOf([{ name: 'a', kind: 'gauge', series: [{ numbers: [value] }] }]);
   const shown = value === Number.POSITIVE_INFINITY ? '+Inf' : String(value);
-  expect(await page(createRenderer(), view, 'text')).toBe(`# TYPE a gauge\na ${shown}\n`);
+  expect(await pageOf(view)).toBe(`# TYPE a gauge\na ${shown}\n`);
 });
 
 test('a series of which one line is longer than a piece is shown whole', async () => {
   const labels = { long: 'ä'.repeat(100_000) };
   const view = viewOf([{ name: 'a', kind: 'gauge', series: [{ labels, numbers: [1] }, { numbers: [2] }] }]);
-  expect(await page(createRenderer(), view, 'text')).toBe(
-    `# TYPE a gauge\na{long="${labels.long}"} 1\na 2\n`,
-  );
+  expect(await pageOf(view)).toBe(`# TYPE a gauge\na{long="${labels.long}"} 1\na 2\n`);
 });

@@ -7,16 +7,12 @@ import type { Format } from '../../../src/reporters/pull/exposition.ts';
 import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { isInstalled } from '../../installed.ts';
 import { readOpenMetrics } from '../../openmetrics.ts';
-import { type FamilySpec, viewOf } from '../../view.ts';
+import { type FamilySpec, pageOf, viewOf } from '../../view.ts';
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../../fixtures/pull/${name}`, import.meta.url), 'utf8');
 
-async function page(view: View, format: Format, prefix = ''): Promise<string> {
-  const pieces: Buffer[] = [];
-  for await (const piece of createRenderer(prefix).render(view, format)) pieces.push(piece);
-  return Buffer.concat(pieces).toString();
-}
+const page = (view: View, format: Format, prefix = '') => pageOf(view, format, createRenderer(prefix));
 
 const frontend = { svc_service: 'frontend' };
 const families: FamilySpec[] = [
@@ -88,11 +84,7 @@ describe('a page with one of everything', () => {
   test('is the same again from known series, with new numbers', async () => {
     const view = viewOf([{ name: 'a', kind: 'gauge', series: [{ labels: { x: '1' }, numbers: [1] }] }]);
     const renderer = createRenderer('p_');
-    const once = async () => {
-      let text = '';
-      for await (const piece of renderer.render(view, 'text')) text += piece;
-      return text;
-    };
+    const once = () => pageOf(view, 'text', renderer);
     expect(await once()).toBe('# TYPE p_a gauge\np_a{x="1"} 1\n');
     view.numbers(view.families[0]!.series[0]!)[0] = 2;
     expect(await once()).toBe('# TYPE p_a gauge\np_a{x="1"} 2\n');
