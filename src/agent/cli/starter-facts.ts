@@ -4,10 +4,10 @@ import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../
 import { roles as usualRoles } from '../../core/catalog.ts';
 import { AgentError, faultLine, nearest } from '../../core/errors.ts';
 import { machineAddresses } from '../config/environment.ts';
+import { discover, serviceListeners, serviceStores } from '../config/service-files/discover.ts';
+import { readServiceFiles } from '../config/service-files/read.ts';
 import { entriesAt, type MapNode, scalarAt, type TreeNode, textAt } from '../config/tree.ts';
 import type { Discovered } from '../config/types.ts';
-import { discover, serviceListeners, serviceStores } from '../service-config/discover.ts';
-import { readServiceFiles } from '../service-config/read.ts';
 import { type StarterStore, starterStores } from './starter-stores.ts';
 
 /** What the starter configuration needs from the service's files. */

@@ -3,7 +3,7 @@ import { probeOnce } from '../../probes/runner/runner.ts';
 import { type StoreOptions, usualStoreUser } from '../../probes/stores/store-options.ts';
 import { planStores } from '../../probes/stores/stores.ts';
 import { createReadSecret } from '../read-secret.ts';
-import type { ServiceStore } from '../service-config/discover.ts';
+import type { ServiceStore } from '../config/service-files/discover.ts';
 import { plain } from './io.ts';
 import { silent } from './live-pages.ts';
 

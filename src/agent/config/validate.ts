@@ -2,11 +2,6 @@ import { isAbsolute, resolve } from 'node:path';
 import { roles as catalogRoles } from '../../core/catalog.ts';
 import { nearest } from '../../core/errors.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
-import { adviceOn } from '../service-config/advice.ts';
-import { discover, serviceListeners } from '../service-config/discover.ts';
-import { dynamicConfigFile } from '../service-config/dynamic-config.ts';
-import { overlay, readServiceFiles, type ServiceFiles, without } from '../service-config/read.ts';
-import { violationsOf } from '../service-config/violations.ts';
 import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
 import { crossFaults, warningsOf } from './consistency.ts';
 import {
@@ -23,6 +18,11 @@ import {
 import { errorWords, issueFaults, misplacedKeys } from './issues.ts';
 import { checkLogPaths } from './log-paths.ts';
 import { certificatesUnfit, secretFiles, secretsUnmet } from './secrets.ts';
+import { adviceOn } from './service-files/advice.ts';
+import { discover, serviceListeners } from './service-files/discover.ts';
+import { dynamicConfigFile } from './service-files/dynamic-config.ts';
+import { overlay, readServiceFiles, type ServiceFiles, without } from './service-files/read.ts';
+import { violationsOf } from './service-files/violations.ts';
 import {
   entriesAt,
   faultAt,

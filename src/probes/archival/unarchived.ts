@@ -1,5 +1,4 @@
 import type { Readings } from '../../core/ports.ts';
-import { defaultRetentionMs } from '../domains/description.ts';
 import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
 import type { ArchiveTarget } from './archives.ts';
 
@@ -18,6 +17,8 @@ const closings = [
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
+/** The retention of a domain whose description shows none (spec, Limits). */
+export const defaultRetentionMs = 7 * dayMs;
 /** The service archives some time after the retention has elapsed. */
 const graceMs = hourMs;
 /** Domains that are counted by themselves; the others are counted together. */

@@ -121,9 +121,6 @@ export function enabledOf(value: unknown): boolean | undefined {
 
 const dayMs = 864e5;
 
-/** Where a description shows none (spec, Limits). */
-export const defaultRetentionMs = 7 * dayMs;
-
 /** A duration in ms. A plain number is in days, the service's unit of retention; text may have a unit. */
 export function retentionOf(value: unknown): number | undefined {
   const days = integerOf(value);

@@ -1,5 +1,6 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { CommandFailureReason, DomainFailureReason } from '../../core/reasons.ts';
+import { defaultRetentionMs } from '../archival/unarchived.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import { runCommand } from '../command.ts';
 import { excerpt, type Finding, type Probe, type ProbeDeps, ProbeError, type Sample } from '../probe.ts';
@@ -8,7 +9,6 @@ import {
   archives,
   commandFor,
   type DomainDescription,
-  defaultRetentionMs,
   isPerCluster,
   parseDescription,
 } from './description.ts';

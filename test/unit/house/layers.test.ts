@@ -64,8 +64,6 @@ function siblings(imports: readonly Import[]): string[] {
 /** Pairs that there are still. No other may come. */
 const knownSiblings = [
   'src/agent/admin src/agent/verdict',
-  'src/agent/config src/agent/service-config',
-  'src/probes/archival src/probes/domains',
   'src/probes/backups src/probes/stores',
 ];
 

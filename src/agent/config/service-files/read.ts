@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import { roles } from '../../core/catalog.ts';
-import { readFileText } from '../config/environment.ts';
+import { roles } from '../../../core/catalog.ts';
+import { readFileText } from '../environment.ts';
 import {
   entriesAt,
   isNull,
@@ -13,9 +13,9 @@ import {
   type TreeNode,
   type TreePath,
   textAt,
-} from '../config/tree.ts';
-import type { PlacedFault } from '../config/types.ts';
-import { type Environment, readYaml } from '../config/yaml.ts';
+} from '../tree.ts';
+import type { PlacedFault } from '../types.ts';
+import { type Environment, readYaml } from '../yaml.ts';
 
 export interface ServiceFiles {
   /** All files as one, in the spec's words; empty where there are none. */

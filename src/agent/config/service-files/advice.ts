@@ -1,4 +1,4 @@
-import { schemes } from '../../probes/archival/archives.ts';
+import { schemes } from '../../../probes/archival/archives.ts';
 import {
   entriesAt,
   faultAt,
@@ -10,8 +10,8 @@ import {
   type TreeNode,
   type TreePath,
   textAt,
-} from '../config/tree.ts';
-import type { PlacedFault } from '../config/types.ts';
+} from '../tree.ts';
+import type { PlacedFault } from '../types.ts';
 import { unwatchedStore } from './discover.ts';
 
 /**

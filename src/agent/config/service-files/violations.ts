@@ -1,15 +1,15 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { systemCode } from '../../core/errors.ts';
-import { logLevels } from '../../core/reasons.ts';
-import { ascending, interval, listenAddress, statsdAddress } from '../../core/text-formats.ts';
+import { systemCode } from '../../../core/errors.ts';
+import { logLevels } from '../../../core/reasons.ts';
+import { ascending, interval, listenAddress, statsdAddress } from '../../../core/text-formats.ts';
 import {
   archivalFaults,
   clusterFaults,
   clusterNumberFaults,
   reporterKeys,
   tooManyReporters,
-} from '../config/shared-rules.ts';
+} from '../shared-rules.ts';
 import {
   entriesAt,
   faultAt,
@@ -20,8 +20,8 @@ import {
   type TreeNode,
   type TreePath,
   textAt,
-} from '../config/tree.ts';
-import type { PlacedFault } from '../config/types.ts';
+} from '../tree.ts';
+import type { PlacedFault } from '../types.ts';
 import type { ServiceFiles } from './read.ts';
 
 /** Violations of the spec in the service's own files. `local`: its log files are on this host. */

@@ -1,8 +1,8 @@
-import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
-import { sanitizeName } from '../../core/labels.ts';
-import { readDialAddress } from '../../core/text-formats.ts';
-import type { StoreKindName } from '../../probes/stores/store-options.ts';
-import { archivalFaults, clusterFaults, clusterNumberFaults, reporterKeys } from '../config/shared-rules.ts';
+import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../../core/address.ts';
+import { sanitizeName } from '../../../core/labels.ts';
+import { readDialAddress } from '../../../core/text-formats.ts';
+import type { StoreKindName } from '../../../probes/stores/store-options.ts';
+import { archivalFaults, clusterFaults, clusterNumberFaults, reporterKeys } from '../shared-rules.ts';
 import {
   entriesAt,
   itemsAt,
@@ -18,8 +18,8 @@ import {
   type TreeNode,
   type TreePath,
   textAt,
-} from '../config/tree.ts';
-import type { Discovered, Position, Scope } from '../config/types.ts';
+} from '../tree.ts';
+import type { Discovered, Position, Scope } from '../types.ts';
 import { readGoAddress } from './violations.ts';
 
 interface DiscoveryRequest {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { textAt } from '../config/tree.ts';
+import { textAt } from '../tree.ts';
 import type { ServiceFiles } from './read.ts';
 
 /** Where the service's own files name the file of their dynamic configuration, newest spelling first. */
