@@ -52,7 +52,7 @@ interface Replay {
 
 const nothing = (ends: string): Replay => ({ ends, isEnough: false });
 
-type KnownSegment = Pick<Segment, 'name' | 'content'>;
+type KnownSegment = Pick<Segment, 'name' | 'content'> & Partial<Pick<Segment, 'endMs'>>;
 
 /** A segment that can be replayed. */
 interface Step extends KnownSegment {
@@ -65,8 +65,12 @@ function replayOf(
   isEnough: boolean,
   { aheadMs = 0, wholeMs }: { aheadMs?: number; wholeMs?: number },
 ): Replay {
-  const shown = steps.findLast(({ content }) => content.newestMs !== undefined)?.content.newestMs;
-  const known = [shown && shown - aheadMs, wholeMs].filter((ms) => ms !== undefined);
+  const shown = steps.findLast(({ content }) => content.newestMs !== undefined);
+  const shownMs = shown && shown.content.newestMs! - aheadMs;
+  // Nothing in a file is newer than the file, whatever a session has set its time to (SET timestamp).
+  const known = [shownMs && Math.min(shownMs, shown.endMs ?? shownMs), wholeMs].filter(
+    (ms) => ms !== undefined,
+  );
   return {
     first: steps[0]?.name,
     last: steps.at(-1)?.name,
@@ -209,14 +213,14 @@ export function replayBinlog(
   const steps: Step[] = [];
   let ends: string | undefined;
   for (const { segment, at: place } of placed) {
-    const { name, content } = segment;
+    const { name, content, endMs } = segment;
     const before = steps.at(-1);
     // Before the backup, or the same file again, compressed or not.
     if (place.number < number! + steps.length) continue;
     if (place.number !== number! + steps.length) ends = `the file after ${before!.name} is missing`;
     else ends = obstacleIn(name, content) ?? (before && seam(before, { name, content: content! }));
     if (ends !== undefined) break;
-    steps.push({ name, content: content! });
+    steps.push({ name, content: content!, endMs });
   }
   const [begin] = steps;
   if (begin === undefined) return nothing(ends!);

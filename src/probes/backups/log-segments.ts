@@ -139,8 +139,10 @@ const pieceBytes = 65_536;
 
 const [queryEvent, stopEvent, rotateEvent, formatEvent, xidEvent] = [2, 3, 4, 15, 16];
 const [gtidEvent, gtidListEvent, startEncryption] = [162, 163, 164];
-/** Events that begin or end a transaction or a file: what was committed before their time comes before them. */
-const timed: ReadonlySet<number> = new Set([stopEvent, rotateEvent, formatEvent, xidEvent]);
+/** Events that begin or end a file, with the time of the clock of the server that writes it. */
+const ofFile: ReadonlySet<number> = new Set([stopEvent, rotateEvent, gtidListEvent]);
+/** Events of a transaction, with the number of the server on which it was committed first. */
+const ofTransaction: ReadonlySet<number> = new Set([queryEvent, xidEvent, gtidEvent]);
 /** In the format event, as long as the server writes the file; a file that a crash left keeps it. */
 const inUse = 0x1;
 const flagsAt = 17;
@@ -165,6 +167,8 @@ async function readBinaryLog(
     hasChecksums: false,
     isInUse: false,
     lastType: 0,
+    owner: 0,
+    lastServer: undefined as number | undefined,
     newestMs: undefined as number | undefined,
   };
   const gtids = createGtids();
@@ -181,8 +185,13 @@ async function readBinaryLog(
       if (isChecked) found.hasChecksums = true;
       found.events += 1;
       found.lastType = type;
-      if (transactions.endsAt(type, body) && atMs > 0) found.newestMs = atMs;
+      if (type === formatEvent) found.owner = server;
+      if (ofTransaction.has(type)) found.lastServer = server;
       gtids.take(type, body, server);
+      // What a replica has yet to receive is older than the files of its own log.
+      const isOwn = gtids.areOf(found.owner) ?? found.lastServer === found.owner;
+      const isTimed = transactions.endsAt(type, body) || (ofFile.has(type) && isOwn);
+      if (isTimed && atMs > 0) found.newestMs = atMs;
     }
     notePlace();
   } catch (thrown) {
@@ -248,7 +257,7 @@ async function readBody(bytes: ByteReader, header: Buffer, length: number) {
   return { crc, last, stored, body: body ?? Buffer.alloc(0) };
 }
 
-/** Knows after which events nothing is half written: of a file that is cut off, a transaction is not restored without its end. */
+/** Knows after which events of a transaction nothing is half written: of a file that is cut off, a transaction is not restored without its end. */
 function createTransactions() {
   let isOpen = false;
   return {
@@ -256,8 +265,9 @@ function createTransactions() {
       if (type === gtidEvent) isOpen = (body[gtidFlagsAt]! & isStandalone) === 0;
       const statement = type === queryEvent ? statementOf(body) : '';
       if (/^BEGIN/i.test(statement)) isOpen = true;
-      if (timed.has(type) || /^(?:COMMIT|ROLLBACK(?! TO))/i.test(statement)) isOpen = false;
-      return !isOpen && (timed.has(type) || type === queryEvent);
+      const isEnd = type === xidEvent || type === formatEvent || ofFile.has(type);
+      if (isEnd || /^(?:COMMIT|ROLLBACK(?! TO))/i.test(statement)) isOpen = false;
+      return !isOpen && (type === xidEvent || type === queryEvent);
     },
   };
 }
@@ -299,6 +309,11 @@ function createGtids() {
         last.set(body.readUInt32LE(8), { server, sequence: body.readBigUInt64LE(0) });
     },
     now: () => (from === undefined ? '' : text(true)),
+    /** Whether the last transaction of each domain is of this server; undefined for a log without positions. */
+    areOf: (owner: number) =>
+      from === undefined
+        ? undefined
+        : last.size > 0 && [...last.values()].every(({ server }) => server === owner),
     positions: () => (from === undefined ? {} : { fromGtids: from, toGtids: text() }),
   };
 }

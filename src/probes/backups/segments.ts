@@ -5,7 +5,7 @@ import type { WalReading, WalRemainder } from './wal-segment.ts';
 export interface Segment {
   /** Its path below the directory of the archive: pgBackRest and Barman keep WAL in folders such as 0000000100000000. */
   name: string;
-  /** When the file was last changed, which says nothing about its content. */
+  /** When the file was last changed: no time in it can be later, and it may be of any time before. */
   endMs: number;
   sizeBytes: number;
   /** What was read of it; undefined while that is awaited. */

@@ -277,11 +277,14 @@ function barmanArtifact(
   const base = shownOf(shown);
   const end = base.end_time_timestamp ?? backup.end_time_timestamp;
   const { begin_lsn, end_lsn, timeline } = base;
+  // Of a standby that lagged it has the time of the standby's clock.
+  const unknown =
+    'Barman does not report whether the server was a standby that lagged; only the archived log shows it';
   const wal =
     begin_lsn && end_lsn && timeline !== undefined
       ? [{ timeline, start: begin_lsn, end: end_lsn }]
       : undefined;
-  return artifactOf({
+  const artifact = artifactOf({
     id,
     startMs: base.begin_time_timestamp
       ? asTime(Number(base.begin_time_timestamp))
@@ -293,6 +296,7 @@ function barmanArtifact(
     walStart: base.begin_wal,
     wal,
   });
+  return { ...artifact, content: { unknown } };
 }
 
 /** How far the clock that Barman prints is ahead of UTC: a backup that is done has its end in both. */

@@ -219,12 +219,15 @@ export function isLeftOut({ rows }: MysqlAnswer, database: string): boolean {
   return ignored!.includes(database) || (logged!.length > 0 && !logged!.includes(database));
 }
 
-/** A copy of the current file that reaches as far as the server has written holds everything. */
-export const logState = ({ file, position }: { file: string; position: number }): LogState => ({
+/** A copy of the current file that reaches as far as the server has written holds everything, unless that is a replica. */
+export const logState = (
+  { file, position }: { file: string; position: number },
+  replica: boolean | undefined,
+): LogState => ({
   archived: file,
   archivedBytes: position,
   position: `${file}:${position}`,
-  isArchivedWhole: Number.isFinite(position),
+  isArchivedWhole: Number.isFinite(position) && replica === false,
 });
 
 /** The directory of the data, and that of the binary log where it is another one. */

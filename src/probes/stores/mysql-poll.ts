@@ -337,7 +337,7 @@ function serverReport(
     ...(status.nowSeconds !== undefined && { nowMs: status.nowSeconds * 1000 }),
     identity: serverIdentity(variables, status),
     directories: directoriesOf(variables),
-    ...(position && { log: { ...logState(position), leavesOut } }),
+    ...(position && { log: { ...logState(position, replica), leavesOut } }),
     checks: [
       ...mysqlChecks(variables, leavesOut),
       ...checks,

@@ -1,5 +1,6 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import {
+  appendFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -16,6 +17,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type Mariadb, startMariadb } from '../../mariadb.ts';
+import { until } from '../../until.ts';
 import { type Bed, fromServer, oneOf, type Plot, type Random } from './round.ts';
 
 interface MariadbBed extends Bed {
@@ -25,9 +27,10 @@ interface MariadbBed extends Bed {
   /** Directory of the copied binary logs. */
   binlog: string;
   dump(name?: string, ...more: readonly string[]): Promise<string>;
-  physical(): Promise<string>;
-  /** Begins a new file, and copies those that are closed. */
-  archive(): Promise<void>;
+  /** Of its server, or of another one. */
+  physical(of?: Mariadb): Promise<string>;
+  /** Begins a new file, and copies those that are closed: of its server, or of another one. */
+  archive(of?: Mariadb): Promise<void>;
 }
 
 const stamp = (ms = Date.now()) => `${new Date(ms).toISOString().replace(/[-:]|\..*/g, '')}Z`;
@@ -121,7 +124,6 @@ export async function mariadbBed(
   await server.sql('CREATE TABLE svc.ledger (seq INT PRIMARY KEY, at DATETIME(6)) ENGINE = InnoDB');
   await server.sql('CREATE TABLE svc.tasks (i INT PRIMARY KEY) ENGINE = InnoDB');
   const level = oneOf(random, ['header', 'full', 'full', 'full']);
-  const data = join(server.folder, 'data');
   const socket = `--socket=${join(server.folder, 's')}`;
   const zone = oneOf(random, ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']);
   const hasZone = random() < 0.6;
@@ -134,6 +136,7 @@ export async function mariadbBed(
     binlog,
     level,
     hasZone,
+    state: join(server.folder, 'state'),
     yaml: `stores: [{name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: root, databases: {persistence: svc}}]
 backups:
   - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms${ofZone}}}, integrity: {level: ${level}}}
@@ -158,25 +161,29 @@ backups:
         ...(more.length > 0 ? more : ['svc']),
       ];
       await inBackground('bash', args, { env: { ...process.env, TZ: zone } });
+      // As `svc-agent backup run` does.
+      const run = { startMs: bed.begunMs, endMs: Date.now(), status: 0 };
+      const records = join(bed.state!, 'backup-runs');
+      mkdirSync(records, { recursive: true });
+      appendFileSync(join(records, 'dump.jsonl'), `${JSON.stringify(run)}\n`);
       return path;
     },
-    async physical() {
+    async physical(of = server) {
       bed.begunMs = Date.now();
       const path = join(backups, `physical-${stamp()}-${nth++}`);
-      const options = ['--no-defaults', '--backup', '--user=root', socket, `--datadir=${data}`];
+      const from = [`--socket=${join(of.folder, 's')}`, `--datadir=${join(of.folder, 'data')}`];
+      const options = ['--no-defaults', '--backup', '--user=root', ...from];
       await inBackground('mariadb-backup', [...options, `--target-dir=${path}`], {
         env: { ...process.env, TZ: zone },
       });
       return path;
     },
-    async archive() {
+    async archive(of = server) {
       bed.begunMs = Date.now();
-      await server.sql('FLUSH BINARY LOGS');
-      const closed = (await server.sql('SHOW BINARY LOGS'))
-        .map(({ Log_name }) => String(Log_name))
-        .slice(0, -1);
+      await of.sql('FLUSH BINARY LOGS');
+      const closed = (await of.sql('SHOW BINARY LOGS')).map(({ Log_name }) => String(Log_name)).slice(0, -1);
       for (const name of closed)
-        if (!existsSync(join(binlog, name))) cpSync(join(data, name), join(binlog, name));
+        if (!existsSync(join(binlog, name))) cpSync(join(of.folder, 'data', name), join(binlog, name));
     },
     async lose() {
       isLost = true;
@@ -238,6 +245,33 @@ const dumpOfAnother: Plot<MariadbBed>['play'] = async (bed, { rows, random }) =>
     await rows(5);
     await bed.archive();
   }
+};
+
+/** Backups of a replica that has stopped to apply what it receives, while its clock goes on. */
+const ofReplica =
+  (
+    play: (
+      bed: MariadbBed,
+      replica: Mariadb,
+      moments: Parameters<Plot<MariadbBed>['play']>[1],
+    ) => Promise<void>,
+  ): Plot<MariadbBed>['play'] =>
+  async (bed, moments) => {
+    const logs = oneOf(moments.random, ['--log-slave-updates', '--skip-log-slave-updates']);
+    const replica = await startMariadb('--log-bin=bin', '--server-id=2', logs);
+    try {
+      await replica.sql(
+        `CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = ${bed.server.port}, MASTER_USER = 'root', MASTER_USE_GTID = slave_pos; START SLAVE`,
+      );
+      await until('it has applied rows', async () => (await rowsOf(replica)).length > 0);
+      await play(bed, replica, moments);
+    } finally {
+      await replica.stop();
+    }
+  };
+const lag = async (replica: Mariadb, rows: (count: number) => Promise<void>) => {
+  await replica.sql('STOP SLAVE SQL_THREAD');
+  await rows(100);
 };
 
 export const mariadbPlots: readonly Plot<MariadbBed>[] = [
@@ -424,6 +458,35 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
     },
   },
   { name: 'a dump of another server', play: dumpOfAnother },
+  {
+    name: 'a dump is of a replica that is behind',
+    isOfReplica: true,
+    play: ofReplica(async (bed, replica, { rows }) => {
+      await lag(replica, rows);
+      await bed.dump(undefined, 'svc', `--socket=${join(replica.folder, 's')}`);
+      await rows(10);
+    }),
+  },
+  {
+    name: 'a copy of the files is of a replica that is behind',
+    isOfReplica: true,
+    play: ofReplica(async (bed, replica, { rows }) => {
+      await lag(replica, rows);
+      await bed.physical(replica);
+      await rows(10);
+    }),
+  },
+  {
+    name: 'a dump and its log are of a replica that is behind',
+    isOfReplica: true,
+    play: ofReplica(async (bed, replica, { rows }) => {
+      await bed.dump(undefined, 'svc', `--socket=${join(replica.folder, 's')}`);
+      await rows(20);
+      await bed.archive(replica);
+      await lag(replica, rows);
+      await bed.archive(replica);
+    }),
+  },
   {
     name: 'the position of the dump is behind the copies of the log',
     play: dumpAndLog,

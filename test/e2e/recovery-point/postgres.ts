@@ -18,6 +18,7 @@ import {
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import pg from 'pg';
 import {
   asPostgres,
   ownedByPostgres,
@@ -281,6 +282,42 @@ const baseOfStandby: Play = async (bed, { rows }) => {
   for (const path of segmentsOf(bed)) if (basename(path) > last) unlinkSync(path);
 };
 
+/** A dump of a standby that has stopped to replay, while its host and the clocks go on. */
+const dumpOfStandby: Play = async (bed, { rows, random }) => {
+  const data = join(postgresFolder(), 'standby');
+  const port = ['-h', '127.0.0.1', '-p', String(bed.server.port), '-U', 'postgres'];
+  const program = join(postgresPrograms, 'pg_basebackup');
+  await beside(asPostgres([program, ...port, '-R', '-D', data, '--checkpoint=fast']));
+  const standby = await startPostgres({ data, settings: ['archive_mode=off'] });
+  try {
+    await until('it replays rows', async () => (await rowsOf(standby, 'svc').catch(() => [])).length > 0);
+    await standby.query('SELECT pg_wal_replay_pause()');
+    await rows(100);
+    await bed.dump(oneOf(random, ['custom', 'sql']), ['-p', String(standby.port)]);
+    await rows(10);
+  } finally {
+    await standby.stop();
+    rmSync(data, { recursive: true, force: true });
+  }
+};
+
+/** A dump with a snapshot that a session exported long before. */
+const dumpOfSnapshot: Play = async (bed, { rows }) => {
+  const session = new pg.Client({
+    ...{ host: '127.0.0.1', port: bed.server.port, user: 'postgres', database: 'svc', ssl: false },
+  });
+  await session.connect();
+  try {
+    await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    const { rows: found } = await session.query('SELECT pg_export_snapshot() AS id');
+    await rows(100);
+    await bed.dump('custom', [`--snapshot=${found[0].id}`]);
+  } finally {
+    await session.end();
+  }
+  await rows(10);
+};
+
 /** Replaces segments by those of another cluster that has written as much. */
 async function mixWal(bed: PostgresBed, paths: readonly string[]): Promise<void> {
   const wal = join(bed.backups, 'other-wal');
@@ -418,6 +455,8 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     after: (bed, random) => mixWal(bed, segmentsOf(bed).slice(random() < 0.5 ? 0 : 2)),
   },
   { name: 'the base is of a standby that is behind', play: baseOfStandby },
+  { name: 'a dump is of a standby that is behind', isOfReplica: true, play: dumpOfStandby },
+  { name: 'a dump has the snapshot of an old session', isOfReplica: true, play: dumpOfSnapshot },
   {
     name: 'a table is not logged',
     async play(bed, moments) {

@@ -11,6 +11,7 @@ import { placeSegments, type Segment, type SegmentContent } from '../../../../sr
 import { runs } from '../../../size.ts';
 
 const mib = 2 ** 20;
+const minuteMs = 60_000;
 /** How PostgreSQL writes names and positions, from its documentation. */
 const hex = (value: number, digits: number) => value.toString(16).toUpperCase().padStart(digits, '0');
 const lsnOf = (byte: number) => `${hex(Math.floor(byte / 2 ** 32), 1)}/${hex(byte % 2 ** 32, 1)}`;
@@ -20,7 +21,7 @@ const nameOf = (timeline: number, number: number, bytes: number) => {
 };
 const segmentsOf = (contents: Record<string, SegmentContent | undefined>): Segment[] =>
   Object.entries(contents).map(([name, content]) => ({
-    ...{ name, endMs: 0, sizeBytes: 1 },
+    ...{ name, endMs: 1e15, sizeBytes: 1 },
     ...(content && { content }),
   }));
 
@@ -381,6 +382,21 @@ describe('a dump and an archive of binary logs', () => {
     });
     expect(replay).toMatchObject({ first: file(1), last: `${file(2)}.gz`, isEnough: true });
     expect(replay.ends).toBeUndefined();
+  });
+
+  test('no time in a file counts that is later than the file, such as one of SET timestamp', () => {
+    const files = { [file(1)]: { ...content, newestMs: 9 * minuteMs } };
+    const replayedAt = (endMs: number) => {
+      const placed = placeSegments(
+        'binlog',
+        segmentsOf(files).map((each) => ({ ...each, endMs })),
+      );
+      const archive = { kind: 'binlog' as const, placed, histories: new Map(), aheadMs: minuteMs };
+      return replayBinlog({ file: file(1), position: 4 }, archive).newestMs;
+    };
+    expect([7, 8, 9].map((minute) => replayedAt(minute * minuteMs))).toEqual(
+      [7, 8, 8].map((minute) => minute * minuteMs),
+    );
   });
 
   test('a place in a file that is none of a binary log is in no archive', () => {

@@ -67,6 +67,7 @@ describe('the moment that a backup shows by itself', () => {
   };
   const utc = { timeZone: 'UTC' };
   const berlin = { timeZone: 'Europe/Berlin' };
+  const ofPrimary = { ...berlin, takenFrom: 'primary' as const };
   const noBeginning = 'a: it does not say when it was begun';
 
   test.each<[string, () => unknown, unknown]>([
@@ -120,6 +121,21 @@ describe('the moment that a backup shows by itself', () => {
       'an end a second before the run began',
       () => shown({ endWall: wall }, utc, [job(wall.ms + 1000, nowMs)]),
       noBeginning,
+    ],
+    [
+      'a time, and it is of the primary',
+      () => shown({ startWall: wall }, ofPrimary),
+      [-3 * hourMs, undefined],
+    ],
+    [
+      'a time, and nobody says of which server: unknown',
+      () => shown({ startWall: wall }, { ...berlin, takenFrom: 'unknown' }),
+      'a: it does not say whether its server is the primary or a replica that lags; set source.files.takenFrom: primary if each one is taken from the primary',
+    ],
+    [
+      'a time, and it is of a replica: unknown',
+      () => shown({ startWall: wall }, { ...berlin, takenFrom: 'replica' }),
+      'a: it is of a replica (source.files.takenFrom), whose lag it does not state; take it from the primary',
     ],
     ['an end after the run', () => shown({ endWall: wall }, utc, [job(0, wall.ms - 1)]), noBeginning],
     ['an end in a run that failed', () => shown({ endWall: wall }, utc, [job(0, nowMs, 1)]), noBeginning],
@@ -260,7 +276,12 @@ describe('with archived logs', () => {
     kind,
     placed: placeSegments(
       kind,
-      Object.entries(contents).map(([name, content]) => ({ name, endMs: 0, sizeBytes: 1, content })),
+      Object.entries(contents).map(([name, content]) => ({
+        name,
+        endMs: nowMs + hourMs,
+        sizeBytes: 1,
+        content,
+      })),
     ),
     histories: new Map(),
   });
