@@ -410,6 +410,13 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
     expect(counted!.n).toBe(700);
     expect(await server.sql("SHOW PROCEDURE STATUS WHERE Db = 'svc'")).toHaveLength(1);
   });
+
+  test('a replica is not dumped, whether it follows its source or not', async () => {
+    const before = readdirSync(backups).sort();
+    await server.sql("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1, MASTER_USER = 'root'");
+    await plan.run('main-persistence-full', 1);
+    expect(readdirSync(backups).sort()).toEqual(before);
+  });
 });
 
 test.skipIf(!hasMariadb || !existsSync('/usr/bin/mariabackup') || process.getuid?.() !== 0)(

@@ -21,13 +21,19 @@ test.skipIf(!hasPostgres)(
     const artifact = (method: Artifact['method']): Artifact => ({
       ...{ id: 'a', startMs: 2, endMs: 3, sizeBytes: 1, fingerprint: '', method },
     });
-    const lacks = (method: Artifact['method'], unlogged: readonly string[] | undefined) => {
-      const evidence = { artifacts: [], unfinished: [], failures: [], unlogged };
+    const lacks = (
+      method: Artifact['method'],
+      unlogged: readonly string[] | undefined,
+      awaitsTables = false,
+    ) => {
+      const evidence = { artifacts: [], unfinished: [], failures: [], unlogged, awaitsTables };
       return againstStore({ result: 'ok', msg: '', content: {} }, artifact(method), evidence).content?.lacks;
     };
     const { unlogged } = await known();
     expect(lacks('postgres_base', unlogged)).toContain('public.tasks, which is an unlogged table');
     expect(lacks('postgres_dump', unlogged)).toBeUndefined();
+    expect(lacks('postgres_base', undefined, true)).toContain('has not been asked yet');
+    expect(lacks('postgres_dump', undefined, true)).toBeUndefined();
     // What was seen once counts when the store is gone.
     expect(knownStore(backup, { unlogged }, () => undefined, { nowMs: 2, databases: [] })).toMatchObject({
       unlogged: ['public.tasks'],

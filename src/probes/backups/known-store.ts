@@ -80,11 +80,18 @@ export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence:
 function withoutRows(
   answer: VerifyAnswer,
   { method }: Artifact,
-  { unlogged: [table] = [] }: Evidence,
+  { unlogged, awaitsTables }: Evidence,
 ): VerifyAnswer {
-  if (answer.result !== 'ok' || method !== 'postgres_base' || table === undefined) return answer;
-  const lacks = `it has no rows of ${table}, which is an unlogged table: make it logged (ALTER TABLE ${table} SET LOGGED)`;
-  return { ...answer, content: { ...answer.content, lacks } };
+  if (answer.result !== 'ok' || method !== 'postgres_base') return answer;
+  const doubtful = (lacks: string) => ({ ...answer, content: { ...answer.content, lacks } });
+  if (unlogged === undefined && awaitsTables)
+    return doubtful('the store has not been asked yet whether it has unlogged tables');
+  const [table] = unlogged ?? [];
+  return table === undefined
+    ? answer
+    : doubtful(
+        `it has no rows of ${table}, which is an unlogged table: make it logged (ALTER TABLE ${table} SET LOGGED)`,
+      );
 }
 
 /** A dump of another database is no backup of this one. */
