@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import type { Artifact } from '../../src/probes/backups/evidence.ts';
 import { againstStore, knownStore } from '../../src/probes/backups/known-store.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
@@ -12,11 +13,18 @@ test.skipIf(!hasPostgres)(
     onTestFinished(() => server.stop());
     await server.query('CREATE TABLE executions (i int); CREATE UNLOGGED TABLE tasks (i int)');
     const options = storeOn(server.port, { user: 'postgres' });
-    const backup = { store: 'main', database: 'persistence', source: { kind: 'runs' } } as never;
+    const backup = {
+      store: 'main',
+      database: 'persistence',
+      source: { kind: 'runs' },
+    } as unknown as BackupOptions;
     const { deps } = bench();
-    const known = async (before = {}) => {
+    const known = async (before = {}, of = backup) => {
       const finding = await checkStore(options, { deps });
-      return knownStore(backup, before, () => finding, { nowMs: 1, databases: ['postgres'] });
+      return knownStore(of, before, (name) => (name === 'store/main/persistence' ? finding : undefined), {
+        nowMs: 1,
+        databases: ['postgres'],
+      });
     };
     const artifact = (method: Artifact['method']): Artifact => ({
       ...{ id: 'a', startMs: 2, endMs: 3, sizeBytes: 1, fingerprint: '', method },
@@ -30,6 +38,8 @@ test.skipIf(!hasPostgres)(
       return againstStore({ result: 'ok', msg: '', content: {} }, artifact(method), evidence).content?.lacks;
     };
     const { unlogged } = await known();
+    // A base backup is of the whole server.
+    expect(await known({}, { ...backup, database: undefined })).toMatchObject({ unlogged });
     expect(lacks('postgres_base', unlogged)).toContain('public.tasks, which is an unlogged table');
     expect(lacks('postgres_dump', unlogged)).toBeUndefined();
     expect(lacks('postgres_base', undefined, true)).toContain('has not been asked yet');

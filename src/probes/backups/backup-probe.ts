@@ -42,8 +42,8 @@ interface SharedByBackups {
   /** How many of the newest backups are verified at the first check. */
   verifiedAtFirst: number;
   stateDirectory: string;
-  /** Names of the databases in the store that a backup must contain. */
-  databasesOf(backup: BackupOptions): readonly string[];
+  /** The databases that a backup must contain: their names in the store by their roles. */
+  databasesOf(backup: BackupOptions): Readonly<Record<string, string>>;
   /** Changes when any backup changes. */
   key: string;
 }
@@ -160,8 +160,9 @@ async function checkBackup(
   const deps = { signal, readSecret, clock, tracing };
   const latest = shown ?? (() => undefined);
   // A command asks no store.
-  const awaitsTables = shown !== undefined && isAwaited(backup, latest);
-  const databases = shared.databasesOf(backup);
+  const named = shared.databasesOf(backup);
+  const awaitsTables = shown !== undefined && isAwaited(backup, Object.keys(named), latest);
+  const databases = Object.values(named);
   const known = knownStore(backup, ledger?.store, latest, { nowMs: clock.nowMs(), databases });
   const places = siblingsOf(backup, shared).flatMap(placesOf);
   const read = await readEvidence(backup, runs, { ...deps, latest, log: { ...log, places }, known });

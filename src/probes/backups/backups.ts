@@ -51,11 +51,15 @@ export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}):
   ];
 }
 
-/** What the databases of a backup are called in its store. */
-function databasesOf({ store, database }: BackupOptions, stores: readonly StoreOptions[]): string[] {
+/** What the databases of a backup are called in its store, by their roles. */
+function databasesOf(
+  { store, database }: BackupOptions,
+  stores: readonly StoreOptions[],
+): Readonly<Record<string, string>> {
   const names: Readonly<Record<string, string>> = stores.find(({ name }) => name === store)?.databases ?? {};
-  const named = database === undefined ? Object.values(names) : [names[database]];
-  return named.filter((name) => name !== undefined);
+  return Object.fromEntries(
+    Object.entries(names).filter(([role]) => database === undefined || role === database),
+  );
 }
 
 /** A database of a store; `''` for a store without names of databases. */

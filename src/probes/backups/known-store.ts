@@ -53,8 +53,7 @@ export function knownStore(
   const tables = listed
     ? Object.fromEntries(listed.map((name) => [name, before.tables?.[name] ?? nowMs]))
     : before.tables;
-  const unlogged =
-    (database && tablesOf(latest(`store/${store}/${database}`), 'unlogged')) ?? before.unlogged;
+  const unlogged = unloggedOf({ store, database }, latest) ?? before.unlogged;
   const ahead = pollsOfStore(store).flatMap((probe) => clockAheadOf(latest(probe)) ?? []);
   const aheadMs = ahead.length > 0 ? Math.max(...ahead) : before.aheadMs;
   const replicas = pollsOfStore(store).flatMap((probe) => replicatedOf(latest(probe)) ?? []);
@@ -68,9 +67,21 @@ export function knownStore(
   return { ...known, off: { afterMs: known.off?.afterMs ?? known.onMs ?? 0, untilMs: nowMs } };
 }
 
-/** Whether the first poll of the database is still to come. */
-export const isAwaited = ({ store, database }: BackupOptions, latest: Latest): boolean =>
-  database !== undefined && latest(`store/${store}/${database}`) === undefined;
+/** Those of the database, or of all databases of the server; undefined where none was asked. */
+function unloggedOf(
+  { store, database }: Pick<BackupOptions, 'store' | 'database'>,
+  latest: Latest,
+): string[] | undefined {
+  const lists = (database ? [database] : storeRoles).flatMap((role) => {
+    const list = tablesOf(latest(`store/${store}/${role}`), 'unlogged');
+    return list ? [list] : [];
+  });
+  return lists.length > 0 ? lists.flat() : undefined;
+}
+
+/** Whether the first poll of one of the databases, by their roles, is still to come. */
+export const isAwaited = ({ store }: BackupOptions, roles: readonly string[], latest: Latest): boolean =>
+  roles.some((role) => latest(`store/${store}/${role}`) === undefined);
 
 /** Holds a good answer against the databases and tables of the store. */
 export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence: Evidence): VerifyAnswer =>
