@@ -457,6 +457,33 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       }
     },
   },
+  {
+    name: 'the server is started again',
+    isGood: true,
+    async play(bed, moments) {
+      await dumpAndLog(bed, moments);
+      if (moments.random() < 0.5) bed.server.signal('SIGKILL');
+      bed.restarts = bed.server.restart();
+      await bed.restarts;
+      bed.restarts = undefined;
+      await moments.rows(10);
+      await bed.archive();
+    },
+  },
+  {
+    name: 'a session has set its time into the future',
+    async play(bed, moments) {
+      await dumpAndLog(bed, moments);
+      await moments.rows(5);
+      const client = `mysql --no-defaults --socket=${join(bed.server.folder, 's')} --user=root`;
+      const statements = 'SET timestamp = UNIX_TIMESTAMP() + 20; INSERT INTO svc.tasks VALUES (1)';
+      const [{ File }] = (await bed.server.sql('SHOW MASTER STATUS')) as [{ File: string }];
+      const { status } = inShell(`${client} --execute="$1"`, statements);
+      if (status !== 0) throw new Error('the session failed');
+      cpSync(join(bed.server.folder, 'data', File), join(bed.binlog, File), { preserveTimestamps: true });
+      await moments.rows(60);
+    },
+  },
   { name: 'a dump of another server', play: dumpOfAnother },
   {
     name: 'a dump is of a replica that is behind',

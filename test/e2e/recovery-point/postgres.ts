@@ -98,11 +98,16 @@ async function readRestored(data: string, restoreCommand?: string): Promise<numb
   }
 }
 
-const isBase = (path: string) => existsSync(join(path, 'PG_VERSION'));
+const isBase = (path: string) => ['PG_VERSION', 'base.tar'].some((name) => existsSync(join(path, name)));
 
 async function restoreBase(bed: PostgresBed, path: string): Promise<number[]> {
   const data = join(postgresFolder(), 'data');
-  cpSync(path, data, { recursive: true });
+  if (existsSync(join(path, 'base.tar'))) {
+    mkdirSync(data);
+    execFileSync('tar', ['-xf', join(path, 'base.tar'), '-C', data]);
+    const log = join(path, 'pg_wal.tar');
+    if (existsSync(log)) execFileSync('tar', ['-xf', log, '-C', join(data, 'pg_wal')]);
+  } else cpSync(path, data, { recursive: true });
   // A standby's own mark would let the server wait for more.
   rmSync(join(data, 'standby.signal'), { force: true });
   writeFileSync(join(data, 'recovery.signal'), '');
@@ -112,7 +117,11 @@ async function restoreBase(bed: PostgresBed, path: string): Promise<number[]> {
   execFileSync('chmod', ['700', data]);
   // The server refuses to start over a segment that was cut off; an operator leaves that one out.
   const isWhole = `case %f in *.*) true;; *) test "$(stat -c %%s ${bed.wal}/%f)" = 16777216;; esac`;
-  return readRestored(data, `${isWhole} && cp ${bed.wal}/%f %p`);
+  const unpacked = `gunzip -c ${bed.wal}/%f.gz > %p.part && mv %p.part %p`;
+  return readRestored(
+    data,
+    `if test -e ${bed.wal}/%f.gz; then ${unpacked}; else ${isWhole} && cp ${bed.wal}/%f %p; fi`,
+  );
 }
 
 async function restoreDump(scratch: Postgres, path: string, nth: number): Promise<number[]> {
@@ -150,6 +159,9 @@ export async function plainBed(
   await server.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)', 'svc');
   const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
   const walMethod = oneOf(random, ['none', 'stream']);
+  const format = oneOf(random, ['plain', 'plain', 'tar']);
+  // The log and a base are of the whole server.
+  const database = oneOf(random, ['', ' database: persistence,']);
   const level = oneOf(random, ['header', 'full', 'full', 'full']);
   // The host that dumps, as an operator says or does not say in the configuration.
   const zone = oneOf(random, ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']);
@@ -165,7 +177,7 @@ export async function plainBed(
     hasZone,
     yaml: `stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
 backups:
-  - {name: base, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^base-(?<time>\\d{8}T\\d{6}Z)', settle: 1ms}}, integrity: {level: ${level}}}
+  - {name: base, store: main,${database} type: full, source: {files: {directory: ${backups}, pattern: '^base-(?<time>\\d{8}T\\d{6}Z)', settle: 1ms}}, integrity: {level: ${level}}}
   - {name: dump, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^dump-(?<time>\\d{8}T\\d{6}Z).*', settle: 1ms${hasZone ? `, timeZone: ${zone}` : ''}${takenFrom}}}, integrity: {level: ${level}}}
   - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wal}, log: wal, settle: 1ms}}}
 `,
@@ -173,7 +185,7 @@ backups:
     async base(of = server) {
       bed.begunMs = Date.now();
       const path = join(backups, `base-${stamp()}-${nth++}`);
-      const options = ['-D', path, `--wal-method=${walMethod}`, '--checkpoint=fast'];
+      const options = ['-D', path, `--wal-method=${walMethod}`, `--format=${format}`, '--checkpoint=fast'];
       const from = ['-h', '127.0.0.1', '-p', String(of.port), '-U', 'postgres'];
       await beside(asPostgres([join(postgresPrograms, 'pg_basebackup'), ...from, ...options]));
     },
@@ -220,6 +232,10 @@ const baseAndLog: Play = async (bed, { random, rows }) => {
     await bed.archive();
   }
 };
+
+function compress(path: string): void {
+  execFileSync('gzip', [path]);
+}
 
 function flip(path: string, at: number): void {
   const bytes = readFileSync(path);
@@ -435,6 +451,23 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     },
   },
   {
+    name: 'the log is compressed',
+    isGood: true,
+    play: baseAndLog,
+    after: (bed) => segmentsOf(bed).forEach(compress),
+  },
+  {
+    name: 'a compressed segment is cut off or damaged',
+    play: baseAndLog,
+    after(bed, random) {
+      const paths = segmentsOf(bed);
+      paths.forEach(compress);
+      const path = `${oneOf(random, paths.slice(1))}.gz`;
+      if (random() < 0.5) truncateSync(path, Math.floor(statSync(path).size * random()));
+      else flipByte(path, random);
+    },
+  },
+  {
     name: 'the rest of a segment is zeroes',
     play: baseAndLog,
     after(bed, random) {
@@ -469,7 +502,9 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     play: baseAndLog,
     after(bed, random) {
       const path = join(bed.backups, readdirSync(bed.backups).find((name) => name.startsWith('base-'))!);
-      unlinkSync(join(path, oneOf(random, ['backup_label', 'global/pg_control', 'PG_VERSION'])));
+      const names = ['backup_label', 'global/pg_control', 'PG_VERSION', 'base.tar'];
+      const there = names.filter((name) => existsSync(join(path, name)));
+      unlinkSync(join(path, oneOf(random, there)));
     },
   },
   {

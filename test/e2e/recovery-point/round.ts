@@ -44,6 +44,8 @@ export interface Bed {
   begunMs?: number;
   /** The configuration says in which zone dumps state local times. */
   hasZone?: boolean;
+  /** While the store starts again. */
+  restarts?: Promise<void>;
   /** Commits one row. */
   write(sequence: number): Promise<unknown>;
   /** The store is gone, without a word. */
@@ -80,10 +82,12 @@ function startWriter(bed: Bed) {
   let stopped = false;
   const ended = (async () => {
     for (let sequence = 1; !stopped; sequence++) {
+      await bed.restarts;
       try {
         await bed.write(sequence);
       } catch {
-        // The store is gone. Whether this last row was committed, nobody knows.
+        // Whether this row was committed, nobody knows.
+        if (bed.restarts !== undefined) continue;
         return;
       }
       confirmedMs.set(sequence, Date.now());
