@@ -26,7 +26,7 @@ test.each<[string, number, number, number | undefined]>([
   expect(knownStore(backup, known, () => undefined, at).aheadMs).toBe(aheadMs ?? 0);
 
   const content = { newestMs: 1_000_000, bytes: 900, binlog: { isClosed: true, places: { 4: '' } } };
-  const segment = { name: 'bin.000001', endMs: 0, sizeBytes: 900, content };
+  const segment = { name: 'bin.000001', endMs: 1e15, sizeBytes: 900, content };
   const placed = [{ segment, at: { timeline: 0, number: 1 } }];
   const archive = { kind: 'binlog' as const, placed, histories: new Map(), aheadMs: known.aheadMs };
   const replay = replayBinlog({ file: 'bin.000001', position: 4 }, archive);

@@ -4,6 +4,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { isLoopback, parseAddress } from '../../core/address.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
 import { runCommand } from '../../probes/command.ts';
+import { escapedText, sqlText } from '../../probes/stores/sql-text.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import { printLog, readDumpHeader, readLog, timeOfPosition } from './binary-log.ts';
 import {
@@ -154,11 +155,9 @@ async function provisioning(
   ].join(', ');
 }
 
-const sqlText = (text: string) => `'${text.replaceAll("'", "''")}'`;
-
 const databaseExists = (kind: StoreOptions['kind'] | undefined, database: string): string =>
   kind === 'mysql'
-    ? `SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ${sqlText(database.replaceAll('\\', '\\\\'))}`
+    ? `SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ${escapedText(database)}`
     : `SELECT count(*) FROM pg_database WHERE datname = ${sqlText(database)}`;
 
 const copyProgram = (commands: readonly (readonly string[])[], env: RestoreChecksDeps['env']) => [
@@ -308,7 +307,7 @@ async function copyInDirectory(directory: string, backup: string): Promise<Check
 
 const tablesOf = (kind: StoreOptions['kind'] | undefined, database: string): string =>
   kind === 'mysql'
-    ? `SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA = ${sqlText(database.replaceAll('\\', '\\\\'))}`
+    ? `SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA = ${escapedText(database)}`
     : "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
 
 /** Names the tables that are there and not in the dump; that is no reason to refuse. */

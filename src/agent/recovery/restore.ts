@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Address, parseAddress } from '../../core/address.ts';
+import { sqlText } from '../../probes/stores/sql-text.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { baseRestore, isBaseBackup, type RestoreUntil, walArchive } from './base-restore.ts';
@@ -84,8 +85,6 @@ const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?
 const stampOf = (ms: number) => new Date(ms).toISOString().replace(/[-:]|\.\d+/g, '');
 /** Not longer than a name may be. */
 const copyName = (database: string, startMs: number) => `${database.slice(0, 32)}_before_${stampOf(startMs)}`;
-
-const sqlText = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 function restorePostgres(
   { file, database, startMs }: RestorePlan & { file: string; database: string },

@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from '../../core/errors.ts';
 import type { RehearsalPhase } from '../../core/reasons.ts';
+import { escapedText, sqlText } from '../stores/sql-text.ts';
 import { isAtLeast } from '../stores/store-finding.ts';
 import {
   CannotLook,
@@ -21,12 +22,12 @@ const kinds: Readonly<
   postgres: {
     user: 'postgres',
     load: async () => (await import('./postgres-rehearsal.ts')).rehearsePostgres,
-    quoted: (text) => `'${text.replaceAll("'", "''")}'`,
+    quoted: sqlText,
   },
   mysql: {
     user: 'mysql',
     load: async () => (await import('./mariadb-rehearsal.ts')).rehearseMariadb,
-    quoted: (text) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`,
+    quoted: escapedText,
   },
 };
 

@@ -19,6 +19,7 @@ import {
   cqlErrors,
   errorCode,
 } from './cassandra-connection.ts';
+import { sqlText } from './sql-text.ts';
 import type {
   DatabaseReport,
   PollAnswer,
@@ -73,7 +74,6 @@ const selects = {
 
 /** A name between double quotes, so that its case and special characters stay. */
 const quotedName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-const quotedText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Rows that this user may not see, or that this version does not have. */
 async function ask(connection: CqlConnection, cql: string, withinMs?: number): Promise<CassandraAnswer> {
@@ -213,7 +213,7 @@ export function createCassandraPoll(
     if (query === undefined)
       return ask(
         connection,
-        `SELECT curr_version FROM ${quotedName(keyspace)}.schema_version WHERE keyspace_name = ${quotedText(keyspace)}`,
+        `SELECT curr_version FROM ${quotedName(keyspace)}.schema_version WHERE keyspace_name = ${sqlText(keyspace)}`,
       );
     if (used !== keyspace) {
       const answer = await ask(connection, `USE ${quotedName(keyspace)}`);
@@ -222,7 +222,7 @@ export function createCassandraPoll(
     }
     return ask(
       connection,
-      query.replaceAll('{database}', () => quotedText(keyspace)),
+      query.replaceAll('{database}', () => sqlText(keyspace)),
     );
   };
 
@@ -245,9 +245,9 @@ export function createCassandraPoll(
       server ? clientsOf(connection) : undefined,
       server ? ask(connection, selects.gossip) : undefined,
       server ? snapshots : undefined,
-      database === undefined ? undefined : connection.query(selects.keyspace + quotedText(database)),
+      database === undefined ? undefined : connection.query(selects.keyspace + sqlText(database)),
       database === undefined || schema === undefined ? undefined : schemaOf(database, schema.query),
-      database === undefined ? undefined : ask(connection, selects.tables + quotedText(database)),
+      database === undefined ? undefined : ask(connection, selects.tables + sqlText(database)),
     ]);
     const [row] = keyspace ?? [];
     if (database !== undefined && row === undefined)

@@ -1,10 +1,5 @@
-import {
-  type MysqlAnswer,
-  type MysqlRow,
-  mysqlNumber,
-  type NamedValues,
-  sqlText,
-} from './mysql-questions.ts';
+import { type MysqlAnswer, type MysqlRow, mysqlNumber, type NamedValues } from './mysql-questions.ts';
+import { escapedText } from './sql-text.ts';
 import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';
 
 /** The variables that are read, of every version of MySQL and MariaDB; one that a server lacks is not in its answer. */
@@ -317,7 +312,7 @@ const accessDenied = 1227;
 /** `name@host` of CURRENT_USER() as a statement takes it. */
 function accountName(user: string): string {
   const at = user.lastIndexOf('@');
-  return at < 0 ? 'the agent’s user' : `${sqlText(user.slice(0, at))}@${sqlText(user.slice(at + 1))}`;
+  return at < 0 ? 'the agent’s user' : `${escapedText(user.slice(0, at))}@${escapedText(user.slice(at + 1))}`;
 }
 
 /** Transactions that wait for their client, oldest first; a prepared one that outlived its session has no session. */

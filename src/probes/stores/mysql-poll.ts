@@ -24,9 +24,9 @@ import {
   type Question,
   type RunStatements,
   sqlName,
-  sqlText,
   sqlTexts,
 } from './mysql-questions.ts';
+import { escapedText } from './sql-text.ts';
 import type {
   DatabaseReport,
   PollAnswer,
@@ -148,12 +148,12 @@ const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name 
 
 function databaseQuestions(database: string, schema: PollRequest['schema']): Question[] {
   const use = `USE ${sqlName(database)}`;
-  const filled = (query: string) => query.replaceAll('{database}', () => sqlText(database));
+  const filled = (query: string) => query.replaceAll('{database}', () => escapedText(database));
   const ask =
     schema?.query === undefined
       ? [filled(usualSchemaQuery)]
       : // However a configured text is written, only a single statement can be prepared.
-        [`PREPARE svc_agent FROM ${sqlText(filled(schema.query))}`, 'EXECUTE svc_agent'];
+        [`PREPARE svc_agent FROM ${escapedText(filled(schema.query))}`, 'EXECUTE svc_agent'];
   return [
     ...enginesQuestions(database),
     { name: 'schema', forms: [schema === undefined ? [use] : [use, ...ask]] },
@@ -183,7 +183,7 @@ const enginesQuestions = (database: string): Question[] => [
     forms: [
       [
         `SELECT ENGINE AS engine, COUNT(*) AS tables FROM information_schema.TABLES
-    WHERE TABLE_SCHEMA = ${sqlText(database)} AND TABLE_TYPE = 'BASE TABLE' GROUP BY ENGINE`,
+    WHERE TABLE_SCHEMA = ${escapedText(database)} AND TABLE_TYPE = 'BASE TABLE' GROUP BY ENGINE`,
       ],
     ],
   },
@@ -192,7 +192,7 @@ const enginesQuestions = (database: string): Question[] => [
     forms: [
       [
         `SELECT TABLE_NAME AS name FROM information_schema.TABLES
-    WHERE TABLE_SCHEMA = ${sqlText(database)} AND TABLE_TYPE = 'BASE TABLE'`,
+    WHERE TABLE_SCHEMA = ${escapedText(database)} AND TABLE_TYPE = 'BASE TABLE'`,
       ],
     ],
   },
@@ -205,7 +205,7 @@ const enginesQuestions = (database: string): Question[] => [
     WHERE REPLACE(GRANTEE, '''', '') = CURRENT_USER() AND PRIVILEGE_TYPE IN (${sqlTexts(showing)})
   UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES
     WHERE REPLACE(GRANTEE, '''', '') = CURRENT_USER() AND PRIVILEGE_TYPE IN (${sqlTexts(showing)})
-    AND ${sqlText(database)} LIKE TABLE_SCHEMA`,
+    AND ${escapedText(database)} LIKE TABLE_SCHEMA`,
       ],
     ],
   },

@@ -1,3 +1,5 @@
+import { escapedText } from './sql-text.ts';
+
 // Questions to a MySQL-compatible server, and how many of them fit into few round trips.
 
 /** One row by column; every value is the text that the server sent, or null. */
@@ -138,6 +140,5 @@ export function mysqlNumber(text: string | null | undefined): number | undefined
   return Number.isFinite(number) ? number : undefined;
 }
 
-export const sqlText = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 export const sqlName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
-export const sqlTexts = (texts: readonly string[]): string => texts.map(sqlText).join(', ');
+export const sqlTexts = (texts: readonly string[]): string => texts.map(escapedText).join(', ');

@@ -3,8 +3,8 @@ import { formatAddress } from '../../core/address.ts';
 import { createTrace } from '../connection.ts';
 import { type CassandraRow, cassandraFault, connect as connectCassandra } from './cassandra-connection.ts';
 import { mysqlFault, openSession as openMysql } from './mysql-connection.ts';
-import { sqlText } from './mysql-questions.ts';
 import { openSession as openPostgres, postgresFault } from './postgres-connection.ts';
+import { escapedText, sqlText } from './sql-text.ts';
 import type { StoreKindName, StoreOptions } from './store-options.ts';
 import { createRedact, targetOf } from './store-probe.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
@@ -29,7 +29,7 @@ const ownName = 'svc-agent';
 const postgres: SessionsOfKind = {
   async read(target, database, signal) {
     const session = await openPostgres(target, undefined, createTrace(), signal);
-    const text = `'${database.replaceAll("'", "''")}'`;
+    const text = sqlText(database);
     try {
       const { answers } = await session.ask([
         {
@@ -56,7 +56,7 @@ const mysql: SessionsOfKind = {
     try {
       const { results, refusal } = await session.run([
         "SELECT COUNT(*) AS n FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS'",
-        `SELECT USER AS who, HOST AS address FROM information_schema.PROCESSLIST WHERE DB = ${sqlText(database)} AND ID <> CONNECTION_ID()`,
+        `SELECT USER AS who, HOST AS address FROM information_schema.PROCESSLIST WHERE DB = ${escapedText(database)} AND ID <> CONNECTION_ID()`,
       ]);
       if (refusal) return { unknown: refusal.message };
       const [rights, sessions = []] = results;

@@ -1,3 +1,4 @@
+import { escapedText } from './sql-text.ts';
 import { type StoreKindName, type StoreOptions, storeRoles, usualStoreUser } from './store-options.ts';
 
 /**
@@ -12,8 +13,6 @@ const connectionsAtMost = 10;
 const quoted = (mark: string) => (name: string) => `${mark}${name.replaceAll(mark, mark + mark)}${mark}`;
 const doubleQuoted = quoted('"');
 const backQuoted = quoted('`');
-
-const sqlText = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 
 /** A comment ends with its line. */
 const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ');
@@ -35,7 +34,7 @@ const postgresGrants: Grants = (user, databases, readsTable) => {
       ...(readsTable
         ? [
             tableNotice,
-            `SELECT E${sqlText(`GRANT SELECT ON TABLE public.schema_version TO ${role}`)} WHERE to_regclass('public.schema_version') IS NOT NULL \\gexec`,
+            `SELECT E${escapedText(`GRANT SELECT ON TABLE public.schema_version TO ${role}`)} WHERE to_regclass('public.schema_version') IS NOT NULL \\gexec`,
           ]
         : []),
     ]),
@@ -50,7 +49,7 @@ const databasePattern = (database: string): string => backQuoted(database.replac
  * first that take a limit in CREATE USER; MariaDB passes over comments for MySQL 5.7 and newer.
  */
 const mysqlGrants: Grants = (user, databases, readsTable) => {
-  const who = `${sqlText(user)}@'%'`;
+  const who = `${escapedText(user)}@'%'`;
   const limit = `WITH MAX_USER_CONNECTIONS ${connectionsAtMost}`;
   return [
     `CREATE USER ${who} IDENTIFIED BY '<password>' /*!50706 ${limit} */ /*M!100200 ${limit} */;`,
@@ -74,10 +73,10 @@ const mysqlGrants: Grants = (user, databases, readsTable) => {
 /** MySQL refuses a right on a table that is not there. */
 const grantOnTable = (database: string, who: string): string[] => {
   const grant = `GRANT SELECT ON ${backQuoted(database)}.\`schema_version\` TO ${who}`;
-  const isThere = `SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${sqlText(database)} AND TABLE_NAME = 'schema_version'`;
+  const isThere = `SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${escapedText(database)} AND TABLE_NAME = 'schema_version'`;
   return [
     tableNotice,
-    `SET @svc_agent = IF(EXISTS(${isThere}), ${sqlText(grant)}, 'DO 0');`,
+    `SET @svc_agent = IF(EXISTS(${isThere}), ${escapedText(grant)}, 'DO 0');`,
     'PREPARE svc_agent FROM @svc_agent;',
     'EXECUTE svc_agent;',
   ];
