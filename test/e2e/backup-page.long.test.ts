@@ -275,8 +275,8 @@ async function prepare(shop: Shop, { etc, cron }: { etc: string; cron: string })
     const script = readFileSync(join(etc, 'backup', `${name}.sh`), 'utf8');
     const once = script
       .split('\n')
-      .filter((line) => /^# {5}\S.*;(?: -- MariaDB)?$/.test(line))
-      .map((line) => line.slice(2).replace(/--.*/, '').trim().replace('<password>', 'b'));
+      .filter((line) => /^# {5}\S.*;$/.test(line))
+      .map((line) => line.slice(2).trim().replace('<password>', 'b'));
     if (once.length > 0) await shop.admin(once.join('\n'));
   }
 }

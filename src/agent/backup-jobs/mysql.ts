@@ -66,18 +66,19 @@ export function planMysql(target: PlanTarget): readonly PlannedJob[] {
     : [dump];
 }
 
+/** What it takes on MariaDB, which alone reads this, to see whether the server is a replica. */
+const seesReplicas = '/*M!100502 , REPLICA MONITOR */';
+
 /** The user of the jobs, and its rights. */
 const dumpUser = (database: string): readonly string[] => [
   'By mysql as root:',
   `  CREATE USER IF NOT EXISTS backup IDENTIFIED BY '<password>';`,
   `  GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON ${database}.* TO backup;`,
-  '  GRANT PROCESS, RELOAD, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO backup;',
+  `  GRANT PROCESS, RELOAD, REPLICATION CLIENT, REPLICATION SLAVE ${seesReplicas} ON *.* TO backup;`,
   'For the users and their rights; without it, mysqldump of MariaDB leaves the stored routines out and reports no error:',
   '  GRANT SELECT ON mysql.* TO backup;',
   'For the stored routines of MySQL:',
   '  GRANT SHOW_ROUTINE ON *.* TO backup; -- MySQL',
-  'To see whether the server is a replica (MariaDB 10.5 and later):',
-  '  GRANT SLAVE MONITOR ON *.* TO backup; -- MariaDB',
 ];
 
 /** MariaDB’s client writes them by itself; of MySQL each account is asked. */
@@ -111,7 +112,7 @@ function planPhysical({ store, directory, offsite }: PlanTarget, connection: str
     cron: '0 3,15 * * *',
     once: [
       'MariaDB alone, on the host of the server, as a user that may read its files. By mysql as root:',
-      '  GRANT RELOAD, PROCESS, LOCK TABLES, REPLICATION CLIENT, SLAVE MONITOR ON *.* TO backup;',
+      `  GRANT RELOAD, PROCESS, LOCK TABLES, REPLICATION CLIENT ${seesReplicas} ON *.* TO backup;`,
     ],
     script: [
       `mkdir -p ${quoted(directory)}`,
