@@ -26,7 +26,9 @@ export interface OpenProblem {
     kind: string;
     subject: string;
     what: string;
+    /** What it took down, at most so far, and how many problems that is. */
     consequences?: string;
+    affected?: number;
     changes?: readonly Change[];
   };
 }
@@ -125,6 +127,14 @@ const keyOf = (one: OpenProblem | undefined): string =>
     ],
   );
 
+/** Consequences end one by one before their cause does: what it took down at its worst is kept. */
+function worst(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
+  const { cause } = one;
+  const known = before?.cause;
+  if (!cause || known?.id !== cause.id || (known.affected ?? 0) <= (cause.affected ?? 0)) return one;
+  return { ...one, cause: { ...cause, consequences: known.consequences, affected: known.affected } };
+}
+
 export function createIncidentBook(): IncidentBook {
   let open = new Map<string, OpenProblem>();
   /** Ended, and perhaps back soon. */
@@ -171,7 +181,9 @@ export function createIncidentBook(): IncidentBook {
     },
     update(lasting, nowMs, isUnknown) {
       settle(nowMs);
-      const next = new Map(lasting.slice(0, mostOpen).map((one) => [one.line, one]));
+      const next = new Map(
+        lasting.slice(0, mostOpen).map((one) => [one.line, worst(one, open.get(one.line))]),
+      );
       for (const [line, problem] of open) {
         if (next.has(line)) continue;
         if (isUnknown(line)) next.set(line, problem);

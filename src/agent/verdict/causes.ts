@@ -95,10 +95,11 @@ const dependentReasons: ReadonlySet<string> = new Set(['persistence', 'not_ok', 
 const saysStore: Related = (_cause, effect) =>
   !blamesItself(effect) && (dependentReasons.has(effect.reason ?? '') || saysFatal(effect));
 
-/** A role that runs and misses one that it calls. */
+/** A role that runs and misses one that it calls; one that misses its store says so. */
 const isCaller: Related = (cause, effect) =>
   isCalledBy(cause.about.role, effect.about.role) &&
   dependentReasons.has(effect.reason ?? '') &&
+  effect.reason !== 'persistence' &&
   !blamesItself(effect);
 
 const ofRequests: Related = ({ about: { role = '' } }, { about }) =>

@@ -62,8 +62,11 @@ const predicates: Readonly<Record<string, string>> = {
   shutting_down: 'is|are shutting down',
 };
 const saysMore: ReadonlySet<string> = new Set(['store', 'cluster']);
-const predicateOf = ({ kind, last }: ProbeStatus): string | undefined =>
-  saysMore.has(kind) || last?.reason === 'tls_expired' ? predicates[last?.reason ?? ''] : undefined;
+function predicateOf({ kind, state, last }: ProbeStatus): string | undefined {
+  const { reason = '' } = last!;
+  if (kind === 'health' && state === 'down' && reason === 'persistence') return 'cannot use its|their store';
+  return saysMore.has(kind) || reason === 'tls_expired' ? predicates[reason] : undefined;
+}
 
 /** The result of a probe as evidence. */
 function probeEvidence(probe: ProbeStatus): Evidence {
@@ -294,7 +297,7 @@ function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
       ...own,
       kind: 'state',
       subject: '',
-      detail: state.degraded,
+      detail: `${state.degraded} fails in ${state.directory}; the agent’s log has the error`,
       sinceMs: msOf(state.lastCommitAt),
     });
   if (!config.lastReloadSuccessful)

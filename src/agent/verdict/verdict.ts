@@ -159,6 +159,7 @@ function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: n
   const kind = line.split('/')[0]!;
   const probe = probes.find(({ name }) => line === `probe/${name}` || line.startsWith(`probe/${name} `));
   if (probe) return probe.last === undefined;
+  if (knownAtOnce.has(kind)) return false;
   return nowMs - Date.parse(startedAt) < Math.max(settlingMs(kind), settleMs);
 }
 /** Changes that a problem brings about as often as they bring it about. */
@@ -169,6 +170,8 @@ const beforeText = ({ at, what }: Change, nowMs: number): string =>
 const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
   `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;
 
+/** What an agent knows of itself when it has started. */
+const knownAtOnce: ReadonlySet<string> = new Set(['state', 'reload']);
 /** How long after a start of the agent nothing that it cannot see counts as over. */
 const settleMs = 60_000;
 
@@ -197,7 +200,9 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     return {
       line: lineOf(found),
       sinceMs: found.sinceMs,
-      ...(causedBy === undefined && { cause: { id, severity, kind, subject, what, consequences, changes } }),
+      ...(causedBy === undefined && {
+        cause: { id, severity, kind, subject, what, consequences, affected: effects.length, changes },
+      }),
     };
   };
 

@@ -14,7 +14,7 @@ export interface Certificate {
 /** A folder of certificates that `openssl` makes. */
 export interface Certificates {
   readonly folder: string;
-  authority(name: string): Certificate;
+  authority(name: string, days?: number): Certificate;
   /** Signed by `by`; `days` after now, or that many before it, is its end. */
   signed(name: string, by: Certificate, options?: { sans?: string; days?: number }): Certificate;
 }
@@ -30,10 +30,10 @@ export function makeCertificates(after?: (remove: () => void) => void): Certific
     openssl('genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', key);
   return {
     folder,
-    authority(name) {
+    authority(name, days = 2) {
       const made = files(name);
       newKey(made);
-      const subject = ['-days', '2', '-subj', `/CN=${name}`];
+      const subject = ['-days', String(days), '-subj', `/CN=${name}`];
       openssl('req', '-x509', '-new', '-key', made.key, '-out', made.cert, ...subject);
       return made;
     },

@@ -77,6 +77,25 @@ describe('an incident', () => {
   ])('has texts of 300 characters at most', (text, kept) => {
     expect(ended({ what: text, subject: text })).toMatchObject([{ what: kept, subject: kept }]);
   });
+  test('has what it took down at its worst, and not what was left of that at its end', () => {
+    const book = createIncidentBook();
+    const look = (seconds: number, consequences: string | undefined, affected?: number, id = 'main') =>
+      book.update([problem('main', 0, { id, consequences, affected })], at(seconds), never);
+    look(0, undefined, 0);
+    look(1, '2 roles', 2);
+    look(2, '4 roles', 4);
+    look(3, '4 roles and 1 domain', 5);
+    look(4, '5 more', 5);
+    look(5, '1 role', 1);
+    look(6, undefined);
+    book.update([], at(9), never);
+    expect(book.incidents(at(9))).toMatchObject([{ consequences: '5 more' }]);
+    // A problem of another kind on the same line took down what it did.
+    look(100, '4 roles', 4);
+    look(101, '1 role', 1, 'other');
+    book.update([], at(109), never);
+    expect(book.incidents(at(109))[0]).toMatchObject({ id: 'other', consequences: '1 role' });
+  });
   test('is none for what another problem explains', () => {
     const book = createIncidentBook();
     book.update([{ line: 'role', sinceMs: at(0) }], at(0), never);

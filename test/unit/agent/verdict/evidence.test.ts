@@ -70,6 +70,8 @@ describe('a failing probe', () => {
     expect(predicateOf('cluster/dc2', 'resolve')).toBe('has|have no address');
     expect(predicateOf('health/history', 'too_slow')).toBeUndefined();
     expect(predicateOf('health/history', 'tls_expired')).toBe('has|have an expired certificate');
+    expect(predicateOf('health/history', 'persistence')).toBe('cannot use its|their store');
+    expect(predicateOf('domain/orders', 'persistence')).toBeUndefined();
     expect(predicateOf('store/main/p', 'other')).toBeUndefined();
   });
   test('of a store whose message says so has a full disk, too', () => {
@@ -224,8 +226,13 @@ test('a log file is about its role if it has one', () => {
 test('what the agent says of itself', () => {
   const state = { directory: '/s', sequence: 1, commitFailures: 0 };
   expect(kindsOf({ state })).toEqual([]);
-  expect(found({ state: { ...state, degraded: 'ENOSPC', lastCommitAt: atOf(-9) } })).toMatchObject([
-    { kind: 'state', subject: '', detail: 'ENOSPC', sinceMs: nowMs - 9_000 },
+  expect(found({ state: { ...state, degraded: 'write', lastCommitAt: atOf(-9) } })).toMatchObject([
+    {
+      kind: 'state',
+      subject: '',
+      detail: 'write fails in /s; the agent’s log has the error',
+      sinceMs: nowMs - 9_000,
+    },
   ]);
   expect(found({ config: { files: [], lastReloadSuccessful: false, lastReloadError: 'bad' } })).toMatchObject(
     [{ kind: 'reload', detail: 'bad' }],

@@ -256,9 +256,9 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   state: [
     () => ({
-      state: { directory: '/s', sequence: 1, commitFailures: 1, degraded: 'ENOSPC', lastCommitAt: beganAt },
+      state: { directory: '/s', sequence: 1, commitFailures: 1, degraded: 'write', lastCommitAt: beganAt },
     }),
-    'the state cannot be written: ENOSPC',
+    'the state cannot be written: write fails in /s; the agent’s log has the error',
   ],
   reload: [
     () => ({ config: { files: [], lastReloadSuccessful: false, lastReloadError: 'line 3' } }),

@@ -176,6 +176,7 @@ describe('what does not', () => {
     ['a role that nobody knows, another', { kind: 'role_down', about: { role: 'x' } }, caller('y')],
     ['a role, a caller that is gone itself', history, caller('frontend', { reason: 'refused' })],
     ['a role, a caller that ends of something else', history, caller('frontend', said('fatal: panic'))],
+    ['a role, a caller that misses its store', history, caller('frontend', { reason: 'persistence' })],
     ['a role, requests between others', worker, requests('frontend', 'matching')],
     ['the worker, latency of the frontend', worker, { kind: 'frontend_latency', about: {} }],
     ['matching, replication', { kind: 'role_down', about: { role: 'matching' } }, lag],
