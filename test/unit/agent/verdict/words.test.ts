@@ -1,0 +1,244 @@
+import { describe, expect, test } from 'vitest';
+import type { Explained } from '../../../../src/agent/verdict/causes.ts';
+import { type Begun, idOf } from '../../../../src/agent/verdict/found.ts';
+import {
+  consequencesText,
+  overSentence,
+  overTextOf,
+  timeText,
+  uncheckedSentence,
+  verdictWithoutProblems,
+  wrongSentence,
+} from '../../../../src/agent/verdict/sentence.ts';
+import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+
+const nowMs = Date.parse('2026-01-02T00:00:00.000Z');
+type Given = Partial<Begun> & Pick<Begun, 'kind'>;
+const problem = (given: Given): Begun => ({ subject: '', about: {}, evidence: [], sinceMs: nowMs, ...given });
+const role = (name: string, more: Partial<Begun> = {}): Given => ({
+  kind: 'role_down',
+  subject: name,
+  about: { role: name },
+  ...more,
+});
+/** A cause with what it explains. */
+const caused = (cause: Given, ...effects: Given[]): Explained[] => [
+  { found: problem(cause) },
+  ...effects.map((one) => ({ found: problem(one), causedBy: idOf(problem(cause)) })),
+];
+const headline = (...all: Explained[]) => wrongSentence(all, nowMs).headline;
+const causes = (...all: Given[]) => headline(...all.flatMap((one) => caused(one)));
+
+describe('causes of one kind', () => {
+  test.each<[Given[], string]>([
+    [[role('a'), role('b')], 'Roles a and b are down'],
+    [['a', 'b', 'c', 'd'].map((name) => role(name)), 'Roles a, b, c and d are down'],
+    [['a', 'b', 'c', 'd', 'e'].map((name) => role(name)), '5 roles are down'],
+    [[role('x'.repeat(60))], `Role ${'x'.repeat(60)} is down`],
+    [[role('x'.repeat(61))], '1 role is down'],
+    [[role('x'.repeat(61)), role('a')], '2 roles are down'],
+    [[role('a', { predicate: 'is|are late' }), role('b')], 'Role a is late and role b is down'],
+    [
+      [
+        { kind: 'refused', subject: 'a' },
+        { kind: 'refused', subject: 'b' },
+      ],
+      'Series of families a and b are refused',
+    ],
+    [
+      [
+        { kind: 'replication_lag', subject: 'a' },
+        { kind: 'replication_lag', subject: 'b' },
+      ],
+      'Replication a and b lag behind',
+    ],
+    [
+      [
+        { kind: 'request_errors', subject: 'a' },
+        { kind: 'request_errors', subject: 'b' },
+      ],
+      'Requests from a and b fail',
+    ],
+    [[{ kind: 'frontend_latency' }], 'The frontend answers slowly'],
+    [[{ kind: 'state' }], 'The state cannot be written'],
+    [
+      [
+        { kind: 'disk_full', subject: 's/p' },
+        { kind: 'disk_full', subject: 's/v' },
+      ],
+      'The disk of store s is almost full',
+    ],
+    [
+      [
+        { kind: 'store_down', subject: 's/p' },
+        { kind: 'store_down', subject: 's/v' },
+      ],
+      'Store s is down',
+    ],
+    [
+      [
+        { kind: 'schema', subject: 's/p' },
+        { kind: 'schema', subject: 's/v' },
+      ],
+      'Databases s/p and s/v have the wrong schema',
+    ],
+  ])('%#: %s', (all, text) => {
+    expect(causes(...all)).toBe(text);
+  });
+});
+
+test('three kinds are named, and the rest is counted, consequences of theirs too', () => {
+  const all = [
+    ...caused(role('a')),
+    ...caused({ kind: 'fatal', subject: 'b' }),
+    ...caused({ kind: 'heap', subject: 'c' }),
+    ...caused({ kind: 'gc_pause', subject: 'd' }, { kind: 'canary', about: { domain: 'x' } }),
+  ];
+  expect(headline(...all)).toBe(
+    'Role a is down, role b logged fatal errors, role c has a large heap and 2 more problems',
+  );
+  expect(headline(...all.slice(0, 4))).toMatch(/ and 1 more problem$/);
+  expect(headline(...all.slice(0, 3))).toBe(
+    'Role a is down, role b logged fatal errors and role c has a large heap',
+  );
+});
+
+describe('what a cause takes down', () => {
+  const because = (...effects: Given[]) =>
+    headline(...caused({ kind: 'store_down', subject: 'main' }, ...effects)).replace(
+      'Store main is down',
+      '',
+    );
+  test.each<[Given[], string]>([
+    [[], ''],
+    [[role('a')], '; 1 role is down because of it'],
+    [[role('a'), role('b')], '; 2 roles are down because of it'],
+    [[role('a'), { kind: 'fatal', about: { role: 'a' } }], '; 1 role is down because of it'],
+    [[role('a'), { kind: 'domain', about: { domain: 'd' } }], '; 1 role and 1 domain are down because of it'],
+    [[{ kind: 'fatal', about: { role: 'a' } }], '; 1 role suffers because of it'],
+    [
+      [
+        { kind: 'fatal', about: { role: 'a' } },
+        { kind: 'heap', about: { role: 'b' } },
+      ],
+      '; 2 roles suffer because of it',
+    ],
+    [[{ kind: 'fatal', about: { role: 'a' } }, role('b')], '; 2 roles are down because of it'],
+    [[{ kind: 'stale' }], '; it causes 1 more problem'],
+    [
+      [
+        { kind: 'stale', subject: 'a' },
+        { kind: 'stale', subject: 'b' },
+      ],
+      '; it causes 2 more problems',
+    ],
+    [
+      [
+        role('a'),
+        { kind: 'cluster_down', subject: 'c' },
+        { kind: 'domain', about: { domain: 'd' } },
+        { kind: 'recovery', subject: 'e', about: { domain: 'x' } },
+      ],
+      '; 1 role, 1 cluster, 1 domain and 1 objective are down because of it',
+    ],
+    [
+      [
+        { kind: 'backup_late', subject: 'b' },
+        { kind: 'replication_lag', subject: 'r' },
+      ],
+      '; 1 backup and 1 replication suffer because of it',
+    ],
+    [[{ kind: 'persistence_latency', about: { role: 'a' } }], '; it causes 1 more problem'],
+  ])('%#: %s', (effects, text) => {
+    expect(because(...effects)).toBe(text);
+  });
+  test('of two causes is because of them, of two databases of one store because of it', () => {
+    const two = (kind: Begun['kind'], ...subjects: string[]) =>
+      headline(...subjects.flatMap((subject) => caused({ kind, subject }, role('a')))).split('; ')[1];
+    expect(two('schema', 's/p', 's/v')).toBe('1 role is down because of them');
+    expect(two('store_down', 's/p', 's/v')).toBe('1 role is down because of it');
+    const unnamed = [
+      ...caused({ kind: 'schema', subject: 'a' }, { kind: 'stale' }),
+      ...caused({ kind: 'schema', subject: 'b' }),
+    ];
+    expect(headline(...unnamed)).toMatch(/; they cause 1 more problem$/);
+  });
+  test('is nothing where there is nothing', () => {
+    expect(consequencesText([])).toBeUndefined();
+  });
+});
+
+test('a sentence has the start of the first of each kind, with its day if that is another', () => {
+  const all = [role('a', { sinceMs: nowMs + 61_000 }), role('b', { sinceMs: nowMs - 1_000 })];
+  expect(
+    wrongSentence(
+      all.flatMap((one) => caused(one)),
+      nowMs + 120_000,
+    ).sentence,
+  ).toBe('Roles a and b are down since 2026-01-01 23:59:59 UTC.');
+  expect(timeText(nowMs, nowMs + 86_399_999)).toBe('00:00:00 UTC');
+  expect(timeText(nowMs, nowMs + 86_400_000)).toBe('2026-01-02 00:00:00 UTC');
+});
+
+test('what is over, and what has not been checked again', () => {
+  expect(overTextOf('store_down', 'main')).toBe('store main recovered');
+  expect(overTextOf('frontend_latency', '')).toBe('the frontend answers fast again');
+  // Kinds of another version.
+  expect(overTextOf('later', 'main')).toBe('main recovered');
+  expect(overTextOf('later', '')).toBe('recovered');
+  const stores = ['main/p', 'main/v', 'other/p'].map((subject) => ({ kind: 'store_down' as const, subject }));
+  expect(overSentence(stores)).toBe(
+    'Store main recovered and store other recovered; whether what it caused is over is not known yet',
+  );
+  expect(uncheckedSentence(stores)).toBe(
+    'What was wrong with store main and store other when the agent started has not been checked again yet',
+  );
+});
+
+describe('without problems', () => {
+  const scrape = (service: string, more: object = {}) => ({ service, up: true, ...more }) as never;
+  const logs = (...paths: string[]) =>
+    paths.map((path) => ({ path, services: [], offset: 0, lagBytes: 0, state: 'following' }));
+  test('each role, store and file counts once, and other probes do not', () => {
+    const facts = statusFactsOf({
+      probes: [
+        ...[
+          probeStatusOf('health/a'),
+          probeStatusOf('health/b'),
+          probeStatusOf('store/s/p'),
+          probeStatusOf('store/s/v'),
+        ],
+        ...[probeStatusOf('archive/x'), probeStatusOf('archive/y/z'), probeStatusOf('recovery/s/p')],
+      ],
+      scrapes: [scrape('a'), scrape('c')],
+      statsd: [{ service: 'd' } as never],
+      logs: logs('/a', '/b', '/a'),
+    });
+    expect(verdictWithoutProblems(facts)).toEqual({
+      level: 'ok',
+      headline: 'All is well: 4 roles, 1 store, 2 archives and 2 log files',
+    });
+  });
+  test('an agent that starts, or watches nothing, knows nothing', () => {
+    const probes = [probeStatusOf('health/a')];
+    expect(verdictWithoutProblems(statusFactsOf({ ready: false, probes }))).toEqual({
+      level: 'unknown',
+      headline: 'The agent is starting',
+    });
+    expect(
+      verdictWithoutProblems(statusFactsOf({ probes: [probeStatusOf('recovery/s/p')] })).headline,
+    ).toMatch(/^Nothing is watched/);
+  });
+  test('a check without a result is one that is pending, of scrapes too', () => {
+    const unchecked = { ...probeStatusOf('health/a'), last: undefined };
+    const of = (...scrapes: never[]) =>
+      verdictWithoutProblems(statusFactsOf({ probes: [unchecked, probeStatusOf('health/b')], scrapes }))
+        .headline;
+    expect(of()).toBe('Nothing is wrong so far; 1 of 2 checks have no result yet');
+    expect(of(scrape('a'))).toBe('Nothing is wrong so far; 1 of 3 checks have no result yet');
+    expect(of(scrape('a', { up: false }))).toBe('Nothing is wrong so far; 2 of 3 checks have no result yet');
+    expect(of(scrape('a', { up: false, lastFailure: {} }))).toBe(
+      'Nothing is wrong so far; 1 of 3 checks have no result yet',
+    );
+  });
+});
