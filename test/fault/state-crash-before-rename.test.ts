@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { afterRestart, loadedBed, temporaryDirectory } from './state/bed.ts';
@@ -19,9 +19,12 @@ test('a whole new file that was never renamed does not count, and is removed', a
   expect(readdirSync(directory)).not.toContain('snapshot.new');
 });
 
-test('half a new file is removed', async () => {
+test.each<[string, (path: string) => void]>([
+  ['half a new file', (path) => writeFileSync(path, 'svcstat')],
+  ['a directory in its place', (path) => mkdirSync(join(path, 'below'), { recursive: true })],
+])('%s is removed', async (_, make) => {
   const directory = temporaryDirectory();
-  writeFileSync(join(directory, 'snapshot.new'), 'svcstat');
+  make(join(directory, 'snapshot.new'));
   await loadedBed({ directory });
   expect(readdirSync(directory)).toEqual(['lock']);
 });

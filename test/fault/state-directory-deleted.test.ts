@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { takeLock } from '../../src/agent/state/lock.ts';
@@ -22,6 +22,18 @@ test('the snapshot alone deleted: written again by the next commit, even if noth
   values.add('n', 1);
   await state.commit();
   rmSync(join(directory, 'snapshot-a'));
+  await state.commit();
+  await state.close();
+  expect(await afterRestart({ directory })).toEqual({ n: 1 });
+});
+
+test('the snapshot replaced by another file: written again by the next commit, even if nothing changed', async () => {
+  const directory = temporaryDirectory();
+  const { state, values } = await loadedBed({ directory });
+  values.add('n', 1);
+  await state.commit();
+  writeFileSync(join(directory, 'other'), 'of another program');
+  renameSync(join(directory, 'other'), join(directory, 'snapshot-a'));
   await state.commit();
   await state.close();
   expect(await afterRestart({ directory })).toEqual({ n: 1 });

@@ -51,10 +51,10 @@ test.skipIf(!canMount())(
   },
 );
 
-test('a write that stops half way with ENOSPC leaves the old snapshot and nothing else', async () => {
+test('a write that stops half way with ENOSPC leaves the old snapshot and nothing else, until there is room', async () => {
   const directory = temporaryDirectory();
   const fs = faultyFs();
-  const { state, values, entries } = await loadedBed({ directory, fs });
+  const { state, values, entries, clock } = await loadedBed({ directory, fs });
   values.add('n', 5);
   await state.commit();
   fs.plan = (operation) => (operation === 'write' ? 'ENOSPC' : undefined);
@@ -62,7 +62,16 @@ test('a write that stops half way with ENOSPC leaves the old snapshot and nothin
   expect((await state.commit()).degraded).toBe('write');
   expect(values.shown()).toEqual({ n: 6 });
   expect((await fs.readdir(directory)).sort()).toEqual(['lock', 'snapshot-a']);
-  await state.close();
+  clock.advance(2000);
+  await state.commit();
   expect(errors(entries)).toHaveLength(1);
+  fs.plan = () => undefined;
+  clock.advance(3000);
+  values.add('n', -1);
+  await state.commit();
+  expect(entries.slice(1)).toMatchObject([
+    { msg: 'the state is written again', fields: { directory, afterMs: 5000 } },
+  ]);
+  await state.close();
   expect(await afterRestart({ directory })).toEqual({ n: 5 });
 });

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { errors, loadedBed, temporaryDirectory } from '../../fault/state/bed.ts';
+import { loadedBed, temporaryDirectory } from '../../fault/state/bed.ts';
 import { faultyFs } from '../../fault/state/faulty-fs.ts';
 import { notedText } from '../../fault/state/values.ts';
 
@@ -107,15 +107,21 @@ test('sequences go on after a restart', async () => {
   const directory = temporaryDirectory();
   for (let sequence = 1; sequence <= 3; sequence++) {
     const { state, values } = await loadedBed({ directory });
+    expect(state.status().sequence).toBe(sequence - 1);
     values.add('n', 1);
     expect(await state.commit()).toEqual({ sequence });
+    // The newest snapshot is never the one that is written over.
+    expect(readdirSync(directory)).toContain(sequence % 2 === 1 ? 'snapshot-a' : 'snapshot-b');
     await state.close();
   }
 });
 
-test('with fsync the file is synced before the rename and the directory after it', async () => {
+test.each([
+  ['with fsync the file is synced before the rename and the directory after it', true],
+  ['without fsync nothing is synced', false],
+])('%s, and everything is closed', async (_, fsync) => {
   const fs = faultyFs();
-  const { state, values } = await loadedBed({ directory: temporaryDirectory(), fs, fsync: true });
+  const { state, values } = await loadedBed({ directory: temporaryDirectory(), fs, fsync });
   const operations: string[] = [];
   fs.plan = (operation) => {
     operations.push(operation);
@@ -123,9 +129,9 @@ test('with fsync the file is synced before the rename and the directory after it
   };
   values.add('n', 1);
   await state.commit();
-  expect(
-    operations.filter((operation) => ['write', 'datasync', 'rename', 'sync'].includes(operation)),
-  ).toEqual(['write', 'datasync', 'rename', 'sync']);
+  const unsynced = ['open', 'write', 'close', 'rename'];
+  const synced = ['open', 'write', 'datasync', 'close', 'rename', 'open', 'sync', 'close'];
+  expect(operations).toEqual(fsync ? synced : unsynced);
 });
 
 test('a durable whose freeze throws fails its commit and shows nothing; the next one goes on', async () => {
@@ -141,7 +147,23 @@ test('a durable whose freeze throws fails its commit and shows nothing; the next
   text.freeze = freeze;
   expect(await state.commit()).toEqual({ sequence: 1 });
   expect(values.shown()).toEqual({ n: 1 });
-  expect(errors(entries)).toEqual([]);
+  expect(entries).toEqual([]);
+});
+
+test('a content that is too large for a snapshot is not written, and shown all the same', async () => {
+  const { state, values } = await loadedBed({ directory: temporaryDirectory() });
+  values.add('n', 1);
+  await state.commit();
+  const { freeze, publish } = values;
+  // A table that only says that it is so long.
+  values.freeze = () => ({ ...freeze(), table: { length: 2 ** 30 } as Uint8Array });
+  let published = 0;
+  values.publish = () => void published++;
+  expect(await state.commit()).toEqual({ sequence: 1, degraded: 'write' });
+  expect(published).toBe(1);
+  Object.assign(values, { freeze, publish });
+  values.add('n', 1);
+  expect((await state.commit()).degraded).toBeUndefined();
 });
 
 test('close lets a commit end, gives the directory back, and nothing is committed after it', async () => {

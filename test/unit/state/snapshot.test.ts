@@ -124,9 +124,33 @@ describe('encoder', () => {
     encoder.encode(content, 1);
     expect(encoder.holds(change(content))).toBe(holds);
   });
+
+  const zeros = (bytes: number) => Buffer.alloc(bytes).toString();
+  test.each<[string, held: Parts, asked: Parts]>([
+    ['a value of the bytes of an empty section', { values: [0] }, { sections: [['', '']] }],
+    [
+      'a section whose end has the bytes of another one',
+      { sections: [['a', zeros(8)]] },
+      {
+        sections: [
+          ['a', ''],
+          ['', ''],
+        ],
+      },
+    ],
+  ])('tells %s from it', (_, held, asked) => {
+    const encoder = createEncoder();
+    const content = contentOf(held);
+    encoder.encode(content, 1);
+    expect(encoder.holds({ ...contentOf(asked), table: content.table })).toBe(false);
+  });
 });
 
 describe('decodeSnapshot', () => {
+  test('reads the least that there is', () => {
+    expect(decodeSnapshot(snapshotOf({ sequence: 0 }))).toMatchObject({ sequence: 0, sections: new Map() });
+  });
+
   test('reads what was laid out by hand', () => {
     const { sequence, table, values, sections } = decodeSnapshot(snapshotOf(sample));
     expect(sequence).toBe(7);
@@ -142,7 +166,9 @@ describe('decodeSnapshot', () => {
     ['of another program', Buffer.from('{"offsets":{}}'.repeat(9)), /foreign/],
     ['of a machine with the other byte order', snapshotOf({ magic: 'svcstatB' }), /foreign/],
     ['of a later version', snapshotOf({ version: 2 }), /unknown version, got 2; this agent reads version 1/],
+    ['only a name', snapshotOf(sample).subarray(0, 8), /too short/],
     ['only a head', snapshotOf(sample).subarray(0, 20), /too short/],
+    ['a byte shorter than any', snapshotOf({}).subarray(0, -1), /too short/],
     ['with a negative sequence', snapshotOf({ sequence: -1 }), /sequence/],
     ['with a sequence that is no number', snapshotOf({ sequence: Number.NaN }), /sequence/],
     [
