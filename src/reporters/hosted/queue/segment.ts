@@ -140,11 +140,14 @@ interface OpenedSegment {
   readonly tornBytes: number;
 }
 
+/** Undefined if the file has no valid head. */
 async function firstNeeded(file: FileHandle): Promise<number | undefined> {
   const head = Buffer.alloc(segmentHeadBytes);
   const { bytesRead } = await file.read(head, 0, segmentHeadBytes, 0);
   const isOurs = head.readUInt32LE(0) === segmentMagic && head.readUInt32LE(4) === version;
-  return bytesRead === segmentHeadBytes && isOurs ? head.readDoubleLE(8) : undefined;
+  const from = head.readDoubleLE(8);
+  const isOffset = Number.isSafeInteger(from) && from >= segmentHeadBytes;
+  return bytesRead === segmentHeadBytes && isOurs && isOffset ? from : undefined;
 }
 
 /** Falls back to read-only: batches on a read-only disk can still be sent. */
@@ -161,7 +164,7 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
   const { size } = await file.stat();
   const from = await firstNeeded(file);
   const records: RecordPosition[] = [];
-  let at = from !== undefined && from >= segmentHeadBytes ? from : size;
+  let at = from ?? size;
   const head = Buffer.alloc(headBytes);
   while (at + headBytes <= size) {
     await file.read(head, 0, headBytes, at);
