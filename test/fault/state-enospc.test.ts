@@ -57,6 +57,7 @@ test('a write that stops half way with ENOSPC leaves the old snapshot and nothin
   const { state, values, entries, clock } = await loadedBed({ directory, fs });
   values.add('n', 5);
   await state.commit();
+  clock.advance(1000);
   fs.plan = (operation) => (operation === 'write' ? 'ENOSPC' : undefined);
   values.add('n', 1);
   expect((await state.commit()).degraded).toBe('write');

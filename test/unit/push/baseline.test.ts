@@ -182,9 +182,66 @@ describe('what is owed', () => {
     baseline.settle(entry, 0);
     expect(baseline.absent()).toEqual([]);
   });
+
+  test('is nothing once it left, whether the total is seen again or not; a gauge never owes', () => {
+    const { baseline, flush } = bench();
+    flush([count('a', 5)]);
+    flush([count('a', 5)]);
+    flush([]);
+    expect(baseline.absent()).toEqual([]);
+    const { families, numbers } = pushedView([{ name: 'g', kind: 'gauge', series: [{ numbers: [5] }] }]);
+    const [{ series }] = [families[0]!];
+    expect(baseline.take(families[0]!, series[0]!, numbers(series[0]!))).toBeUndefined();
+  });
 });
 
 describe('gone series', () => {
+  test('beyond the bound only as many are given up as must be, the longest gone first', () => {
+    const { flush } = bench({ maxGone: 1 });
+    flush([count('b', 5, at(20)), count('a', 5, at(10))]);
+    flush([count('b', 5, at(20))]);
+    flush([]);
+    flush([]);
+    expect(flush([count('b', 6, at(20)), count('a', 6, at(10))])).toEqual({ b: 1 });
+  });
+
+  test.each([
+    ['within the bound', 3, []],
+    ['within the bound, beside those that are there', 1, [count('a', 5), count('b', 5)]],
+  ])('%s none is given up', (_, maxGone, there) => {
+    const { flush } = bench({ maxGone });
+    flush([count('a', 5), count('b', 5), ...(there.length === 0 ? [] : [count('c', 5)])]);
+    for (let round = 0; round < 3; round++) flush(there);
+    const back = ['a', 'b', 'c'].slice(0, there.length === 0 ? 2 : 3);
+    expect(flush(back.map((name) => count(name, 6)))).toEqual(
+      Object.fromEntries(back.map((name) => [name, 1])),
+    );
+  });
+
+  test('one that was given up is unknown, also as the same series', () => {
+    const { baseline, flush } = bench({ maxGone: 0 });
+    const { families } = pushedView([count('a', 5)]);
+    const take = (total: number) => {
+      baseline.begin();
+      const entry = baseline.take(families[0]!, families[0]!.series[0]!, Float64Array.of(total))!;
+      baseline.end();
+      return baseline.settle(entry, 0);
+    };
+    expect(take(5)).toBe(5);
+    flush([]);
+    flush([]);
+    expect(take(9)).toBe(0);
+    expect(take(10)).toBe(1);
+  });
+
+  test('a thousand services are remembered: on the page of another one, every total is new', () => {
+    const { flush } = bench({ carried: true });
+    const page = Array.from({ length: 1001 }, (_, i) => count(`a${i}`, 5, { service: `s${i}` }));
+    flush(page);
+    const more = [count('b', 7, { service: 's999' }), count('c', 7, { service: 's1000' })];
+    expect(flush([...page, ...more])).toEqual({ b: 7 });
+  });
+
   test('beyond the bound the oldest are given up; what may be one of them counts from here', () => {
     const it = bench({ maxGone: 1 });
     it.flush([count('a', 5, at(10))]);
@@ -203,15 +260,15 @@ describe('gone series', () => {
     expect(flush([count('a', 7), count('b', 6)])).toEqual({ a: 1, b: 1 });
   });
 
-  test('that still owed something are counted', () => {
+  test('that still owed something are counted, line by line', () => {
     const it = bench({ maxGone: 0 });
-    const view = pushedView([count('a', 5)]);
+    const view = pushedView([histogram([1, 1, 0, 1])]);
     it.baseline.begin();
-    it.baseline.take(view.families[0]!, view.families[0]!.series[0]!, Float64Array.of(5));
+    it.baseline.take(view.families[0]!, view.families[0]!.series[0]!, Float64Array.of(1, 1, 0, 1));
     it.baseline.end();
     it.flush([]);
     it.flush([]);
-    expect(it.discarded).toBe(1);
+    expect(it.discarded).toBe(3);
   });
 });
 
@@ -248,6 +305,28 @@ describe('the section', () => {
     owing.baseline.begin();
     owing.baseline.take(view.families[0]!, view.families[0]!.series[0]!, Float64Array.of(5));
     expect(bench({ section: owing.baseline.freeze() }).flush([count('a', 6)])).toEqual({ a: 6 });
+    const gone = bench({ section: owing.baseline.freeze() });
+    expect(gone.flush([])).toEqual({});
+    expect(gone.baseline.absent().map((entry) => gone.baseline.settle(entry, 0))).toEqual([5]);
+  });
+
+  test('of series that owe nothing, of more than may be gone, and of none', () => {
+    const before = bench();
+    expect(bench({ section: before.baseline.freeze() }).flush([count('a', 5)])).toEqual({ a: 5 });
+    const three = (total: number) => ['a', 'b', 'c'].map((name) => count(name, total));
+    before.flush(three(5));
+    const idle = bench({ section: before.baseline.freeze() });
+    idle.flush([]);
+    expect(idle.baseline.absent()).toEqual([]);
+    const { flush } = bench({ maxGone: 1, section: before.baseline.freeze() });
+    expect(flush(three(6))).toEqual({ a: 1, b: 1, c: 1 });
+  });
+
+  test("a sender's own totals are still its own: another start changes nothing", () => {
+    const before = bench({ carried: true });
+    before.flush([count('a', 5)]);
+    const { flush } = bench({ carried: true, section: before.baseline.freeze() });
+    expect(flush([count('a', 9, at(77))])).toEqual({ a: 4 });
   });
 
   test('cells of given up series do not leave traces in it', () => {
@@ -264,13 +343,27 @@ describe('the section', () => {
     it.flush([count('a', 5), count('b', 6)]);
     return Buffer.from(it.baseline.freeze());
   };
+  const withFacts = (bytes: Buffer, facts: object) => {
+    const text = Buffer.from(JSON.stringify(facts));
+    const changed = Buffer.concat([bytes.subarray(0, 12), text, bytes.subarray(12 + factsBytes())]);
+    changed.writeUInt32LE(text.length, 4);
+    return changed;
+  };
   const factsBytes = () => sound().readUInt32LE(4);
   test.each<[string, (bytes: Buffer) => unknown]>([
     ['of another version', (bytes) => bytes.writeUInt32LE(9, 0)],
     ['with more entries than bytes', (bytes) => bytes.writeUInt32LE(1e6, 8)],
     ['whose facts are not JSON', (bytes) => bytes.write('x', 12)],
     ['whose facts are others', (bytes) => bytes.write('{"sinceMz"', 12)],
-    ['that points outside', (bytes) => bytes.writeUInt32LE(100, 12 + factsBytes() + 8)],
+    ['whose time is a text', (bytes) => withFacts(bytes, { sinceMs: '0', forgot: false, services: [] })],
+    ['that does not say what it forgot', (bytes) => withFacts(bytes, { sinceMs: 0, services: [] })],
+    ['whose services are no list', (bytes) => withFacts(bytes, { sinceMs: 0, forgot: false, services: {} })],
+    [
+      'with a service that is a number',
+      (bytes) => withFacts(bytes, { sinceMs: 0, forgot: false, services: [1] }),
+    ],
+    // Two series of three numbers each: there is no seventh.
+    ['that points outside by one', (bytes) => bytes.writeUInt32LE(4, 12 + factsBytes() + 8)],
     ['with an entry of nothing', (bytes) => bytes.writeUInt32LE(0, 12 + factsBytes() + 12)],
     [
       'with an entry twice',
