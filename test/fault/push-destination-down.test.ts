@@ -1,15 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { openDatagrams } from '../../src/reporters/push/destination.ts';
-import {
-  type Aggregator,
-  aggregator,
-  count,
-  gauge,
-  type PushRig,
-  silentPort,
-  startPush,
-  systemError,
-} from '../push.ts';
+import { type Aggregator, aggregator, count, gauge, type PushRig, silentPort, startPush } from '../push.ts';
 import { aggregate } from '../push-lines.ts';
 import { until } from '../until.ts';
 
@@ -73,35 +63,6 @@ test('EMSGSIZE: the line that is too large stays owed, its neighbours leave', as
   expect(rig.dropped.size).toBe(0);
 });
 
-test('ENOBUFS: what the kernel did not take is in the next delta, once', async () => {
-  const target = await listening();
-  let full = 3;
-  const open: typeof openDatagrams = (type) => {
-    const socket = openDatagrams(type);
-    const send = socket.send.bind(socket) as (
-      datagram: Uint8Array,
-      done: (error: Error | null) => void,
-    ) => void;
-    return Object.assign(socket, {
-      send: (datagram: Uint8Array, done: (error: Error | null) => void) =>
-        full-- > 0 ? setImmediate(done, systemError('ENOBUFS')) : send(datagram, done),
-    });
-  };
-  const rig = await started(
-    { hostPort: `127.0.0.1:${target.port}`, tagFormat: 'none', flushBytes: 8 },
-    { open },
-  );
-  for (const total of [5, 6, 9, 10]) {
-    rig.show([count('a', total), count('b', 2 * total), gauge('g', total)]);
-    await rig.flush();
-  }
-  await until('all of it arrives', () => sumOf(target) === 10 && sumOf(target, 'b') === 20);
-  expect(target.lines()).toEqual(['a:10|c', 'b:20|c', 'g:10|g']);
-  expect(rig.failures).toEqual(['no_buffers', 'no_buffers', 'no_buffers']);
-  // A gauge has nowhere to wait.
-  expect(Object.fromEntries(rig.dropped)).toEqual({ send_failed: 3 });
-});
-
 describe('the name', () => {
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
 
@@ -127,30 +88,6 @@ describe('the name', () => {
     await rig.flush();
     await until('the delta arrives', () => target.lines().length > 0);
     expect(target.lines()).toEqual(['a:3|c']);
-  });
-
-  test('points elsewhere after a while: packets follow it', async () => {
-    const first = await listening();
-    const second = await listening(first.port, '127.0.0.2');
-    let address = '127.0.0.1';
-    let lookups = 0;
-    const lookup = async () => {
-      lookups += 1;
-      return [{ address, family: 4 }];
-    };
-    const rig = await started({ hostPort: `statsd.test:${first.port}`, tagFormat: 'none' }, { lookup });
-    let total = 0;
-    const flush = async () => {
-      rig.show([count('a', ++total)]);
-      await rig.flush();
-    };
-    for (let i = 0; i < 5; i++) await flush();
-    expect(lookups).toBe(1);
-    address = '127.0.0.2';
-    for (let i = 0; i < 10; i++) await flush();
-    await until('every delta is somewhere', () => sumOf(first) + sumOf(second) === total);
-    expect(sumOf(second)).toBeGreaterThanOrEqual(4);
-    expect(lookups).toBe(2);
   });
 
   test('cannot be resolved any more: the last address is used on, the failure counted', async () => {
