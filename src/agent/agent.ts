@@ -157,7 +157,7 @@ async function startOnce(
   };
 }
 
-/** One for each of the two snapshots, and one without. */
+/** A start for each of the two snapshots, and one without a snapshot. */
 const attempts = 3;
 
 /**

@@ -220,7 +220,7 @@ const archives = group('archives', ['archive', 'scheme'], {
   svc_archival_unarchived_workflows: [
     'gauge',
     'none',
-    'Closed workflows whose retention has elapsed while the archive has no object as new.',
+    'Closed workflows whose retention has elapsed while the newest object in the archive is older.',
   ],
   svc_archival_due_workflows: [
     'gauge',

@@ -46,7 +46,7 @@ const nowhere = 0xfffe;
 
 /**
  * A hash of a line's key with 52 bits, never 0; `view` is over the bytes. The key may go on in a second range. Where
- * the ranges meet is no part of the hash.
+ * the ranges meet is not part of the hash.
  */
 export function lineHash(view: DataView, from: number, to: number, tailFrom = to, tailTo = to): number {
   let low = to - from + tailTo - tailFrom;

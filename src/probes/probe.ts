@@ -178,7 +178,7 @@ export function excerpt(text: string, most = 200): string {
   return characters.length > most ? `${characters.slice(0, most).join('')}…` : characters.join('');
 }
 
-/** A time as text. Servers and files may have times that are no dates. */
+/** A time as text. Servers and files may have times that are not dates. */
 export function timeText(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`;
 }

@@ -154,7 +154,7 @@ function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
   return redacted(written ?? value);
 }
 
-/** Shorter texts would mask what is no secret. */
+/** Shorter texts would mask what is not secret. */
 const leastMasked = 4;
 
 /** The text of a JSON document without the secrets, in whatever place they are. */

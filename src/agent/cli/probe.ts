@@ -59,7 +59,7 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
   return probed.length < rows.length || probed.some(isFault) ? 1 : 0;
 }
 
-/** The rows of these names, or that begin with them; all of them for none. Throws `usage` for a name of no row. */
+/** The rows whose names are these or begin with them; without names, all rows. Throws `usage` for a name that no row has. */
 function named(rows: readonly ProbeRow[], names: readonly string[]): readonly ProbeRow[] {
   const isOf = (name: string) => (row: ProbeRow) => row.name === name || row.name.startsWith(`${name}/`);
   for (const name of names) {
@@ -126,7 +126,7 @@ function asText(probed: readonly Probed[], { screen }: Io): string {
   return probeTable(probed, screen) + phasesText(probed, screen) + adviceText(probed, screen);
 }
 
-/** One line a probe: what was found, and how long it took. */
+/** One line for each probe: what was found, and how long it took. */
 function probeTable(probed: readonly Probed[], screen: Screen): string {
   const rows = probed.map(({ row, result }) => [
     row.name,

@@ -62,7 +62,7 @@ async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
   try {
     return await startAgent(loaded, { clock: systemClock, load });
   } catch (thrown) {
-    // Code that could not be loaded is no fault of the configuration.
+    // Code that could not be loaded is not a fault of the configuration.
     if (systemCode(thrown) === 'EMFILE') throw thrown;
     const isOfRunTime = thrown instanceof AgentError && thrown.code !== 'config_invalid';
     if (isOfRunTime) throw await withPlace(request, thrown);

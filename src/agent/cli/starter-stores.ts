@@ -2,8 +2,8 @@ import { systemClock } from '../../core/clock.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import { type StoreOptions, usualStoreUser } from '../../probes/stores/store-options.ts';
 import { planStores } from '../../probes/stores/stores.ts';
-import { createReadSecret } from '../read-secret.ts';
 import type { ServiceStore } from '../config/service-files/discover.ts';
+import { createReadSecret } from '../read-secret.ts';
 import { plain } from './io.ts';
 import { silent } from './live-pages.ts';
 

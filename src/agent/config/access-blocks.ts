@@ -35,7 +35,7 @@ const file = z.string().min(1);
 
 export const secretBlock: z.ZodType<Secret> = z
   .union([
-    z.string().min(1).describe('The secret itself; better name where it is.'),
+    z.string().min(1).describe('The secret itself. Prefer env or file.'),
     z
       .strictObject({
         env: z.string().min(1).optional().describe('Name of an environment variable.'),

@@ -88,7 +88,7 @@ const maintenanceBlock = z
             .default('UTC')
             .refine(isTimeZone, 'not a time zone; use an IANA name, such as Europe/Berlin')
             .describe('Time zone of start, by whose wall clock the window begins.'),
-          reason: z.string().min(1).max(300).describe('What is done, for people.'),
+          reason: z.string().min(1).max(300).describe('What is done, as the status page shows it.'),
         }),
       )
       .default([])

@@ -172,7 +172,7 @@ const shownStep = (step: string | number) => (typeof step === 'string' ? clipped
 export function shownPath(path: TreePath): string {
   const from = path.findIndex(mayHold);
   if (from < 0) return pathText(path.map(shownStep));
-  // The names of users and of headers are no secrets.
+  // The names of users and of headers are not secret.
   const names = path.findIndex((step) => /users$|^headers$/i.test(String(step)));
   const shown = (step: string | number, index: number) => {
     const isName = names >= 0 && index > names;

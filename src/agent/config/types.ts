@@ -110,13 +110,13 @@ export const weekdays = [
 /** A weekly window in which work is planned, by the wall clock of its time zone. */
 export interface MaintenanceWindow {
   days: readonly (typeof weekdays)[number][];
-  /** Of the day, in minutes. */
+  /** Minutes after midnight. */
   start: number;
   /** ms */
   duration: number;
   /** IANA name. */
   timeZone: string;
-  /** For people. */
+  /** Shown to people. */
   reason: string;
 }
 
@@ -183,7 +183,7 @@ export interface Loaded {
   warnings: readonly PlacedFault[];
   /** In the service's own files, and secrets that are missing: `check` fails, `run` warns and continues. */
   findings: readonly PlacedFault[];
-  /** About settings of the service that are no fault: `check` shows it, and nothing fails. */
+  /** Advice about valid settings of the service: `check` shows it, and nothing fails. */
   advice: readonly PlacedFault[];
   discovered: readonly Discovered[];
   /** Every configuration file that was read or is missing, absolute. */
@@ -214,7 +214,7 @@ export interface Block {
   /** Its place in the configuration; the name of its listener in the log. */
   readonly name: string;
   readonly metrics: MetricsConfig;
-  /** Whether series of this service (`''`: of none) are reported here. */
+  /** Whether series of this service (`''`: of no service) are reported here. */
   shows(service: string): boolean;
 }
 

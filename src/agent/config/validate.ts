@@ -335,7 +335,7 @@ interface ConfigContext {
   /** The validated tree; it keeps the order of keys. */
   tree: MapNode;
   roles: readonly string[];
-  /** Including those of the option. */
+  /** Paths, including those of `--service-config`. */
   serviceConfig: readonly string[];
   dynamicConfig: string | undefined;
   /** `currentClusterName` of `agent.yaml`, else of the service's files. */

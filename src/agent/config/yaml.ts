@@ -198,7 +198,7 @@ function walkMap(walk: Walk, map: YAMLMap, path: TreePath, place: Position): Map
   return result;
 }
 
-/** A key as written where it is no text: `1` and `true` are words too. */
+/** A key as written, if it is not a text: `1` and `true` are words, too. */
 function nameOf({ value, source }: Scalar): string {
   if (typeof value === 'string') return value;
   return value === null ? '' : String(source ?? value);

@@ -92,7 +92,7 @@ export async function restoreTarget(target: Target): Promise<RestoreTarget> {
   const pointMs = isHeld ? held.reachesMs : isOfChain ? timeOf(chain?.recoveryPoint) : undefined;
   const until = untilOf(subject);
   const isOwn = config.recovery.commands.restore !== undefined;
-  // Snapshots and the backups of tools have names that are no paths.
+  // Snapshots and the backups of tools have names that are not paths.
   const refused =
     (backup?.startsWith('/') && !existsSync(backup)
       ? `${backup} of the earlier run is gone: name a backup with --backup`

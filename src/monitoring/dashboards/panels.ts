@@ -78,7 +78,7 @@ function alertOf({ alert: name, window }: AlertRef): Alert {
   return found;
 }
 
-/** The value that an alert compares with. Throws if it compares with none. */
+/** The value that an alert compares with. Throws if it compares with no value. */
 export function limitOf(ref: AlertRef, thresholds: PanelContext['thresholds'] = {}): number {
   const { threshold: shipped, drawn } = alertOf(ref);
   const threshold = thresholds[ref.alert] ?? shipped;

@@ -213,7 +213,7 @@ export const servedRequests: readonly Metric[] = [
     name: 'svc_served_errors',
     kind: 'counter',
     unit: 'none',
-    help: 'Requests that history or matching served and failed to answer. Answers such as "already started" are no failures.',
+    help: 'Requests that history or matching served and failed to answer. Answers such as "already started" are not failures.',
   },
   {
     ...ofServing,

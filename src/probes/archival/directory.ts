@@ -133,7 +133,7 @@ async function checkDirectory(context: Context, memory: DirectoryMemory): Promis
   };
 }
 
-/** A directory that does not exist yet is no fault, but the file system that it will be on must have room. */
+/** A directory that does not exist yet is not a fault, but its file system must have room. */
 async function checkNotCreated(
   { directory, target, disk }: Context,
   memory: DirectoryMemory,
@@ -244,7 +244,7 @@ async function isFileSystemReadOnly(device: number, disk: ArchiveDisk): Promise<
 const readBytes = 4096;
 
 /**
- * Reads the beginning of an archived file. A refusal is no evidence of what the service may read. Throws ProbeError for
+ * Reads the beginning of an archived file. A refusal does not show what the service may read. Throws ProbeError for
  * a file that is empty and for one whose content the file system does not give back.
  */
 async function checkReading(path: string, disk: ArchiveDisk): Promise<{ isReadable?: true; msg: string }> {

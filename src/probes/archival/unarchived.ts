@@ -192,7 +192,7 @@ function gaugesOf({ unarchived, due, nextMs }: Deletions, labels: Sample['labels
 function deletionsText({ unarchived = 0, due, nextMs }: Deletions, isFailing: boolean): string {
   const lost =
     unarchived > 0
-      ? `the retention of ${unarchived} closed workflows has elapsed, and the archive has no object as new`
+      ? `the retention of ${unarchived} closed workflows has elapsed, and the newest object in the archive is older`
       : '';
   const next =
     (isFailing || unarchived > 0) && nextMs !== undefined

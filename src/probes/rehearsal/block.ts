@@ -18,13 +18,13 @@ export const rehearsalBlock = () =>
         .min(1)
         .default(tmpdir)
         .describe(
-          'Where the throwaway server has its files. Default: the directory of the system for temporary files.',
+          'Where the throwaway server keeps its files. Default: the directory of the system for temporary files.',
         ),
       maxBytes: z
         .int()
         .min(1 << 20)
         .default(20 * 2 ** 30)
-        .describe('What the throwaway server may take on the disk.'),
+        .describe('How much disk space the throwaway server may take.'),
       timeout: time().prefault('2h').describe('How long one rehearsal may take.'),
       stores: z
         .array(z.string().min(1))

@@ -193,13 +193,13 @@ function requestOf(
   const restore = source?.kind === 'command' ? source.restore : undefined;
   if (source?.kind !== 'files' && restore === undefined)
     return {
-      msg: `${full.backup} is no file on this host; set source.command.restore, or rehearse it by hand`,
+      msg: `${full.backup} is not a file on this host; set source.command.restore, or rehearse it by hand`,
     };
   const top = links.findLast(({ type }) => type === 'incremental');
   if (top && restore === undefined) return { msg: 'a chain with incremental backups cannot be rehearsed' };
   const log = links.find(({ type }) => type === 'log');
   const logSource = sourceOf(log);
-  if (log && logSource?.kind !== 'segments') return { msg: `${log.backup} is no directory on this host` };
+  if (log && logSource?.kind !== 'segments') return { msg: `${log.backup} is not a directory on this host` };
   return {
     backup: (top ?? full).what,
     request: {

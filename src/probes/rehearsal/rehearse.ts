@@ -121,6 +121,6 @@ function timeOf(text: string): number {
     ? Number(text) * 1000
     : Date.parse(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00') + (hasZone ? '' : 'Z'));
   if (!Number.isFinite(ms))
-    throw new CannotLook(`recovery.rehearsal.newestRow gave ${text.slice(0, 50)}, which is no time`);
+    throw new CannotLook(`recovery.rehearsal.newestRow gave ${text.slice(0, 50)}, which is not a time`);
   return ms;
 }

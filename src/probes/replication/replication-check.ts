@@ -307,7 +307,7 @@ interface ReplicationProbeOptions {
 }
 
 /**
- * Replication between clusters by the service's own metrics. An unknown lag is no fault; it has no gauge. Failures
+ * Replication between clusters by the service's own metrics. An unknown lag is not a fault; it has no gauge. Failures
  * count from the second check that sees their counter: earlier ones, and those during a gap in the readings, are not
  * known.
  */

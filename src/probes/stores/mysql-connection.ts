@@ -220,7 +220,7 @@ function refusalIn(packet: Buffer): Error {
   return Object.assign(new Error(sqlMessage), { errno, sqlState, sqlMessage });
 }
 
-/** The server's version, once the packet is complete; throws when it is no greeting, or a refusal. */
+/** The server's version, once the packet is complete; throws if it is not a greeting, or if it is a refusal. */
 function versionIn(bytes: Buffer): string | undefined {
   if (bytes.length <= headerBytes) return undefined;
   const length = bytes.readUIntLE(0, 3);

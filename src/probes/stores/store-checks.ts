@@ -25,7 +25,7 @@ const cassandra: readonly StoreKindName[] = ['widecolumn'];
 const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindName[] }>> = {
   schema: {
     kinds: storeKinds,
-    why: 'The service does not start, or fails at run time, on a schema older than it was built for. Without one the database is empty.',
+    why: 'The service does not start, or fails at run time, on a schema older than it was built for. A database without a schema is empty.',
     set: 'Update the schema with the service’s schema tool before the service itself is updated; restore a database that is empty.',
     restart: none,
   },

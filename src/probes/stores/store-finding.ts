@@ -151,7 +151,7 @@ const versionShape = /^\d+(?:\.\d+)*$/;
 
 /**
  * Whether a version is at least as new as another, number by number: 0.10 is newer than 0.9, and 1.0 is 1.
- * Undefined where one of them is no version.
+ * Undefined if one of them is not a version.
  */
 export function isAtLeast(found: string, expected: string): boolean | undefined {
   if (!versionShape.test(found) || !versionShape.test(expected)) return undefined;

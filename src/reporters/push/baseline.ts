@@ -404,7 +404,7 @@ function decodeSection(section: Uint8Array): DecodedSection {
   const size = bytes.readUInt32LE(8);
   const numbersAt = rowsAt + size * rowBytes;
   if (numbersAt > bytes.length || (bytes.length - numbersAt) % 8 !== 0) {
-    throw corrupt('of another length than in its head', bytes.length);
+    throw corrupt('its length is not the one in its head', bytes.length);
   }
   const numbers = new Float64Array((bytes.length - numbersAt) / 8);
   new Uint8Array(numbers.buffer).set(bytes.subarray(numbersAt));

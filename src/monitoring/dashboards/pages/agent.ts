@@ -83,7 +83,7 @@ const losses = ({ peak, rate, total }: Queries): PanelRow => ({
   panels: [
     timeseries(
       'Dropped',
-      'Everything that the agents drop, by component and reason. Forbidden tags and values are removed by the cardinality rules and are no loss.',
+      'Everything that the agents drop, by component and reason. Forbidden tags and values are removed by the cardinality rules and are not counted as a loss.',
       'perSecond',
       rate('svc_agent_dropped_total', 'component, reason'),
       { width: 12, limits: at('SvcAgentDropping') },

@@ -92,7 +92,7 @@ const archives = ({ age, highest, moment, rate }: Queries): PanelRow => ({
     ),
     timeseries(
       'Deleted before they were archived',
-      'Closed workflows whose retention has elapsed while the archive has no object as new.',
+      'Closed workflows whose retention has elapsed while the newest object in the archive is older.',
       'count',
       highest('svc_archival_unarchived_workflows', archive),
       { width: 12 },

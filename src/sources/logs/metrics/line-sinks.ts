@@ -159,7 +159,7 @@ export function serviceOf(text: string, services: Iterable<string>): string | un
 /**
  * Counts a file that several services share: an entry for the service that its role field names, a continuation
  * for the service of its entry. Lines of a service that is not selected (undefined in `services`) are not
- * counted. Lines that are no entry or name no service count as `unknown`.
+ * counted. Lines that are not entries, or that name no service, count as `unknown`.
  */
 function createSharedFileMetrics(
   services: ReadonlyMap<string, ServiceLogMetrics | undefined>,
