@@ -43,7 +43,12 @@ const files = (name: string, more: object = {}) => ({
   database: 'persistence',
   type: 'full',
   source: {
-    files: { directory: directory(name), pattern: '^(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$', settle: '1s', takenFrom: 'primary' },
+    files: {
+      directory: directory(name),
+      pattern: '^(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$',
+      settle: '1s',
+      takenFrom: 'primary',
+    },
   },
   integrity: { level: 'full' },
   interval: '500ms',

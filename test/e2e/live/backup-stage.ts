@@ -68,7 +68,14 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
       entry(
         'main-full',
         'full',
-        { files: { directory: dumps, pattern: '^main-(?<time>\\d{8}T\\d{6}Z)\\.dump$', settle: '1s', takenFrom: 'primary' } },
+        {
+          files: {
+            directory: dumps,
+            pattern: '^main-(?<time>\\d{8}T\\d{6}Z)\\.dump$',
+            settle: '1s',
+            takenFrom: 'primary',
+          },
+        },
         { integrity: { level: 'full' }, offsite: { directory: away, maxLag: '1m' } },
       ),
       entry('main-wal', 'log', { segments: { directory: wal, log: 'wal', settle: '1s' } }),
