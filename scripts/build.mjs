@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import * as esbuild from 'esbuild';
 import { prepare, preparedFile } from '../examples/service/store/prepared.mjs';
+import { buildConfigProcess } from './config-process.mjs';
 import { fewChunks } from './few-chunks.mjs';
 import { notices } from './notices.mjs';
 import { sbom } from './sbom.mjs';
@@ -66,18 +67,10 @@ await build({
   // Not bundled, for it reads files that lie beside it; only the example service asks for it.
   external: ['@electric-sql/*'],
 });
-// One small file: the process that checks the configuration is what a start waits for.
-await build({
-  ...common,
-  entryPoints: { config: 'src/agent/config/worker.ts' },
-  outExtension: { '.js': '.cjs' },
-  format: 'cjs',
-  minify: true,
-  define: { ...common.define, 'import.meta.url': 'urlOfBundle' },
-  banner: { js: "const urlOfBundle = require('node:url').pathToFileURL(__filename).href;" },
-  // What probes load when they look; nothing is looked at there.
-  external: ['undici', 'undici/*', 'aws4fetch'],
-});
+await buildConfigProcess(
+  ({ define, ...options }) => build({ ...common, ...options, define: { ...common.define, ...define } }),
+  outdir,
+);
 // The processes that verify a backup and rehearse a recovery: each alone, so that it starts small.
 await build({
   ...common,

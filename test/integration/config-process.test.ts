@@ -1,13 +1,14 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { type BuildOptions, build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { loadConfig as LoadConfig } from '../../src/agent/config/load.ts';
 import { loadConfig as fromSource } from '../../src/agent/config/load.ts';
 import { newFolder } from '../folder.ts';
 
 const folder = newFolder(afterAll);
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const fixtures = fileURLToPath(new URL('../fixtures/config', import.meta.url));
 const source = (path: string) => fileURLToPath(new URL(`../../src/agent/config/${path}`, import.meta.url));
 let loadConfig: typeof LoadConfig;
@@ -23,15 +24,9 @@ beforeAll(async () => {
       js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);",
     },
   });
-  await build({
-    ...common,
-    entryPoints: { config: source('worker.ts') },
-    outExtension: { '.js': '.cjs' },
-    format: 'cjs',
-    external: ['undici', 'undici/*', 'aws4fetch'],
-    define: { 'import.meta.url': 'urlOfBundle' },
-    banner: { js: "const urlOfBundle = require('node:url').pathToFileURL(__filename).href;" },
-  });
+  const { buildConfigProcess } = await import(join(root, 'scripts', 'config-process.mjs'));
+  const one = (options: BuildOptions) => build({ ...common, absWorkingDir: root, ...options });
+  await buildConfigProcess(one, folder);
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   ({ loadConfig } = await import(join(folder, 'load.js')));
 });
@@ -62,6 +57,19 @@ test('a file that is not there is a fault, not a failure', async () => {
   await expect(loadConfig({ file: '/nowhere.yaml', env: {}, cwd: '/' })).resolves.toMatchObject({
     faults: [{ where: '/nowhere.yaml', what: 'missing' }],
   });
+});
+
+test.each([
+  ['of another version', (file: string) => writeFileSync(file, 'bytecode of another version')],
+  ['that is cut off', (file: string) => truncateSync(file, 4096)],
+  ['that is not there', (file: string) => rmSync(file)],
+])('bytecode %s changes no answer', async (_, spoil) => {
+  const bytecode = join(folder, 'validate.cjs.bytecode');
+  const kept = readFileSync(bytecode);
+  spoil(bytecode);
+  const request = { file: 'all-faults-at-once.yaml', env: {}, cwd: join(fixtures, 'bad') };
+  expect((await loadConfig(request)).faults).toEqual((await fromSource(request)).faults);
+  writeFileSync(bytecode, kept);
 });
 
 test('a process that dies without an answer rejects', async () => {
