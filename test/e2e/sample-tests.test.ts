@@ -139,6 +139,14 @@ test.each([
     'config: agent.yaml\ntests: [{name: a, role: history, page: "{", expect: {}}]\n',
     'page of history: refused',
   ],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: history, linesFile: /dev/zero, expect: {}}]\n',
+    '/dev/zero: larger than 64 MiB; name a smaller sample',
+  ],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: history, pageFile: /dev/zero, expect: {}}]\n',
+    '/dev/zero: larger than 64 MiB; name a smaller sample',
+  ],
   ['config: none.yaml\ntests: [{name: a, role: history, expect: {}}]\n', 'none.yaml'],
 ])('the test file %j is wrong', async (text, message) => {
   const { status, stdout, stderr } = await commandHere(['test', written(text)]);

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { AgentError, errorText, faultLine } from '../../core/errors.ts';
-import { unreadableFile } from '../config/environment.ts';
+import { readBounded, unreadableFile } from '../config/environment.ts';
 import { errorWords, issueFaults } from '../config/issues.ts';
 import { plainValue } from '../config/tree.ts';
 import type { AgentConfig, PlacedFault } from '../config/types.ts';
@@ -130,20 +129,21 @@ function withNulls(tree: NonNullable<ReturnType<typeof readYaml>['tree']>): unkn
   return data;
 }
 
+/** Of a test file or a sample: a page or a few minutes of a log. */
+const maxSampleBytes = 64 * 1024 * 1024;
+
 function textOf(path: string, name: string): string {
+  const refuse = (what: string, allowed: string, cause?: unknown) =>
+    new AgentError('usage', { where: name, what, allowed }, cause);
+  let bytes: Buffer;
   try {
-    return readFileSync(path, 'utf8');
+    bytes = readBounded(path, maxSampleBytes);
   } catch (cause) {
-    throw new AgentError(
-      'usage',
-      {
-        where: name,
-        what: unreadableFile(path) ?? `cannot be read, ${errorText(cause)}`,
-        allowed: 'name a file that exists',
-      },
-      cause,
-    );
+    const what = unreadableFile(path) ?? `cannot be read, ${errorText(cause)}`;
+    throw refuse(what, 'name a file that exists', cause);
   }
+  if (bytes.length > maxSampleBytes) throw refuse('larger than 64 MiB', 'name a smaller sample');
+  return bytes.toString('utf8');
 }
 
 async function failuresOf(test: SampleTest, config: AgentConfig, file: string, io: Io): Promise<string[]> {

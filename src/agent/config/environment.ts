@@ -76,7 +76,7 @@ export function readFileText(
   });
   let bytes: Buffer;
   try {
-    bytes = readBounded(file);
+    bytes = readBounded(file, maxFileBytes);
   } catch (error) {
     const what = unreadableFile(file) ?? `cannot be read, ${reason(error)}`;
     return refuse(what, 'name a file that exists and that the agent’s user can read', unreadDigest);
@@ -90,10 +90,10 @@ export function readFileText(
 }
 
 /** At most one byte over the bound, so that an endless device ends too. */
-function readBounded(file: string): Buffer {
+export function readBounded(file: string, maxBytes: number): Buffer {
   const descriptor = openSync(file, 'r');
   try {
-    const buffer = Buffer.allocUnsafe(maxFileBytes + 1);
+    const buffer = Buffer.allocUnsafe(maxBytes + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read) {
       read = readSync(descriptor, buffer, length, buffer.length - length, null);
