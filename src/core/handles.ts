@@ -50,8 +50,8 @@ export abstract class Handle implements Owner {
     return this.series === undefined || this.series.overflow;
   }
 
-  /** One number of the series by itself: a bucket, a sum, a count, a value. */
-  part(index: number): PartHandle {
+  /** One number of the series by itself: a bucket, a sum, a count. The only number of a series is its handle. */
+  part(index: number): Part {
     return new PartHandle(this, index);
   }
 
@@ -229,7 +229,12 @@ class CounterHandle extends Handle implements Counter {
   }
 
   set(total: number): void {
-    this.setPart(0, total);
+    if (this.plain && total >= this.cells.live[this.at]!) this.cells.live[this.at] = total;
+    else this.setPart(0, total);
+  }
+
+  override part(): Part {
+    return this;
   }
 
   grows(): boolean {
@@ -259,6 +264,10 @@ class GaugeHandle extends Handle implements Gauge {
   set(value: number): void {
     if (this.plain) this.cells.live[this.at] = value;
     else this.setPart(0, value);
+  }
+
+  override part(): Part {
+    return this;
   }
 
   grows(): boolean {

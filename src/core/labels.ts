@@ -288,15 +288,23 @@ function globalPairs(tags: RawTags): ReadonlyMap<string, Label> {
   return pairs;
 }
 
-/** Interns label pairs: very many series share few of them. */
+/**
+ * Interns label pairs: very many series share few of them. Once there are too many, those of the label with the most values
+ * go, as they repeat least.
+ */
 export function createPairs(): (name: string, value: string) => Label {
   const known = new Map<string, Map<string, Label>>();
   let count = 0;
+  const forget = () => {
+    const [most] = [...known].sort(([, a], [, b]) => b.size - a.size);
+    const [name, { size }] = most!;
+    // Very many names with few values each: one by one would take too long.
+    if (2 * size < maxPairs) known.clear();
+    else known.delete(name);
+    count = known.size === 0 ? 0 : count - size;
+  };
   return (name, value) => {
-    if (count > maxPairs) {
-      known.clear();
-      count = 0;
-    }
+    if (count > maxPairs) forget();
     const values = known.get(name) ?? new Map<string, Label>();
     const pair = values.get(value) ?? [name, value];
     if (!values.has(value)) {

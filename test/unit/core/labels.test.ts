@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createLabeller, identityOf, type LabelRules, roleOf } from '../../../src/core/labels.ts';
+import {
+  createLabeller,
+  createPairs,
+  identityOf,
+  type LabelRules,
+  roleOf,
+} from '../../../src/core/labels.ts';
 import type { Kind, RawTags } from '../../../src/core/model.ts';
 
 const id = '0f8fad5b-d9cb-469f-a165-70867728950e';
@@ -202,5 +208,24 @@ describe('identity', () => {
         expect(identityOf(of(a)) === identityOf(of(b))).toBe(same);
       }),
     );
+  });
+});
+
+describe('interned pairs', () => {
+  it('of a label with few values outlive those of one with ever new values', () => {
+    const pair = createPairs();
+    const kept = pair('operation', 'GetShard');
+    const first = pair('shard', '0');
+    for (let n = 1; n < 50_000; n++) pair('shard', String(n));
+    expect(pair('operation', 'GetShard')).toBe(kept);
+    expect(pair('shard', '0')).not.toBe(first);
+  });
+
+  it('of very many labels are forgotten together', () => {
+    const pair = createPairs();
+    const first = pair('label', 'value');
+    for (let n = 0; n < 50_000; n++) pair(`label_${n}`, 'value');
+    expect(pair('label', 'value')).not.toBe(first);
+    expect(pair('label', 'value')).toEqual(first);
   });
 });
