@@ -64,14 +64,10 @@ async function openParts({ config }: ReadyConfig, { clock, ignored, reloadError 
   const durable = createDurableStore();
   const options = { directory: config.stateDirectory, fsync: config.stateFsync, ignored };
   const state = createState(options, { values: durable, clock, log });
-  const close = () => {
-    self.stop();
-    ownLog.close();
-  };
   try {
     await state.load();
   } catch (thrown) {
-    close();
+    ownLog.close();
     throw thrown;
   }
   const registry = createRegistry({ ...registrySettings(config), durable }, { clock });
@@ -80,7 +76,7 @@ async function openParts({ config }: ReadyConfig, { clock, ignored, reloadError 
   const readSecret = createReadSecret(process.env);
   const shared = { registry, state, self, health, readSecret, clock, log, drops, reloadError };
   const listeners = createListeners((of) => createListener(of, shared));
-  return { ...shared, ownLog, listeners, close };
+  return { ...shared, ownLog, listeners };
 }
 
 function checkUnchanged({ config: before }: ReadyConfig, { config }: ReadyConfig): void {
@@ -118,7 +114,7 @@ async function startOnce(
     await pipeline?.stop();
     if (isUnreadable(thrown)) ignored.add((await state.refuse(thrown)) ?? '');
     else await state.close();
-    parts.close();
+    ownLog.close();
     throw thrown;
   }
   const { prepare } = pipeline;
@@ -152,7 +148,7 @@ async function startOnce(
       await pipeline.stop();
       await state.commit();
       await state.close();
-      parts.close();
+      ownLog.close();
     },
   };
 }

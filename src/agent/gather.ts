@@ -29,7 +29,6 @@ export function createGather({ registry, state, self, relaySelf, switched, refre
     if (status.lastCommitMs !== undefined) self.stateLastCommit.set(status.lastCommitMs / 1e3);
     self.stateCommitFailures.inc(status.failures - failures);
     failures = status.failures;
-    self.noteLag();
   };
   /** Concurrent gathers share a copy: two at a time would release each other's series. */
   const relay = () => {

@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import {
   Counter,
   collectDefaultMetrics,
@@ -14,6 +13,8 @@ import { version } from './installation.ts';
 
 /** How often the event loop's delay is sampled; finer costs wake-ups of an idle process. */
 const lagResolutionMs = 100;
+/** prom-client's longest delay since the last collection. */
+const longestDelay = 'svc_agent_nodejs_eventloop_lag_max_seconds';
 
 const gauge = (registry: Registry, name: AgentMetricName) =>
   new Gauge({ name, help: agentMetric(name).help, registers: [registry] });
@@ -55,18 +56,20 @@ export function createSelfMetrics() {
   for (const reason of new Set([...pushFailureReasons, ...hostedFailureReasons]))
     reportFailures.inc({ reason }, 0);
 
-  const delay = monitorEventLoopDelay({ resolution: lagResolutionMs });
-  delay.enable();
-  const lag = gauge(registry, 'svc_agent_event_loop_lag_seconds');
-  const noteLag = () => {
-    // The histogram counts the sampling interval itself; what is beyond it is lag.
-    lag.set(Math.max(0, delay.max / 1e9 - lagResolutionMs / 1e3));
-    delay.reset();
-  };
+  new Gauge({
+    name: 'svc_agent_event_loop_lag_seconds',
+    help: agentMetric('svc_agent_event_loop_lag_seconds').help,
+    registers: [registry],
+    // prom-client's gauge comes first in the registry, so that it has the delay of this collection.
+    async collect() {
+      const { values } = await (registry.getSingleMetric(longestDelay) as Gauge).get();
+      // The delay includes the sampling interval; what is beyond it is lag.
+      this.set(Math.max(0, values[0]!.value - lagResolutionMs / 1e3));
+    },
+  });
 
   return {
     registry,
-    noteLag,
     reloadSuccessful: gauge(registry, 'svc_agent_config_last_reload_successful'),
     reloadSuccessTimestamp: moment(registry, 'svc_agent_config_last_reload_success_timestamp_seconds'),
     stateDegraded: gauge(registry, 'svc_agent_state_degraded'),
@@ -84,7 +87,6 @@ export function createSelfMetrics() {
     reportFailures,
     queueBytes: gauge(registry, 'svc_agent_queue_bytes'),
     queueOldest: moment(registry, 'svc_agent_queue_oldest_timestamp_seconds'),
-    stop: () => delay.disable(),
   };
 }
 

@@ -63,7 +63,6 @@ test(`${2 * loggers} series change their intake in slices, and each keeps its to
     { clock: systemClock },
   );
   const self = createSelfMetrics();
-  onTestFinished(() => void self.stop());
   const pipeline = createLogPipeline({
     registry,
     self,

@@ -54,7 +54,7 @@ test('a stop while the parts are built: they are given back, the last one first,
     discard: () => void events.push(`-${name}`),
   });
   let built = (_parts: Prepared[]) => {};
-  const { reloads, self } = reloadsOf(
+  const { reloads } = reloadsOf(
     () =>
       new Promise<Prepared[]>((resolve) => {
         built = resolve;
@@ -67,7 +67,6 @@ test('a stop while the parts are built: they are given back, the last one first,
   built([part('sources'), part('listeners')]);
   await stopped;
   expect(events).toEqual(['building', '-listeners', '-sources']);
-  self.stop();
 });
 
 test('a swap that throws all the same: the other parts are swapped, and the reload does not count as successful', async () => {
@@ -90,5 +89,4 @@ test('a swap that throws all the same: the other parts are swapped, and the relo
   expect(swapped).toEqual(['sources', 'old listeners']);
   expect(reloads.error).toBe('broken');
   expect((await self.reloadSuccessful.get()).values[0]?.value).toBe(0);
-  self.stop();
 });
