@@ -110,7 +110,7 @@ test('document, script and style are below 150 kB', () => {
 
 type Appearance = readonly [width: number, height: number, isIll: boolean, dark: boolean];
 const everyAppearance: readonly Appearance[] = [
-  [360, 780],
+  [320, 780],
   [768, 1024],
   [1280, 900],
   [1920, 1080],
@@ -119,7 +119,7 @@ const everyAppearance: readonly Appearance[] = [
 );
 /** Each width, state and colour scheme, not each with each. */
 const someAppearances: readonly Appearance[] = [
-  [360, 780, true, false],
+  [320, 780, true, false],
   [768, 1024, false, true],
 ];
 
