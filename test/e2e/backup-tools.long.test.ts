@@ -122,7 +122,13 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
     await flushed();
     const directory = join(server.folder, 'backups');
     mkdirSync(directory);
-    const source = (pattern: string) => ({ kind: 'files' as const, directory, pattern, settleMs: 0 });
+    const source = (pattern: string) => ({
+      kind: 'files' as const,
+      directory,
+      pattern,
+      settleMs: 0,
+      takenFrom: 'primary' as const,
+    });
     full = join(directory, 'full');
     whole = join(server.folder, 'whole');
     tools = bed(
