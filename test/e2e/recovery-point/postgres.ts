@@ -419,13 +419,19 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     async play(bed, moments) {
       await baseAndLog(bed, moments);
       // The same data goes on as a standby that is promoted.
-      await bed.server.restart([], () => {
-        writeFileSync(join(bed.server.data, 'standby.signal'), '');
-        ownedByPostgres(join(bed.server.data, 'standby.signal'));
-      });
-      await bed.server.query('SELECT pg_promote()');
+      const promoted = async () => {
+        await bed.server.restart([], () => {
+          writeFileSync(join(bed.server.data, 'standby.signal'), '');
+          ownedByPostgres(join(bed.server.data, 'standby.signal'));
+        });
+        await bed.server.query('SELECT pg_promote()');
+        await until('it takes rows', () => bed.write(1_000_000).then(() => true));
+      };
+      bed.restarts = promoted();
+      await bed.restarts;
+      bed.restarts = undefined;
       for (let n = 0; n < 3; n++) {
-        await until('a row', () => bed.write(1_000_000 + n).then(() => true));
+        await moments.rows(3);
         await bed.archive();
       }
     },
