@@ -21,7 +21,9 @@ describe.each([
   test('runs come an interval apart as before; none is left out or made up for', async () => {
     const { bed, probe, dueInMs } = await scene();
     expect(bed.report(probe).nextRunMs - bed.clock.nowMs()).toBe(dueInMs);
+    const { ageMs } = bed.report(probe);
     await bed.pass(dueInMs - 1);
+    expect(bed.report(probe).ageMs).toBe(ageMs! + dueInMs - 1);
     expect(probe.checks).toHaveLength(1);
     await bed.pass(1);
     expect(probe.checks).toHaveLength(2);

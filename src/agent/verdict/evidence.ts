@@ -196,10 +196,10 @@ function failingProblems(probe: ProbeStatus): Found[] {
 }
 
 function probeProblems(probe: ProbeStatus, facts: StatusFacts, backedUp: BackedUp, nowMs: number): Found[] {
-  const { kind, last, flapping, intervalMs, timeoutMs, name } = probe;
+  const { kind, last, ageMs, flapping, intervalMs, timeoutMs, name } = probe;
   const about = aboutOf(probe);
   if (!last) return [];
-  if (nowMs - Date.parse(last.at) > 3 * intervalMs + timeoutMs) {
+  if ((ageMs ?? nowMs - Date.parse(last.at)) > 3 * intervalMs + timeoutMs) {
     const detail = `the newest is from ${last.at}`;
     return [
       {

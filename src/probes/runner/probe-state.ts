@@ -109,6 +109,8 @@ export interface ProbeReport {
   /** Work between runs, such as the verification of a big backup. */
   progress?: Progress;
   last: ProbeResult | undefined;
+  /** How long ago that was by the time that went by, whatever the wall clock did; absent without a result. */
+  ageMs?: number;
   consecutiveFailures: number;
   skipped: Readonly<Record<ProbeSkipReason, number>>;
   /** The last results, and the last that failed, oldest first. */

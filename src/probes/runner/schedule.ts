@@ -304,7 +304,8 @@ interface Results extends Pick<ScheduledProbe, 'row' | 'latest' | 'move'> {
   /** Takes an outcome in one step: what is remembered and what is counted from it belong together. */
   take(outcome: Outcome): void;
   skip(reason: ProbeSkipReason, runs?: number): void;
-  report(): ReturnType<ReturnType<typeof createProbeTracker>['report']> & Pick<ProbeReport, 'skipped'>;
+  report(): ReturnType<ReturnType<typeof createProbeTracker>['report']> &
+    Pick<ProbeReport, 'ageMs' | 'skipped'>;
   /** Whether the last result need not be refreshed. */
   isFresh(): boolean;
   /** Removes the series, except the durable ones if they `stay`. */
@@ -346,7 +347,11 @@ function createResults(
     },
     latest: () => latest,
     isFresh: () => clock.monotonicMs() - resultAtMs < freshMs,
-    report: () => ({ ...tracker.report(), skipped: { ...skipped } }),
+    report: () => ({
+      ...tracker.report(),
+      ...(resultAtMs > Number.NEGATIVE_INFINITY && { ageMs: Math.round(clock.monotonicMs() - resultAtMs) }),
+      skipped: { ...skipped },
+    }),
     skip(reason, runs = 1) {
       if (runs === 0) return;
       skipped[reason] += runs;

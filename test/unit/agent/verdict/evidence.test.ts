@@ -112,6 +112,11 @@ test('a result is stale after three intervals and a timeout', () => {
         ),
       ],
     });
+  // The wall clock was set: what counts is the time that went by.
+  const jumped = (ageMs: number) => ({ intervalMs: 10_000, timeoutMs: 5_000, ageMs });
+  const of = (ageMs: number) =>
+    kindsOf({ probes: [probe('health/history', { at: atOf(-86_400) }, jumped(ageMs))] });
+  expect([of(35_000), of(35_001)]).toEqual([[], ['stale']]);
   expect(stale(35_000)).toEqual([]);
   expect(stale(35_001)).toEqual(['stale']);
 });
