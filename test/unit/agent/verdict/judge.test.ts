@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import type { Change, ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
+import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+
+const startMs = Date.parse('2026-01-01T00:00:00.000Z');
+const atOf = (seconds: number) => new Date(startMs + seconds * 1e3).toISOString();
+const look = (judge: Judge, seconds: number, facts: Partial<StatusFacts>) =>
+  judge.judge(
+    statusFactsOf({ startedAt: atOf(-3600), now: atOf(seconds), ...facts }),
+    startMs + seconds * 1e3,
+  );
+const down = (name: Parameters<typeof probeStatusOf>[0], seconds: number, at = seconds): ProbeStatus =>
+  probeStatusOf(name, { at: atOf(at), reason: 'too_slow', msg: 'late' }, { since: atOf(seconds) });
+const exceeded = (kind: string, seconds: number) => ({
+  ...{ kind, about: { role: 'history' }, value: '9', limit: '5', since: atOf(seconds) },
+});
+
+describe('the exit of a process', () => {
+  const exitsOf = (facts: Partial<StatusFacts>, ...changes: Partial<Change>[]) => {
+    const judge = createJudge();
+    for (const change of changes)
+      judge.announce({ at: atOf(0), kind: 'exit', role: 'history', what: 'killed', ...change });
+    const { problems } = look(judge, 700, facts).verdict;
+    return problems.flatMap(({ evidence }) => evidence).filter(({ source }) => source === 'exit');
+  };
+  test('belongs to the end of its role, up to ten minutes before', () => {
+    const ended = (seconds: number) => ({ probes: [down('health/history', seconds, 700)] });
+    expect(exitsOf(ended(600), {})).toEqual([{ source: 'exit', text: 'killed', at: atOf(0) }]);
+    expect(exitsOf(ended(601), {})).toEqual([]);
+    expect(exitsOf(ended(10), { kind: 'note' })).toEqual([]);
+    expect(exitsOf(ended(10), { role: 'matching' })).toEqual([]);
+    expect(exitsOf({ exceeded: [exceeded('crash_loop', 10)] }, {})).toHaveLength(1);
+  });
+  test('says nothing of a problem that is no end', () => {
+    expect(exitsOf({ exceeded: [exceeded('heap', 10)] }, {})).toEqual([]);
+  });
+});
+
+describe('what changed before a problem', () => {
+  const changesOf = (sinceS: number, ...changes: Partial<Change>[]) => {
+    const judge = createJudge();
+    for (const change of changes) judge.announce({ at: atOf(0), kind: 'note', what: 'x', ...change });
+    return look(judge, sinceS + 10, { probes: [down('store/main', sinceS)] }).verdict.problems[0]?.changes;
+  };
+  test('is of the half hour before it, its moment included', () => {
+    expect(changesOf(0, {})).toHaveLength(1);
+    expect(changesOf(1_800, {})).toHaveLength(1);
+    expect(changesOf(1_801, {})).toBeUndefined();
+    expect(changesOf(5, { at: atOf(6) })).toBeUndefined();
+  });
+  test('is told once for equal ones, the newest five', () => {
+    const times = (what: string, ...seconds: number[]) => seconds.map((one) => ({ what, at: atOf(one) }));
+    expect(changesOf(100, ...times('x', 1, 2, 3))).toEqual([{ kind: 'note', what: 'x', at: atOf(3) }]);
+    const many = [1, 2, 3, 4, 5, 6].flatMap((one) => times(`${one}`, one));
+    expect(changesOf(100, ...many)?.map(({ what }) => what)).toEqual(['6', '5', '4', '3', '2']);
+  });
+  test('stands beside causes, and not beside what they explain', () => {
+    const judge = createJudge();
+    judge.announce({ at: atOf(0), kind: 'deploy', what: 'x' });
+    const { problems } = look(judge, 60, {
+      probes: [down('store/main', 30)],
+      exceeded: [exceeded('persistence_errors', 40)],
+    }).verdict;
+    expect(problems.map(({ changes }) => changes?.length)).toEqual([1, undefined]);
+    expect(problems[1]).not.toHaveProperty('changes');
+    expect(problems[0]).not.toHaveProperty('causedBy');
+    expect(problems[0]).not.toHaveProperty('fix');
+    expect(problems[1]?.causedBy).toBe('store_down/main');
+  });
+});
+
+test('a verdict is as severe as its worst problem', () => {
+  const level = (...kinds: string[]) =>
+    look(createJudge(), 60, { exceeded: kinds.map((kind) => exceeded(kind, 10)) }).verdict.level;
+  expect([level('heap'), level('heap', 'log_lost'), level('log_lost', 'fatal')]).toEqual([
+    'warning',
+    'warning',
+    'critical',
+  ]);
+});
+
+test('several consequences of one cause are all its own', () => {
+  const { problems } = look(createJudge(), 60, {
+    probes: [down('store/main', 10), down('cluster/dc2', 10)],
+    exceeded: ['persistence_errors', 'shard_movement'].map((kind) => exceeded(kind, 20)),
+    replication: [{ source: 'dc1', target: 'dc2', lagSeconds: 900 }],
+  }).verdict;
+  expect(problems.map(({ id, consequences }) => `${id} ${consequences.length}`)).toEqual(
+    expect.arrayContaining(['persistence_errors/history 0', 'shard_movement/history 0']),
+  );
+  expect(problems[0]?.consequences.length).toBeGreaterThan(1);
+  for (const { id, consequences } of problems)
+    expect(problems.filter(({ causedBy }) => causedBy === id).map((one) => one.id)).toEqual(consequences);
+});
+
+describe('after a restart of the agent', () => {
+  /** The incidents at a moment after a restart at 100 s, of what lasted before and is not seen now. */
+  const endedAt = (facts: Partial<StatusFacts>, seconds: number, now: Partial<StatusFacts> = {}) => {
+    const first = createJudge();
+    look(first, 50, facts);
+    const second = createJudge();
+    second.durable.restore(first.durable.freeze());
+    return look(second, seconds, { startedAt: atOf(100), ...now }).incidents.length;
+  };
+  test('what its check has not seen yet lasts, however long that takes, and ends with its check', () => {
+    const was = { probes: [down('store/main', 10)] };
+    const unchecked = { probes: [{ ...down('store/main', 10), last: undefined }] };
+    const well = { probes: [probeStatusOf('store/main', { at: atOf(101) })] };
+    expect([endedAt(was, 101, unchecked), endedAt(was, 900, unchecked), endedAt(was, 101, well)]).toEqual([
+      0, 0, 1,
+    ]);
+    // A backup has a line for each of its problems.
+    const backup = {
+      probes: [probeStatusOf('backup/full', { at: atOf(10), reason: 'late', msg: '' } as never)],
+    };
+    const unread = { probes: [{ ...probeStatusOf('backup/full'), last: undefined }] };
+    expect([
+      endedAt(backup, 900, unread),
+      endedAt(backup, 900, { probes: [probeStatusOf('backup/full')] }),
+    ]).toEqual([0, 1]);
+  });
+  test('a value lasts until it can be judged again', () => {
+    const was = { exceeded: [exceeded('persistence_errors', 10)] };
+    // Rates over two minutes, and one more until the alert would see them.
+    expect([endedAt(was, 100 + 179), endedAt(was, 100 + 180)]).toEqual([0, 1]);
+  });
+  test('what is neither lasts for a minute, and what the agent knows of itself not at all', () => {
+    const fault = { logFaults: [{ kind: 'gone' as const, path: '/a', services: [], since: atOf(0) }] };
+    expect([endedAt(fault, 100 + 59), endedAt(fault, 100 + 60)]).toEqual([0, 1]);
+    const state = { state: { directory: '/s', sequence: 1, commitFailures: 1, degraded: 'write' } };
+    expect(endedAt(state, 101)).toBe(1);
+  });
+});
