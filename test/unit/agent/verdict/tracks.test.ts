@@ -25,6 +25,9 @@ describe('a rate', () => {
     // Of what was before the span nothing is left.
     expect(tracksOf(steps(30, (step) => (step < 10 ? step * 1_000 : 9_000))).rate('a', 'k', 120_000)).toBe(0);
   });
+  test('is known between two values that are a minute apart', () => {
+    expect(tracksOf([0, undefined, undefined, undefined, 60]).rate('a', 'k', 120_000)).toBe(1);
+  });
   test('has the increase after a total fell, from 0', () => {
     expect(tracksOf([100, 160, 30, 60, 90]).rate('a', 'k', 120_000)).toBe((60 + 30 + 30 + 30) / 60);
   });
@@ -97,7 +100,9 @@ test('a quarter of an hour is kept, and no more', () => {
   const growing = steps(200, (step) => step);
   expect(tracksOf(growing).increase('a', 'k', 3_600_000)).toBe(60);
   expect(tracksOf(growing).rate('a', 'k', 900_000)).toBe(1 / 15);
-  // A value of the sample 61 ago has the place of the newest one.
+  // A sample without a value has none of 61 samples ago.
+  const away = [100, ...steps(61, () => undefined), 5, 5];
+  expect(tracksOf(away).increase('a', 'k', 3_600_000)).toBe(0);
   expect(tracksOf([5, ...steps(60, () => undefined), 5]).increase('a', 'k', 3_600_000)).toBe(0);
 });
 
