@@ -153,6 +153,11 @@ test('the start of a problem that is new is its own', () => {
   expect(book.start({ line: 'main', sinceMs: at(8) }, at(9))).toBe(at(7));
 });
 
+test('the start of a problem that grew for the first time when its pause began is that moment', () => {
+  const pause = { fromMs: at(50), untilMs: at(150) };
+  expect(createIncidentBook().start({ line: 'main', sinceMs: at(50), pause }, at(160))).toBe(at(50));
+});
+
 test('what nothing can be said about yet still lasts', () => {
   const book = createIncidentBook();
   book.update([problem('main', 0), problem('other', 0)], at(0), never);
