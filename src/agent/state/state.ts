@@ -18,7 +18,7 @@ import {
   type UnreadFile,
 } from './snapshot-files.ts';
 
-interface Turns<T> {
+interface SharedRuns<T> {
   /** Joins the next run that is still open, or requests one. */
   join(): Promise<T>;
   /** Resolves when no run is under way or waiting. Never rejects. */
@@ -29,18 +29,18 @@ interface Turns<T> {
  * Runs `run` one at a time. Callers share a run until it calls `shut`; later callers share the next one.
  * At most one runs and one waits.
  */
-export function createTurns<T>(run: (shut: () => void) => Promise<T>): Turns<T> {
+export function createSharedRuns<T>(run: (shut: () => void) => Promise<T>): SharedRuns<T> {
   let open: Promise<T> | undefined;
   let last: Promise<void> = Promise.resolve();
 
   const start = (): Promise<T> => {
     const shut = () => {
-      if (open === turn) open = undefined;
+      if (open === next) open = undefined;
     };
-    const turn = last.then(() => run(shut));
-    last = turn.then(shut, shut);
-    open = turn;
-    return turn;
+    const next = last.then(() => run(shut));
+    last = next.then(shut, shut);
+    open = next;
+    return next;
   };
   return { join: () => open ?? start(), idle: () => last };
 }
@@ -284,7 +284,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
   let isStarting = true;
   let isClosed = false;
 
-  const turns = createTurns(async (shut): Promise<Committed> => {
+  const commits = createSharedRuns(async (shut): Promise<Committed> => {
     const noDirectory = await failureOf(() => writer.prepare());
     shut();
     const { frozen, content } = freezeAll(values, [...durables, ...sections.values()], keptSections);
@@ -303,7 +303,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
   };
   const close = async () => {
     isClosed = true;
-    await turns.idle();
+    await commits.idle();
     await stateDirectory.leave();
   };
 
@@ -334,7 +334,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
     commit() {
       if (isClosed)
         return Promise.reject(new AgentError('internal', { where: 'state', what: 'commit after close' }));
-      return turns.join();
+      return commits.join();
     },
     status: () => ({ directory: options.directory, sequence: writer.sequence(), ...outcomes.status() }),
     close,

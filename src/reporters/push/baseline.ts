@@ -73,20 +73,20 @@ function keyOf({ name, kind }: FamilyView, { labels, bounds }: SeriesView): bigi
 
 export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Baseline {
   const { maxGone = 10_000 } = options;
-  const ledger = createLedger(options.sinceMs, deps);
-  const { entries, owing } = ledger;
+  const held = createEntries(options.sinceMs, deps);
+  const { entries, owing } = held;
   const services = new Set<string>();
   const newServices = new Set<string>();
   let flush = 0;
   let seenCount = 0;
 
   const countsFromHere = (series: SeriesView, isExternal: boolean) =>
-    isExternal ? ledger.forgot || !services.has(series.service) : series.startMs < ledger.sinceMs;
+    isExternal ? held.forgot || !services.has(series.service) : series.startMs < held.sinceMs;
 
   const open = (key: bigint, series: SeriesView, count: number): BaselineEntry => {
     const isExternal = deps.hasExternalTotals(series);
-    const entry = ledger.add({ key, count, isExternal, flush });
-    const { live } = ledger.cells;
+    const entry = held.add({ key, count, isExternal, flush });
+    const { live } = held.cells;
     live[entry.at] = series.startMs;
     if (countsFromHere(series, isExternal)) live.fill(Number.NaN, entry.at + 1, entry.at + 1 + count);
     return entry;
@@ -97,7 +97,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
     if (excess <= 0) return;
     const gone = [...entries.values()].filter((entry) => entry.flush !== flush);
     gone.sort((a, b) => a.flush - b.flush);
-    for (const entry of gone.slice(0, excess)) ledger.discard(entry);
+    for (const entry of gone.slice(0, excess)) held.discard(entry);
   };
 
   return {
@@ -109,14 +109,14 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
     take(family, series, numbers) {
       const { first, count } = totalsOf(family.kind, series);
       if (count === 0) return undefined;
-      const same = ledger.known.get(series);
+      const same = held.known.get(series);
       const isSame = same !== undefined && !same.isGone;
       const key = isSame ? same.key : keyOf(family, series);
       const found = isSame ? same : entries.get(key);
       const entry = found ?? open(key, series, count);
-      if (!isSame) ledger.known.set(series, entry);
+      if (!isSame) held.known.set(series, entry);
       const from = series.at + first;
-      const { live } = ledger.cells;
+      const { live } = held.cells;
       if (
         found &&
         (fell(live, entry, numbers, from) || hasStartedAgain(live, entry, family, series, isSame))
@@ -137,9 +137,9 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
       newServices.clear();
     },
     absent: () => [...owing].filter((entry) => entry.flush !== flush),
-    owed: (entry, total) => ledger.cells.live[owedAt(entry, total)]!,
+    owed: (entry, total) => held.cells.live[owedAt(entry, total)]!,
     settle(entry, total) {
-      const { live } = ledger.cells;
+      const { live } = held.cells;
       const amount = live[owedAt(entry, total)]!;
       live[owedAt(entry, total)] = 0;
       entry.owes = false;
@@ -147,14 +147,14 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
       return amount;
     },
     restoreOwed(entry, total, amount) {
-      ledger.cells.live[owedAt(entry, total)]! += amount;
+      held.cells.live[owedAt(entry, total)]! += amount;
       entry.owes = true;
       owing.add(entry);
     },
-    freeze: () => ledger.freeze([...services]),
+    freeze: () => held.freeze([...services]),
     restore(section) {
       services.clear();
-      for (const service of ledger.restore(section)) services.add(service);
+      for (const service of held.restore(section)) services.add(service);
     },
   };
 }
@@ -172,7 +172,7 @@ function hasStartedAgain(
 }
 
 /** The entries of a baseline with their numbers. What it no longer knows of discarded ones are two facts. */
-interface BaselineLedger {
+interface EntryCells {
   readonly cells: Cells;
   readonly entries: ReadonlyMap<bigint, BaselineEntry>;
   /** The entries of series, so that a known one costs no key. */
@@ -190,7 +190,7 @@ interface BaselineLedger {
   restore(section: Uint8Array): readonly string[];
 }
 
-function createLedger(firstSinceMs: number, deps: Pick<BaselineDeps, 'discarded'>): BaselineLedger {
+function createEntries(firstSinceMs: number, deps: Pick<BaselineDeps, 'discarded'>): EntryCells {
   let cells = new Cells();
   const entries = new Map<bigint, BaselineEntry>();
   let known = new WeakMap<SeriesView, BaselineEntry>();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTurns } from '../../../src/agent/state/state.ts';
+import { createSharedRuns } from '../../../src/agent/state/state.ts';
 
 interface Run {
   shut(): void;
@@ -7,33 +7,33 @@ interface Run {
   reject(error: Error): void;
 }
 
-/** Turns whose runs the test moves by hand. */
-function manualTurns() {
+/** Runs that the test moves by hand. */
+function manualRuns() {
   const runs: Run[] = [];
-  const turns = createTurns<string>(
+  const shared = createSharedRuns<string>(
     (shut) => new Promise((resolve, reject) => void runs.push({ shut, resolve, reject })),
   );
-  return { turns, runs };
+  return { shared, runs };
 }
 
 /** Lets every callback that is already due run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test('callers share a run until it shuts, later ones share the next, which waits', async () => {
-  const { turns, runs } = manualTurns();
-  const early = [turns.join(), turns.join()];
+  const { shared, runs } = manualRuns();
+  const early = [shared.join(), shared.join()];
   await settle();
-  early.push(turns.join());
+  early.push(shared.join());
   runs[0]!.shut();
-  const late = [turns.join(), turns.join()];
+  const late = [shared.join(), shared.join()];
   await settle();
-  late.push(turns.join());
+  late.push(shared.join());
   expect(runs).toHaveLength(1);
   runs[0]!.resolve('first');
   expect(await Promise.all(early)).toEqual(['first', 'first', 'first']);
   await settle();
   // The end of the first run does not shut the one that began then.
-  late.push(turns.join());
+  late.push(shared.join());
   expect(runs).toHaveLength(2);
   runs[1]!.shut();
   runs[1]!.resolve('second');
@@ -41,11 +41,11 @@ test('callers share a run until it shuts, later ones share the next, which waits
 });
 
 test('a run that fails fails its callers alone', async () => {
-  const { turns, runs } = manualTurns();
-  const first = turns.join();
+  const { shared, runs } = manualRuns();
+  const first = shared.join();
   await settle();
   runs[0]!.shut();
-  const second = turns.join();
+  const second = shared.join();
   runs[0]!.reject(new Error('first failed'));
   await expect(first).rejects.toThrow('first failed');
   await settle();
@@ -54,25 +54,25 @@ test('a run that fails fails its callers alone', async () => {
 });
 
 test('a run that ends before it shuts is not joined afterwards', async () => {
-  const { turns, runs } = manualTurns();
-  const first = turns.join();
+  const { shared, runs } = manualRuns();
+  const first = shared.join();
   await settle();
   runs[0]!.reject(new Error('failed early'));
   await expect(first).rejects.toThrow('failed early');
-  const second = turns.join();
+  const second = shared.join();
   await settle();
   runs[1]!.resolve('second');
   expect(await second).toBe('second');
 });
 
 test('idle waits for the run and for the one that waits', async () => {
-  const { turns, runs } = manualTurns();
-  const first = turns.join();
+  const { shared, runs } = manualRuns();
+  const first = shared.join();
   await settle();
   runs[0]!.shut();
-  const second = turns.join();
+  const second = shared.join();
   let isIdle = false;
-  const idle = turns.idle().then(() => {
+  const idle = shared.idle().then(() => {
     isIdle = true;
   });
   runs[0]!.resolve('first');
