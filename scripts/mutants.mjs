@@ -2,7 +2,7 @@
 // test of TESTS (patterns; all unit and contract tests unless given) notices. Exits with 1 if it is less than 85 % of them.
 // `--every 3` makes every third of the changes.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { ensureInstalled, ensureNode, root } from './setup.mjs';
@@ -24,6 +24,19 @@ const tool = join(root, 'tools', 'mutants');
 const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mutants-'));
 try {
   const patterns = tests.length > 0 ? tests : ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts'];
+  let before = { killed: [], reached: [], atLoad: [] };
+  do {
+    writeFileSync(join(folder, 'before.json'), JSON.stringify(before));
+    run(patterns);
+    before = afterRun(folder, before);
+  } while (before.ended > 0);
+  process.exitCode = report(folder);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Tries the mutants that no run before has killed. */
+function run(patterns) {
   const args = ['run', '--root', root, '--config', join(tool, 'vitest.config.mjs')];
   spawnSync(join(root, 'node_modules', '.bin', 'vitest'), args, {
     cwd: root,
@@ -37,17 +50,36 @@ try {
       MUTANTS_EVERY: String(every),
     },
   });
-  process.exitCode = report(folder);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+}
+
+/**
+ * What the runs so far have found. A mutant that ended its worker, for example by the memory that it took, is noticed; the
+ * tests behind it were not run, so that another run is needed: `ended` counts such mutants.
+ */
+function afterRun(results, before) {
+  const attempts = readdirSync(results).filter((name) => name.startsWith('attempt-'));
+  const ended = attempts.map((name) => readFileSync(join(results, name), 'utf8'));
+  for (const name of attempts) rmSync(join(results, name));
+  const found = [before, ...foundIn(results)];
+  const all = (key) => [...new Set(found.flatMap((worker) => worker[key]))];
+  return {
+    killed: [...all('killed'), ...ended],
+    reached: [...all('reached'), ...ended],
+    atLoad: all('atLoad'),
+    ended: ended.length,
+  };
+}
+
+/** What each worker has found, and what was found before the last run. */
+function foundIn(results) {
+  const names = readdirSync(results).filter((name) => name.endsWith('.json') && name !== 'mutants.json');
+  return names.map((name) => JSON.parse(readFileSync(join(results, name), 'utf8')));
 }
 
 /** Prints the survivors by file and line, and a line of figures; returns the exit status. */
 function report(results) {
   const mutants = JSON.parse(readFileSync(join(results, 'mutants.json'), 'utf8'));
-  const found = readdirSync(results)
-    .filter((name) => name !== 'mutants.json')
-    .map((name) => JSON.parse(readFileSync(join(results, name), 'utf8')));
+  const found = foundIn(results);
   const idsOf = (key) => new Set(found.flatMap((worker) => worker[key]));
   const [killed, reached, atLoad] = [idsOf('killed'), idsOf('reached'), idsOf('atLoad')];
   const judged = mutants.filter(({ id }) => reached.has(id) || !atLoad.has(id));

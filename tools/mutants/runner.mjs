@@ -1,6 +1,6 @@
 // Runs each test once as it is, and then once for every mutant that it reached and that no test before it noticed. A test
 // is repeated in place: its file, its hooks and the sources are loaded once.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { TestRunner } from 'vitest';
@@ -13,9 +13,12 @@ globalThis.__stryker__ = switches;
 const tried = new Set(
   JSON.parse(readFileSync(join(process.env.MUTANTS_OUT, 'mutants.json'), 'utf8')).map(({ id }) => id),
 );
-/** Ids of mutants: seen by a test, noticed by a test, and seen while modules were loaded. Shared by all files of a worker. */
-const reached = new Set();
-const killed = new Set();
+/** Ids of mutants: seen by a test, and noticed by a test. Shared by all files of a worker. */
+const before = JSON.parse(readFileSync(join(process.env.MUTANTS_OUT, 'before.json'), 'utf8'));
+const reached = new Set(before.reached);
+const killed = new Set(before.killed);
+/** Names the mutant that is tried, in case that it ends the worker. */
+const attempt = join(process.env.MUTANTS_OUT, `attempt-${process.pid}-${threadId}`);
 
 /** A loop that a mutant has made endless ends when it has passed its switch this many times more often than before. */
 const loopFactor = 10;
@@ -40,6 +43,7 @@ export default class MutantRunner extends TestRunner {
     switches.currentTestId = 'test';
     const mutant = this.#waiting[repeats - 1];
     switches.activeMutant = mutant;
+    if (mutant !== undefined) writeFileSync(attempt, mutant);
     switches.hitCount = mutant === undefined ? undefined : 0;
     switches.hitLimit = (this.#hits[mutant] ?? 0) * loopFactor + loopMinimum;
   }
@@ -64,6 +68,7 @@ export default class MutantRunner extends TestRunner {
   /** After each test: a worker may be ended in the middle of the next one, in a loop that passes no switch. */
   async onAfterRunTask(test) {
     await super.onAfterRunTask(test);
+    rmSync(attempt, { force: true });
     const found = {
       killed: [...killed],
       reached: [...reached],
