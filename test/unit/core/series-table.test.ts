@@ -30,21 +30,34 @@ describe('the table', () => {
     expect(new TextDecoder().decode(table.bytes())).toBe('   \n[1]\n[2]\n');
   });
 
-  it('keeps every line through growth and tidying, and does not grow with churn', () => {
+  it('keeps every line in order through growth and tidying, and does not grow with churn', () => {
     const table = createTable();
-    for (let i = 0; i < 5000; i++) {
-      table.add(i % 50, JSON.stringify([i % 50, i, 'x'.repeat(i % 40)]));
-      if (i % 7 === 3) table.remove((i * 3) % 50);
+    const expected = new Map<number, string>();
+    for (let i = 0; i < 20_000; i++) {
+      const [at, gone] = [i % 300, (i * 3) % 300];
+      const line = JSON.stringify([at, i, 'x'.repeat(i % 40)]);
+      table.add(at, line);
+      expected.delete(at);
+      expected.set(at, line);
+      if (i % 7 !== 3) continue;
+      table.remove(gone);
+      expected.delete(gone);
     }
-    table.add(50, '[50]');
-    const lines = new TextDecoder()
-      .decode(table.bytes())
-      .split('\n')
-      .filter((line) => line.trim() !== '');
-    const cells = lines.map((line) => JSON.parse(line)[0]);
-    expect(new Set(cells).size).toBe(cells.length);
-    expect(cells.length).toBeGreaterThan(40);
-    expect(table.bytes().length).toBeLessThan(16_384);
+    const lines = new TextDecoder().decode(table.bytes()).split('\n');
+    expect(lines.filter((line) => line.trim() !== '')).toEqual([...expected.values()]);
+    expect(table.bytes().length).toBeLessThan(32_768);
+  });
+
+  it('takes over cells of many digits', () => {
+    const wide = Array.from({ length: 400 }, (_, i) => JSON.stringify(`${i}`)).join();
+    const lines = Array.from({ length: 4 }, (_, i) => `[${i},"histogram","h${i}",1,0,[${wide}]]`);
+    const old = bytes(lines.join('\n'));
+    const table = createTable();
+    table.take(old, readTable(old, 1e6));
+    // A histogram of 400 bounds takes 403 cells.
+    expect(new TextDecoder().decode(table.bytes())).toBe(
+      lines.map((line, i) => `${line.replace(/^\[\d+/, `[${i * 403}`)}\n`).join(''),
+    );
   });
 
   it('takes the lines of another with new cells, side by side, whatever was struck out between them', () => {
