@@ -27,7 +27,6 @@ function recorded(deps: Partial<Deps> = {}) {
       stateDegraded: gauge('degraded'),
       stateLastCommit: gauge('committed'),
       stateCommitFailures: { inc: (by: number) => void steps.push(`failures +${by}`) },
-      noteLag: () => void steps.push('lag'),
     },
     relaySelf: step('relay'),
     switched: () => undefined,
@@ -42,7 +41,7 @@ test('pages come first, then the commit, then what it did to the state, then the
   const { gather, taken, status } = recorded();
   await gather();
   const before = ['refresh', 'frozen', 'commit'];
-  const after = ['lag', 'relay', 'view'];
+  const after = ['relay', 'view'];
   expect(taken()).toEqual([...before, 'degraded 0', 'failures +0', ...after]);
   Object.assign(status, { degraded: 'write', lastCommitMs: 5500, failures: 2 });
   await gather();
