@@ -266,11 +266,8 @@ async function readEvidence(
       .sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0))
       .at(-1);
   switch (source.kind) {
-    case 'files': {
-      // A store of one server has no replica that a dump could be of.
-      const takenFrom = source.takenFrom ?? (known.replicated === false ? 'primary' : undefined);
-      return withRuns(await (await import('./files.ts')).readFiles({ ...source, takenFrom }, runs, nowMs));
-    }
+    case 'files':
+      return withRuns(await (await import('./files.ts')).readFiles(source, runs, nowMs));
     case 'segments': {
       const { readSegments } = await import('./log-evidence.ts');
       const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });

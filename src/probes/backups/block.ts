@@ -138,7 +138,7 @@ const filesSource = z
       .enum(takenFromServers)
       .optional()
       .describe(
-        'Server that the backups are taken from. primary: each is of the primary, and none of pg_dump --snapshot. A dump, and a copy by mariadb-backup or xtrabackup, does not state it. Without it, their recovery point is unknown unless the store has shown that it has no replica; with replica, whose lag nobody states, it is always unknown.',
+        'Server that the backups are taken from. primary: each is of the primary, and none of pg_dump --snapshot. A dump, and a copy by mariadb-backup or xtrabackup, does not state it; without it their recovery point is unknown, as it is with replica, whose lag nobody states.',
       ),
   })
   .transform(

@@ -1,5 +1,5 @@
 import type { ProbeDeps } from '../probe.ts';
-import { archivedLogOf, checkOf, clockAheadOf, replicatedOf, tablesOf } from '../stores/store-changes.ts';
+import { archivedLogOf, checkOf, clockAheadOf, tablesOf } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupOptions } from './block.ts';
@@ -19,8 +19,6 @@ export interface KnownStore {
   off?: { afterMs: number; untilMs: number };
   /** How far its clock, which the log has its times from, is ahead of this host's, ms. */
   aheadMs?: number;
-  /** Whether a poll ever saw that it has, or is, a replica. */
-  replicated?: boolean;
   /** Tables of which the log has nothing. */
   unlogged?: readonly string[];
   /** A database of this backup that the server leaves out of its binary log. */
@@ -56,11 +54,9 @@ export function knownStore(
   const unlogged = unloggedOf({ store, database }, latest) ?? before.unlogged;
   const ahead = pollsOfStore(store).flatMap((probe) => clockAheadOf(latest(probe)) ?? []);
   const aheadMs = ahead.length > 0 ? Math.max(...ahead) : before.aheadMs;
-  const replicas = pollsOfStore(store).flatMap((probe) => replicatedOf(latest(probe)) ?? []);
-  const replicated = before.replicated || (replicas.length > 0 ? replicas.includes(true) : before.replicated);
   const filter = logsOf(store, latest).find(({ leavesOut }) => leavesOut !== undefined)?.leavesOut;
   const leavesOut = filter ? databases.find((name) => filter.includes(name)) : before.leavesOut;
-  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs, replicated };
+  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs };
   const isOn = source.kind === 'incrementals' ? incrementalsOn(store, latest) : undefined;
   if (isOn === undefined) return known;
   if (isOn) return { ...known, onMs: nowMs };

@@ -103,7 +103,7 @@ function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): R
   const unknown =
     takenFrom === 'replica'
       ? 'it is of a replica (source.files.takenFrom), whose lag it does not state; take it from the primary'
-      : 'it does not say whether its server is the primary or a replica that lags, and the store has not shown that it has no replica; set source.files.takenFrom: primary if each one is taken from the primary';
+      : 'it does not say whether its server is the primary or a replica that lags; set source.files.takenFrom: primary if each one is taken from the primary';
   return { unknown };
 }
 

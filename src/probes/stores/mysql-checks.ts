@@ -237,15 +237,6 @@ export function directoriesOf(variables: NamedValues): StorageDirectory[] {
   ];
 }
 
-/** Whether a server that is no replica has one; MariaDB counts them, and without a binary log there is none. */
-export function isReplicated(variables: NamedValues, status: NamedValues): boolean | undefined {
-  const nodes = mysqlNumber(status.get('wsrep_cluster_size')) ?? 0;
-  if (nodes > 1) return true;
-  if (isOn(variables.get('log_bin')) === false) return false;
-  const replicas = mysqlNumber(status.get('slaves_connected'));
-  return replicas === undefined ? undefined : replicas > 0;
-}
-
 /**
  * The copies that a commit waits for, if the server has any: replicas in semi-synchronous replication, nodes of
  * Galera. The user of `--print-grants` cannot see on a primary how far its replicas are; they are polled

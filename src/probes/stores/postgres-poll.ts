@@ -313,7 +313,6 @@ function serverReport(facts: PostgresFacts): ServerReport {
     serverVersion: `PostgreSQL ${version}`,
     readOnly: isReadOnly(facts),
     replica: standby,
-    replicated: isReplicated(facts),
     ...connectionsOf(facts),
     ...archivingOf(facts),
     directories: directoriesOf(facts),
@@ -325,13 +324,6 @@ function serverReport(facts: PostgresFacts): ServerReport {
     startTimeIsExact: true,
     checks: postgresChecks(facts),
   };
-}
-
-/** A slot that nobody reads may be that of a standby that is stopped. */
-function isReplicated({ standby, standbys, slots }: PostgresFacts): boolean | undefined {
-  if (standby) return true;
-  if (!('list' in standbys) || !('list' in slots)) return undefined;
-  return standbys.list.length > 0 || slots.list.some(({ active }) => !active);
 }
 
 function directoriesOf({ settings: { data_directory: data } }: PostgresFacts): StorageDirectory[] {

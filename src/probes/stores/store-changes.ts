@@ -149,10 +149,6 @@ export const archivedLogOf = (finding: Finding | undefined): ArchivedLog | undef
 export const clockAheadOf = (finding: Finding | undefined): number | undefined =>
   finding?.details?.clockAheadMs as number | undefined;
 
-/** Whether the store has several servers, of which one may lag, as a poll has found. */
-export const replicatedOf = (finding: Finding | undefined): boolean | undefined =>
-  finding?.details?.replicated as boolean | undefined;
-
 /** Whether a poll found that a check holds; undefined for one that it could not make. */
 export function checkOf(finding: Finding | undefined, check: StoreCheck): boolean | undefined {
   const checks = (finding?.details?.checks ?? []) as { check: string; holds: unknown }[];

@@ -126,7 +126,6 @@ function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
   return {
     server: report.serverVersion,
     replica: report.replica,
-    replicated: report.replicated,
     readOnly: report.readOnly,
     schema: schemaVersion ?? null,
     schemaMissing,

@@ -75,8 +75,6 @@ export interface ServerReport {
   readOnly?: boolean;
   /** Replicates another server. */
   replica?: boolean;
-  /** It is a replica, or has or had one: a dump may be of a server that lags. */
-  replicated?: boolean;
   /** Open connections by state, in lower case with `_` for blanks. */
   connections?: Readonly<Record<string, number>>;
   connectionsMax?: number;

@@ -130,7 +130,7 @@ describe('the moment that a backup shows by itself', () => {
     [
       'a time, and nobody says of which server: unknown',
       () => shown({ startWall: wall }, { ...berlin, takenFrom: 'unknown' }),
-      'a: it does not say whether its server is the primary or a replica that lags, and the store has not shown that it has no replica; set source.files.takenFrom: primary if each one is taken from the primary',
+      'a: it does not say whether its server is the primary or a replica that lags; set source.files.takenFrom: primary if each one is taken from the primary',
     ],
     [
       'a time, and it is of a replica: unknown',

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import {
   directoriesOf,
   isReadOnly,
-  isReplicated,
   mysqlChecks,
   standbysCheck,
   transactionsCheck,
@@ -183,14 +182,4 @@ test('directories are those of the data and of the binary log', () => {
     { holds: 'binary log', path: '/srv/binlog' },
   ]);
   expect(directoriesOf(new Map([['log_bin_basename', '']]))).toEqual([]);
-});
-
-test.each<[string, Record<string, string>, Record<string, string>, boolean | undefined]>([
-  ['a server without a binary log', { log_bin: 'OFF' }, {}, false],
-  ['one that no replica reads from', { log_bin: 'ON' }, { slaves_connected: '0' }, false],
-  ['one that a replica reads from', { log_bin: 'ON' }, { slaves_connected: '1' }, true],
-  ['one that does not count them', { log_bin: 'ON' }, {}, undefined],
-  ['a node of Galera', { log_bin: 'OFF' }, { wsrep_cluster_size: '3' }, true],
-])('%s may have replicas', (_, variables, status, has) => {
-  expect(isReplicated(new Map(Object.entries(variables)), new Map(Object.entries(status)))).toBe(has);
 });
