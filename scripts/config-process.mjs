@@ -1,8 +1,9 @@
 // Builds the process that checks the configuration (src/agent/config/worker.ts). A start waits for it: its files are small, and
-// the bytecode of the larger one lies beside it.
+// the bytecode of the larger one lies beside it. Bytecode is for one version of Node.js and differs from build to build, so that the
+// package (package.json, files) leaves it out.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Script } from 'node:vm';
 import { root } from './setup.mjs';
 
@@ -26,9 +27,9 @@ export async function buildConfigProcess(build, outdir) {
   await writeBytecode(join(outdir, 'validate.cjs'));
 }
 
-/** Checks the example before: bytecode is kept only of functions that have run. */
+/** Checks the example before: bytecode is kept only of functions that have run. It names the file, without where it was built. */
 async function writeBytecode(file) {
-  const script = new Script(readFileSync(file, 'utf8'), { filename: file });
+  const script = new Script(readFileSync(file, 'utf8'), { filename: basename(file) });
   const module = { exports: {} };
   script.runInThisContext()(createRequire(file), module, file);
   await module.exports.validate({ file: join(root, 'examples', 'agent.yaml'), env: {}, cwd: root });

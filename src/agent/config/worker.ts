@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Script } from 'node:vm';
 import type { Loaded, LoadRequest } from './types.ts';
 
@@ -15,7 +15,7 @@ interface Validation {
  */
 function runCompiled(file: string): Validation {
   const source = readFileSync(file, 'utf8');
-  const script = new Script(source, { filename: file, cachedData: bytecodeOf(file) });
+  const script = new Script(source, { filename: basename(file), cachedData: bytecodeOf(file) });
   const module = { exports: {} as Validation };
   script.runInThisContext()(createRequire(file), module, file);
   return module.exports;
