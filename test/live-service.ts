@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -7,6 +7,7 @@ import { stringify } from 'yaml';
 import type { Incident, StatusReport } from '../src/agent/admin/report.ts';
 import { type Running, type RunningAgent, start, startAgent } from './e2e/process.ts';
 import { newFolder } from './folder.ts';
+import { makeCertificates } from './integration/pull/certificates.ts';
 import { freePort, listening } from './ports.ts';
 import { startPostgres } from './postgres.ts';
 import { until } from './until.ts';
@@ -224,4 +225,22 @@ export async function startLiveService({
       return report.incidents.find(({ id }) => id === cause)!;
     },
   };
+}
+
+/** The service with TLS, whose frontend takes another certificate while it runs: a good one, and one that has ended. */
+export async function startServiceWithTls() {
+  const made = makeCertificates();
+  const authority = made.authority('ours', 60);
+  const [served, good] = [
+    made.signed('served', authority, { days: 60 }),
+    made.signed('good', authority, { days: 60 }),
+  ];
+  const ended = made.signed('ended', authority, { days: -1 });
+  const service = await startLiveService({ tls: { ...served, ca: authority.cert } });
+  const serve = (files: typeof good) => {
+    copyFileSync(files.cert, served.cert);
+    copyFileSync(files.key, served.key);
+    service.signal('frontend', 'SIGHUP');
+  };
+  return { service, serve, good, ended };
 }

@@ -1,25 +1,11 @@
-import { copyFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { makeCertificates } from '../integration/pull/certificates.ts';
-import { startLiveService } from '../live-service.ts';
+import { startServiceWithTls } from '../live-service.ts';
 import { hasPostgres } from '../postgres.ts';
 
 test.skipIf(!hasPostgres)(
   'a certificate that has expired is the cause, since then, until it is renewed',
   async () => {
-    const made = makeCertificates();
-    const authority = made.authority('ours', 60);
-    const [served, good] = [
-      made.signed('served', authority, { days: 60 }),
-      made.signed('good', authority, { days: 60 }),
-    ];
-    const ended = made.signed('ended', authority, { days: -1 });
-    const service = await startLiveService({ tls: { ...served, ca: authority.cert } });
-    const serve = (files: typeof good) => {
-      copyFileSync(files.cert, served.cert);
-      copyFileSync(files.key, served.key);
-      service.signal('frontend', 'SIGHUP');
-    };
+    const { service, serve, good, ended } = await startServiceWithTls();
     const endedMs = Date.now();
     serve(ended);
     const { verdict } = await service.sees(

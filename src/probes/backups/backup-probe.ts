@@ -159,8 +159,8 @@ async function checkBackup(
   const runs = await readRuns(journalPath(shared.stateDirectory, 'backup', backup.name));
   const deps = { signal, readSecret, clock, tracing };
   const latest = shown ?? (() => undefined);
-  // A command asks no store.
   const named = shared.databasesOf(backup);
+  // A command asks no store.
   const awaitsTables = shown !== undefined && isAwaited(backup, Object.keys(named), latest);
   const databases = Object.values(named);
   const known = knownStore(backup, ledger?.store, latest, { nowMs: clock.nowMs(), databases });

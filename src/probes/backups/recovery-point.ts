@@ -94,10 +94,7 @@ function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]
   return job === undefined ? { unknown } : { ms: job };
 }
 
-/**
- * What a replica has is as old as its lag, and what a dump has of a replica says nothing of either: its time counts only
- * if the server was the primary.
- */
+/** A dump of a replica is as old as the replica's lag, which it does not state: its time counts only for the primary. */
 function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): RecoveryPoint {
   if (!isKnown(begun) || takenFrom === 'primary') return begun;
   const unknown =

@@ -1,3 +1,5 @@
+// Apart from the polls of each kind of store: recovery and the printed grants quote texts, too, and load none of those.
+
 /** A text in a statement of PostgreSQL, and of CQL. */
 export const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { errorText } from '../../core/errors.ts';
 import type { Clock, Durable, Log, Source } from '../../core/ports.ts';
-import type { PassedOver } from './files/discovery.ts';
 import type { Disk } from './files/disk.ts';
 import { createDoorbell } from './files/doorbell.ts';
+import type { PassedOver } from './files/names.ts';
 import { createSchedule } from './files/schedule.ts';
 import { createTailer, type FollowedFile, type ReportLag } from './files/tailer.ts';
 import type { LogsOptions } from './options.ts';

@@ -4,6 +4,7 @@ import type { Clock, Log } from '../../../core/ports.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, learn, marksAgree, noChain } from './chain.ts';
 import type { Contents } from './contents.ts';
+import type { Action, FileFacts } from './decision.ts';
 import { fileKey, isFileAt, type Sighting } from './discovery.ts';
 import type { Disk, FileStat } from './disk.ts';
 import {
@@ -20,7 +21,7 @@ import {
   unreadBytes,
 } from './generations.ts';
 import type { Glimpses } from './glimpses.ts';
-import { type Action, type FileFacts, partBytes } from './match.ts';
+import { partBytes } from './match.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Patterns } from './patterns.ts';
 import type { Problems } from './problems.ts';

@@ -1,8 +1,16 @@
-import type { PassedOverReason } from '../../../core/reasons.ts';
 import { type Disk, type Entry, type FileStat, saysAbsent } from './disk.ts';
+import {
+  byOrder,
+  type Found,
+  type Interest,
+  literalNames,
+  type Meaning,
+  meaningIn,
+  type PassedOver,
+} from './names.ts';
 import { anyDepth, type LogPattern, type Patterns, type Step } from './patterns.ts';
 import type { Problems } from './problems.ts';
-import { isBetween, isCompressed, isGzip, rotatedFrom } from './rotated-names.ts';
+import { isBetween } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 
 /**
@@ -25,17 +33,6 @@ interface ScanRequest {
   /** Names that links point to, by directory; files with names of the same form are looked up, too. */
   targets: ReadonlyMap<string, ReadonlySet<string>>;
 }
-
-/** A regular file that a pattern matches. */
-interface Found {
-  readonly path: string;
-  /** The end only if this is the first scan of every pattern that matches and all of them say so. */
-  startAt: 'end' | 'beginning';
-  /** The first pattern that matches, in the configuration's order. */
-  readonly order: number;
-}
-
-const byOrder = (a: Found, b: Found) => a.order - b.order || (a.path < b.path ? -1 : 1);
 
 /** A file with all the names under which a scan saw it. */
 export interface Sighting {
@@ -76,12 +73,6 @@ export const noPicture: Picture = {
   passedOver: [],
 };
 
-export interface PassedOver {
-  readonly path: string;
-  readonly service: string;
-  readonly reason: PassedOverReason;
-}
-
 export const fileKey = ({ dev, ino }: Pick<FileStat, 'dev' | 'ino'>): string => `${dev}:${ino}`;
 
 /** Whether a path leads to the file with this key. False if that cannot be seen. */
@@ -98,34 +89,6 @@ export function isFileAt(disk: Disk, path: string, key: string): boolean {
 const depthLimit = 64;
 /** Passes over a directory that keeps changing. */
 const passesLimit = 6;
-
-/** What a pattern matches in a directory. */
-interface Interest {
-  readonly pattern: LogPattern;
-  readonly steps: readonly Step[];
-  readonly startAt: 'end' | 'beginning';
-  readonly namesGzip: boolean;
-  readonly isFirst: boolean;
-  test(name: string): boolean;
-}
-
-/** How the patterns treat a name in a directory. Kept for the next scan as long as the patterns match the same there. */
-interface Meaning {
-  readonly path: string;
-  /** A pattern matches it. */
-  readonly isMatched: boolean;
-  /** The file under the name is read. */
-  readonly found: Found | undefined;
-  readonly passedOver: PassedOver | undefined;
-  /** It may be older than the log that it was rotated from. */
-  readonly isFirst: boolean;
-  /** Names that it may have been rotated from. */
-  readonly bases: readonly string[];
-  /** A pattern matches one of them. */
-  readonly isRotated: boolean;
-  /** The file that had the name in the last scan. */
-  file?: { readonly stat: FileStat; readonly key: string };
-}
 
 interface Meanings {
   readonly wants: readonly Interest[];
@@ -422,42 +385,4 @@ function createSightings() {
       }
     },
   };
-}
-
-function meaningIn(
-  directory: string,
-  name: string,
-  wants: readonly Interest[],
-  { watched }: Patterns,
-): Meaning {
-  const path = `${directory}/${name}`;
-  const takes = wants.filter(({ test, pattern }) => test(name) && !pattern.excludes(path));
-  const reads = isCompressed(name) ? takes.filter(({ namesGzip }) => namesGzip && isGzip(name)) : takes;
-  const bases = rotatedFrom(name);
-  const isTaken = (base: string) =>
-    wants.some(({ test, pattern }) => test(base) && !pattern.excludes(`${directory}/${base}`));
-  const order = Math.min(...reads.map(({ pattern }) => watched.indexOf(pattern)));
-  const startAt = reads.every((read) => read.startAt === 'end') ? 'end' : 'beginning';
-  const isPassedOver = takes.length > 0 && reads.length === 0;
-  return {
-    path,
-    isMatched: takes.length > 0,
-    found: reads.length > 0 ? { path, startAt, order } : undefined,
-    passedOver: isPassedOver ? { path, service: takes[0]!.pattern.service, reason: 'compressed' } : undefined,
-    isFirst: wants.some(({ isFirst, test }) => isFirst && bases.some(test)),
-    bases,
-    isRotated: bases.some(isTaken),
-  };
-}
-
-/** Names that a pattern spells out, to look them up where the directory cannot be listed. */
-function literalNames({ globs }: LogPattern, directory: string): string[] {
-  return globs.flatMap(({ steps }) => {
-    const last = steps.at(-1);
-    return typeof last === 'string' && steps.slice(0, -1).every((step) => typeof step === 'string')
-      ? `/${steps.slice(0, -1).join('/')}`.replace(/^\/$/, '') === directory
-        ? [last]
-        : []
-      : [];
-  });
 }

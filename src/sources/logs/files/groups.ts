@@ -30,6 +30,29 @@ export interface Groups {
   byAge(group: string, files: readonly Aged[]): (a: Aged, b: Aged) => number;
 }
 
+/** The names under which known logs are written, with their groups, by directory. */
+export function homesOf(generations: Generations): Map<string, Map<string, string>> {
+  const homes = new Map<string, Map<string, string>>();
+  const add = (path: string, group: string) => {
+    const directory = dirname(path);
+    homes.set(directory, (homes.get(directory) ?? new Map<string, string>()).set(basename(path), group));
+  };
+  for (const path of generations.groups) add(path, path);
+  for (const { home, group } of generations.open) add(home, group);
+  return homes;
+}
+
+/** The names that links lead to, by directory. */
+export function targetsOf(generations: Generations): Map<string, Set<string>> {
+  const targets = new Map<string, Set<string>>();
+  for (const { home, group, place } of generations.open) {
+    if (home === group || place?.state !== 'live') continue;
+    const directory = dirname(home);
+    targets.set(directory, (targets.get(directory) ?? new Set()).add(basename(home)));
+  }
+  return targets;
+}
+
 const aged = ({ place, home, number }: Generation): Aged => ({
   name: basename(place?.real ?? home),
   mtimeNs: place ? (place.readMtimeNs > place.mtimeNs ? place.readMtimeNs : place.mtimeNs) : 0n,

@@ -2,11 +2,11 @@ import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Apply, ScanDeps } from './apply.ts';
 import { type Content, compare, learn, tailBytes } from './chain.ts';
+import type { Answer, Ask } from './decision.ts';
 import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
 import { type FileStat, saysAbsent } from './disk.ts';
 import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
 import type { Groups } from './groups.ts';
-import type { Answer, Ask } from './match.ts';
 import { isRotationOf, isSameLog } from './rotated-names.ts';
 
 /** What one scan has seen. */
@@ -271,6 +271,8 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     },
   };
 }
+
+export type Observe = ReturnType<typeof createObserve>;
 
 interface Seen {
   readonly stat: FileStat;

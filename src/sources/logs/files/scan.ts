@@ -1,5 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { createApply, type ScanDeps } from './apply.ts';
+import type { Action, Answer, FileFacts, World } from './decision.ts';
 import { fileKey, noPicture, type Picture, type Sighting } from './discovery.ts';
 import {
   type Generation,
@@ -13,9 +14,10 @@ import {
 } from './generations.ts';
 import type { Glimpse } from './glimpses.ts';
 import { createGroups } from './groups.ts';
-import { type Action, type Answer, type FileFacts, groupBy, match, type World } from './match.ts';
+import { createLosses } from './losses.ts';
+import { groupBy, match } from './match.ts';
 import { areNamesReliable, createObserve, type Observed } from './observe.ts';
-import { firstEntryMs, isCompressed, plainNamesOf, rotatedFrom } from './rotated-names.ts';
+import { firstEntryMs, isCompressed, plainNamesOf } from './rotated-names.ts';
 
 /** Compares pictures of the directories with what is known, and says what is to be read. */
 export interface Scan {
@@ -40,10 +42,6 @@ export interface Scan {
   isBlocked(of: Generation): boolean;
   /** Something is lost or undecided, and another scan may resolve it. */
   readonly needsScan: boolean;
-  /** Names under which known logs are written, with their groups, by directory. */
-  homes(): Map<string, Map<string, string>>;
-  /** Names that links lead to, by directory. */
-  targets(): Map<string, Set<string>>;
 }
 
 /** How long a deleted file must be unchanged before it is closed, which frees its space. */
@@ -52,17 +50,6 @@ const unlinkedQuietMs = 1_000;
 const rotatedQuietMs = 10_000;
 /** How long after its last change a file may be an unfinished copy or archive. */
 const unfinishedMs = 10_000;
-/**
- * Time between the two settled listings that a lost generation is not in before it is given up. Listings of one scan follow
- * each other at once, and a rotation or a compressor may take longer than that to bring its bytes back.
- */
-const lostForMs = 1_000;
-/** How long a generation is kept whose directory does not exist, for example because it is not mounted yet. */
-const absentKeptMs = 24 * 60 * 60 * 1000;
-/** Scans with a settled listing without a known file after which its inode is forgotten. */
-const absencesLimit = 2;
-/** Known files that were deleted are looked for once in this many scans. */
-const pruneEvery = 8;
 /** Rounds of decisions about one picture. */
 const roundsLimit = 20;
 
@@ -88,6 +75,7 @@ export function createScan(deps: ScanDeps): Scan {
   const { clock, generations, glimpses, reader, sinks, contents, slices } = deps;
   const apply = createApply(deps);
   const observe = createObserve(deps, apply);
+  const losses = createLosses(deps, apply, observe);
   const observed = (picture: Picture, unsettledScans: number): Observed => ({
     picture,
     groups: createGroups(deps, picture),
@@ -103,7 +91,6 @@ export function createScan(deps: ScanDeps): Scan {
   let newGroups = new Set<string>();
   /** Those of a file that was empty when it was first seen, and holds something now. */
   let blankGroups = new Set<string>();
-  let scans = 0;
   /** Groups that were there when they were merged last. */
   let merged = 0;
 
@@ -372,78 +359,12 @@ export function createScan(deps: ScanDeps): Scan {
     }
   };
 
-  /** A file that was at a log's path for a moment, and of which nothing is known. */
-  const missGlimpsed = (sighting: Sighting, group: string) => {
-    const key = fileKey(sighting.stat);
-    if (generations.readAt(key) || generations.knownAt(key)) return;
-    apply.miss(sighting, { key, group, isHome: true });
-    seen.needsScan = true;
-  };
-
-  /** Those that were there before this scan, or in an earlier pass of it, and are not listed now. */
-  const missGone = ({ files, glimpsed }: Picture, passed: ReadonlyMap<string, Glimpse>) => {
-    for (const sighting of glimpsed) {
-      const group = seen.groups.of(sighting);
-      if (group === undefined) continue;
-      const isLog = generations.hasGroup(group)
-        ? seen.groups.isHome(sighting, group)
-        : rotatedFrom(basename(group)).length === 0;
-      if (isLog) missGlimpsed(sighting, group);
-    }
-    for (const [key, { path, stat, group }] of passed) {
-      const listed = files.get(key);
-      if (listed && listed.stat.size >= stat.size) continue;
-      const sighting = { stat, found: [], paths: [path], isSettled: false, isOlder: false };
-      missGlimpsed(sighting, seen.groups.rootOf(group));
-    }
-  };
-
   /** Groups with a generation that is followed since this scan. */
   const followedGroups = (last: number): Set<string> => {
     const groups = new Set<string>();
     if (generations.lastNumber > last)
       for (const { number, group } of generations.open) if (number > last) groups.add(group);
     return groups;
-  };
-
-  const resolveLost = () => {
-    for (const of of [...generations.lost]) {
-      const lost = of.lost!;
-      if (!observe.seesDirectory(seen, of)) {
-        lost.absentSinceMs ??= clock.monotonicMs();
-        if (clock.monotonicMs() - lost.absentSinceMs > absentKeptMs) apply.giveUp(of, of.lostBy!);
-        continue;
-      }
-      lost.absentSinceMs = undefined;
-      if (observe.directoryOf(seen, of)?.isSettled !== true || seen.isDisturbed) {
-        seen.needsScan = true;
-        continue;
-      }
-      const isAwaited = [...nextWaiting.values()].some((file) => file.of === of);
-      if (isAwaited) continue;
-      lost.sinceMs ??= clock.monotonicMs();
-      // Its file is read as another generation, or is known not to be read.
-      const found = generations.readAt(lost.key) ?? generations.knownAt(lost.key)?.of;
-      if (found?.group === of.group && knownBytes(of) === 0 && of.rest.length === 0) {
-        generations.remove(of);
-        continue;
-      }
-      if (isBlank(of)) {
-        // As long as its file is there it is undecided what that is.
-        if (!seen.picture.files.has(lost.key)) generations.remove(of);
-        continue;
-      }
-      if (clock.monotonicMs() - lost.sinceMs >= lostForMs) apply.giveUp(of, of.lostBy!);
-    }
-  };
-
-  const prune = () => {
-    if (++scans % pruneEvery !== 0 || nextWaiting.size > 0) return;
-    for (const file of generations.known.values()) {
-      if (seen.picture.files.has(fileKey(file))) continue;
-      if (seen.picture.directories.get(dirname(file.path))?.isSettled !== true) continue;
-      if (++file.absences >= absencesLimit) generations.forget(file);
-    }
   };
 
   const isQuiet = (of: Generation) => {
@@ -465,14 +386,15 @@ export function createScan(deps: ScanDeps): Scan {
         if (of.place && !seen.met.has(of)) await observe.findUnlisted(seen, of);
       const last = generations.lastNumber;
       // Before what they held is found in another file.
-      missGone(picture, passed);
+      losses.missGone(seen, passed);
       await decide();
       for (const group of followedGroups(last)) {
         const members = seen.groups.arranged(group, last);
         if (members) generations.arrange(group, members);
       }
-      resolveLost();
-      prune();
+      const awaited = new Set([...nextWaiting.values()].map(({ of }) => of));
+      losses.resolve(seen, awaited);
+      losses.forgetDeleted(seen, nextWaiting.size > 0);
       contents.release();
       if (seen.isDisturbed) seen.needsScan = true;
       waiting = nextWaiting;
@@ -531,25 +453,6 @@ export function createScan(deps: ScanDeps): Scan {
     },
     get needsScan() {
       return seen.needsScan || glimpses.count > 0;
-    },
-    homes() {
-      const homes = new Map<string, Map<string, string>>();
-      const add = (path: string, group: string) => {
-        const directory = dirname(path);
-        homes.set(directory, (homes.get(directory) ?? new Map<string, string>()).set(basename(path), group));
-      };
-      for (const path of generations.groups) add(path, path);
-      for (const { home, group } of generations.open) add(home, group);
-      return homes;
-    },
-    targets() {
-      const targets = new Map<string, Set<string>>();
-      for (const { home, group, place } of generations.open) {
-        if (home === group || place?.state !== 'live') continue;
-        const directory = dirname(home);
-        targets.set(directory, (targets.get(directory) ?? new Set()).add(basename(home)));
-      }
-      return targets;
     },
   };
 }

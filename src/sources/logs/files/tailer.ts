@@ -3,11 +3,13 @@ import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
 import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
 import { createContents } from './contents.ts';
-import { createDiscovery, noPicture, type PassedOver } from './discovery.ts';
+import { createDiscovery, noPicture } from './discovery.ts';
 import { type Disk, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
 import { createGenerations, type Generation, type Generations, isStale, type Place } from './generations.ts';
 import { createGlimpses } from './glimpses.ts';
+import { homesOf, targetsOf } from './groups.ts';
+import type { PassedOver } from './names.ts';
 import { createOpenFiles } from './open-files.ts';
 import { compilePatterns, type Patterns } from './patterns.ts';
 import { createProblems } from './problems.ts';
@@ -180,14 +182,14 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     pass++;
     const beganMs = clock.monotonicMs();
     const { watched } = patterns;
-    const homes = scanner.homes();
+    const homes = homesOf(generations);
     glimpses.watch(homes);
     const passed = glimpses.take();
     picture = await discovery.scan({
       patterns,
       isRemembered: (pattern) => remembered.has(pattern),
       homes,
-      targets: scanner.targets(),
+      targets: targetsOf(generations),
     });
     if (isStopped) return;
     await scanner.reconcile(picture, passed);

@@ -1,27 +1,15 @@
 import { expect, test } from 'vitest';
 import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
 import { timelineOf } from '../../../../src/agent/admin/timeline.ts';
-import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
-import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
+import { atOf, look, restarted } from '../../../judged.ts';
+import { probeStatusOf } from '../../../status-report.ts';
 
-const startMs = Date.parse('2026-01-01T00:00:00.000Z');
-const atOf = (seconds: number) => new Date(startMs + seconds * 1e3).toISOString();
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 
-const look = (judge: Judge, seconds: number, facts: Partial<StatusFacts>) =>
-  judge.judge(
-    statusFactsOf({ startedAt: atOf(-3600), now: atOf(seconds), ...facts }),
-    startMs + seconds * 1e3,
-  );
 const store = (seconds: number, isDown: boolean, from = seconds) => ({
   probes: [probeStatusOf('store/main', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(from) })],
 });
-/** An agent that begins with what another one wrote. */
-const restarted = (judge: Judge): Judge => {
-  const next = createJudge();
-  next.durable.restore(judge.durable.freeze());
-  return next;
-};
 
 test('a restart of the agent keeps the start of a problem, also before its first check', () => {
   const first = createJudge();

@@ -1,0 +1,97 @@
+import { basename, dirname } from 'node:path';
+import type { Apply, ScanDeps } from './apply.ts';
+import { fileKey, type Sighting } from './discovery.ts';
+import { type Generation, isBlank, knownBytes } from './generations.ts';
+import type { Glimpse } from './glimpses.ts';
+import type { Observe, Observed } from './observe.ts';
+import { rotatedFrom } from './rotated-names.ts';
+
+/** What is not where it was: files that are gone before they were read, and generations whose bytes are looked for. */
+interface Losses {
+  /** Takes the files that were there before a scan, or in an earlier pass of it, and that are not listed now. */
+  missGone(seen: Observed, passed: ReadonlyMap<string, Glimpse>): void;
+  /** Gives up what two settled listings do not have. Of those that are awaited, a file that waits may have the bytes. */
+  resolve(seen: Observed, awaited: ReadonlySet<Generation | undefined>): void;
+  /** Forgets, now and then, the known files that were deleted, unless a file waits to be decided about. */
+  forgetDeleted(seen: Observed, isWaiting: boolean): void;
+}
+
+/**
+ * Time between the two settled listings that a lost generation is not in before it is given up. Listings of one scan follow
+ * each other at once, and a rotation or a compressor may take longer than that to bring its bytes back.
+ */
+const lostForMs = 1_000;
+/** How long a generation is kept whose directory does not exist, for example because it is not mounted yet. */
+const absentKeptMs = 24 * 60 * 60 * 1000;
+/** Scans with a settled listing without a known file after which its inode is forgotten. */
+const absencesLimit = 2;
+/** Known files that were deleted are looked for once in this many scans. */
+const pruneEvery = 8;
+export function createLosses(
+  { clock, generations }: Pick<ScanDeps, 'clock' | 'generations'>,
+  apply: Apply,
+  observe: Observe,
+): Losses {
+  let scans = 0;
+
+  /** A file that was at a log's path for a moment, and of which nothing is known. */
+  const miss = (seen: Observed, sighting: Sighting, group: string) => {
+    const key = fileKey(sighting.stat);
+    if (generations.readAt(key) || generations.knownAt(key)) return;
+    apply.miss(sighting, { key, group, isHome: true });
+    seen.needsScan = true;
+  };
+
+  const isOfLog = ({ groups }: Observed, sighting: Sighting, group: string): boolean =>
+    generations.hasGroup(group) ? groups.isHome(sighting, group) : rotatedFrom(basename(group)).length === 0;
+
+  const resolveOne = (seen: Observed, of: Generation, awaited: ReadonlySet<Generation | undefined>) => {
+    const lost = of.lost!;
+    if (!observe.seesDirectory(seen, of)) {
+      lost.absentSinceMs ??= clock.monotonicMs();
+      if (clock.monotonicMs() - lost.absentSinceMs > absentKeptMs) apply.giveUp(of, of.lostBy!);
+      return;
+    }
+    lost.absentSinceMs = undefined;
+    if (observe.directoryOf(seen, of)?.isSettled !== true || seen.isDisturbed) {
+      seen.needsScan = true;
+      return;
+    }
+    if (awaited.has(of)) return;
+    lost.sinceMs ??= clock.monotonicMs();
+    // Its file is read as another generation, or is known not to be read.
+    const found = generations.readAt(lost.key) ?? generations.knownAt(lost.key)?.of;
+    if (found?.group === of.group && knownBytes(of) === 0 && of.rest.length === 0) generations.remove(of);
+    else if (isBlank(of)) {
+      // As long as its file is there it is undecided what that is.
+      if (!seen.picture.files.has(lost.key)) generations.remove(of);
+    } else if (clock.monotonicMs() - lost.sinceMs >= lostForMs) apply.giveUp(of, of.lostBy!);
+  };
+
+  return {
+    missGone(seen, passed) {
+      const { files, glimpsed } = seen.picture;
+      for (const sighting of glimpsed) {
+        const group = seen.groups.of(sighting);
+        if (group !== undefined && isOfLog(seen, sighting, group)) miss(seen, sighting, group);
+      }
+      for (const [key, { path, stat, group }] of passed) {
+        const listed = files.get(key);
+        if (listed && listed.stat.size >= stat.size) continue;
+        const sighting = { stat, found: [], paths: [path], isSettled: false, isOlder: false };
+        miss(seen, sighting, seen.groups.rootOf(group));
+      }
+    },
+    resolve(seen, awaited) {
+      for (const of of [...generations.lost]) resolveOne(seen, of, awaited);
+    },
+    forgetDeleted({ picture }, isWaiting) {
+      if (++scans % pruneEvery !== 0 || isWaiting) return;
+      for (const file of generations.known.values()) {
+        if (picture.files.has(fileKey(file))) continue;
+        if (picture.directories.get(dirname(file.path))?.isSettled !== true) continue;
+        if (++file.absences >= absencesLimit) generations.forget(file);
+      }
+    },
+  };
+}
