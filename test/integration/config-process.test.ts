@@ -63,6 +63,14 @@ test.each([
   ['of another version', (file: string) => writeFileSync(file, 'bytecode of another version')],
   ['that is cut off', (file: string) => truncateSync(file, 4096)],
   ['that is not there', (file: string) => rmSync(file)],
+  ...[0.01, 0.3, 0.6, 0.9].map((part): [string, (file: string) => void] => [
+    `with a damaged bit at ${part} of it`,
+    (file) => {
+      const bytes = readFileSync(file);
+      bytes[Math.floor(part * bytes.length)]! ^= 1;
+      writeFileSync(file, bytes);
+    },
+  ]),
 ])('bytecode %s changes no answer', async (_, spoil) => {
   const bytecode = join(folder, 'validate.cjs.bytecode');
   const kept = readFileSync(bytecode);
@@ -70,6 +78,17 @@ test.each([
   const request = { file: 'all-faults-at-once.yaml', env: {}, cwd: join(fixtures, 'bad') };
   expect((await loadConfig(request)).faults).toEqual((await fromSource(request)).faults);
   writeFileSync(bytecode, kept);
+});
+
+test('bytecode of another source of the same length does not run', async () => {
+  const file = join(folder, 'validate.cjs');
+  const kept = readFileSync(file, 'utf8');
+  const request = { file: 'level-upper-case.yaml', env: {}, cwd: join(fixtures, 'bad') };
+  const before = (await loadConfig(request)).faults[0]!.what;
+  writeFileSync(file, kept.replaceAll('unknown level', 'UNKNOWN LEVEL'));
+  const after = (await loadConfig(request)).faults[0]!.what;
+  expect([before, after]).toEqual(['unknown level', 'UNKNOWN LEVEL']);
+  writeFileSync(file, kept);
 });
 
 test('a process that dies without an answer rejects', async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { Script } from 'node:vm';
+import { crc32 } from 'node:zlib';
 import type { Loaded, LoadRequest } from './types.ts';
 
 /** What the build made of `validate.ts`. */
@@ -15,15 +16,21 @@ interface Validation {
  */
 function runCompiled(file: string): Validation {
   const source = readFileSync(file, 'utf8');
-  const script = new Script(source, { filename: basename(file), cachedData: bytecodeOf(file) });
+  const script = new Script(source, { filename: basename(file), cachedData: bytecodeOf(file, source) });
   const module = { exports: {} as Validation };
   script.runInThisContext()(createRequire(file), module, file);
   return module.exports;
 }
 
-function bytecodeOf(file: string): Buffer | undefined {
+/**
+ * V8 compares the version and the length of the source, and runs bytecode that is damaged, or that is of another source of
+ * this length. So it begins with a checksum of both, as a number of 32 bits.
+ */
+function bytecodeOf(file: string, source: string): Buffer | undefined {
   try {
-    return readFileSync(`${file}.bytecode`);
+    const bytes = readFileSync(`${file}.bytecode`);
+    const bytecode = bytes.subarray(4);
+    return bytes.readUInt32LE(0) === crc32(bytecode, crc32(source)) ? bytecode : undefined;
   } catch {
     return undefined;
   }
