@@ -2,6 +2,7 @@ import type { ExplainedBy, OpenProblem } from './book.ts';
 import type { Explained } from './causes.ts';
 import { lookBackMs } from './conditions.ts';
 import { type Begun, idOf, lineOf } from './found.ts';
+import { isKind } from './kinds.ts';
 
 interface Left {
   /** What of it only looks back at causes that are over, or that a new agent has not checked yet. */
@@ -85,7 +86,10 @@ export function createAftermath(): Aftermath {
     },
     restore(lasting) {
       remembered = new Map(
-        lasting.flatMap(({ line, explainedBy }) => (explainedBy ? [[line, explainedBy] as const] : [])),
+        lasting.flatMap(({ line, explainedBy }) =>
+          // Its kind may be one of another version.
+          explainedBy && isKind(explainedBy.kind) ? [[line, explainedBy] as const] : [],
+        ),
       );
     },
   };

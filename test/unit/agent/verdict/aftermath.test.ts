@@ -43,6 +43,19 @@ test('a new agent waits for its first check of a cause before it blames what the
   ]);
 });
 
+test('a cause of a kind that only another version has explains nothing', () => {
+  const first = createJudge();
+  look(first, 30, { probes: [store(30, true), history(30)] });
+  const kept = new TextDecoder().decode(first.durable.freeze()).replaceAll('"store_down"', '"later_kind"');
+  const second = createJudge();
+  second.durable.restore(new TextEncoder().encode(kept));
+  const started = { startedAt: atOf(60) };
+  const probes = [unchecked(store(0, true)), history(61)];
+  expect(look(second, 61, { ...started, probes }).verdict.problems).toMatchObject([
+    { id: 'role_down/history', since: atOf(20) },
+  ]);
+});
+
 test('a cause that ended while the agent was down still explains what has not been checked since', () => {
   const first = createJudge();
   look(first, 30, { probes: [store(30, true), history(30)], exceeded: [errors()] });
