@@ -26,6 +26,8 @@ export const links = { runbooks: 'https://wiki.example/runbooks', grafana: 'http
 
 /** What every window of the rules becomes, but for the long memory of `last_over_time` and `max_over_time`. */
 const windowText = '10s';
+/** What the ten minutes of a canary become, as five are ten seconds: it is to outlast the restart of an agent and of Prometheus. */
+const canaryText = '20s';
 /** For how long the end of an outage is remembered: longer than the windows. */
 const afterwardsText = '20s';
 
@@ -37,6 +39,7 @@ function cut(expr: string): string {
       .replace('[7m:1m]', `[${afterwardsText}:1s]`)
       // A canary is known by the day before.
       .replace(/(?<=canary[^[]*)\[1d\]/, '[day]')
+      .replace(/(?<=canary[^[]*)\[10m\]/, `[${canaryText}]`)
       .replace(/(?<!(?:last|max)_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
       .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
       .replace(/\boffset \d+[mhd]\b/g, 'offset 11s')
