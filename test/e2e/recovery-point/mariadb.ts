@@ -484,7 +484,8 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       await moments.rows(60);
     },
   },
-  { name: 'a dump of another server', play: dumpOfAnother },
+  // Of one that was cut off: to call it the primary would be wrong, and nothing in the dump shows that.
+  { name: 'a dump of another server', isOfReplica: true, play: dumpOfAnother },
   {
     name: 'a dump is of a replica that is behind',
     isOfReplica: true,
