@@ -43,6 +43,7 @@ interface FieldJson {
   unit?: string;
   mappings?: readonly unknown[];
   thresholds?: { steps: readonly StepJson[] };
+  custom?: { minWidth?: number };
 }
 
 interface OverrideJson {

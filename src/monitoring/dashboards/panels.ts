@@ -240,6 +240,11 @@ function heatmap({ unit }: SeriesPanel): Heatmap {
     .hideLegend();
 }
 
+/** Narrow enough that the values of each table are in sight on a screen of 1,440 pixels; Grafana takes 150. */
+const minColumnPx = 90;
+/** The longest name of an alert. */
+const linkedColumnPx = 250;
+
 /** A table in Grafana's schema, without its place. */
 export function renderTable(panel: TablePanel, context: PanelContext): GrafanaPanel {
   const builder = new PanelBuilder()
@@ -250,14 +255,18 @@ export function renderTable(panel: TablePanel, context: PanelContext): GrafanaPa
     .links(linksOf(panel, context))
     .thresholds(thresholds({}, context))
     .cellHeight(TableCellHeight.Sm)
+    .minWidth(minColumnPx)
     .showHeader(true)
     .targets(
       panel.columns.map(({ expr }, index) => queryOf(expr, index).instant().format(PromQueryFormat.Table)),
     )
     .transformations(transformations(panel));
   for (const column of panel.columns) builder.overrideByName(column.title, columnStyle(column, context));
-  if (panel.linkedLabel && context.runbookUrl)
-    builder.overrideByName(panel.labels[panel.linkedLabel]!, [toRunbook(context.runbookUrl)]);
+  if (panel.linkedLabel)
+    builder.overrideByName(panel.labels[panel.linkedLabel]!, [
+      { id: 'custom.width', value: linkedColumnPx },
+      ...(context.runbookUrl ? [toRunbook(context.runbookUrl)] : []),
+    ]);
   if (panel.sortBy) builder.sortBy([new TableSortByFieldStateBuilder().displayName(panel.sortBy).desc(true)]);
   return builder.build();
 }

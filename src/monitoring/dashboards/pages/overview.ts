@@ -85,7 +85,7 @@ const problems = (queries: Queries, { highest, howMany, rate } = queries): Panel
           `(time() - ${highest('ALERTS_FOR_STATE{alertname=~"Svc.+"}', firingLabels)}) and ${highest(firing, firingLabels)}`,
         ),
       ],
-      { width: 14, height: 9, linkedLabel: 'alertname', sortBy: 'For' },
+      { height: 9, linkedLabel: 'alertname', sortBy: 'For' },
     ),
     timeline(
       'Health of the roles',
@@ -93,8 +93,8 @@ const problems = (queries: Queries, { highest, howMany, rate } = queries): Panel
       'up',
       highest('svc_role_up', 'svc_service, instance'),
       {
-        width: 10,
-        height: 9,
+        width: 24,
+        height: 8,
         runbooks: [
           'SvcRoleUnhealthy',
           'SvcRoleRecovering',

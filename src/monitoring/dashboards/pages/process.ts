@@ -39,14 +39,14 @@ const healthAndRestarts = ({ grownOnce, highest, rate, s }: Queries): PanelRow =
           `max by (cluster, ${own}) (resets(${s('svc_memory_num_gc')}[$__range]))`,
         ),
       ],
-      { width: 8, height: 8, sortBy: 'Seen', runbooks: ['SvcCrashLooping'] },
+      { width: 12, height: 8, sortBy: 'Seen', runbooks: ['SvcCrashLooping'] },
     ),
     timeseries(
       'Failed health checks',
       'Failed health checks by reason.',
       'perSecond',
       rate('svc_role_health_failures_total', 'svc_service, reason'),
-      { runbooks: ['SvcHealthFailing'] },
+      { width: 12, runbooks: ['SvcHealthFailing'] },
     ),
     timeseries(
       'Changes of health',
@@ -59,14 +59,12 @@ const healthAndRestarts = ({ grownOnce, highest, rate, s }: Queries): PanelRow =
       'Duration of the last health check.',
       'seconds',
       highest('svc_role_health_check_duration_seconds', own),
-      { width: 12 },
     ),
     timeseries(
       'Goroutines',
       'Goroutines grow with the load. If they grow without it, something leaks.',
       'count',
       highest('svc_num_goroutines', own),
-      { width: 12 },
     ),
   ],
 });

@@ -38,14 +38,14 @@ const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): PanelRow 
       'How long the oldest closed log segment has waited for archiving: a loss of the store would lose that much.',
       'duration',
       `time() - ${highest(walOldest, identity)}`,
-      { limits: at('SvcWalArchivingStalled') },
+      { width: 6, limits: at('SvcWalArchivingStalled') },
     ),
     timeseries(
       'Failed archiving',
       'Attempts to archive a log segment that failed.',
       'perSecond',
       rateOnce('svc_store_wal_archive_failures_total', identity),
-      { runbooks: ['SvcWalArchivingStalled'] },
+      { width: 6, runbooks: ['SvcWalArchivingStalled'] },
     ),
     table(
       'Objectives',
@@ -63,7 +63,7 @@ const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): PanelRow 
           highest('svc_rto_objective_seconds', 'store, database, backup_type'),
         ),
       ],
-      { width: 8, height: 8 },
+      { width: 12, height: 8 },
     ),
     table(
       'Restore drills',

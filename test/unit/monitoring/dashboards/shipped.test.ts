@@ -57,6 +57,21 @@ describe('the shipped dashboards', () => {
     }
   });
 
+  test('all columns of a table are in sight on a screen of 1,440 pixels', () => {
+    const tables = panels.filter(({ panel }) => panel.type === 'table');
+    expect(tables.length).toBeGreaterThan(10);
+    const tooWide = tables.filter(({ panel: { fieldConfig, transformations, gridPos } }) => {
+      const titles = Object.keys((transformations![1]!.options as { renameByName: object }).renameByName);
+      const fixed = fieldConfig!.overrides.flatMap(({ properties }) =>
+        properties.filter(({ id }) => id === 'custom.width').map(({ value }) => value as number),
+      );
+      const minWidth = fieldConfig!.defaults.custom!.minWidth!;
+      const needed = fixed.reduce((sum, width) => sum + width, (titles.length - fixed.length) * minWidth);
+      return needed > (gridPos!.w / 24) * 1440 - 16;
+    });
+    expect(tooWide.map(({ name, panel }) => `${name}: ${panel.title}`)).toEqual([]);
+  });
+
   test('every metric of the catalogs is shown somewhere', () => {
     const text = panels.flatMap(({ panel }) => (panel.targets ?? []).map(({ expr }) => expr)).join('\n');
     const isShown = ({ name }: { name: string }) =>
