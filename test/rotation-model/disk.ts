@@ -10,7 +10,7 @@ export interface ModelFile {
   descriptors: number;
   /** Those of them that the tailer has read from. */
   held: number;
-  /** The largest size that the tailer was told since the file was made or truncated. */
+  /** The largest size that the tailer was told in its present call, since the file was made or truncated. */
   seen: number;
   /** As the last scan found it. */
   stat: FileStat | undefined;
@@ -22,6 +22,8 @@ type Node = { file: ModelFile } | { link: string };
 /** A directory in memory, and the directories in it, with the calls that a writer, a rotation and a tailer make. Each is atomic. */
 export interface ModelDisk {
   readonly names: ReadonlyMap<string, Node>;
+  /** How often something else was done to a file than to append to it. */
+  readonly changes: number;
   create(name: string): ModelFile;
   file(name: string): ModelFile | undefined;
   /** `last` is a byte that follows. */
@@ -65,6 +67,7 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
   const namesOfPaths = new Map<string, string>();
   const free: number[] = [];
   let lastIno = 100;
+  let changes = 0;
 
   const stamp = () => Math.floor(nowMs() / tickMs) * tickMs;
   const reap = (file: ModelFile) => {
@@ -193,10 +196,14 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
 
   return {
     names,
+    get changes() {
+      return changes;
+    },
     view,
     create(name) {
       const known = names.get(name);
       if (known && 'file' in known) return known.file;
+      changes++;
       const ino = free.pop() ?? ++lastIno;
       const bytes = Buffer.allocUnsafe(512);
       const file = {
@@ -227,6 +234,7 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
       file.mtimeMs = stamp();
     },
     truncate(file) {
+      changes++;
       file.length = 0;
       file.seen = 0;
       file.mtimeMs = stamp();
@@ -234,15 +242,18 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
     rename(from, to) {
       const node = names.get(from);
       if (!node) throw fault('ENOENT');
+      changes++;
       drop(names.get(to));
       names.delete(from);
       names.set(to, node);
     },
     unlink(name) {
+      changes++;
       drop(names.get(name));
       names.delete(name);
     },
     link(name, target) {
+      changes++;
       drop(names.get(name));
       names.set(name, { link: target });
     },

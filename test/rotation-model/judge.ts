@@ -31,6 +31,24 @@ function allowMissing(world: World): void {
   }
 }
 
+const isWhole = ({ text }: Line) => / g\d+ n\d+ /.test(text);
+
+/**
+ * Of contents that are the beginning of another one, as a banner and a part of a line are, everything may be missing: they
+ * cannot be told from an unfinished copy.
+ */
+function allowBeginnings({ written }: World): void {
+  const unfinished = written.filter(({ lines }) => !lines.some(isWhole));
+  if (unfinished.every(({ lines }) => lines.every(isBanner))) return;
+  const textOf = ({ lines }: (typeof written)[number]) => lines.map(({ text }) => text).join('\n');
+  const texts = new Map(written.map((content) => [content, textOf(content)]));
+  for (const content of unfinished) {
+    const own = texts.get(content)!;
+    const isBeginning = written.some((other) => other !== content && texts.get(other)!.startsWith(own));
+    if (isBeginning) for (const line of content.lines) if (!isBanner(line)) line.allowed++;
+  }
+}
+
 /** What is missing of contents that went out of sight: all of it, and what of it the tailer knew of. */
 function missingBytes(world: World): { all: number; known: number; of: string[] } {
   let all = 0;
@@ -64,6 +82,7 @@ export function judge(world: World, { skips, packedBefore, countsBanners }: Outc
     faults.set(key, (faults.get(key) ?? 0) + 1);
   };
   allowMissing(world);
+  if (!countsBanners) allowBeginnings(world);
   const all = [...world.lines.values()];
   const losable = all.filter(({ mayLose }) => mayLose);
   const cut = [...losable, ...all.filter(({ allowed }) => allowed > 0)];

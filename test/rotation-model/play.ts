@@ -5,7 +5,7 @@ import type { LineSink } from '../../src/sources/logs/sink.ts';
 import { type ModelFile, modelDirectory } from './disk.ts';
 import { judge, type Skipped } from './judge.ts';
 import { choosePatterns, createScene, passOver, type Scene, type SceneOptions } from './scene.ts';
-import { endLines, type Line, lineOf } from './world.ts';
+import { endLines, type Line, lineOf, shortened } from './world.ts';
 
 /**
  * A model of directories of logs: writers, rotations and compressors run as sequences of single system calls, and a
@@ -84,16 +84,20 @@ function createModelSinks(scene: Scene, note: ((text: string) => void) | undefin
   const open = ({ path }: { path: string }): LineSink => ({
     write(bytes, start, end) {
       let at = start;
-      note?.(`count ${path}: ${bytes.toString('utf8', start, end).match(/\S+ g\d+ n\d+/g)}`);
       for (;;) {
         const next = bytes.indexOf(10, at);
         if (next < 0 || next >= end) return at;
-        count(bytes.toString('latin1', at, next));
+        const text = bytes.toString('latin1', at, next);
+        note?.(`count ${path}: ${shortened(text)}`);
+        count(text);
         at = next + 1;
       }
     },
     finish(bytes, start, end) {
-      if (end > start) count(bytes.toString('latin1', start, end));
+      if (end === start) return;
+      const text = bytes.toString('latin1', start, end);
+      note?.(`count ${path}, unfinished: ${shortened(text)}`);
+      count(text);
     },
     skip: (reason, bytes) => {
       note?.(`skip ${reason} ${bytes}`);
@@ -167,8 +171,9 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     );
     if (saved.section) tailer.restore(saved.section.slice());
   };
-  /** What a scan has seen is known. */
-  const learn = () => {
+  /** Sizes are known that a call was told during which files at most grew: of others, nobody can tell which content had them. */
+  const learn = (changes: number) => {
+    if (disk.changes !== changes) return;
     for (const content of world.written) {
       const { file } = content;
       if (world.contents.get(file) === content)
@@ -183,9 +188,11 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       note?.(name);
       calls = 0;
       within = random(200);
+      const { changes } = disk;
+      for (const { file } of world.written) file.seen = 0;
       try {
         await tailer[name]();
-        learn();
+        learn(changes);
       } catch (thrown) {
         if (!isKilled) throw thrown;
       }
@@ -205,7 +212,6 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       for (const content of world.written) {
         content.isHeld = false;
         content.knownBytes = content.savedBytes;
-        content.file.seen = 0;
       }
       start();
     },

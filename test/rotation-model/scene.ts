@@ -10,6 +10,7 @@ import {
   styles,
   type World,
   writer,
+  writtenIn,
 } from './world.ts';
 
 export interface SceneOptions {
@@ -261,12 +262,13 @@ export function passOver({ world, logs }: Scene, patterns: readonly string[]): v
   for (const name of disk.names.keys())
     if (expressions.some((expression) => expression.test(name))) read.add(disk.file(name));
   const hides = logs.some((log) => log.hides);
+  // What is written to it from now on is out of sight, too.
+  for (const log of logs) if (hides && !read.has(log.file)) writtenIn(world, log.file).isOut = true;
   // The part of a line after which the disk was full stays where it is.
   for (const log of logs) if (!read.has(log.file)) endTornLine(world, log);
   for (const [file, content] of contents) {
     if (read.has(file)) continue;
     for (const line of content.lines) line.allowed++;
-    // What is written to it later is out of sight, too.
     if (hides) content.isOut = true;
   }
   // A file that no pattern matches yet may hold the beginning of a line.

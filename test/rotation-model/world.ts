@@ -151,7 +151,7 @@ const newContent = (file: ModelFile, lines: Line[]): Content => ({
 export const copied = (world: World, file: ModelFile, lines: Line[]): void =>
   void world.contents.set(file, newContent(file, lines));
 
-function writtenIn(world: World, file: ModelFile): Content {
+export function writtenIn(world: World, file: ModelFile): Content {
   let content = world.contents.get(file);
   if (!content) {
     content = newContent(file, []);
@@ -164,6 +164,7 @@ function writtenIn(world: World, file: ModelFile): Content {
 export function wrote(world: World, file: ModelFile, text: string): Line {
   const line = lineOf(world, text);
   line.written++;
+  world.note(`write inode ${file.ino}: ${shortened(text)}`);
   writtenIn(world, file).lines.push(line);
   return line;
 }
@@ -242,6 +243,9 @@ export function openFile(world: World, log: Log, file: ModelFile): void {
   if (file.length === 0) writeBanner(world, log);
 }
 
+/** As a trace shows it. */
+export const shortened = (text: string) => text.replace(/(.)\1{4,}/g, '$1…');
+
 export const isBanner = ({ text }: Line) => text.startsWith('===');
 
 /**
@@ -255,7 +259,8 @@ export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
   if (!content) return;
   content.isOut = true;
   content.isHeld = isKept && world.keepsOpen && file.held > 0;
-  const isKnown = content.lines.some((line) => !isBanner(line) && line.saved > 0);
+  // The beginning of a line is a line of other generations, too.
+  const isKnown = content.lines.some((line) => !isBanner(line) && line.saved > 0 && line.written === 1);
   if (!isKnown) for (const line of content.lines) if (isBanner(line)) line.allowed++;
   if (!isKept) world.contents.delete(file);
 }
