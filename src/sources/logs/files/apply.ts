@@ -109,6 +109,9 @@ export function createApply(deps: ScanDeps) {
     const now = by === 'truncated' ? statOpen(of) : undefined;
     // What is in the file now is smaller than what was there.
     if (now && now.size < size) generations.update(of, { size: Math.max(of.size, size) });
+    // It is read even if the file is renamed or deleted before the next scan lists it.
+    const fd = now && openFiles.release(of.place!);
+    if (now && fd !== undefined) contents.adopt({ stat: now, paths: [of.place!.real] }, fd);
     close(of);
     generations.lose(of, by);
   };

@@ -10,8 +10,15 @@ import { rotatedFrom } from './rotated-names.ts';
 interface Losses {
   /** Takes the files that were there before a scan, or in an earlier pass of it, and that are not listed now. */
   missGone(seen: Observed, passed: ReadonlyMap<string, Glimpse>): void;
-  /** Gives up what two settled listings do not have. Of those that are awaited, a file that waits may have the bytes. */
-  resolve(seen: Observed, awaited: ReadonlySet<Generation | undefined>): void;
+  /**
+   * Gives up what two settled listings do not have. Of those that are awaited, a file that waits may have the bytes, and of the
+   * undecided groups any file.
+   */
+  resolve(
+    seen: Observed,
+    awaited: ReadonlySet<Generation | undefined>,
+    undecided: ReadonlySet<string>,
+  ): void;
   /** Forgets, now and then, the known files that were deleted, unless a file waits to be decided about. */
   forgetDeleted(seen: Observed, isWaiting: boolean): void;
 }
@@ -45,7 +52,7 @@ export function createLosses(
   const isOfLog = ({ groups }: Observed, sighting: Sighting, group: string): boolean =>
     generations.hasGroup(group) ? groups.isHome(sighting, group) : rotatedFrom(basename(group)).length === 0;
 
-  const resolveOne = (seen: Observed, of: Generation, awaited: ReadonlySet<Generation | undefined>) => {
+  const resolveOne = (seen: Observed, of: Generation, isUndecided: boolean) => {
     const lost = of.lost!;
     if (!observe.seesDirectory(seen, of)) {
       lost.absentSinceMs ??= clock.monotonicMs();
@@ -57,7 +64,6 @@ export function createLosses(
       seen.needsScan = true;
       return;
     }
-    if (awaited.has(of)) return;
     lost.sinceMs ??= clock.monotonicMs();
     // Its file is read as another generation, or is known not to be read.
     const found = generations.readAt(lost.key) ?? generations.knownAt(lost.key)?.of;
@@ -65,7 +71,7 @@ export function createLosses(
     else if (isBlank(of)) {
       // As long as its file is there it is undecided what that is.
       if (!seen.picture.files.has(lost.key)) generations.remove(of);
-    } else if (clock.monotonicMs() - lost.sinceMs >= lostForMs) apply.giveUp(of, of.lostBy!);
+    } else if (!isUndecided && clock.monotonicMs() - lost.sinceMs >= lostForMs) apply.giveUp(of, of.lostBy!);
   };
 
   return {
@@ -82,8 +88,9 @@ export function createLosses(
         miss(seen, sighting, seen.groups.rootOf(group));
       }
     },
-    resolve(seen, awaited) {
-      for (const of of [...generations.lost]) resolveOne(seen, of, awaited);
+    resolve(seen, awaited, undecided) {
+      for (const of of [...generations.lost])
+        if (!awaited.has(of)) resolveOne(seen, of, undecided.has(of.group));
     },
     forgetDeleted({ picture }, isWaiting) {
       if (++scans % pruneEvery !== 0 || isWaiting) return;

@@ -62,9 +62,9 @@ export function match(world: World): Plan {
     }
   }
   if (asks.length > 0) return { asks, actions: [], again: false };
-  if (actions.some((action) => action.do === 'lose')) {
-    return { asks, actions: actions.filter((action) => action.do === 'lose'), again: false };
-  }
+  // What they held may be in the other files.
+  const losses = actions.filter((action) => action.do === 'lose' || action.do === 'miss');
+  if (losses.length > 0) return { asks, actions: losses, again: false };
   const { taken, later } = assign(pairs, actions);
   const rest = left.filter(({ key }) => !taken.has(key));
   const isLater = ({ key }: FileFacts) => later.has(key);

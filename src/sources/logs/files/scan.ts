@@ -88,6 +88,8 @@ export function createScan(deps: ScanDeps): Scan {
   let seen = observed(noPicture, 0);
   let waiting = new Map<string, Waiting>();
   let nextWaiting = new Map<string, Waiting>();
+  /** Groups with a file that the next scan decides about. */
+  let undecided = new Set<string>();
   let newGroups = new Set<string>();
   /** Those of a file that was empty when it was first seen, and holds something now. */
   let blankGroups = new Set<string>();
@@ -100,6 +102,7 @@ export function createScan(deps: ScanDeps): Scan {
     );
     seen = observed(picture, isUnsettled ? seen.unsettledScans + 1 : 0);
     nextWaiting = new Map();
+    undecided = new Set();
     newGroups = new Set();
     blankGroups = new Set();
   };
@@ -246,6 +249,7 @@ export function createScan(deps: ScanDeps): Scan {
     const isSame = before?.size === size && before.mtimeNs === mtimeNs;
     const sinceMs = isSame ? before.sinceMs : clock.monotonicMs();
     nextWaiting.set(file.key, { size, mtimeNs, sinceMs, of, isPart });
+    if (isSoon) for (const group of [file.group, ...file.kin]) undecided.add(group);
     if (of && isPart && typeof file.content !== 'string') apply.rememberPart(of, file.content);
     if (isSoon) seen.needsScan = true;
     // Other files of its group may be copies of it.
@@ -307,12 +311,13 @@ export function createScan(deps: ScanDeps): Scan {
     for (const action of plan.actions) {
       if (action.do === 'wait') wait(action);
       else await apply.apply(action, seen.picture.files);
-      if (action.do === 'miss') Object.assign(seen, { needsScan: true, isDisturbed: true });
-      if (action.do === 'lose') {
-        seen.unseen.add(action.of.group);
+      if (action.do === 'miss') seen.isDisturbed = true;
+      if (action.do === 'lose') seen.unseen.add(action.of.group);
+      if (action.do === 'miss' || action.do === 'lose') {
         seen.needsScan = true;
         hasLost = true;
-      } else decided.add(action.file.key);
+      }
+      if (action.do !== 'lose') decided.add(action.file.key);
       if (slices.spent()) await slices.turn();
     }
     return plan.again || hasLost;
@@ -393,7 +398,7 @@ export function createScan(deps: ScanDeps): Scan {
         if (members) generations.arrange(group, members);
       }
       const awaited = new Set([...nextWaiting.values()].map(({ of }) => of));
-      losses.resolve(seen, awaited);
+      losses.resolve(seen, awaited, undecided);
       losses.forgetDeleted(seen, nextWaiting.size > 0);
       contents.release();
       if (seen.isDisturbed) seen.needsScan = true;
