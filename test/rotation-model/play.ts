@@ -173,6 +173,7 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
   };
   /** Sizes are known that a call was told during which files at most grew: of others, nobody can tell which content had them. */
   const learn = (changes: number) => {
+    for (const [file, content] of world.contents) content.isFollowed = file.held > 0;
     if (disk.changes !== changes) return;
     for (const content of world.written) {
       const { file } = content;
@@ -211,6 +212,7 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       skips.length = saved.skips;
       for (const content of world.written) {
         content.isHeld = false;
+        content.isFollowed = false;
         content.knownBytes = content.savedBytes;
       }
       start();

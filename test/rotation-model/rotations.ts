@@ -9,6 +9,7 @@ import {
   openFile,
   type World,
   writeBanner,
+  writtenIn,
   wrote,
 } from './world.ts';
 
@@ -200,6 +201,7 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
   world.note(`copy ${log.name} ${to}`);
   yield;
   const { file } = log;
+  const content = writtenIn(world, file);
   while (target.length < file.length) {
     if (world.isFull) {
       disk.unlink(to);
@@ -209,7 +211,8 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
     disk.append(target, file.bytes.subarray(target.length, end));
     yield;
   }
-  const copiedBytes = target.length;
+  // If somebody has emptied the file meanwhile, the copy has nothing of what it holds now.
+  const copiedBytes = world.contents.get(file) === content ? target.length : 0;
   if (log.keepsTime) target.mtimeMs = file.mtimeMs;
   yield;
   truncateCopied(world, log, target, copiedBytes);

@@ -60,7 +60,9 @@ interface Content {
   savedBytes: number;
   /** It cannot be found any more: deleted, truncated, or moved to where no pattern looks. */
   isOut: boolean;
-  /** The tailer had the file open when it went, and has had it since. */
+  /** The tailer had the file open after its last call: it follows it. */
+  isFollowed: boolean;
+  /** The tailer followed the file when it went, and has had it open since. */
   isHeld: boolean;
 }
 
@@ -135,8 +137,14 @@ export function lineOf(world: World, text: string): Line {
   return line;
 }
 
-const nextText = (world: World, log: Log): string =>
-  `${log.isTimed ? `${world.now()} ` : ''}${log.name} g${log.generation} n${log.n++} ${padding.slice(0, world.random(log.lineBytes))}`;
+function nextText(world: World, log: Log): string {
+  const { name, style, generation, isTimed } = log;
+  const begin = `${isTimed ? `${world.now()} ` : ''}${name} g${generation} n${log.n++} `;
+  const end = padding.slice(0, world.random(log.lineBytes));
+  // Nothing tells contents apart that begin with a long banner and have the same bytes before the position.
+  const tag = style === 'rewritten' || style === 'deleted' ? `#${log.n}` : '';
+  return end.length > tag.length ? begin + end.slice(tag.length) + tag : begin + end;
+}
 
 const newContent = (file: ModelFile, lines: Line[]): Content => ({
   file,
@@ -144,6 +152,7 @@ const newContent = (file: ModelFile, lines: Line[]): Content => ({
   knownBytes: 0,
   savedBytes: 0,
   isOut: false,
+  isFollowed: false,
   isHeld: false,
 });
 
@@ -258,7 +267,7 @@ export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
   const content = isKept ? writtenIn(world, file) : world.contents.get(file);
   if (!content) return;
   content.isOut = true;
-  content.isHeld = isKept && world.keepsOpen && file.held > 0;
+  content.isHeld = isKept && world.keepsOpen && content.isFollowed && file.held > 0;
   // The beginning of a line is a line of other generations, too.
   const isKnown = content.lines.some((line) => !isBanner(line) && line.saved > 0 && line.written === 1);
   if (!isKnown) for (const line of content.lines) if (isBanner(line)) line.allowed++;

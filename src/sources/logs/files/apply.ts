@@ -238,8 +238,9 @@ export function createApply(deps: ScanDeps) {
     if (isHome) generations.update(of, { home: place.real });
     claim(of, sighting);
     deps.changed(of);
-    openFiles.hold(place, contents.take(sighting));
     // It may have grown since it was listed.
+    if (!content.isGzip) generations.relocate(of, { size: content.size });
+    openFiles.hold(place, contents.take(sighting));
     const now = statOpen(of);
     if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
     // If it is truncated before it is read, a copy of it can be found.

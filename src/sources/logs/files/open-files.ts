@@ -1,5 +1,5 @@
 import { systemCode } from '../../../core/errors.ts';
-import type { Disk } from './disk.ts';
+import type { Disk, FileStat } from './disk.ts';
 import type { Place } from './generations.ts';
 import type { Problems } from './problems.ts';
 
@@ -21,8 +21,15 @@ export interface OpenFiles {
 const exhausted = new Set(['EMFILE', 'ENFILE']);
 const cannotOpen = 'file cannot be opened';
 
+interface OpenFilesDeps {
+  disk: Disk;
+  problems: Problems;
+  /** Called with what is told of a file when it is opened. */
+  opened(file: Place, stat: FileStat): void;
+}
+
 export function createOpenFiles(
-  { disk, problems }: { disk: Disk; problems: Problems },
+  { disk, problems, opened }: OpenFilesDeps,
   maxOpen: number,
 ): OpenFiles {
   const held = new Set<Place>();
@@ -68,6 +75,7 @@ export function createOpenFiles(
     try {
       const stat = disk.fstat(fd);
       isSame = stat.dev === file.dev && stat.ino === file.ino;
+      if (isSame) opened(file, stat);
     } finally {
       if (!isSame) disk.close(fd);
     }
