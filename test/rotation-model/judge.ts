@@ -1,4 +1,4 @@
-import { isBanner, type Line, type World } from './world.ts';
+import { type Content, isBanner, type Line, type World } from './world.ts';
 
 export interface Skipped {
   readonly reason: string;
@@ -43,7 +43,7 @@ const compared = (text: string) => text.slice(0, text.length < 32 ? 16 : text.le
 function allowBeginnings({ written }: World): void {
   const unfinished = written.filter(({ lines }) => !lines.some(isWhole));
   if (unfinished.every(({ lines }) => lines.every(isBanner))) return;
-  const textOf = ({ lines }: (typeof written)[number]) => lines.map(({ text }) => text).join('\n');
+  const textOf = ({ lines }: Content) => lines.map(({ text }) => text).join('\n');
   const texts = new Map(written.map((content) => [content, textOf(content)]));
   for (const content of unfinished) {
     const own = compared(texts.get(content)!);
@@ -52,13 +52,22 @@ function allowBeginnings({ written }: World): void {
   }
 }
 
+/** Bytes that were written to a file after a content. */
+function bytesAfter({ written }: World, content: Content): number {
+  const next = written.find((one, at) => one.file === content.file && at > written.indexOf(content));
+  return next ? next.lines.reduce((sum, line) => sum + bytesOf(line), 0) : 0;
+}
+
 /** What is missing of contents that went out of sight: all of it, and what of it the tailer knew of. */
 function missingBytes(world: World): { all: number; known: number; of: string[] } {
   let all = 0;
   let known = 0;
   const of: string[] = [];
-  for (const { isOut, lines, knownBytes, file } of world.written) {
+  for (const content of world.written) {
+    const { isOut, isAlike, lines, file } = content;
     if (!isOut) continue;
+    // If nothing tells it from the next one, only what that one is shorter is missing.
+    const knownBytes = content.knownBytes - (isAlike ? bytesAfter(world, content) : 0);
     all += unfinishedBytes;
     let at = 0;
     const before = known;
@@ -67,7 +76,7 @@ function missingBytes(world: World): { all: number; known: number; of: string[] 
       at += bytes;
       if (line.live >= line.written) continue;
       all += bytes;
-      if (line.written === 1 && line.allowed === 1 && at <= knownBytes) known += bytes;
+      if (line.written === 1 && line.allowed === 1 && !line.mayLose && at <= knownBytes) known += bytes;
     }
     if (known > before)
       of.push(
@@ -109,6 +118,7 @@ export function judge(world: World, { skips, packedBefore, countsBanners }: Outc
   if (losable.length > 0) return faulty;
   const told = skips.filter(({ bytes }) => bytes >= unknowableBytes);
   const toldBytes = told.reduce((sum, { bytes }) => sum + bytes, 0);
-  if (toldBytes <= missing.all) return faulty;
+  const passed = world.written.reduce((sum, { passedBytes }) => sum + passedBytes, 0);
+  if (toldBytes <= missing.all + passed) return faulty;
   return [...faulty, ...told.map(({ reason, bytes }) => `${bytes} bytes skipped ${reason} though not lost`)];
 }

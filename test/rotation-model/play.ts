@@ -5,7 +5,7 @@ import type { LineSink } from '../../src/sources/logs/sink.ts';
 import { type ModelFile, modelDirectory } from './disk.ts';
 import { judge, type Skipped } from './judge.ts';
 import { choosePatterns, createScene, passOver, type Scene, type SceneOptions } from './scene.ts';
-import { endLines, type Line, lineOf, shortened } from './world.ts';
+import { type Content, endLines, isBegun, type Line, lineOf, shortened } from './world.ts';
 
 /**
  * A model of directories of logs: writers, rotations and compressors run as sequences of single system calls, and a
@@ -172,13 +172,14 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     if (saved.section) tailer.restore(saved.section.slice());
   };
   /** Sizes are known that a call was told during which files at most grew: of others, nobody can tell which content had them. */
-  const learn = (changes: number) => {
+  const learn = (changes: number, begun: ReadonlySet<Content>) => {
     for (const [file, content] of world.contents) content.isFollowed = file.held > 0;
-    if (disk.changes !== changes) return;
+    const isKnown = disk.changes === changes;
     for (const content of world.written) {
       const { file } = content;
-      if (world.contents.get(file) === content)
-        content.knownBytes = Math.max(content.knownBytes, Math.min(file.seen, file.length));
+      const bytes = isKnown ? 'knownBytes' : 'passedBytes';
+      if (world.contents.get(file) !== content || (!isKnown && begun.has(content))) continue;
+      content[bytes] = Math.max(content[bytes], Math.min(file.seen, file.length));
     }
   };
   start();
@@ -190,10 +191,11 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       calls = 0;
       within = random(200);
       const { changes } = disk;
+      const begun = new Set(world.written.filter(isBegun));
       for (const { file } of world.written) file.seen = 0;
       try {
         await tailer[name]();
-        learn(changes);
+        learn(changes, begun);
       } catch (thrown) {
         if (!isKilled) throw thrown;
       }

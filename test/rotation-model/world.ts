@@ -52,12 +52,16 @@ export interface Line {
 }
 
 /** What is in a file from its beginning, or since it was truncated. */
-interface Content {
+export interface Content {
   readonly file: ModelFile;
   readonly lines: Line[];
   /** Bytes of it that the tailer knew of after a scan, and those that it knew of when it saved. */
   knownBytes: number;
   savedBytes: number;
+  /** The size that it had in a listing when files were renamed or deleted, and nothing of it was counted. */
+  passedBytes: number;
+  /** Nothing was counted of it that tells it from what is written to its file next. */
+  isAlike: boolean;
   /** It cannot be found any more: deleted, truncated, or moved to where no pattern looks. */
   isOut: boolean;
   /** The tailer had the file open after its last call: it follows it. */
@@ -151,6 +155,8 @@ const newContent = (file: ModelFile, lines: Line[]): Content => ({
   lines,
   knownBytes: 0,
   savedBytes: 0,
+  passedBytes: 0,
+  isAlike: false,
   isOut: false,
   isFollowed: false,
   isHeld: false,
@@ -271,7 +277,11 @@ export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
   // The beginning of a line is a line of other generations, too.
   const isKnown = content.lines.some((line) => !isBanner(line) && line.saved > 0 && line.written === 1);
   if (!isKnown) for (const line of content.lines) if (isBanner(line)) line.allowed++;
+  content.isAlike = !isKept && !isKnown;
   if (!isKept) world.contents.delete(file);
 }
+
+/** Something was counted that only this content has. */
+export const isBegun = ({ lines }: Content) => lines.some(({ live, written }) => live > 0 && written === 1);
 
 export const isCounted = ({ lines }: Content) => lines.every(({ saved, written }) => saved >= written);

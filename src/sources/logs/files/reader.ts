@@ -174,7 +174,9 @@ export function createReader(deps: ReaderDeps): Reader {
     const { size } = disk.fstat(fd);
     if (chain.marks.length === 0 && of.place && size < of.place.size) generations.relocate(of, { size });
     const next = learn(chain, now);
-    if (next !== chain) generations.update(of, { chain: next });
+    // The size was told before: if the file is rewritten, it was that of this content.
+    const told = next.marks.length > 0 ? Math.max(of.size, of.place?.size ?? 0) : of.size;
+    if (next !== chain || told > of.size) generations.update(of, { chain: next, size: told });
   };
 
   /** Counts as skipped what a file lost that is shorter than it was and still has all counted bytes. */
