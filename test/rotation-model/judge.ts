@@ -52,9 +52,10 @@ function allowBeginnings({ written }: World): void {
   }
 }
 
-/** Bytes that were written to a file after a content. */
+/** Bytes of the next content that begins with the same line. */
 function bytesAfter({ written }: World, content: Content): number {
-  const next = written.find((one, at) => one.file === content.file && at > written.indexOf(content));
+  const later = written.slice(written.indexOf(content) + 1);
+  const next = later.find(({ lines }) => lines[0]?.text === content.lines[0]?.text);
   return next ? next.lines.reduce((sum, line) => sum + bytesOf(line), 0) : 0;
 }
 

@@ -171,15 +171,24 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     );
     if (saved.section) tailer.restore(saved.section.slice());
   };
-  /** Sizes are known that a call was told during which files at most grew: of others, nobody can tell which content had them. */
+  const followedFiles = (): ReadonlySet<ModelFile | undefined> => {
+    const paths = tailer.files().map(({ path }) => path.slice(modelDirectory.length + 1));
+    return new Set(paths.map(disk.file));
+  };
+  /**
+   * Of a file that is followed, a size is known that a call was told during which files at most grew. Otherwise nobody can
+   * tell which content had it.
+   */
   const learn = (changes: number, begun: ReadonlySet<Content>) => {
-    for (const [file, content] of world.contents) content.isFollowed = file.held > 0;
-    const isKnown = disk.changes === changes;
+    const isQuiet = disk.changes === changes;
+    const followed = followedFiles();
     for (const content of world.written) {
       const { file } = content;
-      const bytes = isKnown ? 'knownBytes' : 'passedBytes';
-      if (world.contents.get(file) !== content || (!isKnown && begun.has(content))) continue;
-      content[bytes] = Math.max(content[bytes], Math.min(file.seen, file.length));
+      if (world.contents.get(file) !== content) continue;
+      content.isFollowed = file.held > 0;
+      const told = Math.min(file.seen, file.length);
+      if (isQuiet && followed.has(file)) content.knownBytes = Math.max(content.knownBytes, told);
+      else if (!isQuiet && !begun.has(content)) content.passedBytes = Math.max(content.passedBytes, told);
     }
   };
   start();

@@ -55,12 +55,12 @@ export interface Line {
 export interface Content {
   readonly file: ModelFile;
   readonly lines: Line[];
-  /** Bytes of it that the tailer knew of after a scan, and those that it knew of when it saved. */
+  /** Bytes of it that the tailer knew of after a call, and those that it knew of when it saved. */
   knownBytes: number;
   savedBytes: number;
-  /** The size that it had in a listing when files were renamed or deleted, and nothing of it was counted. */
+  /** The size that it had while files were renamed or deleted, and nothing of it was counted. */
   passedBytes: number;
-  /** Nothing was counted of it that tells it from what is written to its file next. */
+  /** Nothing was counted of it that tells it from a content that begins the same. */
   isAlike: boolean;
   /** It cannot be found any more: deleted, truncated, or moved to where no pattern looks. */
   isOut: boolean;
@@ -277,7 +277,7 @@ export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
   // The beginning of a line is a line of other generations, too.
   const isKnown = content.lines.some((line) => !isBanner(line) && line.saved > 0 && line.written === 1);
   if (!isKnown) for (const line of content.lines) if (isBanner(line)) line.allowed++;
-  content.isAlike = !isKept && !isKnown;
+  content.isAlike = !isKnown;
   if (!isKept) world.contents.delete(file);
 }
 

@@ -23,8 +23,11 @@ export type Unreadable = 'moved' | 'denied' | 'unfinished';
 export interface Contents {
   /** What the file holds now. */
   of(file: Seen): Content | Unreadable;
-  /** Whether the file holds the first bytes of an open one, or all of them; compared byte by byte at their beginning and end. */
-  isPrefixOf(file: Seen, fd: number): boolean;
+  /**
+   * Whether the file holds the first bytes of an open one, or all of them; compared byte by byte at their beginning and end.
+   * Undefined if it cannot be opened any more.
+   */
+  isPrefixOf(file: Seen, fd: number): boolean | undefined;
   /** CRC-32 of an open file's first `size` bytes. */
   sumOf(fd: number, size: number): number;
   /** Takes an open descriptor of the file over: its content can be read even if it is renamed or deleted. */
@@ -313,7 +316,7 @@ export function createContents({
     },
     isPrefixOf(file, fd) {
       const own = open(file);
-      if (typeof own === 'string') return false;
+      if (typeof own === 'string') return undefined;
       const { size } = disk.fstat(own.fd);
       const length = Math.min(size, compareBytes);
       const isSame = (position: number) => {

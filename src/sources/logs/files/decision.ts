@@ -43,9 +43,10 @@ export interface FileFacts {
  * The answer to "compare this file with that generation". `part`: it is an archive of a copy of its first bytes. Of a generation
  * that is followed, the file on disk is compared:
  * `prefix`: the file holds its first bytes, or all of them; `rewritten`: the generation is not in its own file any more;
- * `undrained`: it is to be read to its end first; `unseen`: its file cannot be opened under the name that it had.
+ * `undrained`: it is to be read to its end first; `unseen`: its file cannot be opened under the name that it had; `moved`: the
+ * compared file cannot be opened any more.
  */
-export type Answer = Relation | 'part' | 'prefix' | 'rewritten' | 'undrained' | 'unseen';
+export type Answer = Relation | 'part' | 'prefix' | 'rewritten' | 'undrained' | 'moved';
 
 export interface Ask {
   readonly file: FileFacts;

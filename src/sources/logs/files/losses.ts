@@ -14,11 +14,7 @@ interface Losses {
    * Gives up what two settled listings do not have. Of those that are awaited, a file that waits may have the bytes, and of the
    * undecided groups any file.
    */
-  resolve(
-    seen: Observed,
-    awaited: ReadonlySet<Generation | undefined>,
-    undecided: ReadonlySet<string>,
-  ): void;
+  resolve(seen: Observed, awaited: ReadonlySet<Generation | undefined>, undecided: ReadonlySet<string>): void;
   /** Forgets, now and then, the known files that were deleted, unless a file waits to be decided about. */
   forgetDeleted(seen: Observed, isWaiting: boolean): void;
 }

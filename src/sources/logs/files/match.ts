@@ -166,7 +166,7 @@ function decideByFollowed(
     const answer = ask(file, of);
     if (answer === 'rewritten') return { do: 'lose', of };
     if (isPassed(file) && answer !== 'prefix') continue;
-    if (answer === 'undrained' || (answer === 'unseen' && isFresh))
+    if (answer === 'undrained' || answer === 'moved' || (answer === 'unseen' && isFresh))
       return { do: 'wait', file, of, isSoon: true };
     if (answer === 'unseen') return { do: 'copy', file, of };
     if (isStranger) {

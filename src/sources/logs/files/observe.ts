@@ -250,6 +250,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
       generations.update(of, { chain: learn(of.chain, content.start) });
     // Checked after the comparison: the file may have been rewritten before it, and this is a copy of what came next.
     if (reader.isIntact(of, wasOpen) === false) return 'rewritten';
+    if (isPrefix === undefined) return 'moved';
     if (isPrefix) return 'prefix';
     const relation = await compare(content, of);
     return relation === 'other' || relation === 'unknown' || content.size <= place.size ? 'other' : 'longer';

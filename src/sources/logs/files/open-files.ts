@@ -28,10 +28,7 @@ interface OpenFilesDeps {
   opened(file: Place, stat: FileStat): void;
 }
 
-export function createOpenFiles(
-  { disk, problems, opened }: OpenFilesDeps,
-  maxOpen: number,
-): OpenFiles {
+export function createOpenFiles({ disk, problems, opened }: OpenFilesDeps, maxOpen: number): OpenFiles {
   const held = new Set<Place>();
   /** Lowered when the system allows fewer, so that the rest of the process can open files, too. */
   let limit = maxOpen;
