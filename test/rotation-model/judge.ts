@@ -1,4 +1,4 @@
-import { type Content, isBanner, type Line, type World } from './world.ts';
+import { type Content, isBanner, isWhole, type Line, type World } from './world.ts';
 
 export interface Skipped {
   readonly reason: string;
@@ -30,8 +30,6 @@ function allowMissing(world: World): void {
     if (isOut && !isHeld) for (const line of lines) if (!isBanner(line)) line.allowed++;
   }
 }
-
-const isWhole = ({ text }: Line) => / g\d+ n\d+ /.test(text);
 
 /** As far as the tailer compares content that is shorter. */
 const compared = (text: string) => text.slice(0, text.length < 32 ? 16 : text.length - (text.length % 32));

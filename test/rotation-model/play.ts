@@ -172,8 +172,8 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     if (saved.section) tailer.restore(saved.section.slice());
   };
   const followedFiles = (): ReadonlySet<ModelFile | undefined> => {
-    const paths = tailer.files().map(({ path }) => path.slice(modelDirectory.length + 1));
-    return new Set(paths.map(disk.file));
+    const files = tailer.files().filter(({ state }) => state === 'following');
+    return new Set(files.map(({ path }) => disk.file(path.slice(modelDirectory.length + 1))));
   };
   /**
    * Of a file that is followed, a size is known that a call was told during which files at most grew. Otherwise nobody can

@@ -261,6 +261,9 @@ export function openFile(world: World, log: Log, file: ModelFile): void {
 /** As a trace shows it. */
 export const shortened = (text: string) => text.replace(/(.)\1{4,}/g, '$1…');
 
+/** No other generation has it, as may have a banner or the beginning of a line. */
+export const isWhole = ({ text }: Line) => / g\d+ n\d+ /.test(text);
+
 export const isBanner = ({ text }: Line) => text.startsWith('===');
 
 /**
@@ -274,14 +277,13 @@ export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
   if (!content) return;
   content.isOut = true;
   content.isHeld = isKept && world.keepsOpen && content.isFollowed && file.held > 0;
-  // The beginning of a line is a line of other generations, too.
-  const isKnown = content.lines.some((line) => !isBanner(line) && line.saved > 0 && line.written === 1);
+  const isKnown = content.lines.some((line) => isWhole(line) && line.saved > 0);
   if (!isKnown) for (const line of content.lines) if (isBanner(line)) line.allowed++;
   content.isAlike = !isKnown;
   if (!isKept) world.contents.delete(file);
 }
 
 /** Something was counted that only this content has. */
-export const isBegun = ({ lines }: Content) => lines.some(({ live, written }) => live > 0 && written === 1);
+export const isBegun = ({ lines }: Content) => lines.some((line) => isWhole(line) && line.live > 0);
 
 export const isCounted = ({ lines }: Content) => lines.every(({ saved, written }) => saved >= written);

@@ -10,6 +10,8 @@ export interface FileFacts {
   readonly group: string;
   /** Other groups that it may belong to by its name. */
   readonly kin: readonly string[];
+  /** Groups to which it may have been given before, when a link led to it. */
+  readonly linked: readonly string[];
   readonly directory: string;
   readonly name: string;
   /** A pattern matches it at the log's own path. */

@@ -22,6 +22,8 @@ export interface Groups {
    * and go: its generation may have been given to another one.
    */
   kinOf(sighting: Sighting, group: string): readonly string[];
+  /** Groups of logs whose links may have led to what a rotated file was: one that was met under a link that was swung since. */
+  linkedTo(sighting: Sighting, group: string): readonly string[];
   /** The path that a rotation made this one from, step by step: `app.log.1.gz`, `app.log.1`, `app.log`. */
   rootOf(path: string): string;
   /** The generations of a group, oldest first, with those after `last` put in their places; undefined if all are in place. */
@@ -91,19 +93,6 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
     return undefined;
   };
 
-  let groupsByName: Map<string, string[]> | undefined;
-  const kinOf = ({ paths: [path] }: Sighting, group: string): readonly string[] => {
-    const names = patterns().mayBeApart ? rotatedFrom(basename(path!)) : [];
-    if (names.length === 0) return [];
-    groupsByName ??= groupBy([...generations.groups], (known) => basename(known));
-    return names
-      .flatMap((name) => groupsByName!.get(name) ?? [])
-      .filter(
-        (known) =>
-          known !== group && (dirname(known) === dirname(path!) || patterns().areApart(known, path!)),
-      );
-  };
-
   const rootOf = (path: string): string => {
     const base = baseBeside(path);
     if (base !== undefined) return rootOf(base);
@@ -136,6 +125,29 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
     return homes;
   };
 
+  let groupsByName: Map<string, string[]> | undefined;
+  /** Groups of logs that have the name of one that a file may have been rotated from. */
+  const apartFrom = (path: string, names: readonly string[]): string[] => {
+    if (names.length === 0 || !patterns().mayBeApart) return [];
+    groupsByName ??= groupBy([...generations.groups], (known) => basename(known));
+    const known = names.flatMap((name) => groupsByName!.get(name) ?? []);
+    return known.filter((one) => dirname(one) === dirname(path) || patterns().areApart(one, path));
+  };
+
+  const kinOf = ({ paths: [path] }: Sighting, group: string): readonly string[] =>
+    apartFrom(path!, rotatedFrom(basename(path!))).filter((one) => one !== group);
+
+  const linkedTo = ({ paths: [path] }: Sighting, group: string): readonly string[] => {
+    const bases = rotatedFrom(basename(path!));
+    return homesOf().linked.flatMap(([home, own]) =>
+      own !== group &&
+      dirname(home) === dirname(path!) &&
+      bases.some((base) => isBetween(base, basename(home)))
+        ? [own]
+        : [],
+    );
+  };
+
   const isHome = ({ found }: Sighting, group: string) => found.some(({ path }) => path === group);
 
   /** Whether a link was swung over the file since the last scan. */
@@ -155,6 +167,7 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
   return {
     isHome,
     kinOf,
+    linkedTo,
     rootOf,
     of({ found, paths }) {
       if (found.length > 0) return rootOf(found[0]!.path);

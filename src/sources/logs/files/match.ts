@@ -93,7 +93,7 @@ const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
     dirname(of.home) === file.directory &&
     isSameLog(file.name, basename(of.home))) ||
   isSudden(of, file) ||
-  (file.isNewGroup && bytes >= tailBytes);
+  ((file.isNewGroup || file.linked.includes(of.group)) && bytes >= tailBytes);
 
 /** A log that is followed before others are decided about: a known one, or one that was empty when it was first seen. */
 const isSettling = ({ isHome, isNewGroup, wasBlank }: FileFacts) => isHome && (!isNewGroup || wasBlank);

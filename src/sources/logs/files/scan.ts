@@ -169,6 +169,7 @@ export function createScan(deps: ScanDeps): Scan {
       key,
       group,
       kin: isHome ? [] : seen.groups.kinOf(sighting, group),
+      linked: isHome ? [] : seen.groups.linkedTo(sighting, group),
       directory: dirname(paths[0]!),
       name: basename(paths[0]!),
       isHome,

@@ -3,8 +3,8 @@ import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
 import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
 import { createContents } from './contents.ts';
-import { createDiscovery, fileKey, noPicture } from './discovery.ts';
-import { type Disk, type FileStat, systemDisk } from './disk.ts';
+import { createDiscovery, noPicture } from './discovery.ts';
+import { type Disk, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
 import { createGenerations, type Generation, type Generations, isStale, type Place } from './generations.ts';
 import { createGlimpses } from './glimpses.ts';
@@ -155,12 +155,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
   const sinks = createSinks(generations, () => openSink);
   const maxOpenFiles = options.maxOpenFiles ?? 512;
-  /** A size that is told once may be the last that is told of a content. */
-  const opened = (place: Place, { size }: FileStat) => {
-    const of = generations.readAt(fileKey(place));
-    if (of?.place === place && size > place.size) generations.relocate(of, { size });
-  };
-  const openFiles = createOpenFiles({ disk, problems, opened }, maxOpenFiles);
+  const openFiles = createOpenFiles({ disk, problems, generations }, maxOpenFiles);
   const reader = createReader({ disk, generations, openFiles, sinks, problems });
   const discovery = createDiscovery({ disk: listed, slices, problems });
   const scanner = createScan({
