@@ -71,7 +71,11 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     if (isUntouched(of.place!, file.stat)) return true;
     const place = of.place!;
     const { paths } = file;
-    const isOthersName = (path: string) => generations.hasGroup(seen.groups.rootOf(path));
+    // Another log's, perhaps of one that was not there before: its file may have the inode, and the same banner.
+    const isOthersName = (path: string) => {
+      const root = seen.groups.rootOf(path);
+      return generations.hasGroup(root) || (root !== of.group && seen.picture.found.has(path));
+    };
     const isWell = knownBytes(of) >= tailBytes && !paths.some(isOthersName);
     if (!isWell && !hasItsName(seen, of, file)) return false;
     if (place.isGzip) {
