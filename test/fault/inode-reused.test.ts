@@ -119,6 +119,30 @@ test('by the next file of the same log, which begins with the same banner and is
   expect(tail.recorder.skips).toEqual([]);
 });
 
+test('of a rotated file that was read, by a smaller one that begins with the same banner', async () => {
+  const banner = '='.repeat(1600);
+  const given = new Map<bigint, bigint>();
+  const tail = createTail({
+    paths: ['app.log*'],
+    disk: withInodes(({ ino }) => given.get(ino) ?? ino),
+  });
+  const inodeOf = (name: string) => BigInt(statSync(tail.path(name)).ino);
+  tail.create('app.log', `${banner}\n${numbered(0, 20).text}`);
+  await tail.scan();
+  tail.rename('app.log', 'app.log-20260101');
+  tail.create('app.log', `${banner}\n${numbered(20, 20).text}`);
+  await tail.settle();
+  const freed = inodeOf('app.log-20260101');
+  tail.remove('app.log-20260101');
+  tail.rename('app.log', 'app.log-20260102');
+  tail.create('app.log-20260103', `${banner}\n${numbered(40, 1).text}`);
+  given.set(inodeOf('app.log-20260103'), freed);
+  tail.create('app.log', `${banner}\n${numbered(50, 20).text}`);
+  await tail.settle();
+  const wanted = [...numbered(0, 41).lines, ...numbered(50, 20).lines];
+  expect(tail.recorder.lines.filter((line) => line !== banner).toSorted()).toEqual(wanted);
+});
+
 test.each([
   ['nothing', ''],
   ['half a timestamp', '2026-01-01T0'],

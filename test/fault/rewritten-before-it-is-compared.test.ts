@@ -123,3 +123,29 @@ test('the size of what was written after a truncation is not that of the generat
   expect(tail.recorder.lines.toSorted()).toEqual(expected);
   expect(tail.recorder.skips).toEqual([]);
 });
+
+test('a log that was rewritten and is deleted while it is compared is read from the descriptor', async () => {
+  const { before, disk } = interrupted();
+  const tail = createTail({ disk });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.scan();
+  await tail.restart();
+  tail.create('app.log', numbered(2300, 60).text);
+  before.next = () => tail.remove('app.log');
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(2300, 60).lines]);
+});
+
+test('bytes that were known of a content count as skipped if a larger one is written in its place', async () => {
+  const tail = createTail({ paths: ['app.log', 'z.log'], maxOpenFiles: 1 });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.scan();
+  const added = numbered(20, 10).text;
+  tail.append('app.log', added);
+  await tail.tailer.discover();
+  await tail.restart();
+  tail.create('app.log', numbered(2300, 90).text);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(2300, 90).lines]);
+  expect(tail.recorder.skips).toEqual([{ reason: 'truncated', bytes: added.length }]);
+});
