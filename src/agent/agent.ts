@@ -5,6 +5,7 @@ import { createRegistry } from '../core/registry.ts';
 import { createListener, createListeners } from '../reporters/listen/listener.ts';
 import { createHealth } from './admin/status.ts';
 import type { Loaded, LogOptions, ReadyConfig } from './config/types.ts';
+import { createEventLoopDelays } from './event-loop-lag.ts';
 import { loweredLimit, registrySettings } from './intakes.ts';
 import { createLog, createLogSwitch } from './own-log.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
@@ -56,11 +57,13 @@ function openLog(options: LogOptions, drops: () => Drops | undefined) {
 }
 
 /** Everything of the agent that outlives a reload, with the state restored. */
-async function openParts({ config }: ReadyConfig, { clock, ignored, reloadError }: OpenDeps) {
+async function openParts({ config }: ReadyConfig, { clock: given, ignored, reloadError }: OpenDeps) {
   let drops: Drops | undefined;
   const ownLog = openLog(config.log, () => drops);
   const { log } = ownLog;
-  const self = createSelfMetrics();
+  const delays = createEventLoopDelays();
+  const clock = delays.watch(given);
+  const self = createSelfMetrics(delays);
   const durable = createDurableStore();
   const options = { directory: config.stateDirectory, fsync: config.stateFsync, ignored };
   const state = createState(options, { values: durable, clock, log });
@@ -76,7 +79,7 @@ async function openParts({ config }: ReadyConfig, { clock, ignored, reloadError 
   const readSecret = createReadSecret(process.env);
   const shared = { registry, state, self, health, readSecret, clock, log, drops, reloadError };
   const listeners = createListeners((of) => createListener(of, shared));
-  return { ...shared, ownLog, listeners };
+  return { ...shared, ownLog, listeners, stopDelays: delays.start() };
 }
 
 function checkUnchanged({ config: before }: ReadyConfig, { config }: ReadyConfig): void {
@@ -97,7 +100,7 @@ async function startOnce(
 ): Promise<Agent> {
   let reloads: Reloads | undefined;
   const parts = await openParts(first, { clock, ignored, reloadError: () => reloads?.error });
-  const { log, state, health, ownLog } = parts;
+  const { log, state, health, ownLog, stopDelays } = parts;
   let pipeline: Pipeline | undefined;
   let unwatch = () => {};
   const watch = ({ watched, config }: Loaded) => {
@@ -112,6 +115,7 @@ async function startOnce(
     await pipeline.start(first);
   } catch (thrown) {
     await pipeline?.stop();
+    stopDelays();
     if (isUnreadable(thrown)) ignored.add((await state.refuse(thrown)) ?? '');
     else await state.close();
     ownLog.close();
@@ -148,6 +152,7 @@ async function startOnce(
       await pipeline.stop();
       await state.commit();
       await state.close();
+      stopDelays();
       ownLog.close();
     },
   };

@@ -9,12 +9,11 @@ import {
 import { type AgentMetricName, agentMetric } from '../core/agent-metrics.ts';
 import type { Intake, RawTags } from '../core/model.ts';
 import { hostedFailureReasons, pushFailureReasons } from '../core/reasons.ts';
+import { createEventLoopDelays, type EventLoopDelays, openDelayGauges } from './event-loop-lag.ts';
 import { version } from './installation.ts';
 
-/** How often the event loop's delay is sampled; finer costs wake-ups of an idle process. */
-const lagResolutionMs = 100;
-/** prom-client's longest delay since the last collection. */
-const longestDelay = 'svc_agent_nodejs_eventloop_lag_max_seconds';
+/** prom-client cannot leave out its sampler of the event loop; with this interval it never wakes the process. */
+const neverMs = 2 ** 31 - 1;
 
 const gauge = (registry: Registry, name: AgentMetricName) =>
   new Gauge({ name, help: agentMetric(name).help, registers: [registry] });
@@ -31,12 +30,12 @@ function moment(registry: Registry, name: AgentMetricName) {
 /**
  * The agent's own instruments, kept by prom-client. They start at 0 with the process.
  */
-export function createSelfMetrics() {
+export function createSelfMetrics(delays: Pick<EventLoopDelays, 'take'> = createEventLoopDelays()) {
   const registry = new Registry();
   collectDefaultMetrics({
     register: registry,
     prefix: 'svc_agent_',
-    eventLoopMonitoringPrecision: lagResolutionMs,
+    eventLoopMonitoringPrecision: neverMs,
   });
 
   const buildInfo = new Gauge({
@@ -56,17 +55,7 @@ export function createSelfMetrics() {
   for (const reason of new Set([...pushFailureReasons, ...hostedFailureReasons]))
     reportFailures.inc({ reason }, 0);
 
-  new Gauge({
-    name: 'svc_agent_event_loop_lag_seconds',
-    help: agentMetric('svc_agent_event_loop_lag_seconds').help,
-    registers: [registry],
-    // prom-client's gauge comes first in the registry, so that it has the delay of this collection.
-    async collect() {
-      const { values } = await (registry.getSingleMetric(longestDelay) as Gauge).get();
-      // The delay includes the sampling interval; what is beyond it is lag.
-      this.set(Math.max(0, values[0]!.value - lagResolutionMs / 1e3));
-    },
-  });
+  openDelayGauges(registry, delays);
 
   return {
     registry,
