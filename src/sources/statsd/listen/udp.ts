@@ -33,11 +33,13 @@ export interface BoundUdp extends Bound {
   readonly datagrams: number;
   /** Bytes that the kernel's buffer holds. */
   readonly receiveBufferBytes: number;
-  /** Reads the kernel's counter now instead of within the next second. */
+  /** Reads the kernel's counter now: without this call, within a second after a datagram, and else within 15 s. */
   pollKernelDrops(): void;
 }
 
 const kernelPollMs = 1000;
+/** Without datagrams there is hardly anything to drop, and an idle agent is not woken each second. */
+const quietKernelPollMs = 15_000;
 
 /** Closes a socket that cannot be bound: it would keep its descriptor. */
 function bind(socket: Socket, host: string, port: number): Promise<void> {
@@ -68,6 +70,17 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
   const { senders, log, clock, take } = deps;
   const { host, port } = addressOf(name, options.address, '127.0.0.1:8125 or [::1]:8125');
   let datagrams = 0;
+  /** No datagram came since the last poll. */
+  let isQuiet = true;
+  let cancel = (): void => {};
+  const schedulePoll = (afterMs: number) => {
+    cancel();
+    cancel = clock.after(afterMs, () => {
+      pollKernelDrops();
+      schedulePoll(isQuiet ? quietKernelPollMs : kernelPollMs);
+      isQuiet = true;
+    });
+  };
   const fail = (thrown: unknown): never => {
     throw listenError(name, options.address, thrown);
   };
@@ -77,6 +90,8 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
     recvBufferSize: receiveBufferBytes,
   });
   socket.on('message', (bytes, { address }) => {
+    if (isQuiet) schedulePoll(kernelPollMs);
+    isQuiet = false;
     if (!senders.allows(address)) return deps.onForbiddenSender(address);
     datagrams += 1;
     take(bytes);
@@ -100,14 +115,8 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
     const more = kernel.poll();
     if (more > 0) deps.onKernelDrops(more);
   };
-  let cancel = (): void => {};
-  const schedulePoll = () => {
-    cancel = clock.after(kernelPollMs, () => {
-      pollKernelDrops();
-      schedulePoll();
-    });
-  };
-  schedulePoll();
+  // A datagram may have come meanwhile.
+  if (isQuiet) schedulePoll(quietKernelPollMs);
 
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
