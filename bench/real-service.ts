@@ -1,7 +1,8 @@
 /**
  * Memory, CPU and delay of the agent beside a recorded service: the built program scrapes the recorded history
  * page (scaled to 60,000 samples, its counters growing) every 15 s and is scraped like Prometheus does it. vmagent
- * does the same work in the same run. `npm run bench -- real-service [ROUNDS] [INTERVAL_SECONDS] [DIRECTORY]`;
+ * does the same work in the same run, for ten minutes at most. Every 20 rounds a line says what the agent took since the
+ * last one. `npm run bench -- real-service [ROUNDS] [INTERVAL_SECONDS] [DIRECTORY]`;
  * DIRECTORY holds the pages as `<role>.txt.gz` (default: $SVC_AGENT_PAGES). Several roles: ROLES=history,frontend.
  * SAMPLES: those of the history page; AGENT_FLAGS: flags of the agent's Node.
  */
@@ -20,6 +21,7 @@ const pages = process.argv[4] ?? process.env.SVC_AGENT_PAGES ?? '';
 const roles = (process.env.ROLES ?? 'history').split(',');
 const historySamples = Number(process.env.SAMPLES ?? 60_000);
 const warmUpRounds = 2;
+const roundsOfLine = 20;
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const directory = mkdtempSync(join(tmpdir(), 'svc-agent-real-'));
 
@@ -113,7 +115,26 @@ interface Result extends Usage {
   corePercent: number;
 }
 
-async function measured(child: ChildProcess, each: () => Promise<void>): Promise<Result> {
+/** Prints what was taken since the last call, so that a run shows whether memory and CPU stay flat. */
+function createProgress(child: ChildProcess): (round: number) => void {
+  let atMs = performance.now();
+  let { cpuSeconds } = usageOf(child.pid!);
+  return (round) => {
+    const now = usageOf(child.pid!);
+    const corePercent = ((now.cpuSeconds - cpuSeconds) / (performance.now() - atMs)) * 1e5;
+    process.stdout.write(
+      `round ${String(round).padStart(4)}: resident ${now.residentMiB.toFixed(0)} MiB (private ${now.anonymousMiB.toFixed(0)}), ${corePercent.toFixed(2)} % of a core\n`,
+    );
+    atMs = performance.now();
+    ({ cpuSeconds } = now);
+  };
+}
+
+async function measured(
+  child: ChildProcess,
+  rounds: number,
+  each: (round: number) => Promise<void>,
+): Promise<Result> {
   const startMs = performance.now();
   let before = usageOf(child.pid!);
   let residentMiB = 0;
@@ -123,7 +144,7 @@ async function measured(child: ChildProcess, each: () => Promise<void>): Promise
     await pause(Math.max(0, nextMs - performance.now()));
     // The first pages are parsed and opened; what follows is the steady state.
     if (round === warmUpRounds) before = usageOf(child.pid!);
-    await each();
+    await each(round);
     for (const endMs = nextMs + 0.9 * intervalMs; performance.now() < endMs; await pause(100)) {
       const now = usageOf(child.pid!);
       residentMiB = Math.max(residentMiB, now.residentMiB);
@@ -172,7 +193,9 @@ ${services.join('')}`,
   const through: number[] = [];
   const [first] = ports as Iterable<[string, number]>;
   const rawBytes = (await fetched(`http://127.0.0.1:${first![1]}/metrics`)).bytes;
-  const result = await measured(child, async () => {
+  const progress = createProgress(child);
+  const result = await measured(child, rounds, async (round) => {
+    if (round > 0 && round % roundsOfLine === 0) progress(round);
     direct.push((await fetched(`http://127.0.0.1:${first![1]}/metrics`)).ms);
     await pause(1_100);
     for (const role of ports.keys()) {
@@ -209,7 +232,7 @@ async function vmagent(ports: ReadonlyMap<string, number>, sinkPort: number): Pr
     ],
     { stdio: 'ignore' },
   );
-  const result = await measured(child, async () => {});
+  const result = await measured(child, Math.min(rounds, Math.ceil(600_000 / intervalMs)), async () => {});
   const closed = new Promise((resolve) => child.once('close', resolve));
   child.kill('SIGTERM');
   await closed;

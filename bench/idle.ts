@@ -1,0 +1,67 @@
+/**
+ * CPU of the agent with every feature on while nothing happens but its own schedules. With another root (a folder with
+ * another `dist/`) an agent of each runs beside the other in the same surroundings, so that both have the same machine.
+ * `npm run bench -- idle [SECONDS] [OTHER_ROOT]`, default 120 s. AGENT_FLAGS: flags of the agents' Node; OTHER_FLAGS: those of
+ * the other's alone.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parse } from 'yaml';
+import { logLines } from './lines.ts';
+import { pause, usageOf } from './process.ts';
+import { surround } from './surroundings.ts';
+
+const seconds = Number(process.argv[2] ?? 120);
+const roots = [process.env.SVC_AGENT_ROOT ?? '.', ...process.argv.slice(3)].map((root) => resolve(root));
+const words = (text = '') => text.split(' ').filter(Boolean);
+const { AGENT_FLAGS, OTHER_FLAGS = AGENT_FLAGS } = process.env;
+/** The tailer lists often for some seconds after the last line, and V8 compiles what runs for the first time. */
+const settleMs = 20_000;
+const place = mkdtempSync(join(tmpdir(), 'svc-agent-idle-'));
+const logOf = (role: string) => join(place, `${role}.log`);
+const roles = ['frontend', 'history', 'matching', 'worker'];
+
+async function startAgent(root: string, config: string, n: number): Promise<ChildProcess> {
+  const file = join(place, `agent-${n}.yaml`);
+  const own = { ...parse(readFileSync(config, 'utf8')), stateDirectory: join(place, `state-${n}`) };
+  writeFileSync(file, JSON.stringify(own));
+  const child = spawn(
+    process.execPath,
+    [...words(n === 0 ? AGENT_FLAGS : OTHER_FLAGS), join(root, 'dist', 'main.js'), 'run', '-c', file],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
+  while (!output.includes('"msg":"ready"')) {
+    if (child.exitCode !== null) throw new Error(`the agent of ${root} ended: ${output}`);
+    await pause(20);
+  }
+  return child;
+}
+
+for (const role of roles) writeFileSync(logOf(role), logLines('flat', 5_000, role.length));
+const around = await surround(place, { dist: join(roots[0]!, 'dist'), logOf, seriesCount: 5_000 });
+const agents: ChildProcess[] = [];
+try {
+  for (const [n, root] of roots.entries()) agents.push(await startAgent(root, around.config, n));
+  await pause(settleMs);
+  const before = agents.map(({ pid }) => usageOf(pid!));
+  await pause(seconds * 1000);
+  for (const [n, { pid }] of agents.entries()) {
+    const { cpuSeconds, residentMiB, anonymousMiB } = usageOf(pid!);
+    const percent = ((cpuSeconds - before[n]!.cpuSeconds) / seconds) * 100;
+    console.log(
+      `${roots[n]}: ${percent.toFixed(3)} % of a core, resident ${residentMiB.toFixed(1)} MiB (private ${anonymousMiB.toFixed(1)})`,
+    );
+  }
+} finally {
+  const ended = agents.map((child) => new Promise((done) => child.once('close', done)));
+  for (const child of agents) child.kill('SIGTERM');
+  await Promise.all(ended);
+  await around.close();
+  rmSync(place, { recursive: true, force: true });
+}
