@@ -12,9 +12,10 @@ import { createState } from '../src/agent/state/state.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { DurableValues } from '../src/core/durable-store.ts';
 import type { Durable, Log } from '../src/core/ports.ts';
+import { numberAt, textAt } from './arguments.ts';
 
-const seriesCount = Number(process.argv[2] ?? 50_000);
-const directory = mkdtempSync(join(process.argv[3] ?? tmpdir(), 'svc-agent-commit-'));
+const seriesCount = numberAt(0, 'SERIES', 50_000);
+const directory = mkdtempSync(join(textAt(1) ?? tmpdir(), 'svc-agent-commit-'));
 const rounds = 60;
 
 /** Identities of about a hundred bytes, as a log rule's series have. */

@@ -12,8 +12,9 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { numberAt } from './arguments.ts';
 
-const megabytes = Number(process.argv[2] ?? 400);
+const megabytes = numberAt(0, 'MEGABYTES', 400);
 const main = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const root = mkdtempSync(join(tmpdir(), 'svc-agent-discovery-'));
 const linesEach = 20;

@@ -10,11 +10,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { numberAt } from './arguments.ts';
 import { hasCommand, pause, usageOf } from './process.ts';
 
-const agents = Number(process.argv[2] ?? 60);
-const seconds = Number(process.argv[3] ?? 60);
-const series = Number(process.argv[4] ?? 500);
+const agents = numberAt(0, 'AGENTS', 60);
+const seconds = numberAt(1, 'SECONDS', 60);
+const series = numberAt(2, 'SERIES', 500);
 const root = process.env.SVC_AGENT_ROOT ?? '.';
 const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-fleet-'));

@@ -11,11 +11,12 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { numberAt } from './arguments.ts';
 import { logLines } from './lines.ts';
 import { hasCommand, pause, type Usage, usageOf } from './process.ts';
 import { type Surroundings, surround } from './surroundings.ts';
 
-const restSeconds = Number(process.argv[2] ?? 20);
+const restSeconds = numberAt(0, 'SECONDS', 20);
 const dist = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist');
 const node = process.env.NODE ?? process.execPath;
 const nodeFlags = process.env.NODE_FLAGS?.split(' ').filter(Boolean) ?? [];

@@ -7,14 +7,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parse } from 'yaml';
+import { numberAt, rootsFrom } from './arguments.ts';
 import { logLines } from './lines.ts';
 import { pause, usageOf } from './process.ts';
 import { surround } from './surroundings.ts';
 
-const seconds = Number(process.argv[2] ?? 120);
-const roots = [process.env.SVC_AGENT_ROOT ?? '.', ...process.argv.slice(3)].map((root) => resolve(root));
+const seconds = numberAt(0, 'SECONDS', 120);
+const roots = rootsFrom(1);
 const words = (text = '') => text.split(' ').filter(Boolean);
 const { AGENT_FLAGS, OTHER_FLAGS = AGENT_FLAGS } = process.env;
 /** The tailer lists often for some seconds after the last line, and V8 compiles what runs for the first time. */

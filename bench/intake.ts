@@ -8,10 +8,11 @@ import { createSocket } from 'node:dgram';
 import { mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { numberAt } from './arguments.ts';
 import { logLines } from './lines.ts';
 import { pause, usageOf } from './process.ts';
 
-const seconds = Number(process.argv[2] ?? 5);
+const seconds = numberAt(0, 'SECONDS', 5);
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-intake-'));
 const log = join(place, 'matching.log');

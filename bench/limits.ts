@@ -9,11 +9,12 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { numberAt, textAt } from './arguments.ts';
 import { pause, usageOf } from './process.ts';
 
-const isMillionAlone = process.argv[2] === 'million';
-const limit = isMillionAlone ? 2000 : Number(process.argv[2] ?? 2000);
-const millionRuns = isMillionAlone ? Number(process.argv[3] ?? 5) : 1;
+const isMillionAlone = textAt(0) === 'million';
+const limit = isMillionAlone ? 2000 : numberAt(0, 'LIMIT', 2000);
+const millionRuns = isMillionAlone ? numberAt(1, 'RUNS', 5) : 1;
 const factors = [1, 10, 100];
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);

@@ -18,9 +18,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
+import { textAt } from './arguments.ts';
 import { pause } from './process.ts';
 
-const root = resolve(process.argv[2] ?? process.env.SVC_AGENT_ROOT ?? '.');
+const root = resolve(textAt(0) ?? process.env.SVC_AGENT_ROOT ?? '.');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-path-'));
 const bundle = join(place, 'dist', 'main.mjs');
 const log = join(place, 'history.log');

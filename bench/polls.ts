@@ -8,8 +8,9 @@ import type { Probe } from '../src/probes/probe.ts';
 import { planStores } from '../src/probes/stores/stores.ts';
 import { startPostgres } from '../test/postgres.ts';
 import { bench, storeOn } from '../test/store-probe.ts';
+import { numberAt } from './arguments.ts';
 
-const rounds = Number(process.argv[2] ?? 300);
+const rounds = numberAt(0, 'ROUNDS', 300);
 const ticksPerSecond = 100;
 
 /** CPU seconds of the server, with those of the sessions that have ended. */

@@ -8,10 +8,11 @@ import { Agent, get } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { numberAt } from './arguments.ts';
 import { logLines } from './lines.ts';
 import { pause, usageOf } from './process.ts';
 
-const scrapes = Number(process.argv[2] ?? 2_000);
+const scrapes = numberAt(0, 'SCRAPES', 2_000);
 const probeCount = 10;
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-probes-'));

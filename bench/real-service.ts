@@ -13,11 +13,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { numberAt, textAt } from './arguments.ts';
 import { hasCommand, pause, type Usage, usageOf } from './process.ts';
 
-const rounds = Number(process.argv[2] ?? 8);
-const intervalMs = Number(process.argv[3] ?? 15) * 1000;
-const pages = process.argv[4] ?? process.env.SVC_AGENT_PAGES ?? '';
+const rounds = numberAt(0, 'ROUNDS', 8);
+const intervalMs = numberAt(1, 'INTERVAL_SECONDS', 15) * 1000;
+const pages = textAt(2) ?? process.env.SVC_AGENT_PAGES ?? '';
 const roles = (process.env.ROLES ?? 'history').split(',');
 const historySamples = Number(process.env.SAMPLES ?? 60_000);
 const warmUpRounds = 2;
@@ -56,7 +57,7 @@ function recordedPage(role: string): RecordedPage {
   return page;
 }
 
-function textAt({ keys, values }: RecordedPage, round: number): Buffer {
+function textOf({ keys, values }: RecordedPage, round: number): Buffer {
   const lines = keys.map((key, n) => {
     const value = values[n]!;
     if (key.startsWith('#')) return key;
@@ -70,7 +71,7 @@ const served = new Map<string, number>();
 async function serve(role: string): Promise<Server> {
   const page = recordedPage(role);
   let round = 0;
-  let body = textAt(page, round);
+  let body = textOf(page, round);
   process.stdout.write(`${role}: ${page.samples} samples, ${(body.length / 1e6).toFixed(1)} MB\n`);
   const server = createServer((_request, response) => {
     served.set(role, (served.get(role) ?? 0) + 1);
@@ -79,7 +80,7 @@ async function serve(role: string): Promise<Server> {
       .end(body);
     // The next page is made after the answer, so that its cost is not part of any measured delay.
     setTimeout(() => {
-      body = textAt(page, ++round);
+      body = textOf(page, ++round);
     }, 400);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -9,9 +9,10 @@ import { createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { numberAt } from './arguments.ts';
 import { hasCommand, pause, type Usage, usageOf } from './process.ts';
 
-const rounds = Number(process.argv[2] ?? 15);
+const rounds = numberAt(0, 'ROUNDS', 15);
 const seriesCount = 100_000;
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-relay-'));

@@ -1,9 +1,7 @@
 /**
  * Rendering 100,000 series: prom-client against the pull reporter, in one process, and the longest time that
  * either keeps the event loop. Then the price of gzip by level.
- *
- *   npx esbuild bench/render.ts --bundle --packages=external --platform=node --format=esm |
- *     node --expose-gc --input-type=module -
+ * `npm run bench -- render`.
  */
 import { createGzip } from 'node:zlib';
 import { Counter, Registry } from 'prom-client';

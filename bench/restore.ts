@@ -4,12 +4,14 @@
  *
  *   npm run bench -- restore [SERIES]
  */
+
 import { createEncoder, decodeSnapshot } from '../src/agent/state/snapshot.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { createDurableStore, type DurableStore } from '../src/core/durable-store.ts';
 import { createRegistry } from '../src/core/registry.ts';
+import { numberAt } from './arguments.ts';
 
-const seriesCount = Number(process.argv[2] ?? 50_000);
+const seriesCount = numberAt(0, 'SERIES', 50_000);
 const rounds = 9;
 const familyCount = 25;
 const limits = { seriesPerMetric: seriesCount, series: seriesCount * 2, forbiddenTags: [], allowValues: [] };

@@ -2,6 +2,7 @@
  * A page of 100,000 lines scraped, sanitized and re-exposed round by round, without HTTP, against a plain
  * split-and-regex parser on the same pages in the same run. `npm run bench -- scrape [LINES]`
  */
+
 import { systemClock } from '../src/core/clock.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
 import { createRegistry } from '../src/core/registry.ts';
@@ -12,9 +13,10 @@ import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../src/sources/scrape/exposition/page-reader.ts';
 import { createPageSeries } from '../src/sources/scrape/series/page-series.ts';
+import { numberAt } from './arguments.ts';
 import { generatePage } from './exposition.ts';
 
-const lines = Number(process.argv[2] ?? 100_000);
+const lines = numberAt(0, 'LINES', 100_000);
 const rounds = 15;
 const warmUp = 4;
 const chunkBytes = 64 * 1024;

@@ -9,10 +9,11 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { numberAt, rootsFrom } from './arguments.ts';
 import { ticksPerSecond, usageOf } from './process.ts';
 
-const runs = Number(process.argv[2] ?? 15);
-const roots = [process.env.SVC_AGENT_ROOT ?? '.', process.argv[3]].filter((root) => root !== undefined);
+const runs = numberAt(0, 'RUNS', 15);
+const roots = rootsFrom(1);
 const node = process.env.NODE ?? process.execPath;
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-start-'));
 const roles = ['frontend', 'history', 'matching', 'worker'];

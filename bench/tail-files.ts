@@ -13,9 +13,10 @@ import type { Log } from '../src/core/ports.ts';
 import { createTailer } from '../src/sources/logs/files/tailer.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
+import { numberAt } from './arguments.ts';
 
-const files = Number(process.argv[2] ?? 10_000);
-const megabytes = Number(process.argv[3] ?? 1000);
+const files = numberAt(0, 'FILES', 10_000);
+const megabytes = numberAt(1, 'MEGABYTES', 1000);
 const root = mkdtempSync(join(tmpdir(), 'svc-agent-tail-'));
 const log: Log = { write: () => {}, named: () => log };
 

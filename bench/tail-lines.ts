@@ -10,6 +10,7 @@ import { systemClock } from '../src/core/clock.ts';
 import type { Counter, Gauge, Intake } from '../src/core/model.ts';
 import { createLineSinks } from '../src/sources/logs/metrics/line-sinks.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
+import { numberAt } from './arguments.ts';
 import { logLines, type Shape, shapes } from './lines.ts';
 
 const chunkBytes = 256 * 1024;
@@ -108,7 +109,7 @@ function speedOf(work: (path: string) => void, path: string): number {
   return best;
 }
 
-const lineCount = Number(process.argv[2] ?? 300_000);
+const lineCount = numberAt(0, 'LINES', 300_000);
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-lines-'));
 try {
   for (const shape of shapes as readonly Shape[]) {

@@ -6,10 +6,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { numberAt } from './arguments.ts';
 import { logLines, type Shape, shapes } from './lines.ts';
 import { hasCommand, pause, type Usage, usageOf } from './process.ts';
 
-const megabytes = Number(process.argv[2] ?? 512);
+const megabytes = numberAt(0, 'MEGABYTES', 512);
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-tail-'));
 

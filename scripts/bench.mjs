@@ -1,22 +1,27 @@
 // npm run bench -- NAME [ARGS]: bundles bench/NAME.ts and runs it. Node 20 cannot run TypeScript by itself.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureBuilt, ensureInstalled, ensureNode, root } from './setup.mjs';
 
 ensureNode();
 ensureInstalled();
-ensureBuilt();
 const [name, ...args] = process.argv.slice(2);
 const entry = join(root, 'bench', `${name}.ts`);
-if (!name || !existsSync(entry)) {
-  const names = readdirSync(join(root, 'bench')).filter((file) => file.endsWith('.ts'));
+/** The other files are parts of benchmarks. */
+const names = readdirSync(join(root, 'bench'))
+  .map((file) => file.replace(/\.ts$/, ''))
+  .filter((one) =>
+    readFileSync(join(root, 'bench', `${one}.ts`), 'utf8').includes(`npm run bench -- ${one}`),
+  );
+if (!names.includes(name)) {
   process.stderr.write(
-    `npm run bench -- NAME; one of: ${names.map((file) => file.replace(/\.ts$/, '')).join(', ')}\n`,
+    `npm run bench -- NAME [ARGUMENT...]: got ${JSON.stringify(name)}; allowed: ${names.join(', ')}\n`,
   );
   process.exit(2);
 }
+ensureBuilt();
 const { build } = await import('esbuild');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-bench-'));
 try {
