@@ -26,7 +26,9 @@ test.skipIf(!hasPostgres || !available('the right to mount a file system', canMo
       ({ verdict: { cause } }) => cause?.kind === 'state',
     );
     expect(full.verdict.sentence).toMatch(/^The state cannot be written since \d\d:\d\d:\d\d UTC\.$/);
-    expect(full.verdict.cause?.what).toContain(`write fails in ${directory}`);
+    expect(full.verdict.cause?.what).toMatch(
+      new RegExp(`(?:open|write) fails in ${directory}/state: no space left on device \\(ENOSPC\\)$`),
+    );
     const stateSince = full.verdict.cause!.since;
     // Since the last time that it was written.
     expect([full.startedAt <= stateSince, stateSince <= full.now]).toEqual([true, true]);

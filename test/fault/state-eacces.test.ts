@@ -32,11 +32,13 @@ test('EACCES on the new file: the old snapshot stays, the next commit that may w
   fs.plan = (operation, path) => (operation === 'open' && path.endsWith('.new') ? 'EACCES' : undefined);
   values.add('n', 1);
   expect(await state.commit()).toEqual({ sequence: 1, degraded: 'open' });
+  expect(state.status().error).toBe('permission denied (EACCES)');
   expect(await state.commit()).toEqual({ sequence: 1, degraded: 'open' });
   expect(values.shown()).toEqual({ n: 2 });
   expect(errors(entries)).toHaveLength(1);
   fs.plan = () => undefined;
   expect((await state.commit()).degraded).toBeUndefined();
+  expect(state.status()).not.toHaveProperty('error');
   await state.close();
   expect(entries.at(-1)).toMatchObject({ level: 'info', msg: 'the state is written again' });
   expect(await afterRestart({ directory })).toEqual({ n: 2 });

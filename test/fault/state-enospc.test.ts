@@ -61,6 +61,7 @@ test('a write that stops half way with ENOSPC leaves the old snapshot and nothin
   fs.plan = (operation) => (operation === 'write' ? 'ENOSPC' : undefined);
   values.add('n', 1);
   expect((await state.commit()).degraded).toBe('write');
+  expect(state.status()).toMatchObject({ degraded: 'write', error: 'no space left on device (ENOSPC)' });
   expect(values.shown()).toEqual({ n: 6 });
   expect((await fs.readdir(directory)).sort()).toEqual(['lock', 'snapshot-a']);
   clock.advance(2000);

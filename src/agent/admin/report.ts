@@ -217,7 +217,10 @@ export interface StatusFacts {
   };
   state: {
     directory: string;
+    /** The step of a commit that fails. */
     degraded?: string;
+    /** What the system answered to it. */
+    error?: string;
     sequence: number;
     lastCommitAt?: string;
     commitFailures: number;

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AgentError, systemCode } from '../../core/errors.ts';
+import { getSystemErrorMap } from 'node:util';
+import { AgentError, errorText, systemCode } from '../../core/errors.ts';
 import { makeDirectory } from '../../core/make-directory.ts';
 import type { Clock, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
@@ -330,6 +331,8 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
 
 export interface CommitStatus {
   readonly degraded?: DegradedReason;
+  /** Of a degraded state: what the system answered last, such as `no space left on device (ENOSPC)`. */
+  readonly error?: string;
   /** Wall clock, ms, of the last commit that was written, or that equalled the last snapshot. */
   readonly lastCommitMs?: number;
   /** Commits that failed. */
@@ -350,6 +353,7 @@ export function createCommitOutcomes(
   { log, clock }: { log: Log; clock: Clock },
 ): CommitOutcomes {
   let degraded: DegradedReason | undefined;
+  let lastError: string | undefined;
   let sinceMs = 0;
   let lastCommitMs: number | undefined;
   let failures = 0;
@@ -357,6 +361,7 @@ export function createCommitOutcomes(
   const degrade = (reason: DegradedReason, error: unknown) => {
     const isNews = degraded === undefined;
     degraded = reason;
+    lastError = systemText(error);
     if (!isNews) return;
     sinceMs = clock.monotonicMs();
     const msg = 'the state cannot be written: counts continue in memory and may repeat after a restart';
@@ -375,6 +380,18 @@ export function createCommitOutcomes(
       degrade(reason, cause);
     },
     degrade,
-    status: () => ({ degraded, lastCommitMs, failures }),
+    status: () => ({
+      degraded,
+      ...(degraded !== undefined && { error: lastError }),
+      lastCommitMs,
+      failures,
+    }),
   };
+}
+
+/** An error of the system in its own words and with its code; the message of any other. */
+function systemText(thrown: unknown): string {
+  const { errno = 0, code } = thrown as NodeJS.ErrnoException;
+  const [, words] = getSystemErrorMap().get(errno) ?? [];
+  return words === undefined ? errorText(thrown) : `${words} (${code})`;
 }

@@ -289,6 +289,10 @@ function logProblems({ logs }: StatusFacts): Found[] {
   });
 }
 
+/** The step of a commit that fails, before the directory. */
+const failingStep = (step: string): string =>
+  step === 'no_directory' ? 'the agent cannot use' : `${step} fails in`;
+
 function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
   const found: Found[] = [];
   const own = { about: {}, evidence: [] };
@@ -297,7 +301,7 @@ function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
       ...own,
       kind: 'state',
       subject: '',
-      detail: `${state.degraded} fails in ${state.directory}; the agent’s log has the error`,
+      detail: `${failingStep(state.degraded)} ${state.directory}: ${state.error}`,
       sinceMs: msOf(state.lastCommitAt),
     });
   if (!config.lastReloadSuccessful)

@@ -1,4 +1,5 @@
 import nodeFs, { type FileHandle } from 'node:fs/promises';
+import { constants } from 'node:os';
 import type { StateFs } from '../../../src/agent/state/snapshot-files.ts';
 
 export type Operation =
@@ -20,7 +21,8 @@ export interface FaultyFs extends StateFs {
 }
 
 function systemError(code: string, operation: string): Error {
-  return Object.assign(new Error(`${code}: made to fail, ${operation}`), { code });
+  const errno = -constants.errno[code as keyof typeof constants.errno];
+  return Object.assign(new Error(`${code}: made to fail, ${operation}`), { code, errno });
 }
 
 export function faultyFs(): FaultyFs {

@@ -288,7 +288,7 @@ export function self(data: Data, report: StatusReport, { nowMs, shown }: Frame):
       [
         'State',
         state.degraded
-          ? pill('bad', `cannot be written: ${state.degraded}`)
+          ? pill('bad', `cannot be written: ${state.error}`)
           : [pill('good', 'safe'), h('span', { class: 'muted' }, ` commit ${count(state.sequence)}`)],
       ],
       ['Memory', bytes(own.rssBytes)],

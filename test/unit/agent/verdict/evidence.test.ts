@@ -231,14 +231,19 @@ test('a log file is about its role if it has one', () => {
 test('what the agent says of itself', () => {
   const state = { directory: '/s', sequence: 1, commitFailures: 0 };
   expect(kindsOf({ state })).toEqual([]);
-  expect(found({ state: { ...state, degraded: 'write', lastCommitAt: atOf(-9) } })).toMatchObject([
+  const full = { degraded: 'write', error: 'no space left on device (ENOSPC)', lastCommitAt: atOf(-9) };
+  expect(found({ state: { ...state, ...full } })).toMatchObject([
     {
       kind: 'state',
       subject: '',
-      detail: 'write fails in /s; the agent’s log has the error',
+      detail: 'write fails in /s: no space left on device (ENOSPC)',
       sinceMs: nowMs - 9_000,
     },
   ]);
+  const denied = { degraded: 'no_directory', error: 'permission denied (EACCES)' };
+  expect(found({ state: { ...state, ...denied } })[0]?.detail).toBe(
+    'the agent cannot use /s: permission denied (EACCES)',
+  );
   expect(found({ config: { files: [], lastReloadSuccessful: false, lastReloadError: 'bad' } })).toMatchObject(
     [{ kind: 'reload', detail: 'bad' }],
   );

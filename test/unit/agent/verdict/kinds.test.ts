@@ -256,9 +256,16 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   state: [
     () => ({
-      state: { directory: '/s', sequence: 1, commitFailures: 1, degraded: 'write', lastCommitAt: beganAt },
+      state: {
+        directory: '/s',
+        sequence: 1,
+        commitFailures: 1,
+        degraded: 'write',
+        error: 'no space left on device (ENOSPC)',
+        lastCommitAt: beganAt,
+      },
     }),
-    'the state cannot be written: write fails in /s; the agent’s log has the error',
+    'the state cannot be written: write fails in /s: no space left on device (ENOSPC)',
   ],
   reload: [
     () => ({ config: { files: [], lastReloadSuccessful: false, lastReloadError: 'line 3' } }),
