@@ -79,6 +79,8 @@ interface Options {
   /** Folders of their own, such as small file systems. */
   logs?: string;
   state?: string;
+  /** Variables of the agent's environment. */
+  env?: Record<string, string>;
   /** How long the agent waits for the store, and how often it asks. Default: 2s. */
   storeTimeout?: string;
 }
@@ -134,6 +136,7 @@ export async function startLiveService({
   tls,
   logs,
   state,
+  env,
   storeTimeout = '2s',
 }: Options = {}): Promise<LiveService> {
   const folder = newFolder();
@@ -201,7 +204,7 @@ export async function startLiveService({
       ],
     }),
   );
-  const agent = await startAgent(file);
+  const agent = await startAgent(file, [], env);
   onTestFinished(() => void agent.end('SIGKILL'));
   const status = async () =>
     (await (await fetch(`http://${agent.address('admin')}/api/status`)).json()) as StatusReport;

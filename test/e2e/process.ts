@@ -82,8 +82,12 @@ export interface RunningAgent extends Running {
 }
 
 /** Starts the built agent and waits until /ready says so. */
-export async function startAgent(configFile: string, args: readonly string[] = []): Promise<RunningAgent> {
-  const running = start(process.execPath, [mainFile, 'run', '-c', configFile, ...args]);
+export async function startAgent(
+  configFile: string,
+  args: readonly string[] = [],
+  env: Record<string, string> = {},
+): Promise<RunningAgent> {
+  const running = start(process.execPath, [mainFile, 'run', '-c', configFile, ...args], env);
   const listeners = () => {
     const found = new Map<string, string>();
     for (const line of running.output().split('\n')) {

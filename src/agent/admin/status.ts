@@ -340,7 +340,7 @@ export function statusReport(config: ReadyConfig, deps: ReportDeps): StatusRepor
   const view = deps.registry.view(({ relayed }) => !relayed);
   try {
     const facts = factsOf(config, measured(view), deps);
-    return { ...deps.judge(facts, deps.clock.nowMs()), ...facts };
+    return { ...deps.judge(facts, deps.clock.nowMs(), deps.clock.monotonicMs()), ...facts };
   } finally {
     view.release();
   }

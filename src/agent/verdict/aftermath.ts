@@ -20,6 +20,8 @@ interface Aftermath {
    * Takes what is seen now. `isUnknown`: whether nothing can be said about a line yet, as after a restart of the agent.
    */
   of(all: readonly Explained[], nowMs: number, isUnknown: (line: string) => boolean): Left;
+  /** The wall clock has jumped: what is over has been for as long as before. */
+  clockJumped(byMs: number): void;
   /** Takes what explained the problems that lasted when the agent ended. */
   restore(lasting: readonly OpenProblem[]): void;
 }
@@ -83,6 +85,14 @@ export function createAftermath(): Aftermath {
       const behind = [...left].map(({ found }) => next.get(lineOf(found))!);
       const over = behind.filter(({ endMs }) => endMs !== undefined);
       return { left, over, unchecked: behind.filter((one) => !over.includes(one)), explainedBy: next };
+    },
+    clockJumped(byMs) {
+      remembered = new Map(
+        [...remembered].map(([line, one]) => [
+          line,
+          one.endMs === undefined ? one : { ...one, endMs: one.endMs + byMs },
+        ]),
+      );
     },
     restore(lasting) {
       remembered = new Map(

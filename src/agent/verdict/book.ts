@@ -17,6 +17,8 @@ export interface ExplainedBy {
 export interface OpenProblem {
   line: string;
   sinceMs: number;
+  /** How far the wall clock has jumped since then; absent if it has not. */
+  jumpedMs?: number;
   /** What explains it, or did until `endMs`. */
   explainedBy?: ExplainedBy;
   /** Set for one that no other explains, so that it becomes an incident when it ends. */
@@ -42,6 +44,8 @@ interface IncidentBook {
    * a restart of the agent.
    */
   update(lasting: readonly OpenProblem[], nowMs: number, isUnknown: (line: string) => boolean): void;
+  /** The wall clock has jumped: what is open and ends later has not lasted longer for it. */
+  clockJumped(byMs: number): void;
   /** What lasted at the last update, or when the state was written that was restored. */
   lasting(): readonly OpenProblem[];
   /** Adds a change; one that is there already is not added again. */
@@ -96,7 +100,7 @@ function decode(bytes: Uint8Array): Section {
 }
 
 const incidentOf = (
-  { sinceMs, cause }: OpenProblem & { cause: NonNullable<OpenProblem['cause']> },
+  { sinceMs, jumpedMs = 0, cause }: OpenProblem & { cause: NonNullable<OpenProblem['cause']> },
   endMs: number,
 ): KeptIncident => {
   const { id, severity, kind, subject, what, consequences, changes } = cause;
@@ -107,8 +111,8 @@ const incidentOf = (
     subject: cut(subject),
     what: cut(what),
     start: new Date(sinceMs).toISOString(),
-    end: new Date(endMs).toISOString(),
-    durationSeconds: Math.max(0, Math.round((endMs - sinceMs) / 1e3)),
+    end: new Date(Math.max(sinceMs, endMs)).toISOString(),
+    durationSeconds: Math.max(0, Math.round((endMs - sinceMs - jumpedMs) / 1e3)),
     ...(consequences && { consequences }),
     ...(changes && changes.length > 0 && { changes }),
   };
@@ -126,6 +130,12 @@ const keyOf = (one: OpenProblem | undefined): string =>
       one.explainedBy?.endMs,
     ],
   );
+
+/** A problem with what the update before knew of it. */
+function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
+  const jumpedMs = before?.jumpedMs;
+  return worst(jumpedMs === undefined ? one : { ...one, jumpedMs }, before);
+}
 
 /** Consequences end one by one before their cause does: what it took down at its worst is kept. */
 function worst(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
@@ -182,7 +192,9 @@ export function createIncidentBook(): IncidentBook {
     update(lasting, nowMs, isUnknown) {
       settle(nowMs);
       const next = new Map(
-        lasting.slice(0, mostOpen).map((one) => [one.line, worst(one, open.get(one.line))]),
+        lasting
+          .slice(0, mostOpen)
+          .map((one) => [one.line, continued(one, open.get(one.line) ?? paused.get(one.line)?.problem)]),
       );
       for (const [line, problem] of open) {
         if (next.has(line)) continue;
@@ -194,6 +206,10 @@ export function createIncidentBook(): IncidentBook {
         next.size === open.size && [...next].every(([line, one]) => isAlike(open.get(line), one));
       open = next;
       if (!isSame) frozen = undefined;
+    },
+    clockJumped(byMs) {
+      for (const [line, one] of open) open.set(line, { ...one, jumpedMs: (one.jumpedMs ?? 0) + byMs });
+      frozen = undefined;
     },
     changed(change) {
       const { at, kind } = change;

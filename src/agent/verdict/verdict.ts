@@ -28,7 +28,8 @@ type Judgement = Pick<
 
 /** Concludes from facts; remembers when problems began, what is over, and what changed. */
 export interface Judge {
-  judge(facts: StatusFacts, nowMs: number): Judgement;
+  /** `monotonicMs` tells a jump of the wall clock from time that has passed. */
+  judge(facts: StatusFacts, nowMs: number, monotonicMs?: number): Judgement;
   /** Adds a change that was announced, such as a deploy. */
   announce(change: Change): void;
   readonly durable: Durable;
@@ -175,13 +176,25 @@ const knownAtOnce: ReadonlySet<string> = new Set(['state', 'reload']);
 /** How long after a start of the agent nothing that it cannot see counts as over. */
 const settleMs = 60_000;
 
+/** Less is a clock that is kept right. */
+const leastJumpMs = 1_000;
+
 /** `windows`: the weekly maintenance windows of the configuration in force. */
 export function createJudge(windows: () => readonly MaintenanceWindow[] = () => []): Judge {
   const book = createIncidentBook();
   const findChanges = createChangeFinder();
   const aftermath = createAftermath();
   let before: readonly Begun[] = [];
+  let clockAheadMs: number | undefined;
 
+  /** `aheadMs`: of the wall clock before the monotonic one. */
+  const noteJump = (aheadMs: number) => {
+    const jumpMs = aheadMs - (clockAheadMs ?? aheadMs);
+    clockAheadMs = aheadMs;
+    if (Math.abs(jumpMs) < leastJumpMs) return;
+    book.clockJumped(jumpMs);
+    aftermath.clockJumped(jumpMs);
+  };
   const begun = (found: Found, nowMs: number): Begun => ({
     ...found,
     sinceMs: book.start(
@@ -207,7 +220,8 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
   };
 
   return {
-    judge(facts, nowMs) {
+    judge(facts, nowMs, monotonicMs = nowMs) {
+      noteJump(nowMs - monotonicMs);
       for (const change of findChanges(facts)) book.changed(change);
       const found = problemsIn(facts, nowMs);
       const changes = book.changes(nowMs);

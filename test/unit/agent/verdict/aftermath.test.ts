@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ProbeStatus } from '../../../../src/agent/admin/report.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
-import { probeStatusOf } from '../../../status-report.ts';
+import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 
@@ -151,4 +151,20 @@ test('a cause of two consequences is named once when it is over', () => {
     {},
     {},
   ]);
+});
+
+test('a clock that jumps back does not make an end last: what goes on after the window is a problem', () => {
+  const judge = createJudge();
+  const at = (seconds: number, jumped: number, isDown: boolean) => {
+    const wall = seconds + jumped;
+    const probes = [store(wall, isDown)];
+    const facts = { startedAt: atOf(-9_000), now: atOf(wall), probes, exceeded: [errors()] };
+    return judge.judge(statusFactsOf(facts), Date.parse(atOf(wall)), seconds * 1e3).verdict;
+  };
+  expect(at(30, 0, true).cause?.id).toBe('store_down/main');
+  expect(at(40, 0, false).level).toBe('unknown');
+  expect(at(50, -3_600, false).level).toBe('unknown');
+  // The window of the rate is two minutes.
+  expect(at(159, -3_600, false).level).toBe('unknown');
+  expect(at(160, -3_600, false).cause?.kind).toBe('persistence_errors');
 });

@@ -113,6 +113,51 @@ test.each([
   for (const { durationSeconds } of ended) expect(durationSeconds).toBeGreaterThanOrEqual(0);
 });
 
+test.each([
+  ['ahead', 3_600, 40],
+  ['back', -3_600, 40],
+  // As a clock is slewed: it has taken longer.
+  ['ahead by less than a second', 0.9, 40.9],
+])('an incident lasts as long as time has passed, though the clock jumps an hour %s', (_, jump, lasted) => {
+  const judge = createJudge();
+  const at = (seconds: number, jumped: number, probe: typeof up | typeof down) => {
+    const wall = seconds + jumped;
+    return judge.judge(
+      statusFactsOf({ startedAt: atOf(-9_000), now: atOf(wall), probes: [probe('store/main', wall, wall)] }),
+      startMs + wall * 1e3,
+      seconds * 1e3,
+    );
+  };
+  at(0, 0, up);
+  at(10, 0, down);
+  at(20, jump, down);
+  at(30, jump, down);
+  at(50, jump, up);
+  const { incidents } = at(200, jump, up);
+  expect(incidents).toMatchObject([
+    { start: atOf(10), end: atOf(Math.max(10, 50 + jump)), durationSeconds: Math.round(lasted) },
+  ]);
+});
+
+test('the time that a clock has jumped is kept with the problem across a restart of the agent', () => {
+  const first = createJudge();
+  const at = (judge: Judge, seconds: number, jumped: number, isUp = false) => {
+    const wall = seconds + jumped;
+    const probes = [(isUp ? up : down)('store/main', wall, wall)];
+    return judge.judge(
+      statusFactsOf({ startedAt: atOf(-9_000), now: atOf(wall), probes }),
+      startMs + wall * 1e3,
+      seconds * 1e3,
+    );
+  };
+  at(first, 10, 0);
+  at(first, 20, 600);
+  at(first, 30, 500);
+  const second = restarted(first);
+  at(second, 40, 500);
+  expect(at(second, 60, 500, true).incidents).toMatchObject([{ start: atOf(10), durationSeconds: 50 }]);
+});
+
 test('readings of a clock that jumps keep their spans: a rate is over monotonic time', () => {
   const readings = createServiceReadings();
   const jumps = [0, 3_600_000, -86_400_000, 0];

@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
+import { newFolder } from '../folder.ts';
+import { available } from '../installed.ts';
+import { startLiveService } from '../live-service.ts';
+import { hasPostgres } from '../postgres.ts';
+
+/** Debian's libfaketime, which shifts the wall clock of a process by what a file says. */
+const library = ['/usr/lib', '/usr/lib64']
+  .flatMap((folder) =>
+    existsSync(folder) ? ['', ...readdirSync(folder)].map((name) => join(folder, name)) : [],
+  )
+  .map((folder) => join(folder, 'faketime', 'libfaketime.so.1'))
+  .find((file) => existsSync(file));
+const hasLibrary = available('libfaketime', library !== undefined);
+
+const hourS = 3_600;
+const secondsOf = (text: string) => Date.parse(text) / 1e3;
+const checksOf = ({ probes }: StatusReport, name: string) =>
+  probes.find((probe) => probe.name === name)!.consecutiveFailures;
+
+test.skipIf(!hasPostgres || !hasLibrary).each([
+  ['an hour ahead', hourS],
+  ['an hour back', -hourS],
+])(
+  'the wall clock of the built agent jumps %s: nothing else is wrong, and what lasts began when it began',
+  async (_, jumpS) => {
+    const shift = join(newFolder(), 'shift');
+    const shiftBy = (seconds: number) => writeFileSync(shift, `${seconds < 0 ? '' : '+'}${seconds}\n`);
+    shiftBy(0);
+    const service = await startLiveService({
+      env: {
+        LD_PRELOAD: library!,
+        FAKETIME_TIMESTAMP_FILE: shift,
+        FAKETIME_NO_CACHE: '1',
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      },
+    });
+    const isAfter = ({ now }: StatusReport) =>
+      Math.abs(secondsOf(now) - Date.now() / 1e3 - jumpS) < hourS / 2;
+    const startedS = Date.now() / 1e3;
+    service.signal('worker', 'SIGKILL');
+    const seen = new Set<string>();
+    const ids = ({ verdict: { problems } }: StatusReport) => {
+      for (const { id } of problems) seen.add(id);
+      return problems.map(({ id }) => id);
+    };
+    const down = await service.sees('the worker is down', (report) => ids(report).length > 0);
+    const { since } = down.verdict.cause!;
+
+    shiftBy(jumpS);
+    const failed = checksOf(down, 'health/worker');
+    const jumped = await service.sees(
+      'the worker is checked again after the jump',
+      (report) =>
+        ids(report).length > 0 && isAfter(report) && checksOf(report, 'health/worker') >= failed + 8,
+    );
+    expect(jumped.verdict.cause?.since).toBe(since);
+
+    await service.begin('worker');
+    const { start, end, durationSeconds } = await service.isOver('role_down/worker');
+    const lastedS = Date.now() / 1e3 - startedS;
+    expect(start).toBe(since);
+    expect(end >= start).toBe(true);
+    expect(durationSeconds).toBeLessThanOrEqual(Math.ceil(lastedS));
+    expect(durationSeconds).toBeGreaterThan(0);
+
+    // And back, while all is well.
+    shiftBy(0);
+    const well = await service.sees('each probe has run after the second jump', (report) => {
+      const isChecked = ({ last }: ProbeStatus) => Math.abs(secondsOf(last!.at) - secondsOf(report.now)) < 60;
+      return ids(report).length === 0 && !isAfter(report) && report.probes.every(isChecked);
+    });
+    expect([...seen]).toEqual(['role_down/worker']);
+    expect(well.incidents.map(({ id }) => id)).toEqual(['role_down/worker']);
+  },
+);
