@@ -1,7 +1,8 @@
+import type { Evidence } from '../admin/report.ts';
 import type { ExplainedBy, OpenProblem } from './book.ts';
 import type { Explained } from './causes.ts';
 import { lookBackMs } from './conditions.ts';
-import { type Begun, idOf, lineOf } from './found.ts';
+import { type Begun, idOf, isFatal, lineOf } from './found.ts';
 import { isKind } from './kinds.ts';
 
 interface Left {
@@ -28,10 +29,9 @@ interface Aftermath {
 
 /** Whether evidence of a problem is all from before a moment, or from a window that reaches behind it. */
 function looksBack({ kind, evidence, pause }: Begun, endMs: number, nowMs: number): boolean {
-  const isNewer = ({ at = '' }: { at?: string | undefined }) => Date.parse(at) >= endMs;
+  const isNewer = ({ at = '' }: Evidence) => Date.parse(at) >= endMs;
   // The end of a process after that is one of its own, and so is what ended and began again.
-  if (evidence.some((one) => one.source === 'log' && one.text.startsWith('fatal') && isNewer(one)))
-    return false;
+  if (evidence.some((one) => isFatal(one) && isNewer(one))) return false;
   if (pause && pause.untilMs >= endMs) return false;
   const spanMs = lookBackMs(kind);
   if (spanMs > 0) return nowMs - endMs < spanMs;

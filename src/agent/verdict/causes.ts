@@ -1,5 +1,5 @@
 import type { StatusFacts } from '../admin/report.ts';
-import { type Begun, idOf } from './found.ts';
+import { type Begun, idOf, isFatal } from './found.ts';
 import { type KindOfProblem, kinds, placeOf } from './kinds.ts';
 
 /** A problem and what it is folded under. */
@@ -63,12 +63,11 @@ const ownReasons: ReadonlySet<string> = new Set([
 
 /** Whether the last words of a role are fatal and blame something else than its store. */
 function blamesItself({ evidence }: Begun): boolean {
-  const words = evidence.filter(({ source, text }) => source === 'log' && text.startsWith('fatal'));
+  const words = evidence.filter(isFatal);
   return words.length > 0 && !words.some(({ text }) => blamesStore.test(text));
 }
 
-const saysFatal = ({ evidence }: Begun): boolean =>
-  evidence.some(({ source, text }) => source === 'log' && text.startsWith('fatal'));
+const saysFatal = ({ evidence }: Begun): boolean => evidence.some(isFatal);
 
 /** Whether the process is gone, and with it at least half of the roles. */
 const isGoneWithOthers: Related = (_cause, effect, { probes }) => {
@@ -103,9 +102,7 @@ const isCaller: Related = (cause, effect) =>
   !blamesItself(effect);
 
 const ofRequests: Related = ({ about: { role = '' } }, { about }) =>
-  about.callee === role ||
-  (about.callee !== undefined && isCalledBy(role, about.callee)) ||
-  about.role === role;
+  about.callee === role || isCalledBy(role, about.callee) || about.role === role;
 
 const sharesCluster: Related = (cause, effect) =>
   cause.about.clusters?.some((name) => effect.about.clusters?.includes(name)) ?? false;

@@ -259,11 +259,11 @@ export function collect(rows: Rows, tracks: Tracks, before: ReadonlySet<string>)
       into.set(key, { value: one.value + (known?.value ?? 0), service: one.service });
     }
   }
-  const waiting = sums.get('backlog');
+  const waiting = sums.get('backlog')!;
   for (const [track, values] of sums)
     for (const [key, { value, service }] of values) {
       // Lists without a backlog are most lists, and nothing is judged of them.
-      if (listTracks.has(track) && !((waiting?.get(key)?.value ?? 0) > 0)) continue;
+      if (listTracks.has(track) && !((waiting.get(key)?.value ?? 0) > 0)) continue;
       tracks.set(track, key, value, !listTracks.has(track) && before.has(service));
     }
   return seen;

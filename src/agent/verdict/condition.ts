@@ -44,8 +44,8 @@ export interface Condition {
 /** Calls per second below which a share means nothing. */
 const leastTraffic = 0.2;
 
-export function share(part: number | undefined, whole: number | undefined): number | undefined {
-  if (part === undefined || whole === undefined || whole < leastTraffic) return undefined;
+export function share(part: number, whole: number | undefined): number | undefined {
+  if (whole === undefined || whole < leastTraffic) return undefined;
   // Requests may be missing for series that the role's reporter lost; each failed call was a request.
   return part / Math.max(part, whole);
 }

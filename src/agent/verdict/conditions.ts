@@ -30,10 +30,10 @@ const requestShare: Condition['value'] = (key, { tracks, spanMs }) => {
   const own = JSON.stringify({ role: callee });
   const served = tracks.rate('served requests', own, spanMs);
   const asked = tracks.rate('asked', own, spanMs) ?? 0;
-  if (served !== undefined && served >= leastServed * asked)
+  if (served === undefined) {
+    if (callee !== 'frontend' && tracks.keys('served requests').length > 0) return undefined;
+  } else if (served >= leastServed * asked)
     return share(tracks.rate('served errors', own, spanMs) ?? 0, tracks.rate('served quick', own, spanMs));
-  if (served === undefined && callee !== 'frontend' && tracks.keys('served requests').length > 0)
-    return undefined;
   return share(tracks.rate('request errors', key, spanMs) ?? 0, tracks.rate('request requests', key, spanMs));
 };
 
@@ -50,8 +50,8 @@ const silence: Condition['value'] = (key, { tracks }) => {
 const ageOf =
   (name: string): Condition['value'] =>
   (key, { tracks, nowMs }) => {
-    const seconds = tracks.newest(name, key);
-    return seconds === undefined || seconds === 0 ? undefined : nowMs / 1e3 - seconds;
+    const seconds = tracks.newest(name, key) ?? 0;
+    return seconds === 0 ? undefined : nowMs / 1e3 - seconds;
   };
 
 const archiveAge: Condition['value'] = (key, judged) =>
@@ -254,8 +254,8 @@ export const conditions: readonly Condition[] = [
 export function truthOf(tracks: Tracks): Record<string, number> {
   const truth: Record<string, number> = {};
   for (const key of tracks.keys('persistence logged')) {
-    const logged = tracks.rate('persistence logged', key, 5 * minute);
-    if (logged === undefined || logged === 0) continue;
+    const logged = tracks.rate('persistence logged', key, 5 * minute) ?? 0;
+    if (logged === 0) continue;
     truth[roleOf(key)] = Math.min(1, (tracks.rate('persistence errors', key, 5 * minute) ?? 0) / logged);
   }
   return truth;

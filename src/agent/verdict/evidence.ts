@@ -11,6 +11,10 @@ import { type KindOfProblem, limitOf } from './kinds.ts';
 import { phaseOf, reasonOf } from './probe-text.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
+/** A probe that has a result. */
+type Checked = ProbeStatus & { last: NonNullable<ProbeStatus['last']> };
+const isChecked = (probe: ProbeStatus): probe is Checked => probe.last !== undefined;
+
 const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>): string => name.slice(name.indexOf('/') + 1);
 /** The store of `STORE/DATABASE`. */
 const storeOf = (subject: string): string => subject.split('/')[0]!;
@@ -43,9 +47,9 @@ const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {
   snapshot_not_cleared: 'backup_retention',
 };
 
-function failingKind({ kind, last }: ProbeStatus): KindOfProblem {
-  if (kind === 'backup') return backupKinds[last?.reason as BackupFailureReason] ?? 'backup_failed';
-  const disagrees = last?.reason === 'clusters_disagree' || last?.reason === 'version_mismatch';
+function failingKind({ kind, last }: Checked): KindOfProblem {
+  if (kind === 'backup') return backupKinds[last.reason as BackupFailureReason] ?? 'backup_failed';
+  const disagrees = last.reason === 'clusters_disagree' || last.reason === 'version_mismatch';
   return kind === 'domain' && disagrees ? 'disagreement' : (downKinds[kind] ?? 'stale');
 }
 
@@ -62,26 +66,26 @@ const predicates: Readonly<Record<string, string>> = {
   shutting_down: 'is|are shutting down',
 };
 const saysMore: ReadonlySet<string> = new Set(['store', 'cluster']);
-function predicateOf({ kind, state, last }: ProbeStatus): string | undefined {
-  const { reason = '' } = last!;
+function predicateOf({ kind, state, last }: Checked): string | undefined {
+  const { reason = '' } = last;
   if (kind === 'health' && state === 'down' && reason === 'persistence') return 'cannot use its|their store';
   return saysMore.has(kind) || reason === 'tls_expired' ? predicates[reason] : undefined;
 }
 
 /** The result of a probe as evidence. */
-function probeEvidence(probe: ProbeStatus): Evidence {
+function probeEvidence(probe: Checked): Evidence {
   const { name, last } = probe;
-  const phase = last?.ok === false ? phaseOf(probe) : undefined;
-  const took = `${Math.round(last?.durationMs ?? 0)} ms`;
+  const phase = last.ok ? undefined : phaseOf(probe);
+  const took = `${Math.round(last.durationMs)} ms`;
   const text = `${name}: ${reasonOf(probe)}${phase ? `, in phase ${phase.replaceAll('_', ' ')} after ${took}` : ''}`;
-  return { source: 'probe', text, at: last?.at };
+  return { source: 'probe', text, at: last.at };
 }
 
 /** What a probe is about. */
-function aboutOf({ name, kind, last }: ProbeStatus): Found['about'] {
+function aboutOf({ name, kind, last }: Checked): Found['about'] {
   const subject = name.slice(name.indexOf('/') + 1);
   const probe = { probe: name };
-  const { details = {} } = last ?? {};
+  const { details = {} } = last;
   switch (kind) {
     case 'health':
       return { ...probe, role: subject };
@@ -130,11 +134,11 @@ const checkKinds: Readonly<Record<string, KindOfProblem>> = {
   free_space: 'disk_full',
 };
 
-function storeProblems(probe: ProbeStatus, backedUp: BackedUp): Found[] {
-  const details = probe.last?.details ?? {};
+function storeProblems(probe: Checked, backedUp: BackedUp): Found[] {
+  const { details = {} } = probe.last;
   const subject = subjectOf(probe);
   const about = aboutOf(probe);
-  const at = probe.last?.at;
+  const { at } = probe.last;
   const checks = (details.checks ?? []) as readonly StoreCheckResult[];
   const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
   const found = failing.flatMap(({ check, severity, found: what, set: fix }): Found[] => {
@@ -160,11 +164,11 @@ function storeProblems(probe: ProbeStatus, backedUp: BackedUp): Found[] {
 }
 
 /** A domain that one cluster has cannot fail over by the decision of its owner, unless the group has more clusters. */
-function domainProblems(probe: ProbeStatus, clusterCount: number): Found[] {
-  const details = probe.last?.details ?? {};
+function domainProblems(probe: Checked, clusterCount: number): Found[] {
+  const { details = {} } = probe.last;
   const readiness = details.failover as { ready?: boolean; why?: string } | undefined;
   const about = aboutOf(probe);
-  const spans = Math.max(clusterCount, about.clusters?.length ?? 0);
+  const spans = Math.max(clusterCount, about.clusters!.length);
   if (readiness?.ready !== false || details.global === false || spans < 2) return [];
   const detail = readiness.why;
   return [{ kind: 'failover', subject: subjectOf(probe), about, detail, evidence: [probeEvidence(probe)] }];
@@ -172,7 +176,7 @@ function domainProblems(probe: ProbeStatus, clusterCount: number): Found[] {
 
 const isDiskFull = /no space left|disk (?:is )?full|could not extend file|ENOSPC/i;
 
-function failingProblems(probe: ProbeStatus): Found[] {
+function failingProblems(probe: Checked): Found[] {
   const { kind, state, last, since, consecutiveFailures, name } = probe;
   const subject = subjectOf(probe);
   const about = aboutOf(probe);
@@ -180,9 +184,9 @@ function failingProblems(probe: ProbeStatus): Found[] {
   // A role has thresholds: one failed check is not an outage.
   const failing = kind === 'health' && !isDown ? 'role_failing' : failingKind(probe);
   // The first failure of the row of failures that ended in the state.
-  const firstMs = msOf(last!.at)! - Math.max(0, consecutiveFailures - 1) * probe.intervalMs;
-  const sinceMs = isDown ? Math.min(msOf(since) ?? firstMs, msOf(last!.at)!) : firstMs;
-  const common = { subject, about, reason: last!.reason, sinceMs, evidence: [probeEvidence(probe)] };
+  const firstMs = msOf(last.at)! - Math.max(0, consecutiveFailures - 1) * probe.intervalMs;
+  const sinceMs = isDown ? Math.min(msOf(since) ?? firstMs, msOf(last.at)!) : firstMs;
+  const common = { subject, about, reason: last.reason, sinceMs, evidence: [probeEvidence(probe)] };
   const line = kind === 'backup' ? `probe/${name} ${failing}` : `probe/${name}`;
   const found: Found = {
     ...common,
@@ -191,14 +195,13 @@ function failingProblems(probe: ProbeStatus): Found[] {
     predicate: predicateOf(probe),
     line,
   };
-  if (kind !== 'store' || !isDiskFull.test(last!.msg)) return [found];
-  return [{ ...common, kind: 'disk_full', detail: last!.msg }, found];
+  if (kind !== 'store' || !isDiskFull.test(last.msg)) return [found];
+  return [{ ...common, kind: 'disk_full', detail: last.msg }, found];
 }
 
-function probeProblems(probe: ProbeStatus, facts: StatusFacts, backedUp: BackedUp, nowMs: number): Found[] {
+function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, nowMs: number): Found[] {
   const { kind, last, ageMs, flapping, intervalMs, timeoutMs, name } = probe;
   const about = aboutOf(probe);
-  if (!last) return [];
   if ((ageMs ?? nowMs - Date.parse(last.at)) > 3 * intervalMs + timeoutMs) {
     const detail = `the newest is from ${last.at}`;
     return [
@@ -224,10 +227,10 @@ function probeProblems(probe: ProbeStatus, facts: StatusFacts, backedUp: BackedU
 }
 
 function scrapeProblems({ scrapes, probes }: StatusFacts): Found[] {
-  const isChecked = (service: string) =>
+  const isFailing = (service: string) =>
     probes.some(({ name, last }) => name === `health/${service}` && last && !last.ok);
   return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
-    if (up || !lastFailure || isChecked(service)) return [];
+    if (up || !lastFailure || isFailing(service)) return [];
     const { reason, what, atMs } = lastFailure;
     const detail = reasonOf({ last: { reason, msg: what } });
     const at = new Date(atMs).toISOString();
@@ -354,7 +357,7 @@ function certificateProblems({ certificates }: StatusFacts, nowMs: number): Foun
 export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
   const backedUp = backedUpIn(facts.probes);
   return [
-    ...facts.probes.flatMap((probe) => probeProblems(probe, facts, backedUp, nowMs)),
+    ...facts.probes.filter(isChecked).flatMap((probe) => probeProblems(probe, facts, backedUp, nowMs)),
     ...scrapeProblems(facts),
     ...replicationProblems(facts),
     ...certificateProblems(facts, nowMs),

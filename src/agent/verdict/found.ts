@@ -40,5 +40,8 @@ export const idOf = ({ kind, subject }: Pick<Found, 'kind' | 'subject'>): string
 export const lineOf = (found: Found): string => found.line ?? idOf(found);
 export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => kinds[kind].severity;
 
+/** Whether evidence is a fatal entry of a log. */
+export const isFatal = ({ source, text }: Evidence): boolean => source === 'log' && text.startsWith('fatal');
+
 /** A found problem whose start is known. */
 export type Begun = Found & { sinceMs: number };

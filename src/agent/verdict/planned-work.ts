@@ -12,18 +12,11 @@ const minuteMs = 60_000;
 const dayMinutes = 1_440;
 const weekMinutes = 7 * dayMinutes;
 
-const clocks = new Map<string, Intl.DateTimeFormat>();
-function clockOf(timeZone: string): Intl.DateTimeFormat {
-  let clock = clocks.get(timeZone);
-  if (!clock) {
-    clock = new Intl.DateTimeFormat('en-GB', {
-      ...({ weekday: 'long', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const),
-      timeZone,
-    });
-    clocks.set(timeZone, clock);
-  }
-  return clock;
-}
+const clockOf = (timeZone: string): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat('en-GB', {
+    ...({ weekday: 'long', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const),
+    timeZone,
+  });
 
 /** Minutes since Monday, 00:00, on the wall clock of a time zone. */
 function weekMinuteAt(nowMs: number, timeZone: string): number {

@@ -25,8 +25,8 @@ interface Held {
   value: number;
 }
 
-/** How fast what is usual follows: by a sixth of an hour's samples. */
-const usualWeight = 1 / 40;
+/** What is usual is an average over some ten minutes of samples. */
+const usualSamples = 40;
 /** What has not grown for this long has ended; pages are read at least once a minute. */
 const leastPauseMs = 75_000;
 /** Values of which what is usual is kept. */
@@ -52,7 +52,7 @@ export function createServiceReadings(): ServiceReadings {
 
   const noteUsual = (id: string, value: number) => {
     const known = usual.get(id);
-    if (known !== undefined) usual.set(id, known + (value - known) * usualWeight);
+    if (known !== undefined) usual.set(id, known + (value - known) / usualSamples);
     else if (usual.size < mostUsual) usual.set(id, value);
   };
 
@@ -82,7 +82,7 @@ export function createServiceReadings(): ServiceReadings {
       into.set(id, one);
       if (nowMs - one.sinceMs < forMs) return [];
       const known = usual.get(id);
-      const pause = counts === undefined ? undefined : tracks.pause(counts, key, leastPauseMs);
+      const pause = counts && tracks.pause(counts, key, leastPauseMs);
       const atOf = (agoMs: number) => new Date(nowMs - agoMs).toISOString();
       return [
         {

@@ -130,11 +130,10 @@ export function wrongSentence(
   nowMs: number,
 ): Pick<Verdict, 'headline' | 'sentence'> {
   const roots = all.filter(({ causedBy }) => causedBy === undefined).map(({ found }) => found);
-  const effects = all.filter(({ causedBy }) => causedBy !== undefined);
   const groups = grouped(roots).slice(0, mostClauses);
   const shown = groups.flat();
   const ids = new Set(shown.map(idOf));
-  const folded = effects.filter(({ causedBy }) => ids.has(causedBy!)).map(({ found }) => found);
+  const folded = all.filter(({ causedBy = '' }) => ids.has(causedBy)).map(({ found }) => found);
   const rest = all.length - shown.length - folded.length;
   const more = rest > 0 ? [moreText(rest)] : [];
   const because = becauseText(folded, new Set(shown.map(nameOf)).size);

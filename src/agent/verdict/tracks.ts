@@ -71,15 +71,6 @@ export function createTracks(): Tracks {
     count++;
     return track;
   };
-  /** Frees what has had no value for a whole history. */
-  const sweep = () => {
-    for (const group of byName.values())
-      for (const [key, { last }] of group)
-        if (sample - last >= points) {
-          group.delete(key);
-          count--;
-        }
-  };
   /**
    * Values with their times within a span, oldest first, up to the newest sample; none without a newest value. `isWhole`:
    * with the one that held when the span began, because samples are always a little late.
@@ -122,15 +113,20 @@ export function createTracks(): Tracks {
       nowMs = atMs;
       times[sample % points] = atMs;
       for (const group of byName.values())
-        for (const { values } of group.values()) values[sample % points] = Number.NaN;
-      if (sample % points === 0) sweep();
+        for (const [key, { values, last }] of group) {
+          values[sample % points] = Number.NaN;
+          if (sample - last < points) continue;
+          // It has had no value for a whole history.
+          group.delete(key);
+          count--;
+        }
     },
     set(name, key, value, wasThere = false) {
       const track = open(name, key);
       if (!track) return;
       const isNew = track.last < sample - 1;
-      if (isNew && wasThere && sample > 0) track.values[(sample - 1) % points] = 0;
-      if (track.values[track.last % points] !== value || track.last < 0) track.changedMs = nowMs;
+      if (isNew && wasThere) track.values[(sample - 1) % points] = 0;
+      if (track.values[track.last % points] !== value) track.changedMs = nowMs;
       track.values[sample % points] = value;
       track.last = sample;
     },
@@ -148,8 +144,8 @@ export function createTracks(): Tracks {
     increase: (name, key, spanMs) => increaseOf(within(name, key, spanMs)),
     increasedAgoMs(name, key, spanMs) {
       const values = within(name, key, spanMs);
-      const first = values.findIndex(([, value], i) => i > 0 && value !== values[i - 1]![1]);
-      return first < 0 ? 0 : nowMs - values[first]![0];
+      const first = values.find(([, value], i) => i > 0 && value !== values[i - 1]![1]);
+      return first ? nowMs - first[0] : 0;
     },
     pause(name, key, leastMs) {
       const values = within(name, key, Number.POSITIVE_INFINITY);

@@ -33,7 +33,7 @@ function valueEvidence({ about, value, usual, limit, since, pause }: Exceeded): 
     text,
     at: pause?.until ?? since,
     value,
-    ...(usual !== undefined && { usual }),
+    usual,
     limit,
   };
 }
@@ -42,18 +42,16 @@ function valueEvidence({ about, value, usual, limit, since, pause }: Exceeded): 
 function conflicts(role: string, { value }: Exceeded, facts: StatusFacts): Evidence[] {
   const health = facts.probes.find(({ name }) => name === `health/${role}`)?.last;
   const stores = facts.probes.filter(({ kind, last }) => kind === 'store' && last?.ok === true);
-  const truth = facts.telemetryTruth[role];
+  const truth = facts.telemetryTruth[role] ?? 1;
   const texts = [
     health?.ok === true && `Health says ok, but ${value.replace(/ its (log|metrics)$/, ' the $1')}`,
     stores.length > 0 && `The agent reaches ${stores[0]!.name}, but the role does not get answers`,
-    truth !== undefined &&
-      truth < 0.5 &&
-      `The metrics of the role show ${Math.round(truth * 100)} % of the errors in its log`,
+    truth < 0.5 && `The metrics of the role show ${Math.round(truth * 100)} % of the errors in its log`,
   ];
   return texts.flatMap((text): Evidence[] => (text ? [{ source: 'conflict', text }] : []));
 }
 
-/** Kinds about which the newest errors in the log of the role say why. */
+/** Kinds about which the newest errors in the log of the role say why; their start is known. */
 const explainedByLog: ReadonlySet<KindOfProblem> = new Set([
   ...(['role_down', 'role_failing', 'crash_loop', 'fatal', 'scrape_down', 'persistence_errors'] as const),
 ]);
@@ -64,9 +62,7 @@ const longestBeforeMs = 600_000;
 function lastWordOf({ kind, about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): Evidence[] {
   if (!explainedByLog.has(kind)) return [];
   const all = lastWords.find(({ service }) => service === role)?.entries ?? [];
-  const entries = all.filter(
-    ({ at }) => sinceMs === undefined || Date.parse(at) >= sinceMs - longestBeforeMs,
-  );
+  const entries = all.filter(({ at }) => Date.parse(at) >= sinceMs! - longestBeforeMs);
   const entry = entries.find(({ level }) => level === 'fatal') ?? entries[0];
   if (!entry) return [];
   const { workflow, run } = entry;
@@ -112,7 +108,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
 }
 
 /** The problem with the last words of the role that it is about, where they say why. */
-export function withLastWords(found: Found, { entries }: StatusFacts): Found {
-  const words = lastWordOf(found, entries);
-  return words.length > 0 ? { ...found, evidence: [...found.evidence, ...words] } : found;
-}
+export const withLastWords = (found: Found, { entries }: StatusFacts): Found => ({
+  ...found,
+  evidence: [...found.evidence, ...lastWordOf(found, entries)],
+});

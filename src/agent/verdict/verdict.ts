@@ -234,8 +234,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const { left, over, unchecked, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
       const effects = consequencesOf(lasting);
-      const effectsOf = ({ found: one, causedBy }: Explained) =>
-        causedBy === undefined ? (effects.get(idOf(one)) ?? []) : [];
+      const effectsOf = ({ found: one }: Explained) => effects.get(idOf(one)) ?? [];
       const problems = lasting.map((one) =>
         problemOf(
           one,

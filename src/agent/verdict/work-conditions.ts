@@ -27,9 +27,9 @@ const stalled: Condition['value'] = (key, judged) => {
 
 /** Of the closed runs of a domain; undefined where fewer than one in a hundred seconds ended so. */
 function closedShare(track: string, key: string, { tracks, spanMs }: Judged, closedTrack = 'closed') {
-  const ended = tracks.rate(track, key, spanMs);
-  const closed = tracks.rate(closedTrack, key, spanMs);
-  return ended === undefined || closed === undefined || ended < 0.01 ? undefined : ended / closed;
+  const ended = tracks.rate(track, key, spanMs) ?? 0;
+  // What ended so has closed, too.
+  return ended < 0.01 ? undefined : ended / tracks.rate(closedTrack, key, spanMs)!;
 }
 
 const isOfCanary = (key: string): boolean => isCanary((JSON.parse(key) as { domain: string }).domain);

@@ -109,6 +109,7 @@ test('a pause before an incident, and one that not all of its errors had, begin 
     [errors([40, 155]), errors()],
     [errors(), errors([40, 155])],
     [errors([40, 90]), errors([100, 155])],
+    [errors([40, 100]), errors([100, 155])],
   ]) {
     const report = look(judge, 160, { exceeded });
     expect(report.verdict.problems).toMatchObject([{ since: atOf(10) }]);
@@ -136,6 +137,60 @@ test('errors that begin again after the end of their cause are a problem at once
   expect(well(130, errors([40, 125])).problems).toMatchObject([
     { kind: 'persistence_errors', since: atOf(125) },
   ]);
+});
+
+test('a pause that ends in the very moment in which the cause ends begins something new', () => {
+  const judge = createJudge();
+  look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
+  const { verdict } = look(judge, 40, { probes: [store(40, false)], exceeded: [errors([20, 40])] });
+  expect(verdict.problems).toMatchObject([{ kind: 'persistence_errors', since: atOf(40) }]);
+});
+
+test('what another cause explains when the first is over lasts', () => {
+  const judge = createJudge();
+  const other = (seconds: number, isDown: boolean) => ({
+    ...store(seconds, isDown),
+    name: 'store/other',
+    since: atOf(15),
+  });
+  look(judge, 30, { probes: [store(30, true), other(30, false)], exceeded: [errors()] });
+  const { verdict } = look(judge, 40, {
+    probes: [store(40, false), other(40, true)],
+    exceeded: [errors()],
+  });
+  expect(verdict.problems).toMatchObject([
+    { id: 'store_down/other', consequences: ['persistence_errors/history'] },
+    { causedBy: 'store_down/other' },
+  ]);
+});
+
+test('a consequence that is over is forgotten: what begins later is no rest of the cause', () => {
+  const judge = createJudge();
+  look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
+  look(judge, 40, { probes: [store(40, true)] });
+  look(judge, 50, { probes: [store(50, false)] });
+  const late = { ...errors(), since: atOf(490) };
+  expect(look(judge, 500, { probes: [store(500, false)], exceeded: [late] }).verdict.problems).toMatchObject([
+    { id: 'persistence_errors/history', since: atOf(490) },
+  ]);
+});
+
+test('that a cause was over before the agent started again is known, also while nothing can be said about it', () => {
+  const moving = { ...errors(), kind: 'shard_movement' };
+  const first = createJudge();
+  look(first, 30, { exceeded: [errors(), moving] });
+  expect(look(first, 40, { exceeded: [moving] }).verdict.level).toBe('unknown');
+  const { verdict } = look(restarted(first), 70, { startedAt: atOf(60), exceeded: [moving] });
+  expect(verdict.level).toBe('unknown');
+  expect(verdict.problems).toEqual([]);
+});
+
+test('the end of a process that was announced is no fatal entry', () => {
+  const judge = createJudge();
+  look(judge, 30, { probes: [store(30, true), history(30)] });
+  judge.announce({ at: atOf(45), kind: 'exit', role: 'history', what: 'fatal: signal 9' });
+  const { verdict } = look(judge, 50, { probes: [store(50, false), history(35)] });
+  expect(verdict.level).toBe('unknown');
 });
 
 test('a cause of two consequences is named once when it is over', () => {

@@ -77,6 +77,13 @@ describe('an incident', () => {
   ])('has texts of 300 characters at most', (text, kept) => {
     expect(ended({ what: text, subject: text })).toMatchObject([{ what: kept, subject: kept }]);
   });
+  test('has what is newly known of it, also while nothing could be said about its end', () => {
+    const book = createIncidentBook();
+    for (const what of ['store main is down', 'store main refuses'])
+      book.update([problem('main', 0, { what })], at(1), () => true);
+    book.update([], at(9), never);
+    expect(book.incidents(at(9))).toMatchObject([{ what: 'store main refuses' }]);
+  });
   test('has what it took down at its worst, and not what was left of that at its end', () => {
     const book = createIncidentBook();
     const look = (seconds: number, consequences: string | undefined, affected?: number, id = 'main') =>

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
-import { probeStatusOf, statusReportOf } from '../../../status-report.ts';
+import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
+import { probeStatusOf, statusFactsOf, statusReportOf } from '../../../status-report.ts';
 
 const now = '2026-01-01T12:00:00.000Z';
 const last = { at: '2026-01-01T11:59:59.000Z' };
@@ -95,6 +96,55 @@ test('last words decide: those that blame the store, and those that do not', () 
     'role_down/history by store_down/main',
   );
   expect(causesIn(words('bootstrap ringpop: join duration exceeded 30 s'))).toContain('role_down/history');
+});
+
+test('entries that are not fatal, and the end that was announced, are no last words', () => {
+  const alone = (entry: { level: string; msg: string } | undefined, exit?: string) => {
+    const judge = createJudge();
+    const at = '2026-01-01T11:00:01.000Z';
+    if (exit) judge.announce({ at, kind: 'exit', role: 'history', what: exit });
+    const facts = statusFactsOf({
+      now,
+      probes: [
+        down('store/main', '11:00:00'),
+        down('health/history', '11:00:00'),
+        ...['frontend', 'matching', 'worker'].map((role) => up(`health/${role}` as 'health/x')),
+      ],
+      entries: {
+        ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+        lastWords: entry
+          ? [{ service: 'history', entries: [{ at, service: 'history', logger: '', ...entry }] }]
+          : [],
+      },
+    });
+    const { problems } = judge.judge(facts, Date.parse(now)).verdict;
+    return problems.find(({ id }) => id === 'role_down/history')?.causedBy;
+  };
+  const msg = 'sql: connection refused';
+  expect(alone({ level: 'fatal', msg })).toBe('store_down/main');
+  expect(alone({ level: 'error', msg })).toBeUndefined();
+  expect(alone(undefined, `fatal: ${msg}`)).toBeUndefined();
+});
+
+test('an error that blames something else than the store is no word against it', () => {
+  const probes = [
+    down('store/main', '11:00:00'),
+    down('health/history', '11:00:00', { reason: 'persistence', msg: 'x' }),
+  ];
+  const words = (level: string) => ({
+    ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+    lastWords: [
+      {
+        service: 'history',
+        entries: [
+          { at: '2026-01-01T11:00:00.000Z', service: 'history', level, logger: '', msg: 'ringpop: join' },
+        ],
+      },
+    ],
+  });
+  const explainedBy = 'role_down/history by store_down/main';
+  expect(causesIn({ probes, entries: words('error') })).toContain(explainedBy);
+  expect(causesIn({ probes, entries: words('fatal') })).not.toContain(explainedBy);
 });
 
 test('a role that says that it misses something is explained by one that it calls, not the other way round', () => {

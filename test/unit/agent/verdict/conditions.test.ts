@@ -381,6 +381,164 @@ test.each(
   expect(played(one, one.above, one.from + 1, stepMs + 30).first).toBe(one.from);
 });
 
+/** The report after a number of samples. */
+function reported(steps: number, rowsAt: (step: number) => Families) {
+  const readings = createServiceReadings();
+  for (let step = 0; step <= steps; step++) {
+    const families = rowsAt(step);
+    readings.sample((family) => families[family] ?? [], {
+      nowMs: startMs + step * stepMs,
+      monotonicMs: step * stepMs,
+    });
+  }
+  return readings.report();
+}
+const kindsAfter = (steps: number, rowsAt: (step: number) => Families) =>
+  reported(steps, rowsAt).exceeded.map(({ kind }) => kind);
+
+test('series of one role are added up', () => {
+  // Each of the two is below ten a second.
+  expect(
+    kindsAfter(8, (step) => ({
+      svc_persistence_requests: [row('history', step * 1e6)],
+      svc_persistence_errors: [row('history', step * 80, { operation: 'Get' }), row('history', step * 80)],
+    })),
+  ).toEqual(['persistence_errors']);
+});
+
+test('workflows of no domain, or of all, are those of no domain', () => {
+  const late = (labels: Record<string, string>) =>
+    kindsAfter(30, (step) => ({ svc_workflow_timeout: [row('history', step * 200, labels)] }));
+  expect(late(orders)).toEqual(['workflow_timeouts', 'workflow_timeouts']);
+  expect(late({})).toEqual([]);
+  expect(late({ domain: 'all' })).toEqual([]);
+});
+
+test('what a condition is about: a list with its domain, a queue, and no list without a name', () => {
+  const waiting = (labels: Record<string, string>) =>
+    reported(12, () => ({
+      svc_matching_tasklist_backlog: [row('matching', 5, labels)],
+      svc_matching_pollers: [row('matching', 0, labels)],
+    })).exceeded.map(({ about }) => about);
+  expect(waiting(list)).toEqual([list]);
+  expect(waiting({ tasklist: 'pay' })).toEqual([{ domain: '', tasklist: 'pay' }]);
+  expect(waiting(orders)).toEqual([]);
+  const late = reported(30, (step) => ({
+    svc_history_task_queue_latency: calls(step, 500, 5, { operation: 'TimerActiveTaskUserTimer' }),
+  }));
+  expect(late.exceeded.map(({ about }) => about)).toEqual([{ role: 'history', queue: 'timer' }]);
+});
+
+test('thousands of lists without tasks take no place from one with tasks', () => {
+  const lists = Array.from({ length: 4_100 }, (_, i) => ({ ...orders, tasklist: `l${i}` }));
+  expect(
+    kindsAfter(12, () => ({
+      svc_matching_tasklist_backlog: [
+        ...lists.map((one) => row('matching', 0, one)),
+        row('matching', 5, list),
+      ],
+      svc_matching_pollers: [
+        row('matching', 1, { ...orders, tasklist: 'no backlog' }),
+        row('matching', 0, list),
+      ],
+    })),
+  ).toEqual(['list_unpolled']);
+});
+
+test('whether a list is polled is what its pollers say; without them, whether a poll ended within two minutes', () => {
+  const first = (pollers: number | undefined, polls: (step: number) => number) =>
+    Array.from({ length: 20 }, (_, steps) =>
+      kindsAfter(steps, (step) => ({
+        svc_matching_tasklist_backlog: [row('matching', 5, list)],
+        ...(pollers !== undefined && { svc_matching_pollers: [row('matching', pollers, list)] }),
+        svc_matching_poll_timeout: [row('matching', polls(step), list)],
+      })).includes('list_unpolled'),
+    ).indexOf(true);
+  expect(first(0, (step) => step)).toBe(8);
+  expect(first(1, () => 7)).toBe(-1);
+  // The last poll ended in sample 4, and eight samples are two minutes.
+  expect(first(undefined, (step) => Math.min(step, 4))).toBe(12);
+});
+
+test('three calls in a quarter of a minute are enough to judge a share', () => {
+  expect(
+    kindsAfter(8, (step) => ({
+      svc_history_client_requests: [row('frontend', step * 3)],
+      svc_history_client_errors: [row('frontend', step * 3)],
+    })),
+  ).toEqual(['request_errors']);
+});
+
+test('one ended workflow in a hundred seconds is enough to judge a share', () => {
+  const timeouts = (each: number) =>
+    kindsAfter(60, (step) => ({
+      // Within each five minutes are four of these steps.
+      svc_workflow_timeout: [row('history', Math.floor(step / 5) * each, orders)],
+    }));
+  expect(timeouts(0.75)).toEqual(['workflow_timeouts']);
+  expect(timeouts(0.74)).toEqual([]);
+});
+
+test('callees that count nothing themselves, beside one that does: the frontend is judged by its callers', () => {
+  const failing = (callee: string) =>
+    kindsAfter(8, (step) => ({
+      [`svc_${callee}_client_requests`]: [row('worker', step * 100)],
+      [`svc_${callee}_client_errors`]: [row('worker', step * 80)],
+      svc_served_requests: [row('matching', step * 100)],
+    }));
+  expect(failing('history')).toEqual([]);
+  expect(failing('frontend')).toEqual(['request_errors']);
+});
+
+test('a time of 0 is none', () => {
+  expect(
+    kindsAfter(0, () => ({
+      svc_store_wal_oldest_unarchived_timestamp_seconds: [row('', 0, { store: 'main', database: 'p' })],
+    })),
+  ).toEqual([]);
+});
+
+test('objects older than the retention are no problem while nothing completes, or no domain archives', () => {
+  const archive = { archive: 'history', scheme: 's3' };
+  const past = (step: number, completes: boolean, archives: boolean): Families => ({
+    svc_archival_newest_object_timestamp_seconds: [row('', nowS(step) - 60_000, archive)],
+    svc_workflow_completed: [row('history', completes ? step : 7, orders)],
+    svc_domain_retention_seconds: [row('', 50_000, orders)],
+    svc_domain_archival_enabled: archives ? [row('', 1, { ...orders, archive: 'history' })] : [],
+  });
+  expect(kindsAfter(20, (step) => past(step, false, true))).toEqual([]);
+  expect(kindsAfter(20, (step) => past(step, true, false))).toEqual([]);
+  const { exceeded } = reported(20, (step) => past(step, true, step === 20));
+  expect(exceeded).toMatchObject([{ kind: 'retention_unarchived' }]);
+  // Nothing was judged before.
+  expect(exceeded[0]?.usual).toBeUndefined();
+});
+
+test.each([
+  ['statsd', 'buffer_full', true],
+  ['scrape', 'too_large', true],
+  ['hosted', 'failed', true],
+  ['scrape', 'failed', false],
+  ['statsd', 'forbidden_tag', false],
+  ['statsd', 'forbidden_value', false],
+])('drops of %s because of %s', (component, reason, isLoss) => {
+  const kinds = kindsAfter(70, (step) => ({
+    svc_agent_dropped_total: [row('', step * 15, { component, reason })],
+  }));
+  expect(kinds).toEqual(isLoss ? ['dropping'] : []);
+});
+
+test('the truth is told of roles that log errors, once a minute of them is known', () => {
+  const logged = (perStep: number) =>
+    reported(20, (step) => ({
+      svc_log_persistence_errors_total: [row('history', 3 + step * perStep)],
+    })).telemetryTruth;
+  expect(logged(0)).toEqual({});
+  expect(logged(1)).toEqual({ history: 0 });
+  const early = reported(3, (step) => ({ svc_log_persistence_errors_total: [row('history', step)] }));
+  expect(early.telemetryTruth).toEqual({});
+});
+
 test('a role crashes no more once it has run for longer than any pause between restarts', () => {
   const crashing = cases.find(({ kind }) => kind === 'crash_loop')!;
   // The last restart is in sample 3.

@@ -71,8 +71,18 @@ describe('a failing probe', () => {
     expect(predicateOf('health/history', 'too_slow')).toBeUndefined();
     expect(predicateOf('health/history', 'tls_expired')).toBe('has|have an expired certificate');
     expect(predicateOf('health/history', 'persistence')).toBe('cannot use its|their store');
+    const notYetDown = probe('health/history', { reason: 'persistence', msg: 'x' } as never, { state: 'up' });
+    expect(found({ probes: [notYetDown] })).toMatchObject([{ kind: 'role_failing' }]);
+    expect(found({ probes: [notYetDown] })[0]?.predicate).toBeUndefined();
     expect(predicateOf('domain/orders', 'persistence')).toBeUndefined();
     expect(predicateOf('store/main/p', 'other')).toBeUndefined();
+  });
+  test('of a store is an outage in whatever state it was', () => {
+    expect(kindsOf({ probes: [probe('store/main/p', refused, { state: 'up' })] })).toEqual(['store_down']);
+  });
+  test('that has no result yet shows nothing', () => {
+    for (const name of ['health/history', 'store/main/p', 'domain/orders'] as const)
+      expect(kindsOf({ probes: [{ ...probe(name), last: undefined }] })).toEqual([]);
   });
   test('of a store whose message says so has a full disk, too', () => {
     const full = { reason: 'failed', msg: 'could not extend file: No space left on device' } as never;

@@ -45,6 +45,17 @@ test('a problem that ended while the agent was down ends when its first check is
   ]);
 });
 
+test('what has not been checked since a restart is not over, though another probe has a result', () => {
+  const of = (role: string, seconds: number, isDown: boolean) =>
+    probeStatusOf(`health/${role}` as 'health/worker', { at: atOf(seconds), ...(isDown && refused) });
+  const first = createJudge();
+  look(first, 0, { probes: [of('history', 0, false), of('worker', 0, true)] });
+  const second = restarted(first);
+  const unchecked = { ...of('worker', 70, true), last: undefined, state: undefined };
+  const probes = [of('history', 70, false), unchecked];
+  expect(look(second, 70, { startedAt: atOf(5), probes }).incidents).toEqual([]);
+});
+
 test('a pause of less than a minute is none, a longer one ends the incident', () => {
   const judge = createJudge();
   look(judge, 0, store(0, true, 0));

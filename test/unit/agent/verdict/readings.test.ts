@@ -173,6 +173,49 @@ test('a track keeps a quarter of an hour, knows a reset, and is bounded', () => 
 });
 
 test.each([
+  ['seconds are whole', 'svc_store_wal_oldest_unarchived_timestamp_seconds', '5m 1s'],
+  ['a share keeps its digits', 'svc_persistence_errors', '9.5%'],
+])('%s', (_, family, shown) => {
+  const report = sampled(8, (step) =>
+    family === 'svc_persistence_errors'
+      ? {
+          svc_persistence_requests: [row('history', step * 1000)],
+          svc_persistence_errors: [row('history', step * 95)],
+        }
+      : { [family]: [row('', 1_767_225_600 + step * 15 - 301.4, { store: 'main', database: 'p' })] },
+  );
+  expect(report.exceeded).toHaveLength(1);
+  expect(report.exceeded[0]?.value).toContain(`${shown} `);
+  expect(report.exceeded[0]?.usual).toBeUndefined();
+});
+
+test('what is usual is kept of 4,000 values', () => {
+  const behind = (step: number, stores: number, seconds: number) => ({
+    svc_store_wal_oldest_unarchived_timestamp_seconds: Array.from({ length: stores }, (_, i) =>
+      row('', 1_767_225_600 + step * 15 - seconds, { store: `s${i}`, database: 'p' }),
+    ),
+  });
+  const after = (known: number) =>
+    sampled(126, (step) => {
+      if (step === 0) return behind(step, known, 100);
+      if (step < 125) return {};
+      // Of a store that was not there before.
+      const [one] = behind(
+        step,
+        1,
+        step === 125 ? 100 : 400,
+      ).svc_store_wal_oldest_unarchived_timestamp_seconds;
+      return {
+        svc_store_wal_oldest_unarchived_timestamp_seconds: [
+          { ...one!, labels: { store: 'new', database: 'p' } },
+        ],
+      };
+    }).exceeded[0]?.usual;
+  expect(after(3_999)).toBe('1m 40s');
+  expect(after(4_000)).toBeUndefined();
+});
+
+test.each([
   ['what is usual follows what is measured, by a fortieth of each sample', [40, 80], 41],
   ['and stays where nothing changes', [40, 40], 40],
 ])('%s', (_, [before, after], usual) => {

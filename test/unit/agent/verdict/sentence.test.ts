@@ -40,6 +40,23 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
     'ok',
     'All is well: 4 roles and 1 store.',
   ],
+  'two domains that differ behind a stroke': [
+    { probes: [probeStatusOf('domain/pay/eu'), probeStatusOf('domain/pay/us')] },
+    'ok',
+    'All is well: 2 domains.',
+  ],
+  'a value of nothing that has a name': [
+    {
+      exceeded: [
+        {
+          ...{ kind: 'replication_failures', about: {}, value: '900 a minute', limit: '600' },
+          since: '2025-12-31T23:59:10.000Z',
+        },
+      ],
+    },
+    'warning',
+    'Replication has failing tasks since 2025-12-31 23:59:10 UTC.',
+  ],
   'a probe has not run yet': [
     { probes: [...healthy, { ...store({}), state: undefined, last: undefined }] },
     'unknown',

@@ -75,6 +75,11 @@ describe('the least value of a span', () => {
     expect(tracksOf(values.slice(0, 7)).least('a', 'k', 120_000)).toBeUndefined();
     expect(tracksOf(values, { stepMs: 15_100 }).least('a', 'k', 120_000)).toBe(1);
     expect(tracksOf([1, 1, 5, 5, 5, 5, 5, 5, 5, 5, 5], { stepMs: 15_100 }).least('a', 'k', 120_000)).toBe(5);
+    // Where a sample is just at its beginning, the one before that does not count.
+    expect(tracksOf([0, ...values]).least('a', 'k', 120_000)).toBe(1);
+    // Where the one that held then is missing, an older one does not stand for it.
+    const missing = [1, undefined, 5, 5, 5, 5, 5, 5, 5, 5];
+    expect(tracksOf(missing, { stepMs: 15_100 }).least('a', 'k', 120_000)).toBeUndefined();
   });
   test('counts what is nine tenths of it, between two samples without a value', () => {
     expect(tracksOf([2, 2, undefined, 2, 2, 2, 2, 2, 2], {}).least('a', 'k', 120_000)).toBe(2);
@@ -103,6 +108,8 @@ test('a quarter of an hour is kept, and no more', () => {
   // A sample without a value has none of 61 samples ago.
   const away = [100, ...steps(61, () => undefined), 5, 5];
   expect(tracksOf(away).increase('a', 'k', 3_600_000)).toBe(0);
+  const gaps = steps(68, (step) => ({ 5: 100, 60: 5, 67: 5 })[step]);
+  expect(tracksOf(gaps).increase('a', 'k', 3_600_000)).toBe(0);
   expect(tracksOf([5, ...steps(60, () => undefined), 5]).increase('a', 'k', 3_600_000)).toBe(0);
 });
 
@@ -164,6 +171,13 @@ describe('a pause of a counter', () => {
       fromAgoMs: 15 * stepMs,
       untilAgoMs: 2 * stepMs,
     });
+  });
+  test('is one if exactly ten steps are missing in it', () => {
+    // Two in each of eight steps of 2^14 ms, so that the numbers are exact: in five steps ten are missing.
+    const missing = (by: number) =>
+      tracksOf(paused(9, 5, 3, by), { stepMs: 2 ** 14 }).pause('a', 'k', leastMs);
+    expect(missing(2)).toBeDefined();
+    expect(missing(1.99)).toBeUndefined();
   });
   test('of a value that nobody has is none', () => {
     expect(tracksOf([1]).pause('a', 'other', leastMs)).toBeUndefined();

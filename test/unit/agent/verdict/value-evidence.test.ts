@@ -96,6 +96,7 @@ describe('a value above its limit', () => {
     expect(conflicts({ probes: [probe('health/history', refused)] })).toEqual([]);
     expect(conflicts({ probes: [{ ...probe('health/history'), last: undefined }] })).toEqual([]);
     expect(conflicts({ probes: [probe('store/main/p', refused), probe('archive/a')] })).toEqual([]);
+    expect(conflicts({ probes: [{ ...probe('store/main/p'), last: undefined }] })).toEqual([]);
     expect(conflicts({ probes: [probe('store/main/p')] })).toEqual([
       'The agent reaches store/main/p, but the role does not get answers',
     ]);
