@@ -20,6 +20,12 @@ const failed = (failures: string, completed: string): Series => ({
 });
 const canary = (completed: string): Series => ({
   [`svc_workflow_completed{${role}, domain="canary", workflow_type="Echo"}`]: completed,
+  'up{job="history"}': '1x99',
+});
+/** A canary that completes nothing from minute 30 on, beside other series. */
+const silentCanary = (...beside: [series: string, values: string][]): Series => ({
+  [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 300x60',
+  ...Object.fromEntries(beside.map(([series, values]) => [series.replace('{', `{${at}, `), values])),
 });
 /** Alerts on workflows: src/monitoring/alerts/workflows.ts. */
 export const workflowPlans: readonly Plan[] = [
@@ -193,22 +199,73 @@ export const workflowPlans: readonly Plan[] = [
     labels: { domain: 'canary' },
     value: '300',
     twice: '600',
-    // The day goes on; increase() extrapolates by half a minute.
-    ending: { afterMinutes: 20, value: '303' },
     more: [
       {
         shows: 'history started again, and nothing has completed since',
         series: {
           [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
+          [`up{${at}, job="history"}`]: '1x30 0 1x60',
         },
         at: 50,
         fires: [{ labels: { cluster: 'dc1', domain: 'canary' }, value: '305' }],
+      },
+      {
+        shows: 'history started again 14 minutes ago',
+        series: silentCanary(['up{job="history"}', '1x30 0x3 1x60']),
+        at: 48,
+        fires: [],
+      },
+      {
+        shows: 'history that no scrape reaches',
+        series: {
+          [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
+          [`up{${at}, job="history"}`]: '1x30 0x60',
+          [`svc_role_scrape_up{${at}, ${role}}`]: '1x99',
+        },
+        at: 50,
+        fires: [],
+      },
+      {
+        shows: 'a target of history that is new, and one that is gone',
+        series: {
+          ...silentCanary(['up{job="history"}', '1x42 stale']),
+          'up{cluster="dc1", instance="b", job="history"}': '_x37 1x60',
+        },
+        at: 50,
+        fires: [],
+      },
+      {
+        shows: 'one instance of history is down, another one answers',
+        series: {
+          ...silentCanary(['up{job="history"}', '1x99']),
+          'up{cluster="dc1", instance="b", job="history"}': '0x99',
+        },
+        at: 50,
+        fires: [{ labels: { cluster: 'dc1', domain: 'canary' }, value: '300' }],
+      },
+      ...(['svc_role_scrape_up', 'svc_role_up'] as const).flatMap((name) =>
+        [true, false].map((isUp) => ({
+          shows: `no scrape but that of the agents: ${name} is ${isUp ? '1' : '0 for a minute'}`,
+          series: silentCanary([`${name}{${role}}`, isUp ? '1x99' : '1x42 0 1x99']),
+          at: 50,
+          fires: isUp ? [{ labels: { cluster: 'dc1', domain: 'canary' }, value: '300' }] : [],
+        })),
+      ),
+      {
+        shows: 'the history of another cluster',
+        series: {
+          ...silentCanary(),
+          'up{cluster="dc2", instance="b", job="history"}': '1x99',
+        },
+        at: 50,
+        fires: [],
       },
       {
         shows: 'a canary that completes something every eight minutes',
         series: {
           [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]:
             '0x7 9x7 18x7 27x7 36x7 45x7 54x7',
+          [`up{${at}, job="history"}`]: '1x99',
         },
         at: 50,
         fires: [],
@@ -219,6 +276,7 @@ export const workflowPlans: readonly Plan[] = [
           [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+10x30 300x60',
           [`svc_workflow_completed{${at}, ${role}, domain="canary_archival", workflow_type="A"}`]:
             '0+10x30 300x60',
+          [`up{${at}, job="history"}`]: '1x99',
         },
         at: 50,
         fires: [],

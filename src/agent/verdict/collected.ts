@@ -191,6 +191,7 @@ const collected: readonly Collected[] = [
   { track: 'log bytes', family: 'svc_log_bytes_total', about: byRole },
   { track: 'role up', family: 'svc_role_up', about: byRole },
   { track: 'role up', family: 'svc_role_scrape_up', about: byRole },
+  { track: 'read', family: 'svc_role_scrape_up', about: byRole },
   {
     track: 'log lost',
     family: 'svc_log_skipped_bytes_total',

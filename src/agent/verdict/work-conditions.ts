@@ -44,12 +44,18 @@ const timeoutShare: Condition['value'] = (key, judged) => {
 const failureShare: Condition['value'] = (key, judged) =>
   isOfCanary(key) ? undefined : closedShare('failures', key, judged);
 
-/** How long a canary that has completed enough workflows completed none, s. */
-const canarySilence: Condition['value'] = (key, { tracks }) =>
-  (tracks.newest('canary completed', key) ?? 0) > limitOf('SvcCanaryFailing')
-    ? (tracks.unchangedMs('canary completed', key) ?? 0) / 1e3
-    : undefined;
 const canarySilentMs = 15 * minute;
+const history = JSON.stringify({ role: 'history' });
+
+/** Whether each scrape of history succeeded, if it is scraped: what completed was seen. */
+const wasRead = ({ tracks }: Judged): boolean =>
+  tracks.newest('read', history) === undefined || (tracks.least('read', history, canarySilentMs) ?? 0) > 0;
+
+/** How long a canary that has completed enough workflows completed none, s. */
+const canarySilence: Condition['value'] = (key, judged) =>
+  judged.tracks.newest('canary completed', key)! > limitOf('SvcCanaryFailing') && wasRead(judged)
+    ? judged.tracks.unchangedMs('canary completed', key)! / 1e3
+    : undefined;
 
 const lateTasks: Condition['value'] = shareOf('task late', 'task calls');
 

@@ -24,6 +24,22 @@ function share(names: Names, outcome: Outcome, of = others, by = byDomain): stri
   return `${one} / (${closed.join(' + ')})`;
 }
 
+/**
+ * Whether an instance of history was read throughout ten minutes, so that no completion is merely unseen: it answered
+ * each scrape, and its target is older than that. Where another program scrapes nothing, as behind a hosted reporter, the
+ * agents say it.
+ */
+function wasRead({ m, job }: Names): string {
+  const all = (series: string) =>
+    `max by (${site}) (min_over_time(${series}[10m]) and ${series} and ${series} offset 10m)`;
+  const sources = [
+    `up{${job('history')}}`,
+    `${m('svc_role_scrape_up')}{svc_service="history"}`,
+    `${m('svc_role_up')}{svc_service="history"}`,
+  ];
+  return `(${sources.map(all).join('\nor ')}) == 1`;
+}
+
 /** Workflows: how they end, and whether a canary's succeed. */
 export const workflows: RuleGroup = {
   name: 'svc-workflows',
@@ -83,11 +99,12 @@ export const workflows: RuleGroup = {
       name: 'SvcCanaryFailing',
       severity: 'critical',
       // A day says that there is a canary, also after history has started again.
-      expr: ({ m }, threshold) => {
-        const completed = `${m('svc_workflow_completed')}${steadyCanary}`;
+      expr: (names, threshold) => {
+        const completed = `${names.m('svc_workflow_completed')}${steadyCanary}`;
         return [
           `sum by (${byDomain}) (increase(${completed}[1d])) > ${threshold}`,
           `unless sum by (${byDomain}) (increase(${completed}[10m])) > 0`,
+          `and on (${site}) ${wasRead(names)}`,
         ].join('\n');
       },
       threshold: 10,

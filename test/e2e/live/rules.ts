@@ -39,7 +39,7 @@ function cut(expr: string): string {
       .replace('[7m:1m]', `[${afterwardsText}:1s]`)
       // A canary is known by the day before.
       .replace(/(?<=canary[^[]*)\[1d\]/, '[day]')
-      .replace(/(?<=canary[^[]*)\[10m\]/, `[${canaryText}]`)
+      .replace(/(?<=canary[\s\S]*)\[10m\]/g, `[${canaryText}]`)
       .replace(/(?<!(?:last|max)_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
       .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
       .replace(/\boffset \d+[mhd]\b/g, 'offset 11s')
