@@ -169,6 +169,30 @@ describe('svc-agent status', () => {
   });
 });
 
+test.skipIf(!hasScript)('--watch on a terminal of 40 × 10 shows a problem before its footer', async () => {
+  const words = `stty cols 40 rows 10; exec ${process.execPath} ${mainFile} status --watch --url ${url}`;
+  const env = { TERM: 'xterm', LANG: 'C.UTF-8', NO_COLOR: '1' };
+  await until('the store and the roles are down', async () => {
+    const { stdout } = await commandHere(['status', '--url', url, '--json']);
+    return JSON.parse(stdout).verdict.problems.length === 5 || undefined;
+  });
+  const watching = start('script', ['-qec', words, '/dev/null'], env);
+  const shown = await until('a whole screen is there', () => {
+    const [, screen] = watching.output().split('\u001b[H');
+    return screen?.includes('Ctrl-C ends') ? screen.split('\u001b[J')[0] : undefined;
+  });
+  const lines = shown.split(/\r?\n/).map((line) => line.replaceAll('\u001b[K', ''));
+  expect(lines[0]).toMatch(/^CRITICAL {2}Store main refuses/);
+  const problem = lines.findIndex((line) => /^ {2}● store main\/persistence refuses/.test(line));
+  expect(problem).toBeGreaterThan(0);
+  expect(lines.findIndex((line) => line.endsWith('every 2 s; Ctrl-C ends'))).toBeGreaterThan(problem);
+  // The last line is left free, so that the terminal does not scroll.
+  expect(lines.length).toBeLessThan(10);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(40);
+  watching.child.stdin!.write('\u0003');
+  expect(await watching.ended).toBe(0);
+});
+
 describe('svc-agent maintenance', () => {
   test('announces planned work with the token of the configuration', async () => {
     const { status, stdout, stderr } = await commandHere([
