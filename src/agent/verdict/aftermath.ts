@@ -50,8 +50,7 @@ export function createAftermath(): Aftermath {
       const causes = new Map(
         all.filter(({ causedBy }) => causedBy === undefined).map((one) => [idOf(one.found), one]),
       );
-      const lines = new Set(all.map(({ found }) => lineOf(found)));
-      const next = new Map([...remembered].filter(([line]) => !lines.has(line) && isUnknown(line)));
+      const next = new Map([...remembered].filter(([line]) => isUnknown(line)));
       const left = new Set<Explained>();
       for (const one of causes.values()) {
         const line = lineOf(one.found);

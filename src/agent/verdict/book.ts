@@ -132,10 +132,8 @@ const keyOf = (one: OpenProblem | undefined): string =>
   );
 
 /** A problem with what the update before knew of it. */
-function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
-  const jumpedMs = before?.jumpedMs;
-  return worst(jumpedMs === undefined ? one : { ...one, jumpedMs }, before);
-}
+const continued = (one: OpenProblem, before: OpenProblem | undefined): OpenProblem =>
+  worst({ ...one, jumpedMs: before?.jumpedMs }, before);
 
 /** Consequences end one by one before their cause does: what it took down at its worst is kept. */
 function worst(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {

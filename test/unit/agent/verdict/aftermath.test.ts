@@ -208,6 +208,21 @@ test('a cause of two consequences is named once when it is over', () => {
   ]);
 });
 
+test('a clock that jumps while a cause lasts does not end what it explains', () => {
+  const judge = createJudge();
+  const at = (seconds: number, jumped: number, isDown: boolean) => {
+    const wall = seconds + jumped;
+    const facts = {
+      ...{ startedAt: atOf(-9_000), now: atOf(wall) },
+      ...{ probes: [store(wall, isDown)], exceeded: [errors()] },
+    };
+    return judge.judge(statusFactsOf(facts), Date.parse(atOf(wall)), seconds * 1e3).verdict;
+  };
+  at(30, 0, true);
+  at(35, 600, true);
+  expect(at(40, 600, false).level).toBe('unknown');
+});
+
 test('a clock that jumps back does not make an end last: what goes on after the window is a problem', () => {
   const judge = createJudge();
   const at = (seconds: number, jumped: number, isDown: boolean) => {

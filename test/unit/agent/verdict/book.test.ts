@@ -77,6 +77,15 @@ describe('an incident', () => {
   ])('has texts of 300 characters at most', (text, kept) => {
     expect(ended({ what: text, subject: text })).toMatchObject([{ what: kept, subject: kept }]);
   });
+  test('of two is written anew if one of them takes down more', () => {
+    const book = createIncidentBook();
+    const look = (consequences: string, affected: number) =>
+      book.update([problem('a', 0), problem('b', 0, { consequences, affected })], at(1), never);
+    look('1 role', 1);
+    expect(sectionOf(book).open[1]?.cause?.consequences).toBe('1 role');
+    look('2 roles', 2);
+    expect(sectionOf(book).open[1]?.cause?.consequences).toBe('2 roles');
+  });
   test('has what is newly known of it, also while nothing could be said about its end', () => {
     const book = createIncidentBook();
     for (const what of ['store main is down', 'store main refuses'])

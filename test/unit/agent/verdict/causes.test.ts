@@ -212,6 +212,22 @@ test.each([
   expect(second?.endsWith(` by ${cause}`)).toBe(isExplained);
 });
 
+test('the first 200 problems are looked at as causes', () => {
+  const clusters = Array.from({ length: 201 }, (_, i) =>
+    down(`cluster/dc${i}`, `10:${`${Math.floor(i / 60)}`.padStart(2, '0')}:${`${i % 60}`.padStart(2, '0')}`),
+  );
+  const domain = (name: string, cluster: string) =>
+    probeStatusOf(`domain/${name}`, {
+      ...last,
+      details: { global: true, clusters: ['dc', cluster], failover: { ready: false, why: 'it is down' } },
+    });
+  const causes = causesIn({ probes: [...clusters, domain('a', 'dc199'), domain('b', 'dc200')] });
+  expect(causes.filter((text) => text.startsWith('failover'))).toEqual([
+    'failover/a by cluster_down/dc199',
+    'failover/b',
+  ]);
+});
+
 test('5,000 domains behind one cluster are one cause, and found soon', () => {
   const domains = Array.from({ length: 5_000 }, (_, i) =>
     probeStatusOf(`domain/d${i}`, {
