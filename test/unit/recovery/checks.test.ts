@@ -1,0 +1,239 @@
+import { expect, test } from 'vitest';
+import {
+  answerOf,
+  type Check,
+  type CheckAnswer,
+  no,
+  unknown,
+  yes,
+} from '../../../src/agent/recovery/check.ts';
+import type { Checks } from '../../../src/agent/recovery/checks.ts';
+import type { Subject } from '../../../src/agent/recovery/commands.ts';
+import { type CheckCase, checksWhere, gauges, named, prints, rows } from '../../recovery-checks.ts';
+
+const store = 'store/main/persistence';
+const backup = ({ backupVerified }: Checks) => backupVerified();
+const server = ({ serverUp }: Checks) => serverUp();
+const schema = ({ schema: ask }: Checks) => ask();
+const counted = ({ workflowsCounted }: Checks) => workflowsCounted();
+const newest = ({ newestRow }: Checks) => newestRow();
+const listed = ({ workflowsListed }: Checks) => workflowsListed();
+
+const ofStores: CheckCase[] = [
+  [
+    'no recovery probe',
+    backup,
+    checksWhere({}),
+    unknown('not configured: there is no probe recovery/main/persistence'),
+  ],
+  [
+    'no chain',
+    backup,
+    checksWhere({ 'recovery/main/persistence': { msg: 'no full backup', details: {} } }),
+    no('no full backup'),
+  ],
+  [
+    'a chain',
+    backup,
+    checksWhere({ 'recovery/main/persistence': { msg: '2m', details: { chain: {} } } }),
+    yes('2m'),
+  ],
+  ...(['ok', 'failed', 'unknown'] as const).map(
+    (result): CheckCase => [
+      `a named backup: ${result}`,
+      backup,
+      checksWhere(
+        {},
+        { subject: { backup: '/b' }, verifyNamed: async () => ({ result, msg: 'read' }) as never },
+      ),
+      { holds: result === 'unknown' ? 'unknown' : result === 'ok', msg: '/b: read' },
+    ],
+  ),
+  ['a store that answers', ({ storeUp }) => storeUp(), checksWhere({ [store]: {} }), yes('fine')],
+  [
+    'a store that does not',
+    ({ storeUp }) => storeUp(),
+    checksWhere({ [store]: { reason: 'refused', msg: 'closed' } }),
+    no('closed'),
+  ],
+  ['a server', server, checksWhere({ [store]: {} }), yes('main answers')],
+  [
+    'a server without the database',
+    server,
+    checksWhere({ [store]: { reason: 'database_missing' } }),
+    yes('main answers, without the database'),
+  ],
+  ['no server', server, checksWhere({ [store]: { reason: 'refused', msg: 'closed' } }), no('closed')],
+  [
+    'a schema that fits',
+    schema,
+    checksWhere({ [store]: gauges('svc_store_schema_compatible', 1) }),
+    yes('as expected or newer'),
+  ],
+  [
+    'a schema that is behind',
+    schema,
+    checksWhere({
+      [store]: {
+        ...gauges('svc_store_schema_compatible', 0),
+        details: { checks: [{ check: 'own' }, { check: 'schema', found: 'found 0.7' }] },
+      },
+    }),
+    no('found 0.7'),
+  ],
+  [
+    'a schema that nobody asks for',
+    schema,
+    checksWhere({ [store]: { details: { checks: 'none' } } }),
+    unknown('set stores[].schema to have the version checked'),
+  ],
+  [
+    'no count command',
+    counted,
+    checksWhere({}),
+    unknown('set recovery.commands.countWorkflows to have them counted'),
+  ],
+  ['some workflows', counted, checksWhere({}, prints(' 12\n')), yes('12 workflows')],
+  ['no workflow', counted, checksWhere({}, prints('0')), no('there are none')],
+  [
+    'a count that is a sentence',
+    counted,
+    checksWhere({}, prints('12 rows')),
+    unknown('printf did not print a number'),
+  ],
+  [
+    'a count that is no whole number',
+    counted,
+    checksWhere({}, prints('a 12')),
+    unknown('printf did not print a number'),
+  ],
+  [
+    'a count command that is missing',
+    counted,
+    checksWhere({}, { commands: named(['no-such-program']) }),
+    unknown(expect.stringContaining('no-such-program') as never),
+  ],
+];
+
+const pointMs = Date.parse('2026-11-23T12:00:00Z');
+const ofNewestRow = (
+  printed: string,
+  over: { recoveryPointMs?: number; subject?: Subject },
+  answer: CheckAnswer,
+): CheckCase => [
+  `a newest row of ${printed || 'nothing'}`,
+  newest,
+  checksWhere({}, { ...prints(printed), ...over }),
+  answer,
+];
+const at = { recoveryPointMs: pointMs };
+const rowText = (time: string) =>
+  `the newest row is of ${time}, the recovery point is 2026-11-23T12:00:00.000Z`;
+
+const ofRows: CheckCase[] = [
+  [
+    'no command for the newest row',
+    newest,
+    checksWhere({}),
+    unknown('set recovery.commands.newestRow to have it compared'),
+  ],
+  ofNewestRow('', at, unknown('recovery.commands.newestRow did not print a time')),
+  ofNewestRow('never', at, unknown('recovery.commands.newestRow did not print a time')),
+  ofNewestRow(' 1795435199.5\n', at, yes(rowText('2026-11-23T11:59:59.500Z'))),
+  // A writer that was idle for five minutes is in use; one that was idle for longer shows nothing.
+  ofNewestRow('2026-11-23T11:55:00Z', at, yes(rowText('2026-11-23T11:55:00.000Z'))),
+  ofNewestRow(
+    '2026-11-23T11:54:59Z',
+    at,
+    unknown(`${rowText('2026-11-23T11:54:59.000Z')}: nothing was written in between`),
+  ),
+  ofNewestRow('2026-11-23T12:30:00Z', at, yes(rowText('2026-11-23T12:30:00.000Z'))),
+  ofNewestRow(
+    '2026-11-23T11:00:00Z',
+    {},
+    unknown('the newest row is of 2026-11-23T11:00:00.000Z; the recovery point is not known'),
+  ),
+  // What was written at the very time of --until is left out, too.
+  ofNewestRow(
+    '2026-11-23T11:59:00Z',
+    { ...at, subject: { until: '2026-11-23T11:59:00Z' } },
+    no('the newest row is of 2026-11-23T11:59:00.000Z, after --until 2026-11-23T11:59:00Z'),
+  ),
+  ofNewestRow(
+    '2026-11-23T11:58:59Z',
+    { ...at, subject: { until: '2026-11-23T11:59:00Z' } },
+    yes(rowText('2026-11-23T11:58:59.000Z')),
+  ),
+];
+
+const ofService: CheckCase[] = [
+  [
+    'no domain to list',
+    listed,
+    checksWhere({}, { subject: { domain: undefined } }),
+    unknown('name a domain with --domain'),
+  ],
+  ['no client', listed, checksWhere({}), unknown('set recovery.client to have them listed')],
+  ['no line', listed, checksWhere({}, prints('')), unknown('orders lists no workflow')],
+  ['blank lines only', listed, checksWhere({}, prints('\n  \n')), unknown('orders lists no workflow')],
+  ['a list as JSON', listed, checksWhere({}, prints('[{"id": 1},\n{"id": 2},\n{"id": 3}]')), yes('3 lines')],
+  ['an empty list as JSON', listed, checksWhere({}, prints('[\n]')), unknown('orders lists no workflow')],
+  ['an object as JSON, by its lines', listed, checksWhere({}, prints('{\n"id": 1}')), yes('2 lines')],
+  ['two lines', listed, checksWhere({}, prints('one\n\ntwo\n')), yes('2 lines')],
+  [
+    'no health check',
+    ({ healthy }) => healthy()[0]!,
+    checksWhere({}),
+    unknown('no role has a health check: set services.history.health'),
+  ],
+];
+
+test.each([...ofStores, ...ofRows, ...ofService])('%s', async (_, asks, checks, answer) => {
+  expect(await answerOf(asks(checks))).toEqual(answer);
+});
+
+test('every other database and every role has a check of its own', async () => {
+  const others = [
+    ...rows,
+    { name: 'store/main/visibility', kind: 'store' },
+    { name: 'store/far/persistence', kind: 'store' },
+  ] as const;
+  const checks = checksWhere(
+    {
+      'store/main/visibility': {},
+      'store/far/persistence': { reason: 'refused', msg: 'closed' },
+      'health/history': {},
+    },
+    { rows: others },
+  );
+  const answers = async (asked: readonly Check[]) =>
+    Object.fromEntries(
+      await Promise.all(asked.map(async (each) => [each.text, (await answerOf(each)).holds])),
+    );
+  expect(await answers(checks.otherDatabasesUp())).toEqual({
+    'visibility of main is there, too': true,
+    'persistence of far is there, too': false,
+  });
+  expect(await answers(checks.healthy())).toEqual({
+    'history is healthy': true,
+    'matching is healthy': 'unknown',
+  });
+});
+
+test('workers poll again once more polls are counted than at the first look', async () => {
+  const polls = [undefined, 40, 40, 42];
+  const check = checksWhere({}, { pollsSeen: async () => polls.shift() }).pollersBack();
+  const answers: CheckAnswer[] = [];
+  while (polls.length > 0) answers.push(await answerOf(check));
+  expect(answers).toEqual([
+    unknown('set services.matching.scrape to have it checked'),
+    no('no poll was counted yet'),
+    no('no poll was counted yet'),
+    yes('2 polls since the start'),
+  ]);
+  // Nobody may be there at night who works.
+  expect(check.isAdvisory).toBe(true);
+  expect(await answerOf(checksWhere({}).pollersBack())).toEqual(
+    unknown('set services.matching.scrape to have it checked'),
+  );
+});
