@@ -1,5 +1,5 @@
 import { planArchives } from './archival/plan.ts';
-import { planBackups } from './backups/backups.ts';
+import { archivesOf, planBackups } from './backups/backups.ts';
 import { planClusters } from './clusters/plan.ts';
 import { type DomainsPlanOptions, planDomains } from './domains/plan.ts';
 import { type HealthPlanOptions, planHealth } from './health/plan.ts';
@@ -17,7 +17,7 @@ export interface ProbesOptions extends HealthPlanOptions, DomainsPlanOptions, Re
  */
 const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
   planHealth,
-  planStores,
+  (options) => planStores({ stores: options.stores, archivesOf: archivesOf(options) }),
   planClusters,
   planDomains,
   planReplication,

@@ -81,7 +81,10 @@ async function judged(server: Postgres, backups: readonly BackupOptions[], state
   };
   const found = new Map<string, Finding>();
   const latest = (name: string) => found.get(name);
-  const rows = [...planStores(options), ...planBackups(options, { verify: verifyBackup })];
+  const rows = [
+    ...planStores({ ...options, archivesOf: archivesOf(options) }),
+    ...planBackups(options, { verify: verifyBackup }),
+  ];
   const probes: [ProbeRow, Probe][] = [];
   for (const row of rows) probes.push([row, await row.open({ ...bench().deps, clock, latest })]);
   const round = async () => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, unlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { planBackups } from '../../src/probes/backups/backups.ts';
+import { archivesOf, planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
@@ -59,9 +59,10 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
       stateDirectory: state,
     };
     const found = new Map<string, { finding: Finding; remembered: unknown }>();
-    const rows = [...planStores(options), ...planBackups(options, { verify: verifyBackup })].filter(
-      ({ kind }) => kind === 'store' || kind === 'backup',
-    );
+    const rows = [
+      ...planStores({ ...options, archivesOf: archivesOf(options) }),
+      ...planBackups(options, { verify: verifyBackup }),
+    ].filter(({ kind }) => kind === 'store' || kind === 'backup');
     const latest = (name: string) => found.get(name)?.finding;
     const probes: [ProbeRow, Probe][] = [];
     for (const row of rows) probes.push([row, await row.open({ ...bench().deps, clock, latest })]);

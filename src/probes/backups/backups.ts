@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { backupTypes, recoveryFailureReasons } from '../../core/reasons.ts';
 import type { Finding, ProbeDeps, ProbeRow, Sample } from '../probe.ts';
 import type { StoreOptions } from '../stores/store-options.ts';
+import type { LogArchive } from '../stores/store-probe.ts';
 import { backupRow, laneOf } from './backup-probe.ts';
 import type { BackupOptions } from './block.ts';
 import { configurationReadiness, type Drill, readinessOf } from './readiness.ts';
@@ -50,6 +51,17 @@ export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}):
     ...(backups.some(({ type }) => type === 'config') ? [configurationRow(backups, shared)] : []),
   ];
 }
+
+/** Where segments of a store's write-ahead log are archived, for the probe of that store. */
+export const archivesOf =
+  ({ backups = [] }: BackupsOptions) =>
+  (name: string): LogArchive[] =>
+    backups.flatMap(({ store, source }) => {
+      if (store !== name || source.kind !== 'segments' || source.log !== 'wal') return [];
+      const check: LogArchive['check'] = async (log) =>
+        (await import('./archive-check.ts')).checkArchive(source, log);
+      return [{ ...source, check }];
+    });
 
 /** What the databases of a backup are called in its store, by their roles. */
 function databasesOf(

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/ports.ts';
 import { storeFailureReasons } from '../../core/reasons.ts';
-import type { BackupOptions } from '../backups/block.ts';
 import type { ProbeRow, ShownSeries } from '../probe.ts';
 import { createStoreServer, type StoreServer } from './store-connections.ts';
 import { type StoreKindName, type StoreOptions, type StoreRole, storeRoles } from './store-options.ts';
@@ -18,17 +17,16 @@ const kinds: Readonly<Record<StoreKindName, () => Promise<StoreKind>>> = {
 /** One row for each database of each store; a store without databases is polled as such. */
 export function planStores({
   stores,
-  backups = [],
+  archivesOf = () => [],
 }: {
   stores: readonly StoreOptions[];
-  backups?: readonly BackupOptions[];
+  /** By the name of a store. */
+  archivesOf?: (store: string) => readonly LogArchive[];
 }): ProbeRow[] {
   return stores.flatMap((store) => {
     const named = storeRoles.filter((role) => store.databases[role] !== undefined);
     const server = shareServer(store);
-    const archives = backups.flatMap(({ store: of, source }): LogArchive[] =>
-      of === store.name && source.kind === 'segments' && source.log === 'wal' ? [source] : [],
-    );
+    const archives = archivesOf(store.name);
     return (named.length === 0 ? ([''] as const) : named).map((role) => rowOf(store, role, server, archives));
   });
 }

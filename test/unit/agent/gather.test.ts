@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { SpanStatusCode, trace } from '@opentelemetry/api';
+import { expect, onTestFinished, test } from 'vitest';
 import { createGather } from '../../../src/agent/gather.ts';
 import type { GatherRequest } from '../../../src/core/ports.ts';
 import { viewOf } from '../../view.ts';
@@ -34,7 +35,7 @@ function recorded(deps: Partial<Deps> = {}) {
     ...deps,
   } as unknown as Deps);
   const request: GatherRequest = { takes: () => true, frozen: () => void steps.push('frozen') };
-  return { status, gather: () => gather(request), taken: () => steps.splice(0) };
+  return { status, gather: (asked = request) => gather(asked), taken: () => steps.splice(0) };
 }
 
 test('pages come first, then the commit, then what it did to the state, then the view', async () => {
@@ -85,4 +86,58 @@ test('a view waits for a reload that moves series, and for one that begins meanw
   });
   await gather();
   expect([asked, taken().at(-1)]).toEqual([3, 'view']);
+});
+
+/** Spans that begin from now on, with what is set on them. */
+function spans() {
+  const begun: { name: string; attributes: object; status?: object; exceptions: unknown[] }[] = [];
+  const startActiveSpan = (
+    name: string,
+    { attributes }: { attributes: object },
+    work: (span: object) => unknown,
+  ) => {
+    const span: (typeof begun)[number] = { name, attributes, exceptions: [] };
+    begun.push(span);
+    return work({
+      setAttributes: (more: object) => Object.assign(span, { attributes: { ...span.attributes, ...more } }),
+      setStatus: (status: object) => Object.assign(span, { status }),
+      recordException: (thrown: unknown) => span.exceptions.push(thrown),
+      end: () => {},
+    });
+  };
+  trace.setGlobalTracerProvider({ getTracer: () => ({ startActiveSpan }) } as never);
+  onTestFinished(() => trace.disable());
+  return begun;
+}
+
+test('spans tell the size of the view and whether the state is degraded, and why', async () => {
+  const begun = spans();
+  const families = [
+    { name: 'a', kind: 'gauge' as const, series: [{ numbers: [1] }, { labels: { b: '1' }, numbers: [2] }] },
+    { name: 'b', kind: 'gauge' as const, series: [{ numbers: [3] }] },
+  ];
+  const { gather, status } = recorded({ registry: { view: () => viewOf(families) } as never });
+  await gather();
+  status.degraded = 'the disk is full';
+  await gather();
+  const found = { name: 'gather', attributes: { 'svc.families': 2, 'svc.series': 3 }, exceptions: [] };
+  expect(begun).toEqual([
+    found,
+    { name: 'commit', attributes: { 'svc.state.degraded': false }, exceptions: [] },
+    found,
+    {
+      ...{ name: 'commit', attributes: { 'svc.state.degraded': true }, exceptions: [] },
+      status: { code: SpanStatusCode.ERROR, message: 'cannot write: the disk is full' },
+    },
+  ]);
+});
+
+test('a request may have no interest in the moment when values freeze; a fault of its pages is its own', async () => {
+  const begun = spans();
+  const { gather } = recorded({ refresh: () => Promise.reject(new Error('no page')) });
+  await expect(gather()).rejects.toThrow('no page');
+  expect(begun).toMatchObject([
+    { name: 'gather', status: { message: 'no page' }, exceptions: [new Error('no page')] },
+  ]);
+  expect((await recorded().gather({ takes: () => true })).families).toEqual([]);
 });

@@ -1,0 +1,32 @@
+import type { CheckResult, LogState } from '../stores/store-report.ts';
+import { listBackupDirectory } from './files.ts';
+import { gapIn } from './log-chain.ts';
+import { archivedName, type LogKind, placeSegments } from './segments.ts';
+
+/**
+ * Whether the segment that the server calls archived is in the archive, with none missing before it. The server
+ * only knows that its command succeeded. No result without an archive that the agent can see.
+ */
+export async function checkArchive(
+  { directory, log }: { directory: string; log: LogKind },
+  { archived }: LogState,
+): Promise<CheckResult> {
+  const check = 'wal_archive';
+  if (archived === undefined) return { check, holds: 'unknown', found: 'no segment was archived yet' };
+  let names: string[] | undefined;
+  try {
+    names = await listBackupDirectory(directory);
+  } catch (thrown) {
+    return { check, holds: 'unknown', found: (thrown as Error).message };
+  }
+  if (!names) return { check, holds: false, found: `${directory} does not exist` };
+  if (!names.some((name) => archivedName(name) === archived))
+    return { check, holds: false, found: `${archived} is not in ${directory}` };
+  const placed = placeSegments(
+    log,
+    names.map((name) => ({ name, endMs: 0, sizeBytes: 0 })),
+  );
+  const gap = gapIn({ kind: log, placed });
+  if (gap !== undefined) return { check, holds: false, found: `${gap} in ${directory}` };
+  return { check, holds: true, found: `${archived} is in ${directory}, none is missing before it` };
+}
