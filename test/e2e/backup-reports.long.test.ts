@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { drillName, planBackups } from '../../src/probes/backups/backups.ts';
+import { archivesOf, drillName, planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
 import { journalPath, recordRun } from '../../src/probes/backups/journal.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';

@@ -101,6 +101,9 @@ ${recovery}`,
     await server.query('CREATE TABLE executions (note text)');
     await insert(server, 'a: in the backup');
     base = baseOf(server, 'base-20260101T000000Z');
+    // The label of a backup has its time in whole seconds.
+    const taken = Date.now();
+    await until('the second of the backup is over', () => Date.now() >= taken + 1000 || undefined);
     goodXid = (await insert(server, 'b: good')).rows[0].xid;
     await server.query("SELECT pg_create_restore_point('before the release')");
     beforeBad = await moment(server);

@@ -29,9 +29,10 @@ export async function findWalEnd(base: string, archive: string, until: RestoreUn
   if (first === undefined || last === undefined)
     return { refused: 'the manifest of the backup does not say which log it needs' };
   const targetMs = until.time?.getTime();
-  if (targetMs !== undefined && startMs !== undefined && targetMs < startMs)
+  // The label has whole seconds: what was committed later in that second may be in the backup.
+  if (targetMs !== undefined && startMs !== undefined && targetMs < startMs + 1000)
     return {
-      refused: `the backup was begun at ${new Date(startMs).toISOString()}, after --until: name an older one with --backup`,
+      refused: `the backup was begun at ${new Date(startMs).toISOString()}, ${targetMs < startMs ? 'after --until' : 'in the second of --until'}: name an older one with --backup`,
     };
   const log = await openLog(first, last, { base, archive, timeline: until.timeline });
   if (log.refused !== undefined) return { refused: log.refused };
