@@ -1,14 +1,17 @@
 // npm run mutants -- [--every N] PATH [TESTS]: changes the sources below PATH in one place at a time and says which changes no
 // test of TESTS (patterns; all unit and contract tests unless given) notices. Exits with 1 if it is less than 85 % of them.
 // `--every 3` makes every third of the changes.
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { ensureInstalled, ensureNode, root } from './setup.mjs';
 
 /** The share of the mutants that tests reach and must notice. */
 const wantedShare = 0.85;
+/** Much longer than any test takes: the limit of each is 5 s. */
+const longestAttemptMs = 60_000;
 
 ensureNode();
 ensureInstalled();
@@ -27,7 +30,7 @@ try {
   let before = { killed: [], reached: [], atLoad: [] };
   do {
     writeFileSync(join(folder, 'before.json'), JSON.stringify(before));
-    run(patterns);
+    await run(patterns);
     before = afterRun(folder, before);
   } while (before.ended > 0);
   process.exitCode = report(folder);
@@ -36,9 +39,9 @@ try {
 }
 
 /** Tries the mutants that no run before has killed. */
-function run(patterns) {
+async function run(patterns) {
   const args = ['run', '--root', root, '--config', join(tool, 'vitest.config.mjs')];
-  spawnSync(join(root, 'node_modules', '.bin', 'vitest'), args, {
+  const vitest = spawn(join(root, 'node_modules', '.bin', 'vitest'), args, {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
@@ -50,6 +53,23 @@ function run(patterns) {
       MUTANTS_EVERY: String(every),
     },
   });
+  const watch = setInterval(endStuckWorkers, 5_000);
+  await once(vitest, 'exit');
+  clearInterval(watch);
+}
+
+/** A loop that passes no switch never ends: the time limit of its test cannot interrupt it. */
+function endStuckWorkers() {
+  for (const name of attemptsIn(folder)) {
+    const stats = statSync(join(folder, name), { throwIfNoEntry: false });
+    const pid = Number(/^attempt-(\d+)-/.exec(name)[1]);
+    if (stats === undefined || Date.now() - stats.mtimeMs < longestAttemptMs) continue;
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
 }
 
 /**
@@ -57,7 +77,7 @@ function run(patterns) {
  * tests behind it were not run, so that another run is needed: `ended` counts such mutants.
  */
 function afterRun(results, before) {
-  const attempts = readdirSync(results).filter((name) => name.startsWith('attempt-'));
+  const attempts = attemptsIn(results);
   const ended = attempts.map((name) => readFileSync(join(results, name), 'utf8'));
   for (const name of attempts) rmSync(join(results, name));
   const found = [before, ...foundIn(results)];
@@ -69,6 +89,8 @@ function afterRun(results, before) {
     ended: ended.length,
   };
 }
+
+const attemptsIn = (results) => readdirSync(results).filter((name) => name.startsWith('attempt-'));
 
 /** What each worker has found, and what was found before the last run. */
 function foundIn(results) {

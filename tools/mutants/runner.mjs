@@ -60,20 +60,27 @@ export default class MutantRunner extends TestRunner {
       if (!failed) this.#waiting = Object.keys(this.#hits).filter((id) => tried.has(id) && !killed.has(id));
       return;
     }
-    if (failed && mutant !== undefined) killed.add(mutant);
+    if (failed && mutant !== undefined) {
+      killed.add(mutant);
+      save();
+    }
     test.result.state = 'run';
     test.result.errors = undefined;
   }
 
-  /** After each test: a worker may be ended in the middle of the next one, in a loop that passes no switch. */
   async onAfterRunTask(test) {
     await super.onAfterRunTask(test);
     rmSync(attempt, { force: true });
-    const found = {
-      killed: [...killed],
-      reached: [...reached],
-      atLoad: Object.keys(switches.mutantCoverage.static),
-    };
-    writeFileSync(join(process.env.MUTANTS_OUT, `${process.pid}-${threadId}.json`), JSON.stringify(found));
+    save();
   }
+}
+
+/** Writes down what was found so far: a worker may be ended at any mutant, in a loop that passes no switch. */
+function save() {
+  const found = {
+    killed: [...killed],
+    reached: [...reached],
+    atLoad: Object.keys(switches.mutantCoverage.static),
+  };
+  writeFileSync(join(process.env.MUTANTS_OUT, `${process.pid}-${threadId}.json`), JSON.stringify(found));
 }
