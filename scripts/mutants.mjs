@@ -90,7 +90,9 @@ function afterRun(results, before) {
   };
 }
 
-const attemptsIn = (results) => readdirSync(results).filter((name) => name.startsWith('attempt-'));
+function attemptsIn(results) {
+  return readdirSync(results).filter((name) => name.startsWith('attempt-'));
+}
 
 /** What each worker has found, and what was found before the last run. */
 function foundIn(results) {

@@ -34,7 +34,7 @@ export interface Trace {
   dialled?: string;
   /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
-  /** Ends the phase before. */
+  /** Ends the previous phase. */
   enter(phase: ConnectionPhase): void;
   end(): void;
 }

@@ -99,7 +99,7 @@ function requested(
   });
 }
 
-/** Requests the target, with `body` by POST, and gives what `read` makes of the answer. Rejects if none comes within 5 s. */
+/** Requests the target, with `body` by POST, and gives what `read` makes of the answer. Rejects if no answer comes within 5 s. */
 async function exchanged<T>(
   target: AgentTarget,
   read: (response: IncomingMessage) => Promise<T>,

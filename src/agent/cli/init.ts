@@ -166,7 +166,7 @@ ${schemaOf(store)}`,
   return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}${domainsOf(facts)}`;
 }
 
-/** The versions that the schemas have now: an older one is one that the service of today does not expect. */
+/** The versions that the schemas have now: the service of today does not expect an older schema. */
 function schemaOf({ schema, unknown }: StarterStore): string {
   const versions = Object.entries(schema).map(
     ([database, version]) => `${database}: ${JSON.stringify(version)}`,

@@ -89,8 +89,7 @@ function list(title: string, lines: readonly string[]): string[] {
 }
 
 /**
- * The prefix of the service, if most names without a rule have one and are of the catalog without it; of several the
- * shortest.
+ * The prefix of the service, if most names without a rule have one and are of the catalog without it; the shortest if there are several.
  */
 export function commonPrefix(unmapped: readonly string[]): string | undefined {
   const known = new Set(catalog.map(({ name }) => name));

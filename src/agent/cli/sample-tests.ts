@@ -130,7 +130,7 @@ function withNulls(tree: NonNullable<ReturnType<typeof readYaml>['tree']>): unkn
   return data;
 }
 
-/** Of a test file or a sample: a page or a few minutes of a log. */
+/** Limit of a test file and of a sample, which is a page or a few minutes of a log. */
 const maxSampleBytes = 64 * 1024 * 1024;
 
 function textOf(path: string, name: string): string {

@@ -181,7 +181,7 @@ function tapPage({ name, url, intervalMs, match }: TappedPage, samples: Samples,
     const scrape = await scraping;
     const result = await scrape.scrapeNow();
     if (isEnded) return;
-    // Since the last time: the source also scrapes by itself.
+    // What changed since the last scrape that was shown: the source also scrapes by itself.
     const after = samples.series();
     const changed = changesBetween(before, after);
     before = after;

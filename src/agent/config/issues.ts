@@ -171,8 +171,7 @@ function elsewhere(key: string, known: readonly string[]): string | undefined {
 }
 
 /**
- * Faults of a union: those of the alternative that accepts the value's type; of several, the one with the fewest
- * faults.
+ * Faults of a union: those of the alternative that accepts the type of the value. Among several of them, the one with the fewest faults.
  */
 function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: TreePath): PlacedFault[] {
   const fitting = issue.errors.filter(

@@ -284,7 +284,7 @@ export function readYaml(text: string, file: string, env: Environment): Read {
 const deeper =
   'the next line is indented deeper, though this key has its value in its own line; give keys of one map the same indentation, or put a text of several lines in quotes';
 
-/** The parser's errors in plain words: one of each line, as the others follow from it. */
+/** The parser's errors in plain words: one for each line, as the others follow from it. */
 function parserFaults(
   errors: readonly (Document.Parsed['errors'][number] | Document.Parsed['warnings'][number])[],
   document: Document.Parsed,

@@ -8,10 +8,10 @@ import { shellText } from './commands.ts';
 /** Where a restore ends before the end of the log. */
 export interface RestoreUntil {
   time?: Date;
-  /** Of PostgreSQL: a transaction, or a restore point. */
+  /** PostgreSQL only: a transaction, or a restore point. */
   xid?: string;
   name?: string;
-  /** Of PostgreSQL: the timeline to follow in place of the latest. */
+  /** PostgreSQL only: the timeline to follow in place of the latest. */
   timeline?: number;
 }
 

@@ -14,7 +14,7 @@ interface DumpHeader {
   /** As the server reported it, such as `10.11.6-MariaDB`. */
   serverVersion?: string;
   isMariadb: boolean;
-  /** Of PostgreSQL, or of MySQL and MariaDB where the dump was taken with its place in the binary log. */
+  /** MySQL and MariaDB only, if the dump was taken with its place in the binary log. */
   log?: LogPosition;
 }
 

@@ -26,7 +26,7 @@ interface ServiceChecks {
 
 interface ClusterChecks {
   activeClusterDown(): Check;
-  /** The same from the standby, by a command of the configuration. */
+  /** The standby does not reach the active cluster either, by a command of the configuration. */
   standbySeesItDown(): Check;
   clusterReachable(cluster: string): Check;
   replicationCaughtUp(cluster: string): Check;

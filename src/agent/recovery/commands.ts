@@ -15,7 +15,7 @@ export interface Subject {
   /** PostgreSQL only: the last transaction, or the restore point, up to which the log is applied. */
   untilXid?: string;
   untilName?: string;
-  /** Of PostgreSQL: the timeline to follow in place of the latest. */
+  /** PostgreSQL only: the timeline to follow in place of the latest. */
   untilTimeline?: string;
 }
 

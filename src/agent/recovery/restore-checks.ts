@@ -253,7 +253,7 @@ async function placeOnThisHost(
   return existsSync(directory) ? { directory } : { elsewhere: `${directory} is not on this host` };
 }
 
-/** No restore takes less than its dump. Of a server on another host the space is not known. */
+/** No restore takes less than its dump. The space on another host is not known. */
 function spaceCheck({ store }: RestoreChecksDeps, backup: string, asked: Asked): Check {
   return advisory('space', 'the server has space for the restore', async () => {
     const place = await placeOnThisHost(store, asked);

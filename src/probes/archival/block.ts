@@ -8,7 +8,7 @@ import {
   type DomainDefaults,
 } from './archives.ts';
 
-/** Providers are keyed by name; of the ones that the agent does not know it reads nothing. */
+/** Providers are keyed by name. The agent reads nothing of a provider that it does not know. */
 const providerBlock = () =>
   z.looseObject({
     objectstore: z

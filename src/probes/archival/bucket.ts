@@ -110,7 +110,7 @@ async function readBack(bucket: Bucket, { whole, seenKey }: BucketListing): Prom
   if (key === undefined) return undefined;
   const read = await bucket.get(key, readBytes).catch((error: unknown) => {
     const { reason, message } = objectStoreFailure(error);
-    // Since it was listed.
+    // It was deleted after it was listed.
     if (reason === 'not_found') return undefined;
     throw new ProbeError(reason, `reading the newest object, ${key}, failed: ${message}`, error);
   });

@@ -30,7 +30,7 @@ const slotsOfRetention = 42;
 
 /** What was closed in one domain; JSON, kept across checks and restarts. */
 interface ClosedInDomain {
-  /** By the last check that knew it. */
+  /** As the last check that knew it has found it. */
   retentionMs: number;
   /** The sum of its counters at the last check. */
   total: number;
@@ -89,7 +89,7 @@ function countClosed(
     if (total === undefined || keepsMs === Number.POSITIVE_INFINITY) continue;
     const oldest = (nowMs - keepsMs - keptMs) / hourMs;
     const kept = Object.fromEntries(Object.entries(slots).filter(([end]) => Number(end) >= oldest));
-    // When those were closed that the first check finds is not known.
+    // It is not known when the workflows were closed that the first check finds.
     const since = last === undefined ? 0 : total < last ? total : total - last;
     const end = slotEnd(keepsMs, nowMs);
     if (since > 0) kept[end] = (kept[end] ?? 0) + since;

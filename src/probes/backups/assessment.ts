@@ -36,7 +36,7 @@ export interface Ledger {
   store?: KnownStore;
   /** The file system of the directory in which backups were last found, by its device. */
   device?: number;
-  /** The same of the off-site directory. */
+  /** The file system of the off-site directory, likewise. */
   offsiteDevice?: number;
   /** The segment of a log up to which each one was found off-site. */
   offsiteCopiedTo?: string;

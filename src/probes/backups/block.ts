@@ -69,12 +69,12 @@ export interface BackupOptions {
   type: BackupType;
   source: BackupSource;
   /**
-   * Interval in which a success is due; none: on every change. Without a configured grace a backup may be late
+   * Interval in which a success is due; without one, a success is due at every change. Without a configured grace a backup may be late
    * by its usual duration and `usualGraceMs`.
    */
   schedule: { everyMs?: number; graceMs?: number; usualGraceMs: number };
   objectives: { rpoMs: number; rtoMs: number };
-  /** How long backups are kept, and how many at least. No time: for ever. */
+  /** How long backups are kept, and how many at least. Without a time they are kept for ever. */
   retention: { keepMs?: number; minCount: number };
   integrity: {
     level: IntegrityLevel;

@@ -110,7 +110,7 @@ export async function readSnapshots(
 
 const isData = (name: string) => name.endsWith('-Data.db');
 
-/** Whether a table is there: of one that was dropped, snapshots are left. */
+/** Whether a table is there: of a table that was dropped, only snapshots are left. */
 async function isLive(directory: string, names: readonly string[]): Promise<boolean> {
   if (names.some(isData)) return true;
   const snapshots = await listOf(join(directory, 'snapshots'));

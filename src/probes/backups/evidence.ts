@@ -51,9 +51,9 @@ export interface Verifiable {
 export interface BackupContent {
   /** All that was committed before is in it, ms since the epoch. */
   startMs?: number;
-  /** The same where it is a time without a zone. */
+  /** The same moment, where the content has it as a time without a zone. */
   startWall?: WallTime;
-  /** When it was complete, where only that is stated. */
+  /** When it was complete, where the content states only that. */
   endWall?: WallTime;
   /** Why there is no time, and what would make it known. */
   unknown?: string;
@@ -113,11 +113,11 @@ export interface Artifact {
   verified?: IntegrityResult;
   /** The zone of the local times in its content, where the configuration says so. */
   timeZone?: string;
-  /** The server it was taken from, where its content does not say that; `unknown` where the configuration does not, either. */
+  /** The server it was taken from, where its content does not say that; `unknown` if the configuration does not say it either. */
   takenFrom?: 'primary' | 'replica' | 'unknown';
   /** What the tool, or a manifest, says of the content. */
   content?: BackupContent;
-  /** What is wrong where that is `corrupt`. */
+  /** What is wrong, if the content is `corrupt`. */
   fault?: string;
   /** Log sequence numbers of a physical MySQL backup, decimal; an incremental backup begins where its parent ended. */
   lsn?: { from: string; to: string };
@@ -131,7 +131,7 @@ export interface Artifact {
   sinceMs?: number;
   /** How many files it has, where one that is gone would not show. */
   files?: number;
-  /** How many it had by the record of the run that made it. */
+  /** How many files it had, by the record of the run that made it. */
   recordedFiles?: number;
   /** The tool lists every segment of WAL that it needs. */
   hasLog?: boolean;
@@ -159,7 +159,7 @@ export interface Evidence {
   tables?: Readonly<Record<string, number>>;
   /** How far the clock of the store is ahead of this host's, ms. */
   aheadMs?: number;
-  /** Those of which the log, and so a base backup, has nothing. */
+  /** Tables of the store of which the log, and so a base backup, has nothing. */
   unlogged?: readonly string[];
   /** The store is going to be asked, and has not been yet. */
   awaitsTables?: boolean;

@@ -45,7 +45,7 @@ interface Listed extends Segment {
 
 /** How often one check goes on while answers come at once. */
 const mostRounds = 4;
-/** What is read together, so that answers come now and then. */
+/** The most that is read for one answer, so that answers come now and then. */
 const [mostSegments, mostBytes] = [256, 2 ** 30];
 
 /**
@@ -151,7 +151,7 @@ async function withContents(
     const { fault, unverified, binlog } = known.content;
     const isReadable = fault === undefined && unverified === undefined;
     if (isReadable && placesIn(name).some((place) => binlog?.places?.[place] === undefined)) return true;
-    // It was read with another one before it, or as the newest, which may end anywhere.
+    // It was read behind another segment, or as the newest one, which may end anywhere.
     const last = before.get(name);
     const isLinked = known.content.after === last || (last && readingOf(last)?.content.wal === undefined);
     const wasNewest = known.content.binlog?.isCut === true && name !== newest;

@@ -217,7 +217,7 @@ export async function withCopiesInBucket<T>(
         const sorted = [...ids].sort();
         const [first, last] = [sorted[0], sorted.at(-1)];
         if (first === undefined || last === undefined) return found;
-        // What is listed begins after a key: after the one that is a character shorter.
+        // A list begins after the key that it names: here after a key that is one character shorter.
         for (const { key, sizeBytes, md5 } of await list({ after: first.slice(0, -1), to: last }))
           found.set(key, { sizeBytes, md5 });
         return found;

@@ -49,7 +49,7 @@ const filesOfEngine: ReadonlyMap<number, readonly string[]> = new Map([
 
 interface Files {
   has(path: string): boolean;
-  /** What each is called without a suffix. */
+  /** The path of each file without its suffix. */
   paths: readonly string[];
 }
 

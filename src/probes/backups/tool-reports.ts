@@ -202,7 +202,7 @@ function walGWal(backup: Record<string, unknown>, walStart: string | undefined):
   return [{ timeline: Number.parseInt(walStart.slice(0, 8), 16), start: text(start), end: text(end) }];
 }
 
-/** A timeline that lacks segments can be replayed from behind the last of them. */
+/** A timeline that lacks segments can be replayed from behind the last one that is missing. */
 function walGRange(timeline: Record<string, unknown>, starts: readonly string[]) {
   const { id, start_segment: first, end_segment: last, status, missing_segments } = timeline;
   if (status === 'OK') return { archive: archiveRange(first, last) };
@@ -210,7 +210,7 @@ function walGRange(timeline: Record<string, unknown>, starts: readonly string[])
   const lastMissing = missing.at(-1);
   if (lastMissing === undefined) return { archive: [], gap: `timeline ${id} has the status ${status}` };
   const next = (BigInt(`0x${lastMissing}`) + 1n).toString(16).toUpperCase().padStart(24, '0');
-  // What lacks before the oldest backup is not needed.
+  // Segments that are missing before the oldest backup are not needed.
   const needed = missing.filter((name) => starts.some((start) => start <= name));
   const gap =
     needed.length === 0
@@ -277,7 +277,7 @@ function barmanArtifact(
   const base = shownOf(shown);
   const end = base.end_time_timestamp ?? backup.end_time_timestamp;
   const { begin_lsn, end_lsn, timeline } = base;
-  // Of a standby that lagged it has the time of the standby's clock.
+  // If the server was a standby that lagged, these are times of the standby's clock.
   const unknown =
     'Barman does not report whether the server was a standby that lagged; only the archived log shows it';
   const wal =

@@ -61,7 +61,7 @@ export async function rehearse(
     const { path } = sandbox;
     found = await measure('check', () => whatIsThere(request, restored));
     found.bytes = await sizeOf(path);
-    // That of a tool is known to the tool.
+    // Only the tool knows the size of a backup that a tool keeps.
     if (request.restore === undefined) found.backupBytes = await sizeOfBackup(request.backup);
   } catch (thrown) {
     // A program that was ended fails, too.

@@ -179,7 +179,7 @@ export interface ScheduledProbe {
    * second, or the run cannot start within the timeout, the report stays as it is.
    */
   checkNow(): Promise<void>;
-  /** Continues with its series in other intakes. */
+  /** Moves its series to other intakes, and continues. */
   move(row: ProbeRow, intakes: ProbeIntakes): void;
   /** Ends the probe and its series, except the durable ones if they `stay`; resolves when everything is released. */
   end(stay?: 'durable'): Promise<void>;

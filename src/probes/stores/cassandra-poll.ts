@@ -58,7 +58,7 @@ const selects = {
   local: `SELECT release_version, cluster_name, host_id, data_center, rack, schema_version, gossip_generation
     FROM system.local WHERE key = 'local'`,
   peers: 'SELECT data_center, schema_version FROM system.peers_v2',
-  /** Before 4.0. */
+  /** For versions before 4.0. */
   oldPeers: 'SELECT data_center, schema_version FROM system.peers',
   settings: `SELECT name, value FROM system_views.settings
     WHERE name IN ('incremental_backups', 'auto_snapshot', '${connectionLimit}', '${directories.join("', '")}')`,

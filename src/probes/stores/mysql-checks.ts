@@ -90,7 +90,7 @@ export function mysqlChecks(variables: NamedValues, leavesOut: readonly string[]
     logs && leavesOut.length > 0
       ? { check: 'log_bin', holds: false, found: `log_bin = ON, but not of ${leavesOut.join(', ')}` }
       : { check: 'log_bin', holds: logs ?? 'unknown', found: shown(variables, 'log_bin') },
-    // 3 is MariaDB's, and safer.
+    // MariaDB has 3, too, which is safer.
     { check: 'flush_log_at_commit', ...oneOf(variables, 'innodb_flush_log_at_trx_commit', [1, 3]) },
   ];
   // Settings of a log that is not written do not matter.

@@ -101,7 +101,7 @@ function verifyTls(
 }
 
 interface Greeted {
-  /** On which the server has sent its greeting. */
+  /** The server has sent its greeting on it. */
   socket: Socket;
   trace: Trace;
   /** Called with the error that ends the connection between two statements. */

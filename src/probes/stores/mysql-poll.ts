@@ -71,7 +71,7 @@ const mariadbFlavour: Flavour = {
   name: 'MariaDB',
   timeLimit: (timeoutMs) => `max_statement_time = ${timeoutMs / 1000}`,
   statusTables: ['information_schema.GLOBAL_STATUS'],
-  // The only one that shows every source.
+  // The only statement that shows every source.
   replication: ['SHOW ALL SLAVES STATUS'],
   position: ['SHOW MASTER STATUS'],
 };

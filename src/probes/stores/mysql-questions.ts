@@ -43,7 +43,7 @@ const late: ReadonlySet<number> = new Set([1205, 1969, 3024]);
 /** Bad data, a read-only session, no database chosen, no right or no such thing. */
 const harmless = /^(?:21|22|25|3D|42)/;
 /**
- * Of the same classes, but faults: no such database, or the same to a user that has no right on it, who cannot tell the
+ * Errors of the same classes that are faults: no such database, or the same to a user that has no right on it, who cannot tell the
  * two apart; a table that its engine has lost.
  */
 const faults: ReadonlySet<number> = new Set([1044, 1049, 1932]);

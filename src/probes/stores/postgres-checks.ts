@@ -11,7 +11,7 @@ export interface Slot {
   held: number | null;
 }
 
-/** One that receives the log of this server and replays it. */
+/** A server that receives the log of this one and replays it. */
 export interface Standby {
   name: string;
   /** From this role, with all that follows. */

@@ -70,7 +70,7 @@ const mysql: SessionsOfKind = {
   faultOf: mysqlFault,
 };
 
-/** Of this node. A client that names no keyspace may use any. */
+/** The sessions on this node. A client that names no keyspace may use any. */
 const cassandra: SessionsOfKind = {
   async read(target, database, signal) {
     const connection = await connectCassandra(target, createTrace(), signal);

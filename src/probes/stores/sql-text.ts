@@ -3,5 +3,5 @@
 /** A text in a statement of PostgreSQL, and of CQL. */
 export const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** One of MySQL and MariaDB, which take a backslash for an escape, as PostgreSQL does behind an E. */
+/** A text in a statement of MySQL and MariaDB, which take a backslash for an escape, as PostgreSQL does behind an E. */
 export const escapedText = (text: string): string => sqlText(text.replaceAll('\\', '\\\\'));

@@ -114,7 +114,7 @@ export interface DatabaseReport {
   schemaUnknown?: string;
   /** Its tables: `SCHEMA.TABLE`, of MySQL `DATABASE.TABLE`, of the wide-column store `TABLE-ID`, as directories are called. */
   tables?: readonly string[];
-  /** Those of PostgreSQL of which the log has nothing. */
+  /** Tables of PostgreSQL of which the log has nothing. */
   unlogged?: readonly string[];
   checks: readonly CheckResult[];
 }

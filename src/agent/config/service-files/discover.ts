@@ -333,7 +333,7 @@ function withPort(address: string | undefined, kind: StoreKindName): string | un
 interface ConfigBuilder {
   /** A value at a path of the agent's configuration, and where the service's files have it. */
   put(path: readonly string[], value: Scalar | readonly string[], place: Position): void;
-  /** An empty map at a path, for something of which only the presence is known. */
+  /** An empty map at a path, where only the presence of something is known. */
   putMap(path: readonly string[], place: Position): void;
   readonly tree: MapNode;
   /** The values that a tree made from this one still contains. */
