@@ -1,4 +1,4 @@
-import type { StatusFacts } from '../src/agent/admin/report.ts';
+import type { StatusFacts } from '../src/agent/report.ts';
 import { createJudge, type Judge } from '../src/agent/verdict/verdict.ts';
 import { statusFactsOf } from './status-report.ts';
 

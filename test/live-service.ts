@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
-import type { Incident, StatusReport } from '../src/agent/admin/report.ts';
+import type { Incident, StatusReport } from '../src/agent/report.ts';
 import { type Running, type RunningAgent, start, startAgent } from './e2e/process.ts';
 import { newFolder } from './folder.ts';
 import { makeCertificates } from './integration/pull/certificates.ts';

@@ -1,5 +1,5 @@
 import { pageRoutes } from '../src/agent/admin/page-routes.ts';
-import type { StatusReport } from '../src/agent/admin/report.ts';
+import type { StatusReport } from '../src/agent/report.ts';
 import { healthRoutes, routesOfHost, type StatusSources, statusRoutes } from '../src/agent/admin/routes.ts';
 import { createHealth } from '../src/agent/admin/status.ts';
 import { systemClock } from '../src/core/clock.ts';

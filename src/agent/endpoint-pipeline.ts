@@ -1,10 +1,10 @@
 import type { Gather } from '../core/ports.ts';
 import { createHistory } from './admin/history.ts';
 import { createLive } from './admin/live.ts';
-import type { StatusReport } from './admin/report.ts';
 import type { AgentConfig } from './config/types.ts';
 import { bindEndpoints, type Endpoints, type EndpointsDeps } from './endpoints.ts';
 import type { Prepared } from './reload.ts';
+import type { StatusReport } from './report.ts';
 import type { State } from './state/state.ts';
 
 /** How old the committed counts that the status shows may be. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/admin/report.ts';
+import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/report.ts';
 import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
 import { bySize, onlyLong, onlyShort } from '../size.ts';

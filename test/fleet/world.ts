@@ -1,4 +1,4 @@
-import type { ProbeStatus, StatusFacts } from '../../src/agent/admin/report.ts';
+import type { ProbeStatus, StatusFacts } from '../../src/agent/report.ts';
 
 /**
  * A small model of a cluster: a store, four roles, task lists with workers, a second cluster, archives and backups. A

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import type { BackupReport, ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
+import type { BackupReport, ProbeStatus, StatusReport } from '../../src/agent/report.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';

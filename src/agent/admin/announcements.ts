@@ -6,7 +6,7 @@ import { type Authenticator, createAuthenticator } from '../../reporters/listen/
 import type { Reply, Request, Routes } from '../../reporters/listen/http.ts';
 import { redactedMessage } from '../../sources/logs/metrics/last-errors.ts';
 import type { AdminConfig } from '../config/types.ts';
-import type { Change } from './report.ts';
+import type { Change } from '../report.ts';
 
 interface AnnouncementDeps {
   readSecret: ReadSecret;

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
-import { type StatusReport, severeEntries } from './report.ts';
+import { type StatusReport, severeEntries } from '../report.ts';
 
 /** One sample of every series. */
 export interface Tick {

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Clock, Drops } from '../../core/ports.ts';
 import { nextTurn } from '../../core/slices.ts';
 import type { Reply, Request, Route, StreamBody } from '../../reporters/listen/http.ts';
+import type { StatusReport } from '../report.ts';
 import type { History } from './history.ts';
-import type { StatusReport } from './report.ts';
 
 interface LiveOptions {
   /** Streams at a time; fewer than a listener keeps for requests of others. */

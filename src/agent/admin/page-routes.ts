@@ -4,7 +4,7 @@ import { systemCode } from '../../core/errors.ts';
 import type { Reply, Routes } from '../../reporters/listen/http.ts';
 import type { AdminLinks } from '../config/types.ts';
 import { shippedFolder } from '../installation.ts';
-import type { Problem, StatusReport } from './report.ts';
+import type { Problem, StatusReport } from '../report.ts';
 
 /** The files of the page, as scripts/build.mjs writes them. */
 const files: Readonly<Record<string, readonly [file: string, type: string]>> = {

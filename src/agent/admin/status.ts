@@ -10,13 +10,6 @@ import type { LogFault } from '../../sources/logs/faults/file-faults.ts';
 import type { LastErrors } from '../../sources/logs/metrics/last-errors.ts';
 import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';
-import type { ReporterStatus } from '../reporters.ts';
-import type { RoleSources } from '../role-sources.ts';
-import type { State } from '../state/state.ts';
-
-import { familiesRead, type Row, type Rows } from '../verdict/collected.ts';
-import type { ReadingsReport } from '../verdict/readings.ts';
-import type { Judge } from '../verdict/verdict.ts';
 import {
   type BackupReport,
   type Dated,
@@ -29,7 +22,13 @@ import {
   type StatusFacts,
   type StatusReport,
   severeEntries,
-} from './report.ts';
+} from '../report.ts';
+import type { ReporterStatus } from '../reporters.ts';
+import type { RoleSources } from '../role-sources.ts';
+import type { State } from '../state/state.ts';
+import { familiesRead, type Row, type Rows } from '../verdict/collected.ts';
+import type { ReadingsReport } from '../verdict/readings.ts';
+import type { Judge } from '../verdict/verdict.ts';
 
 /** The spec's health response. */
 interface HealthResponse {

@@ -1,5 +1,5 @@
+import type { Change, Problem, StatusReport } from '../report.ts';
 import { span } from './page/format.ts';
-import type { Change, Problem, StatusReport } from './report.ts';
 
 /** Something that happened, for the time line. */
 export interface TimelineEvent {

@@ -1,5 +1,5 @@
 import { formatDuration } from '../../core/text-formats.ts';
-import type { Incident, StatusReport } from '../admin/report.ts';
+import type { Incident, StatusReport } from '../report.ts';
 import { targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
 import { type Io, plain, table } from './io.ts';

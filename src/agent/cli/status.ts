@@ -8,7 +8,7 @@ import {
   type StatusReport,
   type Undertaking,
   undertakings,
-} from '../admin/report.ts';
+} from '../report.ts';
 import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
 import { messageOf } from '../verdict/probe-text.ts';

@@ -1,4 +1,4 @@
-import type { Problem } from '../admin/report.ts';
+import type { Problem } from '../report.ts';
 
 /** Problems of one kind that nothing explains, as one row: the first, how many, and when the first and the last began. */
 export interface Alike {

@@ -1,6 +1,6 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
-import { type Change, changeKinds, type Incident, type ProblemSeverity } from '../admin/report.ts';
+import { type Change, changeKinds, type Incident, type ProblemSeverity } from '../report.ts';
 import type { Found } from './found.ts';
 import type { KindOfProblem } from './kinds.ts';
 import { overTextOf } from './sentence.ts';

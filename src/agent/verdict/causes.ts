@@ -1,4 +1,4 @@
-import type { StatusFacts } from '../admin/report.ts';
+import type { StatusFacts } from '../report.ts';
 import { type Begun, idOf, isFatal } from './found.ts';
 import { type KindOfProblem, kinds, placeOf } from './kinds.ts';
 

@@ -1,4 +1,4 @@
-import type { Change, StatusFacts } from '../admin/report.ts';
+import type { Change, StatusFacts } from '../report.ts';
 
 /** What is compared between two reports to find changes. */
 interface Compared {

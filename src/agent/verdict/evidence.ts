@@ -5,7 +5,7 @@ import {
   type StoreCheckSeverity,
   storeCheckNeededBy,
 } from '../../core/reasons.ts';
-import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../admin/report.ts';
+import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
 import type { Found } from './found.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
 import { phaseOf, reasonOf } from './probe-text.ts';

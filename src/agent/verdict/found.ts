@@ -1,4 +1,4 @@
-import type { Evidence, ProblemSeverity } from '../admin/report.ts';
+import type { Evidence, ProblemSeverity } from '../report.ts';
 import { type KindOfProblem, kinds } from './kinds.ts';
 
 /** What a problem is about, for its relations to other problems. */

@@ -1,6 +1,6 @@
 import type { Alert } from '../../monitoring/alert.ts';
 import { alertsOf, pack } from '../../monitoring/packs.ts';
-import type { ProblemSeverity, Undertaking } from '../admin/report.ts';
+import type { ProblemSeverity, Undertaking } from '../report.ts';
 
 interface KindRow {
   severity: ProblemSeverity;

@@ -1,5 +1,5 @@
-import type { Change } from '../admin/report.ts';
 import { type MaintenanceWindow, weekdays } from '../config/types.ts';
+import type { Change } from '../report.ts';
 
 export interface PlannedWork {
   /** RFC 3339. */

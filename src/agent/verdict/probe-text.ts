@@ -1,4 +1,4 @@
-import type { ProbeStatus } from '../admin/report.ts';
+import type { ProbeStatus } from '../report.ts';
 
 /** What system errors of a connection say to people, without and with the address that follows. */
 const connectionTexts: Readonly<Record<string, readonly [alone: string, before: string]>> = {

@@ -1,5 +1,5 @@
 import { withUnit } from '../../monitoring/alert.ts';
-import type { Exceeded } from '../admin/report.ts';
+import type { Exceeded } from '../report.ts';
 import { type About, collect, type Rows } from './collected.ts';
 import { type Condition, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';

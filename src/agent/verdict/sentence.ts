@@ -1,4 +1,4 @@
-import type { ProbeStatus, StatusFacts, Verdict } from '../admin/report.ts';
+import type { ProbeStatus, StatusFacts, Verdict } from '../report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, type Found, idOf } from './found.ts';
 import { isKind, kinds, overPredicates } from './kinds.ts';

@@ -1,4 +1,4 @@
-import type { EntriesReport, Evidence, Exceeded, StatusFacts } from '../admin/report.ts';
+import type { EntriesReport, Evidence, Exceeded, StatusFacts } from '../report.ts';
 import type { Found, Subjects } from './found.ts';
 import { isKind, type KindOfProblem } from './kinds.ts';
 

@@ -1,6 +1,6 @@
 import type { Durable } from '../../core/ports.ts';
-import type { Change, ChangeKind, Problem, StatusFacts, StatusReport, Verdict } from '../admin/report.ts';
 import type { MaintenanceWindow } from '../config/types.ts';
+import type { Change, ChangeKind, Problem, StatusFacts, StatusReport, Verdict } from '../report.ts';
 import { createAftermath } from './aftermath.ts';
 import { createIncidentBook, type ExplainedBy, type OpenProblem } from './book.ts';
 import { type Explained, explained } from './causes.ts';

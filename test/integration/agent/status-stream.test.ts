@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, expect, test } from 'vitest';
-import type { StatusFacts, StatusReport } from '../../../src/agent/admin/report.ts';
+import type { StatusFacts, StatusReport } from '../../../src/agent/report.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import { manualClock } from '../../clock.ts';

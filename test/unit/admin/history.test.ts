@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createHistory, type History, type HistoryHeader } from '../../../src/agent/admin/history.ts';
-import type { StatusFacts } from '../../../src/agent/admin/report.ts';
+import type { StatusFacts } from '../../../src/agent/report.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';
 import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Problem, StatusReport } from '../../../src/agent/admin/report.ts';
 import { plainScreen, screenOf } from '../../../src/agent/cli/io.ts';
 import { statusLines } from '../../../src/agent/cli/status.ts';
+import type { Problem, StatusReport } from '../../../src/agent/report.ts';
 import { statusReportOf } from '../../status-report.ts';
 
 const now = '2026-01-02T03:04:05.000Z';

@@ -108,18 +108,16 @@ test('a command is on record until its end, by its process and by the mark of th
   await lock.release();
 });
 
-/** What a killed run left on record of a command, while a process of it runs. */
-async function left({
-  isDestructive,
-  command = ['sleep', '600.25'],
-  runs = command,
-  forgets,
-}: {
+interface Left {
   isDestructive: boolean;
   command?: [string, ...string[]];
   runs?: [string, ...string[]];
+  /** The run was killed before it recorded the process. */
   forgets?: boolean;
-}) {
+}
+
+/** What a killed run left on record of a command, while a process of it runs. */
+async function left({ isDestructive, command = ['sleep', '600.25'], runs = command, forgets }: Left) {
   const state = newFolder();
   const lock = await lockSubject(state, 'cluster-loss', subject);
   const child = await running(runs, lock.commandStarts(command, isDestructive));
@@ -132,7 +130,7 @@ async function left({
   return { child, next, state };
 }
 
-test.each([
+test.each<[string, Left, string]>([
   ['a restore', { isDestructive: true }, 'pid PID'],
   ['a command that is not destructive', { isDestructive: false }, 'pid PID'],
   [
@@ -142,7 +140,7 @@ test.each([
   ],
   [
     'what such a restore has started',
-    { isDestructive: true, forgets: true, runs: ['sleep', '600.5'] as [string, string] },
+    { isDestructive: true, forgets: true, runs: ['sleep', '600.5'] },
     'pid PID: sleep 600.5',
   ],
   [
@@ -150,8 +148,8 @@ test.each([
     {
       isDestructive: false,
       forgets: true,
-      command: ['/script', '600.75'] as [string, string],
-      runs: ['sleep', '600.5', '600.75'] as [string, string, string],
+      command: ['/script', '600.75'],
+      runs: ['sleep', '600.5', '600.75'],
     },
     'pid PID: sleep 600.5 600.75',
   ],
@@ -167,10 +165,10 @@ test.each([
   await next();
 });
 
-test.each([
+test.each<[string, Left]>([
   [
     'what a start of the services left behind',
-    { isDestructive: false, forgets: true, runs: ['sleep', '600.5'] as [string, string] },
+    { isDestructive: false, forgets: true, runs: ['sleep', '600.5'] },
   ],
 ])('%s does not', async (_, record) => {
   const { child, next } = await left(record);

@@ -1,4 +1,4 @@
-import { type StatusReport, severeEntries } from '../report.ts';
+import { type StatusReport, severeEntries } from '../../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, bytes, count, moment, percent, perSecond, span } from './format.ts';

@@ -1,4 +1,4 @@
-import type { ProbeStatus, StatusReport } from '../report.ts';
+import type { ProbeStatus, StatusReport } from '../../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, bytes, moment, seconds, span } from './format.ts';

@@ -1,5 +1,5 @@
+import type { LogFileReport, ProbeStatus, StatusReport } from '../../report.ts';
 import type { HistoryHeader, Tick } from '../history.ts';
-import type { LogFileReport, ProbeStatus, StatusReport } from '../report.ts';
 
 /** What is plotted: values by name, oldest first, NaN where there is none. */
 export interface Plotted {

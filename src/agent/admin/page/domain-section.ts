@@ -1,5 +1,5 @@
+import type { DomainReport, ProbeStatus, StatusReport } from '../../report.ts';
 import { reasonOf } from '../../verdict/probe-text.ts';
-import type { DomainReport, ProbeStatus, StatusReport } from '../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, count, seconds } from './format.ts';

@@ -1,5 +1,5 @@
+import type { Evidence, Problem, StatusReport } from '../../report.ts';
 import { type Alike, alike } from '../../verdict/alike.ts';
-import type { Evidence, Problem, StatusReport } from '../report.ts';
 import { type TimelineEvent, timelineOf } from '../timeline.ts';
 import * as agent from './agent-section.ts';
 import { backups } from './backup-section.ts';

@@ -1,4 +1,4 @@
-import type { Level } from '../report.ts';
+import type { Level } from '../../report.ts';
 import { type Child, h } from './dom.ts';
 import { count } from './format.ts';
 

@@ -1,4 +1,4 @@
-import type { ProbeStatus, StatusReport } from '../report.ts';
+import type { ProbeStatus, StatusReport } from '../../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h } from './dom.ts';
 import { count, seconds } from './format.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ProbeStatus } from '../../../../src/agent/admin/report.ts';
+import type { ProbeStatus } from '../../../../src/agent/report.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';

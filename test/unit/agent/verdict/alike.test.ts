@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Problem } from '../../../../src/agent/admin/report.ts';
+import type { Problem } from '../../../../src/agent/report.ts';
 import { alike } from '../../../../src/agent/verdict/alike.ts';
 
 const problem = (kind: string, subject: string, minute: number): Problem => ({

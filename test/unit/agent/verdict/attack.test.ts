@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';

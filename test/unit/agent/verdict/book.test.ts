@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Change, Incident } from '../../../../src/agent/admin/report.ts';
+import type { Change, Incident } from '../../../../src/agent/report.ts';
 import { createIncidentBook, type OpenProblem } from '../../../../src/agent/verdict/book.ts';
 
 const startMs = Date.parse('2026-01-01T00:00:00.000Z');

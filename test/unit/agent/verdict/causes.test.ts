@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
+import type { StatusFacts } from '../../../../src/agent/report.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { probeStatusOf, statusFactsOf, statusReportOf } from '../../../status-report.ts';
 

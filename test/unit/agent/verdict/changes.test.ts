@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
+import type { StatusFacts } from '../../../../src/agent/report.ts';
 import { createChangeFinder } from '../../../../src/agent/verdict/changes.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 

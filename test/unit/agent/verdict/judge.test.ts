@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Change, ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import type { Change, ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
 import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 

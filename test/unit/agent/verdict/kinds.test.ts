@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type {
-  Exceeded,
-  LogFaultReport,
-  ProbeStatus,
-  StatusFacts,
-} from '../../../../src/agent/admin/report.ts';
+import type { Exceeded, LogFaultReport, ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
 import { type KindOfProblem, kindNames, kinds, unjudged } from '../../../../src/agent/verdict/kinds.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { alertsOf, pack } from '../../../../src/monitoring/packs.ts';

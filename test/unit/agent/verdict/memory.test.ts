@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
 import { timelineOf } from '../../../../src/agent/admin/timeline.ts';
+import type { StatusFacts } from '../../../../src/agent/report.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
 import { probeStatusOf } from '../../../status-report.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { StatusFacts } from '../../../../src/agent/admin/report.ts';
+import type { StatusFacts } from '../../../../src/agent/report.ts';
 import { probeStatusOf, statusReportOf } from '../../../status-report.ts';
 
 const refused = { reason: 'refused', msg: 'connection refused' } as const;

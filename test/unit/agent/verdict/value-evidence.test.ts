@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/admin/report.ts';
+import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
 import { problemsIn } from '../../../../src/agent/verdict/evidence.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 

@@ -1,10 +1,10 @@
-import type { BackupType } from '../../core/reasons.ts';
-import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
-import type { LogFault } from '../../sources/logs/faults/file-faults.ts';
-import type { LoggedError } from '../../sources/logs/metrics/last-errors.ts';
-import type { ScrapeStatus } from '../../sources/scrape/scrape-status.ts';
-import type { StatsdStatus } from '../../sources/statsd/source.ts';
-import type { ReporterStatus } from '../reporters.ts';
+import type { BackupType } from '../core/reasons.ts';
+import type { ProbeReport, ProbeResult } from '../probes/runner/probe-state.ts';
+import type { LogFault } from '../sources/logs/faults/file-faults.ts';
+import type { LoggedError } from '../sources/logs/metrics/last-errors.ts';
+import type { ScrapeStatus } from '../sources/scrape/scrape-status.ts';
+import type { StatsdStatus } from '../sources/statsd/source.ts';
+import type { ReporterStatus } from './reporters.ts';
 
 export type ProblemSeverity = 'critical' | 'warning';
 
