@@ -43,7 +43,18 @@ export const named = (words: readonly string[]): Deps['commands'] => ({
 });
 export const prints = (text: string) => ({ commands: named(['printf', '%s', text]) });
 
-export type CheckCase = [what: string, asks: (checks: Checks) => Check, checks: Checks, answer: CheckAnswer];
+/** The same for a row of a table, made when its test runs. */
+export const where =
+  (...given: Parameters<typeof checksWhere>) =>
+  () =>
+    checksWhere(...given);
+
+export type CheckCase = [
+  what: string,
+  asks: (checks: Checks) => Check,
+  checks: () => Checks,
+  answer: CheckAnswer,
+];
 
 /** Rows of two roles and a store. */
 export const rows = [

@@ -25,7 +25,7 @@ export default defineConfig({
     maxWorkers: 2,
     // A mutant that makes a test wait for ever costs this long.
     testTimeout: 5_000,
-    hookTimeout: 2_000,
+    hookTimeout: 30_000,
     expect: { requireAssertions: true },
     dangerouslyIgnoreUnhandledErrors: true,
     silent: true,

@@ -9,7 +9,7 @@ import {
 } from '../../../src/agent/recovery/check.ts';
 import type { Checks } from '../../../src/agent/recovery/checks.ts';
 import type { Subject } from '../../../src/agent/recovery/commands.ts';
-import { type CheckCase, checksWhere, gauges, named, prints, rows } from '../../recovery-checks.ts';
+import { type CheckCase, checksWhere, gauges, named, prints, rows, where } from '../../recovery-checks.ts';
 
 const store = 'store/main/persistence';
 const backup = ({ backupVerified }: Checks) => backupVerified();
@@ -23,57 +23,54 @@ const ofStores: CheckCase[] = [
   [
     'no recovery probe',
     backup,
-    checksWhere({}),
+    where({}),
     unknown('not configured: there is no probe recovery/main/persistence'),
   ],
   [
     'no chain',
     backup,
-    checksWhere({ 'recovery/main/persistence': { msg: 'no full backup', details: {} } }),
+    where({ 'recovery/main/persistence': { msg: 'no full backup', details: {} } }),
     no('no full backup'),
   ],
   [
     'a chain',
     backup,
-    checksWhere({ 'recovery/main/persistence': { msg: '2m', details: { chain: {} } } }),
+    where({ 'recovery/main/persistence': { msg: '2m', details: { chain: {} } } }),
     yes('2m'),
   ],
   ...(['ok', 'failed', 'unknown'] as const).map(
     (result): CheckCase => [
       `a named backup: ${result}`,
       backup,
-      checksWhere(
-        {},
-        { subject: { backup: '/b' }, verifyNamed: async () => ({ result, msg: 'read' }) as never },
-      ),
+      where({}, { subject: { backup: '/b' }, verifyNamed: async () => ({ result, msg: 'read' }) as never }),
       { holds: result === 'unknown' ? 'unknown' : result === 'ok', msg: '/b: read' },
     ],
   ),
-  ['a store that answers', ({ storeUp }) => storeUp(), checksWhere({ [store]: {} }), yes('fine')],
+  ['a store that answers', ({ storeUp }) => storeUp(), where({ [store]: {} }), yes('fine')],
   [
     'a store that does not',
     ({ storeUp }) => storeUp(),
-    checksWhere({ [store]: { reason: 'refused', msg: 'closed' } }),
+    where({ [store]: { reason: 'refused', msg: 'closed' } }),
     no('closed'),
   ],
-  ['a server', server, checksWhere({ [store]: {} }), yes('main answers')],
+  ['a server', server, where({ [store]: {} }), yes('main answers')],
   [
     'a server without the database',
     server,
-    checksWhere({ [store]: { reason: 'database_missing' } }),
+    where({ [store]: { reason: 'database_missing' } }),
     yes('main answers, without the database'),
   ],
-  ['no server', server, checksWhere({ [store]: { reason: 'refused', msg: 'closed' } }), no('closed')],
+  ['no server', server, where({ [store]: { reason: 'refused', msg: 'closed' } }), no('closed')],
   [
     'a schema that fits',
     schema,
-    checksWhere({ [store]: gauges('svc_store_schema_compatible', 1) }),
+    where({ [store]: gauges('svc_store_schema_compatible', 1) }),
     yes('as expected or newer'),
   ],
   [
     'a schema that is behind',
     schema,
-    checksWhere({
+    where({
       [store]: {
         ...gauges('svc_store_schema_compatible', 0),
         details: { checks: [{ check: 'own' }, { check: 'schema', found: 'found 0.7' }] },
@@ -84,33 +81,33 @@ const ofStores: CheckCase[] = [
   [
     'a schema that nobody asks for',
     schema,
-    checksWhere({ [store]: { details: { checks: 'none' } } }),
+    where({ [store]: { details: { checks: 'none' } } }),
     unknown('set stores[].schema to have the version checked'),
   ],
   [
     'no count command',
     counted,
-    checksWhere({}),
+    where({}),
     unknown('set recovery.commands.countWorkflows to have them counted'),
   ],
-  ['some workflows', counted, checksWhere({}, prints(' 12\n')), yes('12 workflows')],
-  ['no workflow', counted, checksWhere({}, prints('0')), no('there are none')],
+  ['some workflows', counted, where({}, prints(' 12\n')), yes('12 workflows')],
+  ['no workflow', counted, where({}, prints('0')), no('there are none')],
   [
     'a count that is a sentence',
     counted,
-    checksWhere({}, prints('12 rows')),
+    where({}, prints('12 rows')),
     unknown('printf did not print a number'),
   ],
   [
     'a count that is no whole number',
     counted,
-    checksWhere({}, prints('a 12')),
+    where({}, prints('a 12')),
     unknown('printf did not print a number'),
   ],
   [
     'a count command that is missing',
     counted,
-    checksWhere({}, { commands: named(['no-such-program']) }),
+    where({}, { commands: named(['no-such-program']) }),
     unknown(expect.stringContaining('no-such-program') as never),
   ],
 ];
@@ -123,7 +120,7 @@ const ofNewestRow = (
 ): CheckCase => [
   `a newest row of ${printed || 'nothing'}`,
   newest,
-  checksWhere({}, { ...prints(printed), ...over }),
+  where({}, { ...prints(printed), ...over }),
   answer,
 ];
 const at = { recoveryPointMs: pointMs };
@@ -134,7 +131,7 @@ const ofRows: CheckCase[] = [
   [
     'no command for the newest row',
     newest,
-    checksWhere({}),
+    where({}),
     unknown('set recovery.commands.newestRow to have it compared'),
   ],
   ofNewestRow('', at, unknown('recovery.commands.newestRow did not print a time')),
@@ -170,26 +167,26 @@ const ofService: CheckCase[] = [
   [
     'no domain to list',
     listed,
-    checksWhere({}, { subject: { domain: undefined } }),
+    where({}, { subject: { domain: undefined } }),
     unknown('name a domain with --domain'),
   ],
-  ['no client', listed, checksWhere({}), unknown('set recovery.client to have them listed')],
-  ['no line', listed, checksWhere({}, prints('')), unknown('orders lists no workflow')],
-  ['blank lines only', listed, checksWhere({}, prints('\n  \n')), unknown('orders lists no workflow')],
-  ['a list as JSON', listed, checksWhere({}, prints('[{"id": 1},\n{"id": 2},\n{"id": 3}]')), yes('3 lines')],
-  ['an empty list as JSON', listed, checksWhere({}, prints('[\n]')), unknown('orders lists no workflow')],
-  ['an object as JSON, by its lines', listed, checksWhere({}, prints('{\n"id": 1}')), yes('2 lines')],
-  ['two lines', listed, checksWhere({}, prints('one\n\ntwo\n')), yes('2 lines')],
+  ['no client', listed, where({}), unknown('set recovery.client to have them listed')],
+  ['no line', listed, where({}, prints('')), unknown('orders lists no workflow')],
+  ['blank lines only', listed, where({}, prints('\n  \n')), unknown('orders lists no workflow')],
+  ['a list as JSON', listed, where({}, prints('[{"id": 1},\n{"id": 2},\n{"id": 3}]')), yes('3 lines')],
+  ['an empty list as JSON', listed, where({}, prints('[\n]')), unknown('orders lists no workflow')],
+  ['an object as JSON, by its lines', listed, where({}, prints('{\n"id": 1}')), yes('2 lines')],
+  ['two lines', listed, where({}, prints('one\n\ntwo\n')), yes('2 lines')],
   [
     'no health check',
     ({ healthy }) => healthy()[0]!,
-    checksWhere({}),
+    where({}),
     unknown('no role has a health check: set services.history.health'),
   ],
 ];
 
 test.each([...ofStores, ...ofRows, ...ofService])('%s', async (_, asks, checks, answer) => {
-  expect(await answerOf(asks(checks))).toEqual(answer);
+  expect(await answerOf(asks(checks()))).toEqual(answer);
 });
 
 test('every other database and every role has a check of its own', async () => {

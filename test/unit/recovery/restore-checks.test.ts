@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, wr
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { answerOf } from '../../../src/agent/recovery/check.ts';
 import { createRestoreChecks, programsThere } from '../../../src/agent/recovery/restore-checks.ts';
@@ -375,4 +376,21 @@ test('what does not answer, but does not refuse, is a server; an address that is
     `false: nothing listens at ${closed}: start a server there, and run the same command again`,
   );
   expect(await checksOf('postgres', none, {}, { address: 'none' })('server')).toBe('true: none');
+});
+
+test('a compressed dump in SQL is unpacked to find its tables; the administrator is called as the store calls it', async () => {
+  const file = join(newFolder(), 'svc.sql.gz');
+  writeFileSync(file, gzipSync('CREATE TABLE `executions` (\n'));
+  const check = checksOf('mysql', file, { TABLE_NAME: 'executions\nlater' });
+  expect(await check('not_in_backup')).toContain('stay in the safety copy: later');
+  const texts = (['mysql', 'postgres'] as const).map(
+    (kind) =>
+      createRestoreChecks({
+        ...{ store: { ...storeOn(1), kind }, database: 'svc', backup: none, env: {} },
+        restore: { commands: [['cat']], programs: [], ask: () => ['true'] } as never,
+      })
+        .needs()
+        .find(({ id }) => id === 'rights')?.text,
+  );
+  expect(texts).toEqual(['root may log in and restore', 'postgres may log in and restore']);
 });
