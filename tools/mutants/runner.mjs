@@ -1,6 +1,6 @@
 // Runs each test once as it is, and then once for every mutant that it reached and that no test before it noticed. A test
 // is repeated in place: its file, its hooks and the sources are loaded once.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { TestRunner } from 'vitest';
@@ -17,6 +17,13 @@ const tried = new Set(
 const before = JSON.parse(readFileSync(join(process.env.MUTANTS_OUT, 'before.json'), 'utf8'));
 const reached = new Set(before.reached);
 const killed = new Set(before.killed);
+for (const name of readdirSync(process.env.MUTANTS_OUT)) {
+  const written = readFileSync(join(process.env.MUTANTS_OUT, name), 'utf8');
+  const [, pid] = /^attempt-(\d+)-/.exec(name) ?? [];
+  // What has ended another worker of this run would end this one, too.
+  if (pid !== undefined && !existsSync(`/proc/${pid}`)) killed.add(written);
+  if (/^\d+-\d+\.json$/.test(name)) for (const id of JSON.parse(written).killed) killed.add(id);
+}
 /** Names the mutant that is tried, in case that it ends the worker. */
 const attempt = join(process.env.MUTANTS_OUT, `attempt-${process.pid}-${threadId}`);
 
