@@ -104,6 +104,7 @@ describe('the shipped dashboards', () => {
     );
     const uids = [...shipped.values()].map(({ uid }) => uid);
     expect(targets.filter((uid) => !uids.includes(uid))).toEqual([]);
+    expect(new Set(uids).size).toBe(uids.length);
   });
 
   /** The limits as the spec's table and the objectives have them, read off and not computed. */
