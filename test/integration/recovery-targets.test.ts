@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -129,6 +130,7 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
       begun('in the second of --until'),
       begun('in the second of --until'),
     ]);
+    expect(String(await refusal(at(new Date(begunMs + 1000).toISOString())))).not.toContain('was begun');
     const next = segments.at(-1)!.slice(0, -8);
     expect(await refusal({ xid: '4000000000' })).toMatch(
       new RegExp(
@@ -165,6 +167,43 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     expect(
       await refusal((place) => readdirSync(place).forEach((name) => void rmSync(join(place, name)))),
     ).toMatch(/no transaction \d+: it has no transaction, then [0-9A-F]{24} is not there$/);
+  });
+
+  test('a later timeline is followed from where it begins, unless an older one is named', async () => {
+    const last = segments.at(-1)!;
+    const [high, low] = [last.slice(8, 16), last.slice(16)].map((hex) => Number.parseInt(hex, 16)) as [
+      number,
+      number,
+    ];
+    const beginning = `${high.toString(16).toUpperCase()}/${(low << 20).toString(16).toUpperCase()}`;
+    const forked = (from: string) =>
+      copied((place) =>
+        writeFileSync(join(place, '00000002.history'), `1\t${from}\tno recovery target specified\n`),
+      );
+    const refusal = async (place: string, target: Parameters<typeof findWalEnd>[2]) =>
+      (await findWalEnd(base, place, target)).refused;
+    const place = forked(beginning);
+    const second = { xid: point.second };
+    expect(await refusal(place, second)).toContain(`, then 00000002${last.slice(8)} is not there`);
+    expect(await refusal(place, { xid: point.first })).toBeUndefined();
+    expect(await refusal(place, { ...second, timeline: 1 })).toBeUndefined();
+    expect(await refusal(place, { timeline: 7 })).toBe('the log has no timeline 7; it has 1, 2');
+    // The backup is no part of a timeline that left this one before it.
+    expect(await refusal(forked('0/100'), second)).toMatch(/timeline 2/);
+  });
+
+  test('a manifest without its range of the log', async () => {
+    const folder = newFolder();
+    const text = readFileSync(join(base, 'backup_manifest'), 'utf8').replace(
+      /"WAL-Ranges": \[[^\]]*\]/,
+      '"WAL-Ranges": []',
+    );
+    const body = text.slice(0, text.indexOf('"Manifest-Checksum"'));
+    const digest = createHash('sha256').update(body).digest('hex');
+    writeFileSync(join(folder, 'backup_manifest'), `${body}"Manifest-Checksum": "${digest}"}\n`);
+    expect(await findWalEnd(folder, copied(), { timeline: 1 })).toEqual({
+      refused: 'the manifest of the backup does not say which log it needs',
+    });
   });
 
   test('the plan leaves out a time behind which there is nothing, and passes a refusal on', async () => {
