@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createChecks } from '../../src/agent/recovery/checks.ts';
 import { folder, mainFile, type Running, start } from '../e2e/process.ts';
 import { available } from '../installed.ts';
 import { bySize } from '../size.ts';
@@ -300,24 +299,4 @@ test('a run of another target, or of long ago, is not resumed without a word', a
   );
   expect((await unattended('--restart')).output).toContain('Step 3 of 7');
   rmSync(journal());
-});
-
-test('a count of workflows that fails, as where a table is missing, does not hold', async () => {
-  const { workflowsCounted } = createChecks(
-    { store: 'main', database: 'persistence' },
-    {
-      config: {},
-      rows: [],
-      runProbe: async () => undefined,
-      commands: {
-        client: () => undefined,
-        named: () => ['sh', '-c', 'echo relation missing >&2; exit 1'],
-      },
-      env: {},
-    },
-  );
-  expect(await workflowsCounted().run()).toEqual({
-    holds: false,
-    msg: 'sh: exit status 1: relation missing',
-  });
 });

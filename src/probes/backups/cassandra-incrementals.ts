@@ -18,7 +18,7 @@ interface FlushedFile {
   writtenMs: number;
 }
 
-interface Source {
+interface KeyspacePlace {
   dataDirectory: string;
   keyspace: string;
 }
@@ -60,7 +60,7 @@ export async function filesOfFlush(
 
 /** SSTables that no run before has recorded, for the record of this one. */
 export async function newSstables(
-  { dataDirectory, keyspace }: Source,
+  { dataDirectory, keyspace }: KeyspacePlace,
   runs: readonly RunRecord[],
 ): Promise<string[]> {
   const directory = join(dataDirectory, keyspace);
@@ -122,7 +122,7 @@ interface IncrementalsContext {
 
 /** Each recorded run of `nodetool flush` as a backup that builds upon the one before it, of the last `keepMs`. */
 export async function readIncrementals(
-  { dataDirectory, keyspace }: Source,
+  { dataDirectory, keyspace }: KeyspacePlace,
   runs: readonly RunRecord[],
   { nowMs, keepMs = Number.POSITIVE_INFINITY, node = {} }: IncrementalsContext,
 ): Promise<Evidence> {

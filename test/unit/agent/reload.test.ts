@@ -1,6 +1,4 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { AgentConfig } from '../../../src/agent/config/types.ts';
 import {
   createReloads,
@@ -8,12 +6,10 @@ import {
   type Prepared,
   prepareAll,
   type ReloadsDeps,
-  watchConfiguration,
 } from '../../../src/agent/reload.ts';
 import { createSelfMetrics } from '../../../src/agent/self-metrics.ts';
 import { manualClock } from '../../clock.ts';
 import { keptLog } from '../../fault/state/bed.ts';
-import { newFolder } from '../../folder.ts';
 import { until } from '../../until.ts';
 
 type Read = Awaited<ReturnType<ReloadsDeps['load']>>;
@@ -214,62 +210,4 @@ test('a stop while the files are read drops what was read, also if it is wrong, 
       ...{ prepared: 0, reads: 1, entries: [], read: [], error: undefined },
     });
   }
-});
-
-test('files are compared by content, soon after the start and every ten seconds, whatever events come', () => {
-  const folder = newFolder();
-  const [plain, secret, missing] = [
-    join(folder, 'agent.yaml'),
-    join(folder, 'token'),
-    join(folder, 'missing'),
-  ];
-  writeFileSync(plain, 'roles: []');
-  writeFileSync(secret, 'one');
-  const clock = manualClock();
-  let changes = 0;
-  // The digest of a secret is not known: what is there now counts as loaded.
-  const stop = watchConfiguration(
-    { [plain]: undefined, [secret]: undefined, [missing]: undefined, [folder]: undefined },
-    clock,
-    () => {
-      changes++;
-    },
-  );
-  onTestFinished(stop);
-  writeFileSync(secret, 'two');
-  clock.advance(99);
-  expect(changes).toBe(0);
-  clock.advance(1);
-  expect(changes).toBe(1);
-  clock.advance(10_000);
-  expect(changes).toBe(1);
-  for (const change of [
-    () => writeFileSync(missing, 'it comes'),
-    () => rmSync(missing),
-    () => {
-      writeFileSync(join(folder, 'next'), 'roles: [x]');
-      renameSync(join(folder, 'next'), plain);
-    },
-  ]) {
-    const before = changes;
-    change();
-    clock.advance(9999);
-    expect(changes).toBe(before);
-    clock.advance(1);
-    expect(changes).toBe(before + 1);
-  }
-  stop();
-  writeFileSync(secret, 'three');
-  clock.advance(60_000);
-  expect(changes).toBe(4);
-});
-
-test('a digest that was loaded is compared with what is there', () => {
-  const file = join(newFolder(), 'agent.yaml');
-  writeFileSync(file, 'roles: []');
-  const clock = manualClock();
-  let changes = 0;
-  onTestFinished(watchConfiguration({ [file]: 'that of another content' }, clock, () => void changes++));
-  clock.advance(100);
-  expect(changes).toBe(1);
 });

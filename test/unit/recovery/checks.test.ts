@@ -105,6 +105,12 @@ const ofStores: CheckCase[] = [
     unknown('printf did not print a number'),
   ],
   [
+    'a count that fails, as where a table is missing',
+    counted,
+    where({}, { commands: named(['sh', '-c', 'echo relation missing >&2; exit 1']) }),
+    no('sh: exit status 1: relation missing'),
+  ],
+  [
     'a count command that is missing',
     counted,
     where({}, { commands: named(['no-such-program']) }),
