@@ -119,6 +119,12 @@ const ofClusters: CheckCase[] = [
     yes('its roles are healthy'),
   ],
   [
+    'a configuration without a group, by its roles',
+    reachable('dc1'),
+    where({ 'health/history': {}, 'health/matching': {} }, { rows, config: {} }),
+    yes('its roles are healthy'),
+  ],
+  [
     'a lag that nothing tells',
     caughtUp,
     where({ 'replication/dc1': { msg: 'no metric' } }),
