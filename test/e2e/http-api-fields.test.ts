@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { stringify } from 'yaml';
-import type { StatusReport } from '../../src/agent/admin/report.ts';
+import type { StatusReport } from '../../src/agent/report.ts';
 import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
@@ -79,7 +79,7 @@ test('each field that a sick service makes the built agent answer with is on the
 });
 
 test('each field that the types of the status have is on the page', () => {
-  const types = textOf('src/agent/admin/report.ts').replaceAll(/\/\*\*[\s\S]*?\*\//g, '');
+  const types = textOf('src/agent/report.ts').replaceAll(/\/\*\*[\s\S]*?\*\//g, '');
   const names = new Set([...types.matchAll(/\b(\w+)\??: /g)].map(([, name]) => name!));
   expect(names.size).toBeGreaterThan(90);
   expect([...names].filter((name) => !onPage.has(name))).toEqual([]);

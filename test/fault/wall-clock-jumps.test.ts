@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
+import type { ProbeStatus, StatusReport } from '../../src/agent/report.ts';
 import { newFolder } from '../folder.ts';
 import { available } from '../installed.ts';
 import { startLiveService } from '../live-service.ts';

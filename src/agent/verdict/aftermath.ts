@@ -1,4 +1,4 @@
-import type { Evidence } from '../admin/report.ts';
+import type { Evidence } from '../report.ts';
 import type { ExplainedBy, OpenProblem } from './book.ts';
 import type { Explained } from './causes.ts';
 import { lookBackMs } from './conditions.ts';
