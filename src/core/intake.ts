@@ -13,7 +13,7 @@ import {
   type TagFault,
 } from './labels.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
-import { createOverLimit, type OverLimitForm, type UnopenedSeries } from './over-limit.ts';
+import { type Accepts, createOverLimit, type OverLimitForm, type UnopenedSeries } from './over-limit.ts';
 import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Limits, RegistryState, SeriesSource, SeriesSpec } from './registry-state.ts';
@@ -199,15 +199,15 @@ export interface OpenIntake extends Intake {
   /**
    * Decides what becomes of a series that would be over a limit, without opening it: for sources that receive
    * ever new series. Counts the refusal. The handle is that of `overflowOf` and has no owner more; `'refused'` is
-   * for kinds that are not added up, if `mayRefuse`. Undefined if only opening the series can decide: then
-   * request it, and `overflowOf` if it is refused.
+   * for kinds that are not added up. Undefined, and not counted, if only opening the series can decide, or if
+   * `accepts` does not take the result: then request it, and `overflowOf` if it is refused.
    */
   overLimitAs(
     kind: Kind,
     name: string,
     tags: RawTags,
     shape: Shape,
-    mayRefuse: boolean,
+    accepts: Accepts,
   ): Handle | 'refused' | undefined;
   /**
    * The same for all series of one name and the same tags, whatever the values. `tags` has a text of its own for
@@ -355,7 +355,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
       admission.join(second);
       return pairOf(handle, second);
     },
-    overLimitAs: (raw: RawSeries, mayRefuse: boolean) => overLimit.decide(resolve(raw, '', false), mayRefuse),
+    overLimitAs: (raw: RawSeries, accepts: Accepts) => overLimit.decide(resolve(raw, '', false), accepts),
     overLimitForm: (raw: RawSeries, placeholders: readonly string[], mayRefuse: boolean) =>
       overLimit.formOf(resolve(raw, '', false), placeholders, mayRefuse),
     overflowOf(refused: Handle | HandlePair): Handle | undefined {
@@ -403,8 +403,8 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     summary: of<Summary>('summary'),
     untyped: of<Gauge>('untyped'),
     parts: (kind, name, tags, shape = {}, key) => opener.open({ kind, name, tags, shape, key }),
-    overLimitAs: (kind, name, tags, shape, mayRefuse) =>
-      opener.overLimitAs({ kind, name, tags, shape }, mayRefuse),
+    overLimitAs: (kind, name, tags, shape, accepts) =>
+      opener.overLimitAs({ kind, name, tags, shape }, accepts),
     overLimitForm: (kind, name, tags, shape, mayRefuse) =>
       opener.overLimitForm(
         { kind, name, tags: Object.fromEntries(tags), shape },

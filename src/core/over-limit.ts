@@ -27,10 +27,13 @@ export interface OverLimitForm {
   takes(hashes: Int32Array): boolean;
 }
 
+/** Whether the caller has a series for this target; else it opens the line's own, which counts the refusal. */
+export type Accepts = (target: Handle | 'refused') => boolean;
+
 /** Decides about series over a limit without opening them: for sources that receive ever new series. */
 interface OverLimit {
-  /** Counts the refusal. Undefined if only opening the series can decide. */
-  decide(candidate: UnopenedSeries, mayRefuse: boolean): Handle | 'refused' | undefined;
+  /** Counts the refusal. Undefined if only opening the series can decide, or if the caller does not accept the target. */
+  decide(candidate: UnopenedSeries, accepts: Accepts): Handle | 'refused' | undefined;
   /**
    * The form of a candidate whose tags have these texts for values, each of which stands for any value. Undefined if
    * the labels do not follow from the values one by one.
@@ -76,14 +79,15 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
   };
 
   return {
-    decide({ spec, unfit, faults, also }, mayRefuse) {
+    decide({ spec, unfit, faults, also }, accepts) {
       if (isClosed() || unfit || also) return undefined;
       const family = holderOf(spec);
       const isNew = family === undefined && !state.families.has(spec.family);
       if (!isNew && (family === undefined || family.series.has(spec.identity))) return undefined;
       const limit = overLimit(state, family, spec);
+      const mayRefuse = limit !== undefined && accepts('refused');
       const target = limit && (isNew ? targetOfNew(spec, mayRefuse) : targetOf(spec, mayRefuse));
-      if (target === undefined) return undefined;
+      if (target === undefined || !accepts(target)) return undefined;
       onFaults(spec, faults);
       onRefused(spec, limit!);
       return target;

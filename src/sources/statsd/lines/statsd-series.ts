@@ -254,8 +254,8 @@ function createSharedSeries({ intake, detector, shape, kindOf }: SharedSeriesDep
     sharedFor(line) {
       if (shared.size === 0) return undefined;
       const { name, tags, type } = line;
-      const mayRefuse = shared.has(keyOf(line, 'refused'));
-      const target = intake.overLimitAs?.(kindOf(type), name, tags, shape, mayRefuse);
+      const accepts = (target: Handle | 'refused') => shared.has(keyOf(line, target));
+      const target = intake.overLimitAs?.(kindOf(type), name, tags, shape, accepts);
       return target && shared.get(keyOf(line, target));
     },
     sharedForForm(line, tagKeys) {
