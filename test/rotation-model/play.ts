@@ -176,8 +176,8 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     return new Set(files.map(({ path }) => disk.file(path.slice(modelDirectory.length + 1))));
   };
   /**
-   * Of a file that is followed, a size is known that a call was told during which files at most grew. Otherwise nobody can
-   * tell which content had it.
+   * A size is known that was told of a content that was followed before, and of any content in a call during which files at most
+   * grew. Otherwise nobody can tell which content had it.
    */
   const learn = (changes: number, begun: ReadonlySet<Content>) => {
     const isQuiet = disk.changes === changes;
@@ -185,10 +185,12 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     for (const content of world.written) {
       const { file } = content;
       if (world.contents.get(file) !== content) continue;
-      content.isFollowed = file.held > 0;
+      content.isOpen = file.held > 0;
       const told = Math.min(file.seen, file.length);
-      if (isQuiet && followed.has(file)) content.knownBytes = Math.max(content.knownBytes, told);
-      else if (!isQuiet && !begun.has(content)) content.passedBytes = Math.max(content.passedBytes, told);
+      const isKnown = content.isFollowed || (isQuiet && followed.has(file));
+      if (isKnown) content.knownBytes = Math.max(content.knownBytes, told);
+      else if (!begun.has(content)) content.passedBytes = Math.max(content.passedBytes, told);
+      content.isFollowed = followed.has(file);
     }
   };
   start();
@@ -223,6 +225,7 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       skips.length = saved.skips;
       for (const content of world.written) {
         content.isHeld = false;
+        content.isOpen = false;
         content.isFollowed = false;
         content.knownBytes = content.savedBytes;
       }

@@ -64,8 +64,9 @@ export interface Content {
   isAlike: boolean;
   /** It cannot be found any more: deleted, truncated, or moved to where no pattern looks. */
   isOut: boolean;
-  /** The tailer had the file open after its last call: it follows it. */
+  /** The tailer showed the file as followed after its last call, and had it open then. */
   isFollowed: boolean;
+  isOpen: boolean;
   /** The tailer followed the file when it went, and has had it open since. */
   isHeld: boolean;
 }
@@ -159,6 +160,7 @@ const newContent = (file: ModelFile, lines: Line[]): Content => ({
   isAlike: false,
   isOut: false,
   isFollowed: false,
+  isOpen: false,
   isHeld: false,
 });
 
@@ -276,7 +278,7 @@ export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
   const content = isKept ? writtenIn(world, file) : world.contents.get(file);
   if (!content) return;
   content.isOut = true;
-  content.isHeld = isKept && world.keepsOpen && content.isFollowed && file.held > 0;
+  content.isHeld = isKept && world.keepsOpen && content.isOpen && file.held > 0;
   const isKnown = content.lines.some((line) => isWhole(line) && line.saved > 0);
   if (!isKnown) for (const line of content.lines) if (isBanner(line)) line.allowed++;
   content.isAlike = !isKnown;

@@ -33,8 +33,8 @@ export interface FileFacts {
   readonly content: Content | Unreadable;
   /** What the inode held before: the file may have grown, or may be another one. */
   readonly formerly?: Generation;
-  /** It had another name then. */
-  readonly isRenamed: boolean;
+  /** That had another name and was larger. */
+  readonly isReplaced: boolean;
   /** Neither size nor time have changed since. */
   readonly isUnchanged: boolean;
   /** The generation that it was compared with when the decision was put off. */

@@ -261,7 +261,7 @@ function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolea
   const isItsFile = file.formerly === of;
   if (relation === 'same' || relation === 'part') return true;
   if (relation === 'shorter') {
-    if (isItsFile) return (!file.isRenamed && content.size >= partBytes) || file.isUnchanged;
+    if (isItsFile) return (!file.isReplaced && content.size >= partBytes) || file.isUnchanged;
     return of.lostBy === 'truncated' && content.size >= partBytes;
   }
   if (relation !== 'longer') return false;

@@ -182,7 +182,7 @@ export function createScan(deps: ScanDeps): Scan {
       isFresh: isFresh(key, sighting),
       content: contents.of(sighting),
       formerly: known?.of,
-      isRenamed: known !== undefined && !paths.includes(known.path),
+      isReplaced: known !== undefined && stat.size < known.size && !paths.includes(known.path),
       isUnchanged: isUnchanged || (before?.size === stat.size && before.mtimeNs === stat.mtimeNs),
       awaits: before?.of,
       isPart: before?.isPart === true,
