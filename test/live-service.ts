@@ -137,7 +137,7 @@ export async function startLiveService({
   logs,
   state,
   env,
-  storeTimeout = '2s',
+  storeTimeout = '4s',
 }: Options = {}): Promise<LiveService> {
   const folder = newFolder();
   const store = await startPostgres({ settings: ['fsync=on'] });
@@ -173,7 +173,8 @@ export async function startLiveService({
   await Promise.all(roles.map(begin));
 
   const health = (role: RoleName) => ({
-    ...{ interval: '1s', timeout: '1s' },
+    // A busy machine delays an answer by a second or two; that is no fault of the role.
+    ...{ interval: '3s', timeout: '3s' },
     ...(isTls(role)
       ? { url: `https://localhost:${ports.get(role)}/health`, tls: { caFile: tls!.ca } }
       : { url: `http://127.0.0.1:${ports.get(role)}/health` }),

@@ -105,7 +105,10 @@ backups:
       async () => (await shown(agent, 'svc_backup_runs_total', ',result="corrupt"')) === 1,
     );
     await until('recovery is not ready', async () => (await ready(agent)) === '0');
-    expect(await shown(agent, 'svc_backup_integrity_ok', ',level="full"')).toBe(0);
+    await until(
+      'the full verification has failed',
+      async () => (await shown(agent, 'svc_backup_integrity_ok', ',level="full"')) === 0,
+    );
 
     const failed = command([
       'backup',

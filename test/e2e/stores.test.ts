@@ -114,7 +114,7 @@ for (const { kind, isInstalled, start, version, check } of cases) {
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
 admin: {listenAddress: 127.0.0.1:0}
 services: {}
-stores: [{name: main, kind: ${kind}, address: '127.0.0.1:${server.port}', ${server.access}, schema: {persistence: "0.8"}, interval: 2s, timeout: 2s}]
+stores: [{name: main, kind: ${kind}, address: '127.0.0.1:${server.port}', ${server.access}, schema: {persistence: "0.8"}, interval: 10s, timeout: 10s}]
 `,
       );
       return file;

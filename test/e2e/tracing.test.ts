@@ -81,10 +81,10 @@ metrics:
   hostedmetrics: {protocol: otlp, endpoint: "${origin}/v1/metrics"}
 services:
   frontend:
-    health: {url: "${origin}/health", interval: 500ms, timeout: 400ms}
+    health: {url: "${origin}/health", interval: 2s, timeout: 2s}
     metrics: {reportingInterval: 200ms, pushmetrics: {hostPort: "127.0.0.1:${receiving.port}"}}
   history:
-    health: {url: "http://127.0.0.1:${closed}/health", interval: 500ms, timeout: 400ms}
+    health: {url: "http://127.0.0.1:${closed}/health", interval: 2s, timeout: 2s}
     metrics: {reportingInterval: 200ms, pushmetrics: {hostPort: "nowhere.invalid:8125"}}
 stores: [{name: main, kind: postgres, address: "127.0.0.1:${closed}"}]
 backups:
@@ -196,7 +196,7 @@ test('without an SDK nothing is sent along', async () => {
   const file = join(apart.path, 'agent.yaml');
   writeFileSync(
     file,
-    `stateDirectory: ${apart.path}/state\nadmin: ~\nservices: {frontend: {health: {url: "${origin}/health", interval: 500ms, timeout: 400ms}}}\n`,
+    `stateDirectory: ${apart.path}/state\nadmin: ~\nservices: {frontend: {health: {url: "${origin}/health", interval: 2s, timeout: 2s}}}\n`,
   );
   const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
   onTestFinished(() => void agent.end('SIGKILL'));
