@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { listening } from '../ports.ts';
@@ -40,6 +41,34 @@ const refusals: Record<string, { answer: Answer; reason: string; drop: string }>
   'redirects, in a loop': {
     answer: (_, response) => void response.writeHead(302, { location: '/metrics' }).end(),
     reason: 'redirect',
+    drop: 'scrape/failed',
+  },
+  'redirects to nowhere': {
+    answer: (_, response) => void response.writeHead(300, text).end(good),
+    reason: 'redirect',
+    drop: 'scrape/failed',
+  },
+  'answers 400': {
+    answer: (_, response) => void response.writeHead(400, text).end(good),
+    reason: 'status',
+    drop: 'scrape/failed',
+  },
+  'is an agent that refuses to scrape itself': {
+    answer: (_, response) => void response.writeHead(508, text).end(good),
+    reason: 'own_endpoint',
+    drop: 'scrape/failed',
+  },
+  'says gzip of what is plain': {
+    answer: pageAnswer(good, { 'content-encoding': 'gzip' }),
+    reason: 'invalid_body',
+    drop: 'scrape/invalid_body',
+  },
+  'ends within what it packed': {
+    answer: (_, response) =>
+      void response
+        .writeHead(200, { ...text, 'content-encoding': 'gzip' })
+        .end(gzipSync(good).subarray(0, 20)),
+    reason: 'cut_off',
     drop: 'scrape/failed',
   },
   'answers 500': {
@@ -175,6 +204,23 @@ const accepted: Record<string, Record<string, string>> = {
 
 test.each(Object.entries(accepted))('a target with %s is read as text', async (_, headers) => {
   target.answer((_request, response) => void response.writeHead(200, headers).end(good));
+  const scraped = await openScrape({ url: target.url }, manualClock());
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  expect(scraped.shown()).toEqual(goodSamples);
+  await scraped.stop();
+});
+
+// RFC 9110: codings are named without regard to case; x-gzip is gzip.
+test.each([
+  ['gzip', gzipSync(good)],
+  ['X-GZIP', gzipSync(good)],
+  [' gzip ', gzipSync(good)],
+  ['identity', Buffer.from(good)],
+  ['', Buffer.from(good)],
+])('a page with the Content-Encoding %j is read', async (encoding, body) => {
+  target.answer(
+    (_request, response) => void response.writeHead(200, { ...text, 'content-encoding': encoding }).end(body),
+  );
   const scraped = await openScrape({ url: target.url }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   expect(scraped.shown()).toEqual(goodSamples);
