@@ -14,7 +14,7 @@ interface DomainDetails {
 }
 
 const lagColours = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
-const mostDomains = 15;
+const mostDomains = 10;
 
 /** Clusters, the lag between them, and the domains with their failovers. */
 export function domains(data: Data, report: StatusReport, frame: Frame): Child {
@@ -57,8 +57,8 @@ function clusterItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement 
   return targetItem(target, data, frame, failureText(probe));
 }
 
-/** Failovers since the agent started, and the last one of each domain before that. */
-function failoverTimeLine({ plotted }: Data, report: StatusReport, { shown }: Frame): HTMLElement {
+/** Failovers since the agent started, and the last one of each domain before that; nothing without any. */
+function failoverTimeLine({ plotted }: Data, report: StatusReport, { shown }: Frame): Child {
   const last = report.domains.flatMap(({ domain, lastFailover, activeCluster }): Mark[] => {
     const text = `${domain} failed over to ${activeCluster ?? 'another cluster'}`;
     return lastFailover ? [{ atMs: Date.parse(lastFailover), kind: 'failover', text }] : [];
@@ -66,11 +66,13 @@ function failoverTimeLine({ plotted }: Data, report: StatusReport, { shown }: Fr
   const seen = report.changes
     .filter(({ kind }) => kind === 'failover')
     .map(({ at, what: text }): Mark => ({ atMs: Date.parse(at), kind: 'failover', text }));
+  const all = [...last, ...seen];
+  if (all.length === 0) return undefined;
   return h(
     'div',
     { class: 'timeline' },
     h('span', { class: 'muted small' }, 'Failovers'),
-    timeLine('Failovers', [...last, ...seen], plotted, shown),
+    timeLine('Failovers', all, plotted, shown),
   );
 }
 

@@ -102,7 +102,8 @@ function create(place: HTMLElement, spec: PlotSpec, data: uPlot.AlignedData): uP
       height,
       legend: { show: false },
       cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-      padding: [8, 6, 0, 0],
+      // Half of a time fits behind the last line of the grid.
+      padding: [8, 18, 0, 0],
       scales: { y: { range: (_, __, max) => [0, Math.max(spec.least, (max ?? 0) * 1.15)] } },
       axes: [
         {
