@@ -190,7 +190,8 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       const isKnown = content.isFollowed || (isQuiet && followed.has(file));
       if (isKnown) content.knownBytes = Math.max(content.knownBytes, told);
       else if (!begun.has(content)) content.passedBytes = Math.max(content.passedBytes, told);
-      content.isFollowed = followed.has(file);
+      // After a rotation, what is shown by its name may be the file that had it before.
+      content.isFollowed ||= content.isOpen || (isQuiet && followed.has(file));
     }
   };
   start();

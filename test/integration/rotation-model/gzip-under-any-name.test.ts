@@ -1,0 +1,3 @@
+import { playKind } from '../../rotation-kinds.ts';
+
+playKind('gzip under any name');
