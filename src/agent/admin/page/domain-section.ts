@@ -14,7 +14,7 @@ interface DomainDetails {
 }
 
 const lagColours = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
-const mostDomains = 10;
+const mostDomains = 12;
 
 /** Clusters, the lag between them, and the domains with their failovers. */
 export function domains(data: Data, report: StatusReport, frame: Frame): Child {
