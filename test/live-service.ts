@@ -56,7 +56,9 @@ setInterval(() => say('info', 'works'), 500);
 `;
 
 interface LiveService {
-  agent: RunningAgent;
+  readonly agent: RunningAgent;
+  /** Ends the agent and starts it again with its state. */
+  restartAgent(signal: NodeJS.Signals): Promise<void>;
   /** Where the roles write their logs. */
   logs: string;
   /** Where the agent has its state. */
@@ -205,7 +207,7 @@ export async function startLiveService({
       ],
     }),
   );
-  const agent = await startAgent(file, [], env);
+  let agent = await startAgent(file, [], env);
   onTestFinished(() => void agent.end('SIGKILL'));
   const status = async () =>
     (await (await fetch(`http://${agent.address('admin')}/api/status`)).json()) as StatusReport;
@@ -218,7 +220,14 @@ export async function startLiveService({
   const isQuiet = ({ verdict }: StatusReport) => verdict.level === 'ok';
   await sees('all is well', isQuiet);
   return {
-    ...{ agent, ...places, begin, status, sees },
+    ...{ ...places, begin, status, sees },
+    get agent() {
+      return agent;
+    },
+    async restartAgent(signal) {
+      await agent.end(signal);
+      agent = await startAgent(file, [], env);
+    },
     setDoor: door.set,
     signal: (role, signal) => void running.get(role)!.child.kill(signal),
     async isOver(cause) {
