@@ -8,10 +8,12 @@ test.skipIf(!hasPostgres)(
     const { service, serve, good, ended } = await startServiceWithTls();
     const endedMs = Date.now();
     serve(ended);
-    const { verdict } = await service.sees('the certificate is the cause', ({ verdict: { sentence } }) =>
-      /^Role frontend has an expired certificate since \d\d:\d\d:\d\d UTC\b/.test(sentence),
+    const { verdict } = await service.sees(
+      'the role is down because of its certificate',
+      ({ verdict: { cause, sentence } }) =>
+        cause?.kind === 'role_down' &&
+        /^Role frontend has an expired certificate since \d\d:\d\d:\d\d UTC\b/.test(sentence),
     );
-    expect(verdict.cause).toMatchObject({ kind: 'role_down', subject: 'frontend' });
     const since = verdict.cause!.since;
     expect(Date.parse(since)).toBeGreaterThanOrEqual(endedMs);
     serve(good);
