@@ -249,8 +249,8 @@ export const specStatements: Readonly<Record<string, readonly SpecStatement[]>> 
     {
       says: 'Only a global domain fails over, and only to a cluster of its list.',
       held: [
-        'e2e/failover.long: a domain that is not global',
-        'e2e/failover.long: a cluster that is not in the list of the domain',
+        'unit/recovery/checks-of-clusters: a local domain',
+        'unit/recovery/checks-of-clusters: another cluster',
       ],
     },
     {
