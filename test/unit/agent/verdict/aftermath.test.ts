@@ -219,7 +219,7 @@ test('a clock that jumps while a cause lasts does not end what it explains', () 
     return judge.judge(statusFactsOf(facts), Date.parse(atOf(wall)), seconds * 1e3).verdict;
   };
   at(30, 0, true);
-  at(35, 600, true);
+  // The jump and the end are seen at once.
   expect(at(40, 600, false).level).toBe('unknown');
 });
 
