@@ -1,7 +1,7 @@
 import { pageRoutes } from '../src/agent/admin/page-routes.ts';
-import type { StatusReport } from '../src/agent/report.ts';
 import { healthRoutes, routesOfHost, type StatusSources, statusRoutes } from '../src/agent/admin/routes.ts';
 import { createHealth } from '../src/agent/admin/status.ts';
+import type { StatusReport } from '../src/agent/report.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { createListener } from '../src/reporters/listen/listener.ts';

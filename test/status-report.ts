@@ -1,7 +1,7 @@
 import { createHistory } from '../src/agent/admin/history.ts';
 import { createLive } from '../src/agent/admin/live.ts';
-import type { ProbeStatus, StatusFacts, StatusReport } from '../src/agent/report.ts';
 import type { StatusSources } from '../src/agent/admin/routes.ts';
+import type { ProbeStatus, StatusFacts, StatusReport } from '../src/agent/report.ts';
 import { createJudge } from '../src/agent/verdict/verdict.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { manualClock } from './clock.ts';

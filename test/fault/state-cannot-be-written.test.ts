@@ -1,9 +1,9 @@
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { StatusReport } from '../../src/agent/report.ts';
 import { startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
+import type { StatusReport } from '../../src/agent/report.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
