@@ -5,7 +5,7 @@ import { hasPostgres } from '../postgres.ts';
 test.skipIf(!hasPostgres)(
   'a role that is killed while the store is slow: the first sentence has both',
   async () => {
-    const service = await startLiveService({ storeTimeout: '10s' });
+    const service = await startLiveService({ storeTimeout: '60s' });
     await service.setDoor('slow');
     const slow = await service.sees(
       'four roles cannot use it',
