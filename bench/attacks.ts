@@ -151,7 +151,9 @@ ${services.join('')}`,
   if (statsd) open('services.history.statsd.tcp').write(statsd);
   for (let n = 0; n < clients; n++) open('metrics').write('GET /metrics HTTP/1.1\r\nHost: a\r\nX: ');
   const endMs = performance.now() + seconds * 1000;
-  const isEnded = () => performance.now() > endMs || child.exitCode !== null;
+  // Out of memory it ends by a signal.
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  const isEnded = () => performance.now() > endMs || hasEnded();
   let oldest = 0;
   const base = `http://${address('metrics')}`;
   const [health, scraped] = await Promise.all([
@@ -161,7 +163,9 @@ ${services.join('')}`,
       oldest = Math.max(oldest, now() - Number(value ?? 0));
     }),
   ]);
-  const peak = child.exitCode === null ? `${usageOf(child.pid!).peakMiB.toFixed(0)} MiB` : 'the agent ended';
+  const peak = hasEnded()
+    ? `the agent ended by ${child.signalCode ?? child.exitCode}: ${output.slice(-2000)}`
+    : `${usageOf(child.pid!).peakMiB.toFixed(0)} MiB`;
   console.log(
     `${name.padEnd(22)}${show(health)}  ${show(scraped)}  ${oldest.toFixed(1).padStart(6)}  ${peak}`,
   );
