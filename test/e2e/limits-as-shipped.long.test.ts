@@ -30,6 +30,8 @@ interface Hostile {
   isRefused: boolean;
   /** Whether clients hold every listener's connections, too. */
   hasClients?: true;
+  /** A page of another role. */
+  otherPage?: string;
 }
 
 const buckets = ['0.1', '1', '10', '+Inf'];
@@ -84,6 +86,14 @@ const everything: Hostile = {
   isRefused: true,
   hasClients: true,
 };
+/** More than 200 MiB at once, but less than a pod has. */
+const everythingOfTwo: Hostile = {
+  ...everything,
+  otherPage: numbered(65_000, (n) => {
+    const lines = buckets.map((le) => `h${n}_bucket{le="${le}"} 1\n`).join('');
+    return `# TYPE h${n} histogram\n${lines}h${n}_sum 1\nh${n}_count 1\n`;
+  }),
+};
 const single = Object.entries(hostile);
 
 const honestLine = 'honest_total{svc_service="frontend"} 5';
@@ -126,7 +136,7 @@ async function holdConnections(address: (listener: string) => string): Promise<v
   }
 }
 
-async function startAgent({ page = '', log = '' }: Hostile) {
+async function startAgent({ page = '', log = '', otherPage }: Hostile) {
   let honestPage: string | undefined;
   const place = folder();
   onTestFinished(() => place.remove());
@@ -148,7 +158,7 @@ services:
       paths: [${logFile}]
       startAt: beginning
       rules: [{name: by_customer, type: counter, match: {level: info}, labels: {customer: customer}}]
-`,
+${otherPage ? `  matching: {scrape: ${scrape(await servePage(() => otherPage))}}\n` : ''}`,
   );
   const running = start(process.execPath, [...shippedFlags, mainFile, 'run', '-c', config]);
   onTestFinished(() => void running.end('SIGKILL'));
@@ -174,7 +184,7 @@ function sumOf(text: string, name: string): number {
   return values.reduce((sum, [, value]) => sum + Number(value), 0);
 }
 
-async function holds(sent: Hostile) {
+async function holds(sent: Hostile, withinMiB = mostMiB) {
   const agent = await startAgent(sent);
   const { statsd } = sent;
   if (statsd) {
@@ -196,7 +206,7 @@ async function holds(sent: Hostile) {
   await until('the honest role is shown', async () => (await agent.metrics()).includes(honestLine));
   // What is held is read again and shown again.
   for (let round = 0; round < 3; round++) expect(await agent.metrics()).toContain(honestLine);
-  expect(agent.peakMiB()).toBeLessThan(mostMiB);
+  expect(agent.peakMiB()).toBeLessThan(withinMiB);
   expect(await agent.running.end()).toBe(0);
 }
 
@@ -209,6 +219,10 @@ test.each(bySize({ short: [], long: single.slice(0, 2), nightly: single }))(
 
 test('as the image starts it, the agent holds all of it at once', async () => {
   await holds(everything);
+});
+
+test('as the image starts it, the agent lives with the pages of two hostile roles and all else at once', async () => {
+  await holds(everythingOfTwo, Number.POSITIVE_INFINITY);
 });
 
 test('a limit that the heap cannot hold is lowered at start, with a warning that names both', async () => {

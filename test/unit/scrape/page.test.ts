@@ -301,6 +301,32 @@ test('a page over its limits is not taken', async () => {
   expect(body.intake.held.size + samples.intake.held.size + label.intake.held.size).toBe(0);
 });
 
+test('more distributions than wait for their other lines have all of these, also if they stand apart', async () => {
+  const numbered = Array.from({ length: 9_000 }, (_, n) => n);
+  const each = (line: (n: number) => string) => numbered.map((n) => `${line(n)}\n`).join('');
+  const page =
+    each((n) => `# TYPE h${n} histogram`) +
+    each((n) => `h${n}_bucket{le="1"} ${n}`) +
+    each((n) => `h${n}_bucket{le="+Inf"} ${n + 1}`) +
+    each((n) => `h${n}_sum ${n / 2}`) +
+    each((n) => `h${n}_count ${n + 1}`);
+  const expected = Object.fromEntries(
+    numbered.flatMap((n) => [
+      [s(`h${n}_bucket`, { le: '1' }), n],
+      [s(`h${n}_bucket`, { le: '+Inf' }), n + 1],
+      [s(`h${n}_sum`, {}), n / 2],
+      [s(`h${n}_count`, {}), n + 1],
+    ]),
+  );
+  const target = pageTarget();
+  for (const changed of [true, false]) {
+    const taken = await target.read(page);
+    expect(taken).toMatchObject({ changed, invalidLines: 0 });
+    expect(taken.samples).toEqual(expected);
+  }
+  expect(target.intake.held.size).toBe(numbered.length);
+});
+
 test('a series has at most 10,000 lines: those beyond are invalid, also on the next pages, until they are gone', async () => {
   const bucket = (n: number) => `h_bucket{le="${n}"} 1\n`;
   const finite = Array.from({ length: 12_000 }, (_, n) => bucket(n)).join('');

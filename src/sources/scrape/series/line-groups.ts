@@ -24,6 +24,8 @@ interface Metadata {
 const maxHelpLength = 4 * 1024 * 1024;
 /** Lines of one series: those beyond are invalid. A histogram in use has at most some hundred buckets. */
 const maxLinesOfSeries = 10_000;
+/** Distributions that wait for their other lines. Each takes some 350 bytes that no limit of the registry counts. */
+const maxWaiting = 4_000;
 /** Names of lines that are not known yet that take part in the detection of the vocabulary. */
 const maxNewNames = 10_000;
 
@@ -84,10 +86,11 @@ export interface LineGroups {
   /** The names of the families on the page, not of all if very many are new; valid after `removeMissing`. */
   families(page: Page): Set<string>;
   /**
-   * Adds the new lines of the page to their series. A line that is a series by itself goes through `single` at
-   * once, so that a line that the registry refuses is never kept. Returns the other series that got a line.
+   * Adds the new lines of the page to their series. A line that is a series by itself goes through `update` at
+   * once, so that a line that the registry refuses is never kept. Distributions wait for their other lines: those that
+   * wait when too many do go through `update`, too. Returns the others.
    */
-  addNew(page: Page, single: (series: ScrapedSeries) => void): Promise<Set<ScrapedSeries>>;
+  addNew(page: Page, update: (series: ScrapedSeries) => void): Promise<Set<ScrapedSeries>>;
   /** Removes a series with its lines. */
   remove(series: ScrapedSeries): void;
   /** Makes the page the one that the next `removeMissing` compares with. */
@@ -204,19 +207,24 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       for (const family of byName.values()) families.add(family);
       return families;
     },
-    async addNew(page, single) {
-      const affected = new Set<ScrapedSeries>();
+    async addNew(page, update) {
+      const waiting = new Set<ScrapedSeries>();
       for (let n = 0; n < page.count; n++) {
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
         const place = locate(keyOf(table, id), metadata.types);
         const joined = place && join(id, place);
         if (joined === undefined) setInvalid(id, 1);
-        else if (place!.kind === 'histogram' || place!.kind === 'summary') affected.add(joined);
-        else single(joined);
+        else if (place!.kind === 'histogram' || place!.kind === 'summary') waiting.add(joined);
+        else update(joined);
+        if (waiting.size > maxWaiting) {
+          for (const series of waiting) if (series !== joined) update(series);
+          waiting.clear();
+          if (joined !== undefined && joined.lines.length > 0) waiting.add(joined);
+        }
         if (slice.isOver()) await slice.next();
       }
-      return affected;
+      return waiting;
     },
     remove(removed) {
       for (const id of removed.lines) {
