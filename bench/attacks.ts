@@ -4,14 +4,13 @@
  * `/health` and the scrape of the honest role take, how old the honest role's value is at most, and the agent's peak memory.
  * `npm run bench -- attacks [SECONDS] [ATTACK]`, default 40 s of each; ATTACK is a word of the name of one.
  */
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, get, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { numberAt, textAt } from './arguments.ts';
-import { pause, usageOf } from './process.ts';
+import { pause, startAgent, usageOf } from './process.ts';
 
 const seconds = numberAt(0, 'SECONDS', 40);
 const root = process.env.SVC_AGENT_ROOT ?? '.';
@@ -41,6 +40,18 @@ const attacks: Readonly<Record<string, () => Attack>> = {
   none: () => ({}),
   'families on a page': () => ({ pages: [families(60_000)] }),
   'histograms on a page': () => ({ pages: [histograms(65_000)] }),
+  // Lines of histograms whose buckets are missing.
+  'sums on a page': () => ({
+    pages: [numbered(150_000, (n) => `# TYPE s${n} histogram\ns${n}_sum 1\n`)],
+  }),
+  // The lines of a histogram stand apart.
+  'histograms in pieces': () => ({
+    pages: [
+      numbered(65_000, (n) => `# TYPE h${n} histogram\n`) +
+        numbered(65_000, (n) => `h${n}_bucket{le="1"} 1\nh${n}_bucket{le="+Inf"} 1\n`) +
+        numbered(65_000, (n) => `h${n}_count 1\nh${n}_sum 1\n`),
+    ],
+  }),
   'values on a page': () => ({
     pages: [`# TYPE calls counter\n${numbered(100_000, (n) => `calls{workflow="w-${n}"} 1\n`)}`],
   }),
@@ -129,18 +140,10 @@ services:
       rules: [{name: by_customer, type: counter, match: {level: info}, labels: {customer: customer}}]
 ${services.join('')}`,
   );
-  const child = spawn(process.execPath, [...flags, join(root, 'dist', 'main.js'), 'run', '-c', config], {
-    stdio: ['ignore', 'ignore', 'pipe'],
+  const { child, output, address, hasEnded } = await startAgent(join(root, 'dist', 'main.js'), config, {
+    flags,
     env: { ...process.env, MALLOC_MMAP_THRESHOLD_: '262144' },
   });
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  while (!output.includes('"msg":"ready"')) {
-    if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
-    await pause(20);
-  }
-  const address = (listener: string) =>
-    new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(output)![1]!;
   const sockets: Socket[] = [];
   const open = (listener: string) => {
     const [, host, port] = /^(.*):(\d+)$/.exec(address(listener))!;
@@ -151,8 +154,6 @@ ${services.join('')}`,
   if (statsd) open('services.history.statsd.tcp').write(statsd);
   for (let n = 0; n < clients; n++) open('metrics').write('GET /metrics HTTP/1.1\r\nHost: a\r\nX: ');
   const endMs = performance.now() + seconds * 1000;
-  // Out of memory it ends by a signal.
-  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
   const isEnded = () => performance.now() > endMs || hasEnded();
   let oldest = 0;
   const base = `http://${address('metrics')}`;
@@ -164,7 +165,7 @@ ${services.join('')}`,
     }),
   ]);
   const peak = hasEnded()
-    ? `the agent ended by ${child.signalCode ?? child.exitCode}: ${output.slice(-2000)}`
+    ? `the agent ended by ${child.signalCode ?? child.exitCode}: ${output().slice(-2000)}`
     : `${usageOf(child.pid!).peakMiB.toFixed(0)} MiB`;
   console.log(
     `${name.padEnd(22)}${show(health)}  ${show(scraped)}  ${oldest.toFixed(1).padStart(6)}  ${peak}`,

@@ -13,12 +13,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { numberAt } from './arguments.ts';
 import { logLines } from './lines.ts';
-import { hasCommand, pause, type Usage, usageOf } from './process.ts';
+import { hasCommand, pause, startAgent, type Usage, usageOf } from './process.ts';
 import { type Surroundings, surround } from './surroundings.ts';
 
 const restSeconds = numberAt(0, 'SECONDS', 20);
 const dist = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist');
-const node = process.env.NODE ?? process.execPath;
+const _node = process.env.NODE ?? process.execPath;
 const nodeFlags = process.env.NODE_FLAGS?.split(' ').filter(Boolean) ?? [];
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-footprint-'));
 const roles = ['frontend', 'history', 'matching', 'worker'];
@@ -86,18 +86,8 @@ async function openPage(admin: string): Promise<() => void> {
 
 async function agent(config: string, { isPageOpen }: { isPageOpen: boolean }): Promise<Footprint> {
   const begun = performance.now();
-  const child = spawn(node, [...nodeFlags, join(dist, 'main.js'), 'run', '-c', config], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  while (!output.includes('"msg":"ready"')) {
-    if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
-    await pause(2);
-  }
+  const { child, address: addressOf } = await startAgent(join(dist, 'main.js'), config, { flags: nodeFlags });
   const readyMs = performance.now() - begun;
-  const addressOf = (listener: string) =>
-    new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(output)![1]!;
   const address = addressOf('metrics');
   const isCollected = async () => {
     const text = await fetch(`http://${address}/metrics`).then((response) => response.text());

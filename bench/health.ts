@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { numberAt, rootsFrom } from './arguments.ts';
-import { hasCommand, pause, usageOf } from './process.ts';
+import { hasCommand, pause, startAgent, usageOf } from './process.ts';
 
 const seconds = numberAt(0, 'SECONDS', 30);
 const roots = rootsFrom(1);
@@ -23,7 +23,7 @@ const role = createServer((_request, response) => {
 });
 const children: ChildProcess[] = [];
 
-async function startAgent(root: string, name: string, health: string): Promise<ChildProcess> {
+async function startCopy(root: string, name: string, health: string): Promise<ChildProcess> {
   const own = join(place, name);
   mkdirSync(own);
   const file = join(own, 'agent.yaml');
@@ -36,16 +36,8 @@ admin: ~
 services:
 ${services}`,
   );
-  const child = spawn(process.execPath, [join(root, 'dist', 'main.js'), 'run', '-c', file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const { child } = await startAgent(join(root, 'dist', 'main.js'), file);
   children.push(child);
-  let output = '';
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => (output += text));
-  while (!output.includes('"msg":"ready"')) {
-    if (child.exitCode !== null) throw new Error(`the agent of ${root} ended: ${output}`);
-    await pause(20);
-  }
   return child;
 }
 
@@ -62,12 +54,10 @@ const print = (name: string, cpuSeconds: number, checks: number) =>
   console.log(`${name}: ${((cpuSeconds / checks) * 1000).toFixed(2)} CPU s a thousand checks, of ${checks}`);
 
 async function measureAgents(url: string): Promise<void> {
-  const without = await startAgent(roots[0]!, 'without', '');
+  const without = await startCopy(roots[0]!, 'without', '');
   const checking: ChildProcess[] = [];
   for (const [n, root] of roots.entries())
-    checking.push(
-      await startAgent(root, `checking-${n}`, `health: {url: ${url}, interval: 1s, timeout: 1s}`),
-    );
+    checking.push(await startCopy(root, `checking-${n}`, `health: {url: ${url}, interval: 1s, timeout: 1s}`));
   await pause(10_000);
   const { cpu, checks } = await stretch([without, ...checking]);
   for (const [n, root] of roots.entries())

@@ -4,14 +4,14 @@
  * `npm run bench -- idle [SECONDS] [OTHER_ROOT]`, default 120 s. AGENT_FLAGS: flags of the agents' Node; OTHER_FLAGS: those of
  * the other's alone.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { numberAt, rootsFrom } from './arguments.ts';
 import { logLines } from './lines.ts';
-import { pause, usageOf } from './process.ts';
+import { pause, startAgent, usageOf } from './process.ts';
 import { surround } from './surroundings.ts';
 
 const seconds = numberAt(0, 'SECONDS', 120);
@@ -24,31 +24,19 @@ const place = mkdtempSync(join(tmpdir(), 'svc-agent-idle-'));
 const logOf = (role: string) => join(place, `${role}.log`);
 const roles = ['frontend', 'history', 'matching', 'worker'];
 
-async function startAgent(root: string, config: string, n: number): Promise<ChildProcess> {
+async function startCopy(root: string, config: string, n: number): Promise<ChildProcess> {
   const file = join(place, `agent-${n}.yaml`);
   const own = { ...parse(readFileSync(config, 'utf8')), stateDirectory: join(place, `state-${n}`) };
   writeFileSync(file, JSON.stringify(own));
-  const child = spawn(
-    process.execPath,
-    [...words(n === 0 ? AGENT_FLAGS : OTHER_FLAGS), join(root, 'dist', 'main.js'), 'run', '-c', file],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
-  );
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  while (!output.includes('"msg":"ready"')) {
-    if (child.exitCode !== null) throw new Error(`the agent of ${root} ended: ${output}`);
-    await pause(20);
-  }
-  return child;
+  const flags = words(n === 0 ? AGENT_FLAGS : OTHER_FLAGS);
+  return (await startAgent(join(root, 'dist', 'main.js'), file, { flags })).child;
 }
 
 for (const role of roles) writeFileSync(logOf(role), logLines('flat', 5_000, role.length));
 const around = await surround(place, { dist: join(roots[0]!, 'dist'), logOf, seriesCount: 5_000 });
 const agents: ChildProcess[] = [];
 try {
-  for (const [n, root] of roots.entries()) agents.push(await startAgent(root, around.config, n));
+  for (const [n, root] of roots.entries()) agents.push(await startCopy(root, around.config, n));
   await pause(settleMs);
   const before = agents.map(({ pid }) => usageOf(pid!));
   await pause(seconds * 1000);

@@ -1,16 +1,10 @@
-/**
- * Private memory of the built agent at 1, 10 and 100 times the limit of series per metric, for pages, statsd and
- * logs: what is refused must cost next to nothing; then a million values of a tag over TCP, in CPU seconds and private
- * memory above the idle agent. `npm run bench -- limits [LIMIT]`, default 2000; `limits million [RUNS]` for the last alone.
- */
-import { spawn } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { numberAt, textAt } from './arguments.ts';
-import { pause, usageOf } from './process.ts';
+import { pause, startAgent, usageOf } from './process.ts';
 
 const isMillionAlone = textAt(0) === 'million';
 const limit = isMillionAlone ? 2000 : numberAt(0, 'LIMIT', 2000);
@@ -26,7 +20,7 @@ interface Running {
   end(): Promise<void>;
 }
 
-async function startAgent(directory: string, service: string): Promise<Running> {
+async function startLimited(directory: string, service: string): Promise<Running> {
   const config = join(directory, 'agent.yaml');
   writeFileSync(
     config,
@@ -37,22 +31,11 @@ admin: ~
 services: {history: ${service}}
 `,
   );
-  const child = spawn(process.execPath, [...flags, agentMain, 'run', '-c', config], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  while (!output.includes('"msg":"ready"')) {
-    if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
-    await pause(20);
-  }
-  const address = /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
+  const { child, output, address } = await startAgent(agentMain, config, { flags });
   return {
     pid: child.pid!,
-    output: () => output,
-    url: `http://${address}/metrics`,
+    output,
+    url: `http://${address('metrics')}/metrics`,
     async end() {
       const closed = new Promise((resolve) => child.once('close', resolve));
       child.kill('SIGTERM');
@@ -92,7 +75,7 @@ async function sendClients(agent: Running, count: number): Promise<() => void> {
 async function million(): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-agent-limits-'));
   try {
-    const agent = await startAgent(directory, '{statsd: {tcp: 127.0.0.1:0}}');
+    const agent = await startLimited(directory, '{statsd: {tcp: 127.0.0.1:0}}');
     await pause(3_000);
     const idle = usageOf(agent.pid);
     let mostMiB = 0;
@@ -119,7 +102,7 @@ const feeds: Record<string, Feed> = {
     const server = createServer((_request, response) => response.end(body));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    const agent = await startAgent(
+    const agent = await startLimited(
       directory,
       `{scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 2s, timeout: 2s}}`,
     );
@@ -133,7 +116,7 @@ const feeds: Record<string, Feed> = {
     };
   },
   async statsd(directory, count) {
-    const agent = await startAgent(directory, '{statsd: {tcp: 127.0.0.1:0}}');
+    const agent = await startLimited(directory, '{statsd: {tcp: 127.0.0.1:0}}');
     return { agent, close: await sendClients(agent, count) };
   },
   async logs(directory, count) {
@@ -146,7 +129,7 @@ const feeds: Record<string, Feed> = {
       );
       appendFileSync(log, lines.join(''));
     }
-    const agent = await startAgent(directory, `{logs: {paths: [${log}], startAt: beginning}}`);
+    const agent = await startLimited(directory, `{logs: {paths: [${log}], startAt: beginning}}`);
     await waitForTotal(agent, 'svc_log_entries_total', count);
     return { agent, close() {} };
   },

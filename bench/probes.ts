@@ -2,7 +2,7 @@
  * What probes that hang cost a scrape: two agents over the same log, one of them with ten probes whose targets
  * accept and say nothing; scraped in turns. `npm run bench -- probes [SCRAPES]`, default 2,000 of each.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { numberAt } from './arguments.ts';
 import { logLines } from './lines.ts';
-import { pause, usageOf } from './process.ts';
+import { pause, startAgent, usageOf } from './process.ts';
 
 const scrapes = numberAt(0, 'SCRAPES', 2_000);
 const probeCount = 10;
@@ -39,23 +39,13 @@ services:
   history: {logs: {paths: [${join(place, 'history.log')}], startAt: beginning}}
 ${services}`,
   );
-  const child = spawn(process.execPath, [agentMain, 'run', '-c', file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => (output += text));
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
-    const metrics = /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
-    if (metrics && output.includes('"msg":"ready"'))
-      return {
-        child,
-        metrics: `http://${metrics}/metrics`,
-        agent: new Agent({ keepAlive: true }),
-        tookMs: [],
-      };
-    await pause(20);
-  }
+  const { child, address } = await startAgent(agentMain, file);
+  return {
+    child,
+    metrics: `http://${address('metrics')}/metrics`,
+    agent: new Agent({ keepAlive: true }),
+    tookMs: [],
+  };
 }
 
 function scrape({ metrics, agent, tookMs }: Peer): Promise<string> {

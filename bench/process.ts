@@ -1,5 +1,5 @@
 /** What the benches need to know of whole processes on Linux. */
-import { spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 export const ticksPerSecond = Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }).stdout);
@@ -31,3 +31,38 @@ export function usageOf(pid: number): Usage {
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 export const hasCommand = (name: string) => spawnSync(name, ['--version']).error === undefined;
+
+interface RunningAgent {
+  child: ChildProcess;
+  /** What it has logged so far. */
+  output(): string;
+  /** host:port that a listener is bound to. */
+  address(listener: string): string;
+  /** Also if it ran out of memory, which ends it by a signal. */
+  hasEnded(): boolean;
+}
+
+/** Starts a built agent, and returns when it is ready. Throws what it has logged if it ends before. */
+export async function startAgent(
+  main: string,
+  config: string,
+  { flags = [], env = process.env }: { flags?: readonly string[]; env?: NodeJS.ProcessEnv } = {},
+): Promise<RunningAgent> {
+  const child = spawn(process.execPath, [...flags, main, 'run', '-c', config], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env,
+  });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  while (!output.includes('"msg":"ready"')) {
+    if (hasEnded()) throw new Error(`${main} ended: ${output}`);
+    await pause(2);
+  }
+  return {
+    child,
+    hasEnded,
+    output: () => output,
+    address: (listener) => new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(output)![1]!,
+  };
+}

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { numberAt, textAt } from './arguments.ts';
-import { hasCommand, pause, type Usage, usageOf } from './process.ts';
+import { hasCommand, pause, startAgent, type Usage, usageOf } from './process.ts';
 
 const rounds = numberAt(0, 'ROUNDS', 8);
 const intervalMs = numberAt(1, 'INTERVAL_SECONDS', 15) * 1000;
@@ -173,22 +173,8 @@ admin: ~
 services:
 ${services.join('')}`,
   );
-  const child = spawn(
-    process.execPath,
-    [...(process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean), agentMain, 'run', '-c', config],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
-  );
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  const address = () => /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
-  while (!output.includes('"msg":"ready"')) {
-    if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
-    await pause(20);
-  }
+  const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);
+  const { child, address } = await startAgent(agentMain, config, { flags });
   const prometheus = { 'accept-encoding': 'gzip', 'x-prometheus-scrape-timeout-seconds': '10' };
   const direct: number[] = [];
   const through: number[] = [];
@@ -200,7 +186,7 @@ ${services.join('')}`,
     direct.push((await fetched(`http://127.0.0.1:${first![1]}/metrics`)).ms);
     await pause(1_100);
     for (const role of ports.keys()) {
-      const answer = await fetched(`http://${address()}/metrics?service=${role}`, prometheus);
+      const answer = await fetched(`http://${address('metrics')}/metrics?service=${role}`, prometheus);
       if (answer.status !== 200) process.stdout.write(`agent answered ${answer.status} for ${role}\n`);
       if (role === first![0]) through.push(answer.ms);
     }
