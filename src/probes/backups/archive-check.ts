@@ -4,6 +4,8 @@ import { gapIn } from './log-chain.ts';
 import { archivedName, type LogKind, placeSegments } from './segments.ts';
 
 /**
+ * Stands apart from the evidence of backups: only the probe of a store whose archive the agent can see loads it.
+ *
  * Whether the segment that the server calls archived is in the archive, with none missing before it. The server
  * only knows that its command succeeded. No result without an archive that the agent can see.
  */

@@ -97,3 +97,23 @@ export interface World {
   readonly unseen: ReadonlySet<string>;
   answer(file: FileFacts, of: Generation): Answer | undefined;
 }
+
+/** Files that are decided about at once: what is held of each takes memory. */
+const batchFiles = 256;
+
+/** Files by their rank, in batches, none of which parts a group. */
+export function batchesOf<T extends { readonly group: string }>(
+  files: readonly T[],
+  rankOf: (file: T) => number,
+): T[][] {
+  const sorted = files.toSorted(
+    (a, b) => rankOf(a) - rankOf(b) || (a.group < b.group ? -1 : Number(a.group > b.group)),
+  );
+  const batches: T[][] = [];
+  for (const file of sorted) {
+    const last = batches.at(-1);
+    if (!last || (last.length >= batchFiles && last.at(-1)!.group !== file.group)) batches.push([file]);
+    else last.push(file);
+  }
+  return batches;
+}

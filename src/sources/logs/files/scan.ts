@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { createApply, type ScanDeps } from './apply.ts';
-import type { Action, Answer, FileFacts, World } from './decision.ts';
+import { type Action, type Answer, batchesOf, type FileFacts, type World } from './decision.ts';
 import { fileKey, noPicture, type Picture, type Sighting } from './discovery.ts';
 import {
   type Generation,
@@ -67,9 +67,6 @@ interface Unknown {
   readonly sighting: Sighting;
   readonly group: string;
 }
-
-/** Files that are decided about at once: what is held of each takes memory. */
-const batchFiles = 256;
 
 export function createScan(deps: ScanDeps): Scan {
   const { clock, generations, glimpses, reader, sinks, contents, slices } = deps;
@@ -325,20 +322,8 @@ export function createScan(deps: ScanDeps): Scan {
     return plan.again || hasLost;
   };
 
-  /** Files of known logs first: others may be copies of them. Then in batches, none of which parts a group. */
-  const batchesOf = (unknown: Unknown[]): Unknown[][] => {
-    const rank = ({ group }: Unknown) => (newGroups.has(group) ? (blankGroups.has(group) ? 1 : 2) : 0);
-    const sorted = unknown.sort(
-      (a, b) => rank(a) - rank(b) || (a.group < b.group ? -1 : Number(a.group > b.group)),
-    );
-    const batches: Unknown[][] = [];
-    for (const file of sorted) {
-      const last = batches.at(-1);
-      if (!last || (last.length >= batchFiles && last.at(-1)!.group !== file.group)) batches.push([file]);
-      else last.push(file);
-    }
-    return batches;
-  };
+  /** Files of known logs first: others may be copies of them. */
+  const rankOf = ({ group }: Unknown) => (newGroups.has(group) ? (blankGroups.has(group) ? 1 : 2) : 0);
 
   const isBlankGroup = (group: string): boolean =>
     generations.hasGroup(group) &&
@@ -358,7 +343,7 @@ export function createScan(deps: ScanDeps): Scan {
     const plainNames = new Set<string>();
     for (const { paths } of seen.picture.files.values()) for (const path of paths) plainNames.add(path);
     const decided = new Set<string>();
-    for (const batch of batchesOf(unknownFiles(decided))) {
+    for (const batch of batchesOf(unknownFiles(decided), rankOf)) {
       for (let round = 0; round < roundsLimit; round++) {
         const left = round === 0 ? batch : unknownFiles(decided, new Set(batch.map(({ group }) => group)));
         if (left.length === 0 || !(await decideAbout(left, plainNames, decided))) break;
