@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -230,4 +230,20 @@ export async function startPostgres({
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A server that copies each finished segment of its log into the folder `archive` below `folder`. */
+export async function startArchiving({ settings = [], ...rest }: PostgresOptions = {}) {
+  const folder = postgresFolder();
+  const archive = join(folder, 'archive');
+  mkdirSync(archive);
+  ownedByPostgres(archive);
+  const server = await startPostgres({
+    ...rest,
+    settings: [
+      ...['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${archive}/%f`],
+      ...settings,
+    ],
+  });
+  return { folder, archive, server };
 }

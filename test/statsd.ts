@@ -8,13 +8,28 @@ import { createKnownLines } from '../src/sources/statsd/lines/known-lines.ts';
 import type { LineRules } from '../src/sources/statsd/lines/line-format.ts';
 import { tagKeysWith } from '../src/sources/statsd/lines/line-format.ts';
 import { createLineReader } from '../src/sources/statsd/lines/line-reader.ts';
-import { createSeriesRecorder } from '../src/sources/statsd/lines/statsd-series.ts';
+import { createSeriesRecorder, type SeriesRecorder } from '../src/sources/statsd/lines/statsd-series.ts';
 import {
   createStatsd,
   createVocabularyDetection,
   type Statsd,
   type VocabularyDetectionDeps,
 } from '../src/sources/statsd/source.ts';
+
+/** A reader of lines in any tag format; `refuse` gets the reason of each that is not taken. */
+export function lineReader(recorder: SeriesRecorder, refuse: (reason: string) => void = () => {}) {
+  const lineBytes = 8192;
+  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefixes: [] } as const;
+  const knownLines = createKnownLines({ rules, recorder, lineBytes, onName() {}, isSettled: () => true });
+  const reader = createLineReader({ knownLines, recorder, lineBytes, refuse });
+  return {
+    knownLines,
+    read(text: string): void {
+      const bytes = Buffer.from(text);
+      reader.read(bytes, 0, bytes.length, Number.POSITIVE_INFINITY);
+    },
+  };
+}
 
 /** A number, or what was observed as pairs of value and weight. */
 export type Recorded = number | [value: number, weight: number][];

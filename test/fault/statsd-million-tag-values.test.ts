@@ -1,11 +1,10 @@
 import { expect, test, vi } from 'vitest';
 import { createVocabulary } from '../../src/core/vocabulary.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
-import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
-import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
 import { testRegistry } from '../registry.ts';
 import { bySize } from '../size.ts';
+import { lineReader } from '../statsd.ts';
 
 const limit = 500;
 
@@ -20,15 +19,7 @@ function open(detector = createVocabularyDetector([], true)) {
     detector,
     bounds: [0.1, 1],
   });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefixes: [] } as const;
-  const knownLines = createKnownLines({
-    rules,
-    recorder,
-    lineBytes: 8192,
-    onName() {},
-    isSettled: () => true,
-  });
-  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
+  const { knownLines, read } = lineReader(recorder);
   return {
     knownLines,
     shown: bed.shown,
@@ -36,9 +27,7 @@ function open(detector = createVocabularyDetector([], true)) {
     dropped: bed.dropped,
     /** Counters that were asked for. */
     opened: () => counter.mock.calls.length,
-    read(text: string) {
-      reader.read(Buffer.from(text), 0, Buffer.byteLength(text), Number.POSITIVE_INFINITY);
-    },
+    read,
   };
 }
 

@@ -4,11 +4,10 @@ import { expect, test } from 'vitest';
 import { createSliceQueue } from '../../src/core/slices.ts';
 import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
-import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
-import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
 import { testRegistry } from '../registry.ts';
+import { lineReader } from '../statsd.ts';
 
 const limit = 200;
 
@@ -36,20 +35,8 @@ function open() {
     bounds: [1],
     summaries,
   });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefixes: [] } as const;
-  const knownLines = createKnownLines({
-    rules,
-    recorder,
-    lineBytes: 8192,
-    onName() {},
-    isSettled: () => true,
-  });
-  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
-  const read = (lines: readonly string[]) => {
-    const bytes = Buffer.from(lines.join('\n'));
-    reader.read(bytes, 0, bytes.length, Number.POSITIVE_INFINITY);
-  };
-  return { ...bed, knownLines, read };
+  const { knownLines, read } = lineReader(recorder);
+  return { ...bed, knownLines, read: (lines: readonly string[]) => read(lines.join('\n')) };
 }
 
 const many = (total: number, from: number, line: (n: number) => string) =>

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { manualClock } from '../clock.ts';
-import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
+import { hasPostgres, type Postgres, startArchiving } from '../postgres.ts';
 import { bench, checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
@@ -33,16 +33,9 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
   const clock = manualClock(Date.now() + 1000);
 
   beforeAll(async () => {
-    folder = postgresFolder();
-    archive = join(folder, 'archive');
-    mkdirSync(archive);
-    ownedByPostgres(archive);
-    server = await startPostgres({
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on', 'archive_timeout=1', 'checkpoint_timeout=30s'],
-        `archive_command=cp %p ${archive}/%f`,
-      ],
-    });
+    ({ folder, archive, server } = await startArchiving({
+      settings: ['archive_timeout=1', 'checkpoint_timeout=30s'],
+    }));
     await server.query('CREATE TABLE executions (id int)');
   });
   afterAll(async () => {

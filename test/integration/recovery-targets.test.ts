@@ -8,14 +8,7 @@ import { createGuard } from '../../src/agent/recovery/guard.ts';
 import { restoreTarget } from '../../src/agent/recovery/target.ts';
 import { findWalEnd } from '../../src/agent/recovery/wal-target.ts';
 import { newFolder } from '../folder.ts';
-import {
-  hasPostgres,
-  ownedByPostgres,
-  type Postgres,
-  postgresFolder,
-  postgresProgram,
-  startPostgres,
-} from '../postgres.ts';
+import { hasPostgres, type Postgres, postgresProgram, startArchiving } from '../postgres.ts';
 import { storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 
@@ -43,14 +36,7 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
       .rows[0].xid as string;
 
   beforeAll(async () => {
-    folder = postgresFolder();
-    archive = join(folder, 'archive');
-    mkdirSync(archive);
-    ownedByPostgres(archive);
-    server = await startPostgres({
-      initdb: ['--wal-segsize=1'],
-      settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${archive}/%f`],
-    });
+    ({ folder, archive, server } = await startArchiving({ initdb: ['--wal-segsize=1'] }));
     await server.query('CREATE TABLE executions (i int)');
     base = join(folder, 'base');
     postgresProgram('pg_basebackup', [

@@ -23,10 +23,9 @@ import {
   hasPostgres,
   ownedByPostgres,
   type Postgres,
-  postgresFolder,
   postgresProgram,
   postgresPrograms,
-  startPostgres,
+  startArchiving,
 } from '../../postgres.ts';
 import { runs } from '../../size.ts';
 
@@ -77,17 +76,10 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-agent-wal-'));
 
   beforeAll(async () => {
-    folder = postgresFolder();
-    archive = join(folder, 'archive');
-    mkdirSync(archive);
-    ownedByPostgres(archive);
-    server = await startPostgres({
+    ({ folder, archive, server } = await startArchiving({
       initdb: ['--wal-segsize=1'],
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on', 'min_wal_size=2MB', 'max_wal_size=64MB'],
-        `archive_command=cp %p ${archive}/%f`,
-      ],
-    });
+      settings: ['min_wal_size=2MB', 'max_wal_size=64MB'],
+    }));
     await server.query('CREATE TABLE executions (i int, state text)');
     // Records of all lengths, some over several pages and into the next segment, and a long message.
     await server.query(

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -20,14 +19,7 @@ import { readFiles } from '../../../src/probes/backups/files.ts';
 import { replayWal } from '../../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import { readArchive } from '../../archived-log.ts';
-import {
-  hasPostgres,
-  ownedByPostgres,
-  type Postgres,
-  postgresFolder,
-  postgresProgram,
-  startPostgres,
-} from '../../postgres.ts';
+import { hasPostgres, type Postgres, postgresProgram, startArchiving } from '../../postgres.ts';
 
 const levels = { bytesPerSecond: Number.POSITIVE_INFINITY };
 const verify = (path: string, level: 'header' | 'checksum' | 'full' = 'full'): Promise<VerifyAnswer> =>
@@ -53,13 +45,7 @@ describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
   };
 
   beforeAll(async () => {
-    folder = postgresFolder();
-    archive = join(folder, 'archive');
-    mkdirSync(archive);
-    ownedByPostgres(archive);
-    server = await startPostgres({
-      settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${archive}/%f`],
-    });
+    ({ folder, archive, server } = await startArchiving());
     await server.query(
       'CREATE TABLE executions AS SELECT i, md5(i::text) AS state FROM generate_series(1, 40000) i',
     );

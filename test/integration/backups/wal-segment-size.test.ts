@@ -1,17 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { readFiles } from '../../../src/probes/backups/files.ts';
 import { replayWal } from '../../../src/probes/backups/log-chain.ts';
 import { readArchive } from '../../archived-log.ts';
-import {
-  hasPostgres,
-  ownedByPostgres,
-  postgresFolder,
-  postgresProgram,
-  startPostgres,
-} from '../../postgres.ts';
+import { hasPostgres, postgresProgram, startArchiving } from '../../postgres.ts';
 
 const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
 
@@ -19,15 +13,8 @@ const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
 test.skipIf(!hasPostgres)(
   'a base backup reaches along the archived log of a server whose segments have 1 MiB',
   async () => {
-    const folder = postgresFolder();
+    const { folder, archive, server } = await startArchiving({ initdb: ['--wal-segsize=1'] });
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const archive = join(folder, 'archive');
-    mkdirSync(archive);
-    ownedByPostgres(archive);
-    const server = await startPostgres({
-      initdb: ['--wal-segsize=1'],
-      settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${archive}/%f`],
-    });
     onTestFinished(() => server.stop());
     // Beyond segment 256, where names of segments of 16 MiB would begin anew.
     await server.query(

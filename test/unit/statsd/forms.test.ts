@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
-import { createKnownLines } from '../../../src/sources/statsd/lines/known-lines.ts';
-import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
 import { testRegistry } from '../../registry.ts';
+import { lineReader } from '../../statsd.ts';
 
 const limit = 4;
 
@@ -15,20 +14,10 @@ function open() {
   const detector = createVocabularyDetector([], true);
   const intake = bed.intake({ component: 'statsd', tagService: true, translate: detector.translate });
   const recorder = createSeriesRecorder({ intake, detector, bounds: [0.1, 1] });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefixes: [] } as const;
   const reasons: string[] = [];
-  const refuse = (reason: string) => void reasons.push(reason);
-  const knownLines = createKnownLines({
-    rules,
-    recorder,
-    lineBytes: 8192,
-    onName() {},
-    isSettled: () => true,
-  });
-  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse });
+  const { read } = lineReader(recorder, (reason) => reasons.push(reason));
   return {
-    read: (text: string) =>
-      void reader.read(Buffer.from(text), 0, Buffer.byteLength(text), Number.POSITIVE_INFINITY),
+    read,
     numbers: (): Record<string, number> => ({
       ...Object.fromEntries(
         Object.entries(bed.shown()).map(([key, value]) => [
