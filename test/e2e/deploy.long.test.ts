@@ -169,10 +169,11 @@ describe.each(rotations)('$name', ({ isThere, rotate }) => {
         await until(`${written} lines are counted`, async () => (await counted()) === written);
         // Unread when the file is truncated: they are in the copy.
         write(50);
-        const second = secondNow();
         const { status, stderr } = rotate(logs);
         expect(status, String(stderr)).toBe(0);
-        // logrotate names a copy after the second of its making.
+        // logrotate names a copy after the second of its making, and refuses to write a second one of
+        // that name: the second is read after it has ended, since it may have changed meanwhile.
+        const second = secondNow();
         await until('the next second has come', () => secondNow() > second);
       }
       write(10);
