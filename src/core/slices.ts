@@ -53,8 +53,56 @@ export function createSlice({
 /** The slice of a loop over series, whose steps are too short to read the clock at each. */
 export const createSeriesSlice = (): Slice => createSlice({ stepsPerCheck: 32 });
 
+/** Turns of the event loop without a slice, one after the other, while connections arrive. */
+const turnsForArrivals = 32;
+
+/**
+ * The work that waits for its next slice. One piece of it goes on in each turn of the event loop, in the order in which they
+ * came, so that a turn takes no longer than a slice, however much work there is. libuv accepts one connection in a turn: while
+ * connections arrive, most turns do without a slice. Otherwise a request would wait for as many slices as connections were opened
+ * before its own.
+ */
+export function createTurns(atTurnEnd: (call: () => void) => void = setImmediate) {
+  let waiting: (() => void)[] = [];
+  /** Those before this index have gone on. */
+  let first = 0;
+  let isArriving = false;
+  let turnsWithout = 0;
+
+  const endTurn = () => {
+    const isForArrivals = isArriving && turnsWithout < turnsForArrivals;
+    isArriving = false;
+    turnsWithout = isForArrivals ? turnsWithout + 1 : 0;
+    const goOn = isForArrivals ? undefined : waiting[first++];
+    // Shifting a long array would move it each time.
+    if (first === waiting.length || first === 1024) {
+      waiting = waiting.slice(first);
+      first = 0;
+    }
+    if (waiting.length > 0) atTurnEnd(endTurn);
+    goOn?.();
+  };
+  return {
+    /** Calls when it is this piece's turn. */
+    wait(goOn: () => void): void {
+      waiting.push(goOn);
+      if (waiting.length === 1) atTurnEnd(endTurn);
+    },
+    /** A connection was accepted in this turn; others may wait. */
+    arrived(): void {
+      isArriving = true;
+    },
+  };
+}
+
+/** Those of this process's event loop. */
+const turns = createTurns();
+
 /** Resolves when everything else that waits for the event loop has run. */
-export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void turns.wait(resolve));
+
+/** Tells that a connection was accepted: what else arrives is looked at before work goes on. */
+export const noteArrival = (): void => turns.arrived();
 
 /** Long work as a generator: each `yield` is a place where it may pause. */
 export type Steps<T = void> = Generator<void, T>;
@@ -117,7 +165,7 @@ export function createSliceQueue({ monotonicMs }: Pick<Clock, 'monotonicMs'>): S
     if (isOpen) return;
     isOpen = true;
     startMs = monotonicMs();
-    setImmediate(turn);
+    turns.wait(turn);
   };
 
   const waits = () => first < pieces.length;

@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Protection as ProtectionSettings } from '../../core/access.ts';
 import { addressOf, formatAddress } from '../../core/address.ts';
 import { listenError } from '../../core/errors.ts';
+import { noteArrival } from '../../core/slices.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
 import { answer, createReply, type Routes } from './http.ts';
 import { createProtection, type ListenerProtection, type ProtectionDeps } from './protection.ts';
@@ -125,6 +126,7 @@ export async function createListener(options: ListenerOptions, deps: ListenerDep
   const server = createHttpServer(limits);
   const connections = createConnections(limits, drops);
   const serve = interpose(server, (socket) => {
+    noteArrival();
     if (connections.admit(socket)) protection.accept(socket);
   });
   const { place = options.name, secure = {} } = options;
