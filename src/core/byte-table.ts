@@ -30,7 +30,21 @@ export interface ByteTable {
   next: Int32Array;
   /** First id of each hash slot, or -1; its length is a power of two. */
   heads: Int32Array;
-  freeIds: number[];
+  freeIds: IdList;
+}
+
+/** A list of ids outside the heap, in the first `count` elements. */
+export interface IdList {
+  ids: Int32Array;
+  count: number;
+}
+
+export const noIds = (): IdList => ({ ids: new Int32Array(0), count: 0 });
+
+export function pushId(list: IdList, id: number): void {
+  if (list.count === list.ids.length)
+    list.ids = grownColumn(list.ids, Math.max(firstCapacity, list.count * 2));
+  list.ids[list.count++] = id;
 }
 
 /** Hashes start here. The seed differs in each process, so that a sender cannot prepare keys that collide. */
@@ -68,7 +82,7 @@ export function createByteTable(): ByteTable {
     hash: new Int32Array(firstCapacity),
     next: new Int32Array(firstCapacity),
     heads: new Int32Array(firstCapacity * 2).fill(-1),
-    freeIds: [],
+    freeIds: noIds(),
   };
 }
 
@@ -145,7 +159,8 @@ export function findKey(table: ByteTable, view: DataView, from: number, to: numb
  */
 export function addKey(table: ByteTable, hash: number, length: number): number {
   makeRoom(table, length);
-  const id = table.freeIds.pop() ?? table.end++;
+  const { freeIds } = table;
+  const id = freeIds.count > 0 ? freeIds.ids[--freeIds.count]! : table.end++;
   if (id === table.keyAt.length) growColumns(table);
   table.keyAt[id] = table.arenaUsed;
   table.keyLength[id] = length;
@@ -181,7 +196,7 @@ export function removeKey(table: ByteTable, id: number): void {
   table.arenaFreed += table.keyLength[id]!;
   table.keyLength[id] = -1;
   table.size -= 1;
-  table.freeIds.push(id);
+  pushId(table.freeIds, id);
 }
 
 function link(table: ByteTable, id: number): void {
@@ -219,7 +234,8 @@ export function trimTable(table: ByteTable): boolean {
   let end = table.end;
   while (end > 0 && table.keyLength[end - 1] === -1) end--;
   table.end = end;
-  table.freeIds = table.freeIds.filter((id) => id < end);
+  const ids = table.freeIds.ids.subarray(0, table.freeIds.count).filter((id) => id < end);
+  table.freeIds = { ids, count: ids.length };
   let capacity = firstCapacity;
   while (capacity < end) capacity *= 2;
   const isShorter = capacity < table.keyAt.length;

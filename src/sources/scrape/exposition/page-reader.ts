@@ -1,3 +1,4 @@
+import { noIds, pushId } from '../../../core/byte-table.ts';
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import type { ScrapeLimits } from '../block.ts';
@@ -74,7 +75,7 @@ export function createPageReader(
   let comments = 0;
   let invalidLines = 0;
   let firstInvalid: Page['firstInvalid'];
-  let addedIds: number[] = [];
+  let added = noIds();
   const leftOut = createBucketRun();
 
   const countSample = (): void => {
@@ -90,7 +91,7 @@ export function createPageReader(
 
   const add = ({ bytes, view }: LineBytes, start: number, end: number, comment: boolean): number => {
     const id = addLine(table, view, bytes, start, end, comment);
-    addedIds.push(id);
+    pushId(added, id);
     if (!memory.set(tableBytes(table))) {
       const mebibytes = Math.round(memory.limitBytes / 1024 ** 2);
       const what = `the lines of all pages take more than ${mebibytes} MiB, half of the heap`;
@@ -222,11 +223,11 @@ export function createPageReader(
   const body = createBody(limits, { readLines, linesRead: () => lines });
 
   const discard = (): void => {
-    for (const id of addedIds) freeLine(table, id);
+    for (let n = 0; n < added.count; n++) freeLine(table, added.ids[n]!);
     const isFit = memory.set(tableBytes(table));
     if (table.keys.arenaFreed > manyBytes || !isFit) trimLines(table);
     memory.set(tableBytes(table));
-    addedIds = [];
+    added = noIds();
   };
 
   return {
@@ -257,7 +258,7 @@ export function createPageReader(
       lastCount = page.count;
       [table.taken, table.incoming] = [table.incoming, table.taken];
       memory.set(tableBytes(table));
-      addedIds = [];
+      added = noIds();
     },
     discard,
   };

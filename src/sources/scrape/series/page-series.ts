@@ -1,3 +1,4 @@
+import { grownColumn } from '../../../core/byte-table.ts';
 import { Handle } from '../../../core/handles.ts';
 import type { Translated } from '../../../core/intake.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
@@ -99,11 +100,12 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   const { intake, refusedLines, detector, slice } = deps;
   const partOf: (Part | undefined)[] = [];
   /** 1 for a line whose value only falls when its sender restarts. */
-  const grows: number[] = [];
+  let grows = new Uint8Array(0);
   const repeated = new Map<ScrapedSeries, number>();
   const forget = (id: number): void => {
-    partOf[id] = undefined;
-    grows[id] = 0;
+    // Most lines of a page that exceeds a limit have no part: the columns end before them.
+    if (id < partOf.length) partOf[id] = undefined;
+    if (id < grows.length) grows[id] = 0;
   };
   const groups = createLineGroups(table, { forget, slice });
   const catalog = createCatalogView(table, groups, detector);
@@ -123,11 +125,12 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   };
 
   const bind = (series: ScrapedSeries, { lines, kind, sumAt }: SeriesAssembly): void => {
-    for (const id of series.lines) partOf[id] = undefined;
+    for (const id of series.lines) forget(id);
     lines.forEach((id, index) => {
       const part = series.parts!.part(index);
       if (id === -1) return;
       partOf[id] = partOf[id] === undefined ? part : both(partOf[id], part);
+      if (id >= grows.length) grows = grownColumn(grows, table.keys.keyAt.length);
       grows[id] = kind === 'counter' || (sumAt !== -1 && index > sumAt) ? 1 : 0;
     });
   };
@@ -157,7 +160,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     if (assembly.refused.length > 0) repeated.set(series, assembly.refused.length);
     else repeated.delete(series);
     if (assembly.parts === 0) {
-      for (const id of series.lines) partOf[id] = undefined;
+      for (const id of series.lines) forget(id);
       return;
     }
     const { kind, tags, shape } = assembly;
@@ -215,7 +218,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     page.count = count;
     trimLines(table);
     partOf.length = Math.min(partOf.length, table.keys.end);
-    grows.length = Math.min(grows.length, table.keys.end);
+    grows = grows.slice(0, table.keys.end);
     removedLines = 0;
   };
 
