@@ -72,6 +72,8 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['unfinished archives of kubelet', 437],
   ['renamed, linked', 1_778],
   ['copied under unrelated names', 2_192],
+  ['copied, truncated and compressed', 3_003],
+  ['logs of one name', 1_082],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

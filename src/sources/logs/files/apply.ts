@@ -302,11 +302,16 @@ export function createApply(deps: ScanDeps) {
     if (lostBy) for (const copy of generations.copiesOf(of)) if (copy.isGzip) copy.size = -1;
   };
 
-  /** The generation is over: its unfinished line counts, and what was never read is counted as skipped. */
+  /**
+   * The generation is over: what was never read is counted as skipped, with the line that it goes on in; otherwise its unfinished
+   * line counts.
+   */
   const giveUp = (of: Generation, reason: SkipReason) => {
     const missing = unreadBytes(of);
-    sinks.finish(of);
-    sinks.skip(of, reason, missing);
+    const isCut = missing > 0;
+    const { length } = of.rest;
+    sinks.finish(of, isCut);
+    sinks.skip(of, reason, isCut ? missing + length : 0);
     end(of, of.lostBy ?? 'vanished');
   };
 

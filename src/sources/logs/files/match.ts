@@ -277,10 +277,10 @@ const rankOf = ({ file, of, content, relation }: Pair): readonly number[] => [
   Number(isOnlyPart(relation)),
   -countedBytes(of),
   Number(file.formerly !== of && (file.awaits !== of || !file.isPart)),
-  Number(of.group !== file.group),
-  Number(of.status !== 'lost'),
   // A file that is shorter than the generation was is taken only if nothing is better.
   Number(content.size < of.size),
+  Number(of.group !== file.group),
+  Number(of.status !== 'lost'),
   Number(file.isHome && file.group === of.group),
   Number(content.isGzip),
   Math.abs(content.size - of.size),

@@ -20,8 +20,8 @@ import type { Problems } from './problems.ts';
 export interface Sinks {
   /** Presents `bytes[start, end)`, which begin at the offset, after the bytes of the tail; returns how many were taken. */
   write(of: Generation, bytes: Buffer, start: number, end: number): number;
-  /** The unfinished line is a line: nothing follows it any more. */
-  finish(of: Generation): void;
+  /** The unfinished line is a line: nothing follows it any more. Not if it `isCut`: what it goes on in was lost. */
+  finish(of: Generation, isCut?: boolean): void;
   /** The file lost its unfinished line and no more: the line counts, the file goes on where it began. */
   cut(of: Generation): void;
   skip(of: Generation, reason: SkipReason, bytes: number): void;
@@ -49,10 +49,11 @@ export function createSinks(generations: Generations, openSink: () => OpenSink):
       });
       return taken;
     },
-    finish(of) {
+    finish(of, isCut = false) {
       const { rest } = of;
-      if (of.sink || of.sinkState || rest.length > 0) sinkOf(of).finish(rest, 0, rest.length);
-      const chain = rest.length > 0 ? appendRest(of.chain, rest) : of.chain;
+      const length = isCut ? 0 : rest.length;
+      if (of.sink || of.sinkState || length > 0) sinkOf(of).finish(rest, 0, length);
+      const chain = length > 0 ? appendRest(of.chain, rest) : of.chain;
       generations.update(of, {
         chain,
         restBytes: of.restBytes - rest.length,
