@@ -34,7 +34,7 @@ export interface ByteTable {
 }
 
 /** A list of ids outside the heap, in the first `count` elements. */
-export interface IdList {
+interface IdList {
   ids: Int32Array;
   count: number;
 }
