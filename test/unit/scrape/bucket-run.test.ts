@@ -9,13 +9,14 @@ import { createPageReader } from '../../../src/sources/scrape/exposition/page-re
 const viewOf = (bytes: Buffer) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 const valueAt = (line: string) => line.lastIndexOf(' ') + 1;
 
-/** Whether `second` is taken as another bucket of the histogram that `first` is a bucket of. */
-function goesOn(first: string, second: string): boolean {
-  const bytes = Buffer.from(`${first}\n${second}\n`);
+/** Whether `second` is taken as another bucket of the histogram that `first` is a bucket of; `before` stands before both. */
+function goesOn(first: string, second: string, before = ''): boolean {
+  const bytes = Buffer.from(`${before}${first}\n${second}\n`);
   const view = viewOf(bytes);
   const run = createBucketRun();
-  run.begin(view, 0, valueAt(first));
-  const at = first.length + 1;
+  const start = before.length;
+  run.begin(view, start, start + valueAt(first));
+  const at = start + first.length + 1;
   const does = run.continues(bytes, view, at);
   if (does) expect(cursor.at).toBe(bytes.length - 1);
   return does;
@@ -45,7 +46,15 @@ describe('a bucket that follows one that is left out', () => {
     ['two blanks', 'latency_bucket{domain="all",le="1"}  2'],
     ['a comment', '# TYPE latency histogram'],
     ['a shorter line', 'a 1'],
-  ])('is read as any line: %s', (_, line) => expect(goesOn(bucket, line)).toBe(false));
+    ['a quote that does not end the bound', 'latency_bucket{domain="all",le="1\\"} 2'],
+    ['a line break in the bound', 'latency_bucket{domain="all",le="1\n"} 2'],
+    ['more behind the bound', 'latency_bucket{domain="all",le="1"], 2'],
+    ['no blank behind the labels', 'latency_bucket{domain="all",le="1"},2'],
+  ])('is read as any line: %s', (_, line) => {
+    expect(goesOn(bucket, line)).toBe(false);
+    // A value before it is not taken for its own.
+    expect(goesOn(bucket, line, 'x1\n')).toBe(false);
+  });
 
   test.each([
     ['a gauge with a label le', 'latency{domain="all",le="0.5"} 1'],
@@ -54,8 +63,14 @@ describe('a bucket that follows one that is left out', () => {
     ['a label that ends like le', 'latency_bucket{domain="all",role="0.5"} 1'],
     ['blanks after a label', 'latency_bucket{domain="all",le="0.5" } 1'],
     ['the count', 'latency_count{domain="all"} 1'],
+    ['another label of two letters', 'latency_bucket{domain="all",go="0.5"} 1'],
+    ['a name in quotes alone', '{"a"} 1'],
+    ['no labels', 'a 1'],
+    ['a name of a suffix alone', '_bucket{le="0.5"} 1'],
+    ['a shorter name', 'bucket{le="0.5"} 1'],
   ])('begins no run: %s', (_, line) => {
     expect(goesOn(line, line)).toBe(false);
+    expect(goesOn(line, line, `${bucket}\n`)).toBe(false);
   });
 
   test('goes on over the first label', () =>

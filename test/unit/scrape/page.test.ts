@@ -5,6 +5,8 @@ import { pageTarget, sampleName as s } from '../../scrape.ts';
 
 const read = (text: string | Buffer, format?: Exposition) => pageTarget().read(text, format);
 
+const labelsUpTo = (count: number) => Array.from({ length: count }, (_, n) => `l${n}="${n}"`).join(',');
+
 interface Row {
   page: string;
   samples: Record<string, number>;
@@ -47,8 +49,20 @@ const pages: Record<string, Row> = {
   },
   'no final newline': { page: 'a 1\nb 2', samples: { [s('a', {})]: 1, [s('b', {})]: 2 } },
   'raw names that sanitizing deals with': {
-    page: 'a.b-c{k.1="v"} 1\n',
-    samples: { [s('a.b-c', { 'k.1': 'v' })]: 1 },
+    page: 'a.b-c{k.1="v"} 1\nback\\\\slash 2\n',
+    samples: { [s('a.b-c', { 'k.1': 'v' })]: 1, [s('back\\\\slash', {})]: 2 },
+  },
+  'as many labels as a line may have, and one more': {
+    page: `x{${labelsUpTo(256)}} 1\nx{${labelsUpTo(257)}} 2\n`,
+    samples: {
+      [s('x', Object.fromEntries(Array.from({ length: 256 }, (_, n) => [`l${n}`, `${n}`])))]: 1,
+    },
+    invalid: 1,
+  },
+  'a quote that is open, behind a brace that begins the page': {
+    page: '} 1\nx{a="b 1\ngood 1\n',
+    samples: { [s('good', {})]: 1 },
+    invalid: 2,
   },
   'a name and a value in UTF-8': {
     page: 'größe{ort="Zürich 🗻"} 1\n',
@@ -155,6 +169,9 @@ const pages: Record<string, Row> = {
       'novalue{a="b"}',
       'x{a="b" 1',
       'x{a=b} 1',
+      'x{a=b"} 1',
+      'x{a="1" b="2"} 1',
+      'x{a "1"} 1',
       'x{a="b} 1',
       'x{a="1",a="2"} 1',
       'x{="1"} 1',
@@ -165,12 +182,14 @@ const pages: Record<string, Row> = {
       'x 0x10',
       'x 1 # {a="b"} 1',
       '# TYPE y countess',
+      '# TYPE y COUNTER',
+      '# TYPE y counter now',
       'y 2\r',
       'also_good 2',
       '',
     ].join('\n'),
     samples: { [s('good', {})]: 1, [s('also_good', {})]: 2 },
-    invalid: 17,
+    invalid: 22,
   },
   'comments that mean nothing': {
     page: '# just so\n#\n#TYPE x counter\n# UNIT x seconds\n# EOF\nx 1\n\n',
@@ -218,6 +237,20 @@ test.each(Object.entries(pages))(
   },
 );
 
+test('texts of HELP are handed on without their escapes', async () => {
+  const target = pageTarget();
+  await target.read(
+    '# HELP a A \\\\ and\\n more.\na 1\n# HELP "b.c" \tIn "quotes".\n{"b.c"} 1\n# HELP d\nd 1\n#HELP e No.\ne 1\n',
+  );
+  const helps = [...target.intake.held].map(({ name, shape }) => [name, shape.help]);
+  expect(Object.fromEntries(helps)).toEqual({
+    a: 'A \\ and\n more.',
+    'b.c': '\tIn "quotes".',
+    d: '',
+    e: undefined,
+  });
+});
+
 test('OpenMetrics: every type, exemplars, timestamps', async () => {
   const page = readFileSync(new URL('../../fixtures/scrape/openmetrics.txt', import.meta.url), 'utf8');
   const taken = await read(page, 'openmetrics');
@@ -262,6 +295,11 @@ test('OpenMetrics: every type, exemplars, timestamps', async () => {
 test.each([
   ['a broken exemplar', 'x_total 1 # {a="b" 1\n'],
   ['an exemplar without a value', 'x_total 1 # {a="b"}\n'],
+  ['an exemplar without labels', 'x_total 1 # 1\n'],
+  ['an exemplar with the label of a name', 'x_total 1 # {"a"} 1\n'],
+  ['an exemplar whose value is none', 'x_total 1 # {a="b"} one\n'],
+  ['an exemplar whose time is none', 'x_total 1 # {a="b"} 1 soon\n'],
+  ['more behind an exemplar', 'x_total 1 # {a="b"} 1 2 3\n'],
 ])('OpenMetrics: %s makes the line broken', async (_, line) => {
   const taken = await read(`${line}y 1\n# EOF\n`, 'openmetrics');
   expect(taken.samples).toEqual({ [s('y', {})]: 1 });
@@ -276,8 +314,14 @@ test.each([
 });
 
 test('a page of which no line is a sample is a broken body', async () => {
-  const html = '<html>\n<body>It works!</body>\n</html>\n';
-  await expect(read(html)).rejects.toMatchObject({ reason: 'invalid_body' });
+  const body = `<body>${'It works! '.repeat(20)}`;
+  const broken = (page: string, what: string) =>
+    expect(read(page)).rejects.toMatchObject({
+      reason: 'invalid_body',
+      message: `no line is a sample; ${what}`,
+    });
+  await broken('\n<html>\n<body>It works!</body>\n</html>\n', 'line 2 is "<html>"');
+  await broken(`# HELP x X.\n${body}\n</html>\n`, `line 2 is "${body.slice(0, 120)}"`);
 });
 
 test('an empty page is a page', async () => {
@@ -291,14 +335,68 @@ test('invalid UTF-8 makes a line broken, not the page', async () => {
   expect(taken.invalidLines).toBe(1);
 });
 
-test('a page over its limits is not taken', async () => {
-  const body = pageTarget({ bodyBytes: 10 });
-  await expect(body.read('abcdefgh 1\nx 1\n')).rejects.toMatchObject({ reason: 'too_large' });
-  const samples = pageTarget({ samples: 2 });
-  await expect(samples.read('a 1\nb 1\nc 1\n')).rejects.toMatchObject({ reason: 'too_many_samples' });
-  const label = pageTarget({ labelBytes: 3 });
-  await expect(label.read('a 1\nb{c="four"} 1\n')).rejects.toMatchObject({ reason: 'label_too_long' });
-  expect(body.intake.held.size + samples.intake.held.size + label.intake.held.size).toBe(0);
+/** Limits, a page that has as much as they allow, one that has more, and the reason for which that is not taken. */
+const limited: Record<string, [limits: object, page: string, over: string, reason: string]> = {
+  bytes: [{ bodyBytes: 8 }, 'a 1\nb 1\n', 'a 1\nb 10\n', 'too_large'],
+  samples: [{ samples: 2 }, 'a 1\nb 1\n', 'a 1\nb 1\nc 1\n', 'too_many_samples'],
+  'a label': [{ labelBytes: 3 }, 'a{b="two"} 1\n', 'a{b="four"} 1\n', 'label_too_long'],
+  'the name of a label': [{ labelBytes: 3 }, 'a{two="b"} 1\n', 'a{four="b"} 1\n', 'label_too_long'],
+  'a name': [{ labelBytes: 3 }, 'two{a="b"} 1\n', 'four{a="b"} 1\n', 'label_too_long'],
+  'a name without labels': [{ labelBytes: 3 }, 'two 1\n', 'four 1\n', 'label_too_long'],
+  'a name in quotes': [{ labelBytes: 3 }, '{"two"} 1\n', '{"four"} 1\n', 'label_too_long'],
+};
+
+test.each(Object.entries(limited))('a page over its limit of %s is not taken', async (_, row) => {
+  const [limits, page, over, reason] = row;
+  const target = pageTarget(limits);
+  // Each page anew has all that is allowed.
+  for (const __ of [1, 2]) expect(await target.read(page)).toMatchObject({ invalidLines: 0 });
+  const held = target.intake.samples();
+  await expect(target.read(over)).rejects.toMatchObject({ reason });
+  expect(target.intake.samples()).toEqual(held);
+  expect((await target.read(page)).samples).toEqual(held);
+});
+
+test('a page that failed within a line leaves nothing to the next one', async () => {
+  const target = pageTarget({ bodyBytes: 20 });
+  await expect(target.read('a 1\nb 1\nc{d="a long label"} 1\n', 'text', 7)).rejects.toMatchObject({
+    reason: 'too_large',
+  });
+  const taken = await target.read('a 1\n', 'text', 2);
+  expect([taken.samples, taken.invalidLines]).toEqual([{ [s('a', {})]: 1 }, 0]);
+});
+
+test.each<[string, string[], boolean[]]>([
+  ['alike', ['a 1\nb 1\n', 'a 2\nb 2\n'], [true, false]],
+  ['without a line', ['a 1\nb 1\nc 1\n', 'a 1\nc 1\n', 'a 1\nc 1\n'], [true, true, false]],
+  ['with one line for another', ['a 1\nb 1\n', 'a 1\nc 1\n'], [true, true]],
+  ['in another order', ['a 1\nb 1\nc 1\n', 'c 1\na 1\nb 1\n', 'c 1\na 1\nb 1\n'], [true, true, false]],
+  ['with a line back in its place', ['a 1\nb 1\n', 'b 1\n', 'a 1\nb 1\n'], [true, true, true]],
+  ['with a broken line more', ['a 1\nb 1\n', 'a 1\nx{ 1\nb 1\n'], [true, false]],
+  ['with a repeated line', ['a 1\nb 1\n', 'a 1\na 1\nb 1\n'], [true, false]],
+  ['with another spelling of values', ['a 1\nb 1\n', 'a NaN\nb 1e0 5\n'], [true, false]],
+])('a page %s: whether its lines changed', async (_, pages, changed) => {
+  const target = pageTarget();
+  const seen: boolean[] = [];
+  for (const page of pages) seen.push((await target.read(page)).changed);
+  expect(seen).toEqual(changed);
+});
+
+test('lines that come and go among 200 keep their values, on a page of any order', async () => {
+  const target = pageTarget();
+  const names = Array.from({ length: 200 }, (_, n) => `m${n}`);
+  const orders = [names, names.filter((_, n) => n % 3 > 0), [...names].reverse(), names];
+  for (const [round, order] of orders.entries()) {
+    const taken = await target.read(order.map((name, n) => `${name} ${n * round}\n`).join(''));
+    expect(taken.samples).toEqual(Object.fromEntries(order.map((name, n) => [s(name, {}), n * round])));
+  }
+});
+
+test('131,072 comments are the most of a page', async () => {
+  const comments = (count: number) => Array.from({ length: count }, (_, n) => `# HELP m${n}\n`).join('');
+  const target = pageTarget({ bodyBytes: 2 ** 24 });
+  await target.read(comments(131_072));
+  await expect(target.read(comments(131_073))).rejects.toMatchObject({ reason: 'too_large' });
 });
 
 test('more distributions than wait for their other lines have all of these, also if they stand apart', async () => {

@@ -34,14 +34,13 @@ export function createBucketRun(): BucketRun {
       if (stemLength > 0) [of, from] = [view, start];
     },
     continues(bytes, view, at) {
-      if (of === undefined) return false;
       // A run goes on within one chunk: the memory of the last one may have other bytes by now.
       const isBucket =
         of === view && at + stemLength < view.byteLength && isSame(view, at, of, from, stemLength);
       const valueAt = isBucket ? afterBound(bytes, at + stemLength) : -1;
       if (valueAt !== -1) {
         fastValue(bytes, valueAt);
-        if (cursor.at !== -1 && bytes[cursor.at] === newline) {
+        if (bytes[cursor.at] === newline) {
           from = at;
           return true;
         }
@@ -55,7 +54,7 @@ export function createBucketRun(): BucketRun {
 /** Length of a bucket's key up to its bound, if `le` is the last label; 0 for any other key. */
 function stemOf(view: DataView, start: number, valueAt: number): number {
   // The key ends with `"} `.
-  if (valueAt - start < 16 || view.getUint16(valueAt - 3) !== 0x227d) return 0;
+  if (valueAt < 3 || view.getUint16(valueAt - 3) !== 0x227d) return 0;
   let at = valueAt - 4;
   // A quote within a value has a backslash before it, and not `le=`.
   while (at > start && view.getUint8(at) !== quote) at--;

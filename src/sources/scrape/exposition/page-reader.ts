@@ -244,10 +244,11 @@ export function createPageReader(
     end(wholeBody) {
       body.end(wholeBody);
       if (openMetrics && !ended) throw new ScrapeFailure('invalid_body', 'the page has no # EOF');
-      if (samples === 0 && invalidLines > 0) {
+      if (samples === 0 && firstInvalid !== undefined) {
+        const { line, text } = firstInvalid;
         throw new ScrapeFailure(
           'invalid_body',
-          `no line is a sample; line ${firstInvalid?.line} is ${JSON.stringify(firstInvalid?.text)}`,
+          `no line is a sample; line ${line} is ${JSON.stringify(text)}`,
         );
       }
       const changed = moved || count !== lastCount;
