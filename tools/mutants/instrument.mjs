@@ -36,5 +36,14 @@ export async function instrument(path) {
       mutatorName,
       replacement,
     }));
-  return { codes: new Map(done.files.map(({ name, content }) => [name, content])), mutants };
+  return { codes: new Map(done.files.map(({ name, content }) => [name, countingPasses(content)])), mutants };
+}
+
+/** Where the code asks which mutant is active. */
+const asks = 'if (ns.activeMutant === id) {';
+
+/** The code counts how often it passes any of its switches, so that a loop without an end is noticed. */
+function countingPasses(code) {
+  const ends = "if (++ns.passes > ns.mostPasses) throw new Error('a loop without an end');";
+  return code.replace(asks, () => `${ends}\n    ${asks}`);
 }

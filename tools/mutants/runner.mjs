@@ -1,12 +1,16 @@
 // Runs each test once as it is, and then once for every mutant that it reached and that no test before it noticed. A test
 // is repeated in place: its file, its hooks and the sources are loaded once.
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { TestRunner } from 'vitest';
 
 // The names are those that the instrumented sources use.
-const switches = { mutantCoverage: { static: {}, perTest: {} } };
+const switches = {
+  mutantCoverage: { static: {}, perTest: {} },
+  passes: 0,
+  mostPasses: Number.POSITIVE_INFINITY,
+};
 globalThis.__stryker__ = switches;
 
 /** Ids of the mutants that are tried. */
@@ -17,23 +21,27 @@ const tried = new Set(
 const before = JSON.parse(readFileSync(join(process.env.MUTANTS_OUT, 'before.json'), 'utf8'));
 const reached = new Set(before.reached);
 const killed = new Set(before.killed);
+/** `TEST MUTANT` for each mutant that a test did not notice: it is not tried on that test again, if another run is needed. */
+const survived = new Set();
 for (const name of readdirSync(process.env.MUTANTS_OUT)) {
   const written = readFileSync(join(process.env.MUTANTS_OUT, name), 'utf8');
   const [, pid] = /^attempt-(\d+)-/.exec(name) ?? [];
   // What has ended another worker of this run would end this one, too.
   if (pid !== undefined && !existsSync(`/proc/${pid}`)) killed.add(written);
   if (/^\d+-\d+\.json$/.test(name)) for (const id of JSON.parse(written).killed) killed.add(id);
+  if (name.startsWith('survived-')) for (const pair of written.split('\n')) survived.add(pair);
 }
 /** Names the mutant that is tried, in case that it ends the worker. */
 const attempt = join(process.env.MUTANTS_OUT, `attempt-${process.pid}-${threadId}`);
+const survivors = join(process.env.MUTANTS_OUT, `survived-${process.pid}-${threadId}`);
 
-/** A loop that a mutant has made endless ends when it has passed its switch this many times more often than before. */
-const loopFactor = 10;
-const loopMinimum = 10_000;
+/** A loop that a mutant has made endless ends when it has passed all switches this many times more often than before. */
+const loopFactor = 5;
+const loopMinimum = 100_000;
 
 export default class MutantRunner extends TestRunner {
   #waiting = [];
-  #hits = {};
+  #passes = 0;
   #failsAsItIs = false;
 
   async onBeforeRunTask(test) {
@@ -51,26 +59,28 @@ export default class MutantRunner extends TestRunner {
     const mutant = this.#waiting[repeats - 1];
     switches.activeMutant = mutant;
     if (mutant !== undefined) writeFileSync(attempt, mutant);
-    switches.hitCount = mutant === undefined ? undefined : 0;
-    switches.hitLimit = (this.#hits[mutant] ?? 0) * loopFactor + loopMinimum;
+    switches.passes = 0;
+    if (mutant !== undefined) switches.mostPasses = this.#passes * loopFactor + loopMinimum;
   }
 
   async onAfterRetryTask(test, { repeats }) {
     const failed = test.result.state === 'fail';
     const mutant = switches.activeMutant;
     switches.activeMutant = undefined;
+    switches.mostPasses = Number.POSITIVE_INFINITY;
     switches.currentTestId = undefined;
     if (repeats === 0) {
       this.#failsAsItIs = failed;
-      this.#hits = switches.mutantCoverage.perTest.test ?? {};
-      for (const id of Object.keys(this.#hits)) reached.add(id);
-      if (!failed) this.#waiting = Object.keys(this.#hits).filter((id) => tried.has(id) && !killed.has(id));
+      this.#passes = switches.passes;
+      const passed = Object.keys(switches.mutantCoverage.perTest.test ?? {});
+      for (const id of passed) reached.add(id);
+      if (!failed) this.#waiting = passed.filter((id) => isWanted(test, id));
       return;
     }
     if (failed && mutant !== undefined) {
       killed.add(mutant);
       save();
-    }
+    } else if (mutant !== undefined) appendFileSync(survivors, `${test.id} ${mutant}\n`);
     test.result.state = 'run';
     test.result.errors = undefined;
   }
@@ -81,6 +91,8 @@ export default class MutantRunner extends TestRunner {
     save();
   }
 }
+
+const isWanted = (test, id) => tried.has(id) && !killed.has(id) && !survived.has(`${test.id} ${id}`);
 
 /** Writes down what was found so far: a worker may be ended at any mutant, in a loop that passes no switch. */
 function save() {
