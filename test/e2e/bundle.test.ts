@@ -82,7 +82,7 @@ test.each([
   const file = join(place.path, 'misspelt.yaml');
   writeFileSync(file, `services: {frontend: {}}\n${line}\n`);
   const { status, stdout } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
-  expect([status, stdout.includes(secrets.literal)]).toEqual([0, false]);
+  expect([status, stdout.includes(secrets.literal)]).toEqual([2, false]);
   expect(JSON.parse(stdout).configuration[0].content.services).toEqual({ frontend: {} });
 });
 
@@ -90,7 +90,7 @@ test('without a running agent, and with a configuration that is wrong, the bundl
   const file = join(place.path, 'wrong.yaml');
   writeFileSync(file, `services: {frontend: {scrape: "http://reader:${secrets.url}@127.0.0.1:1/"}}\n`);
   const { status, stdout } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
-  expect(status).toBe(0);
+  expect(status).toBe(2);
   const parts = JSON.parse(stdout);
   expect(parts.check.faults[0].what).toMatch(/without credentials/);
   expect(stdout).not.toContain(secrets.url);

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { commands } from '../../src/agent/cli/arguments.ts';
+import { type CommandName, commands } from '../../src/agent/cli/arguments.ts';
 import { commandHere as command, folder } from './process.ts';
 
 const place = folder();
@@ -95,6 +95,42 @@ describe('an unknown role ends with 2 and names the nearest known one', () => {
     expect(stderr).toContain('did you mean worker?');
   });
 });
+
+const samples = join(own(), 'samples.test.yaml');
+writeFileSync(samples, 'tests: [{name: nothing, role: frontend, lines: "{}", expect: {}}]\n');
+/** The arguments with which a command reads a configuration. */
+const reading: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
+  ...{
+    run: [],
+    check: [],
+    probe: [],
+    doctor: [],
+    status: [],
+    incidents: [],
+    healthcheck: [],
+    bundle: [],
+    tap: [],
+  },
+  ...{ maintenance: ['--for', '1m', '--reason', 'disks'], backup: ['plan'] },
+  ...{ recover: ['failback', '--domain', 'orders', '--to', 'dc2', '--plan'], test: [samples] },
+};
+const readNone = ['rules', 'dashboards', 'init', 'demo', 'schema', 'completion'];
+
+test('every command either reads a configuration or reads none', () => {
+  expect([...Object.keys(reading), ...readNone].sort()).toEqual(commands.map(({ name }) => name).sort());
+});
+
+test.each(Object.entries(reading))(
+  '%s ends with 2 for an invalid agent.yaml, and names its faults',
+  async (name, args) => {
+    const file = written('log: {level: INFO}\nmetrcs: {}\n');
+    const { status, stdout, stderr } = await command([name, ...args, '-c', file]);
+    expect(status).toBe(2);
+    // What `check` and `bundle` print is a report, with the faults in it.
+    const report = stdout + stderr;
+    for (const text of [file, 'unknown level', 'metrcs']) expect(report).toContain(text);
+  },
+);
 
 test.each(['', '\n\n', '# nothing\n', '---\n', '{}\n', '~\n'])(
   'an empty configuration ends with 2: %j',

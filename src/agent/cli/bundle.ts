@@ -19,7 +19,8 @@ Collects what a support case needs as one JSON document: versions, the machine, 
 doctor say, and the status of the running agent. Secrets are replaced by "<secret>", also where they occur inside other
 texts. The status contains messages and identifiers from the service's log: read the document before you pass it on.
       --out FILE  write to FILE, with mode 0600, instead of printing
-${targetUsage}Exit status: 0 success; 1 the file cannot be written; 2 wrong usage. A part that cannot be had says why in its place.
+${targetUsage}A part that cannot be had says why in its place.
+Exit status: 0 success; 1 the file cannot be written; 2 wrong usage, or the configuration has faults, which the document has too.
 `;
 
 /** Shown in the place of a secret. */
@@ -58,7 +59,7 @@ export async function bundle(args: readonly string[], io: Io): Promise<number> {
   const text = `${masked(JSON.stringify(parts, null, 2), secrets)}\n`;
   if (values.out === undefined) io.stdout(text);
   else write(resolve(io.cwd, values.out), text);
-  return 0;
+  return faults.length > 0 ? 2 : 0;
 }
 
 function write(path: string, text: string): void {
