@@ -33,6 +33,7 @@ export function manualClock(startMs = 1_767_225_600_000): ManualClock {
     nowMs: () => wallOffsetMs + elapsedMs,
     monotonicMs: () => elapsedMs,
     after(delayMs, call) {
+      if (Number.isNaN(delayMs)) throw new Error('a timer without a time');
       const timer = { dueMs: elapsedMs + Math.max(0, delayMs), call };
       timers.add(timer);
       return () => void timers.delete(timer);

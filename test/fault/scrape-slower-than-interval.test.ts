@@ -43,10 +43,15 @@ test('a page that misses the deadline of one scrape is absent from it, and shown
   target.answer((_, response) => void waiting.push(response));
   clock.advance(2000);
   const late = scraped.scrape.scrapeNow(clock.monotonicMs() + 500);
+  const later = scraped.scrape.scrapeNow(clock.monotonicMs() + 750);
   const patient = scraped.scrape.scrapeNow(clock.monotonicMs() + 5000);
   await until('the target is asked', () => waiting.length === 1);
   clock.advance(500);
   expect(await late).toMatchObject({ ok: false, reason: 'too_slow' });
+  clock.advance(250);
+  // The page is late for both, but it is one page.
+  expect(await later).toMatchObject({ ok: false, reason: 'too_slow' });
+  expect(scraped.scrape.status().failures).toEqual({ too_slow: 1 });
   expect(scraped.shown()).toEqual({});
   expect(scraped.up()).toBe(0);
   finish(waiting[0]!, 'x 2\n');
@@ -54,6 +59,7 @@ test('a page that misses the deadline of one scrape is absent from it, and shown
   expect(scraped.shown()).toEqual({ [s('x', {})]: 2 });
   expect(scraped.up()).toBe(1);
   expect(scraped.drops).toEqual({ 'scrape/too_slow': 1 });
+  expect(scraped.scrape.status().page).toMatchObject({ durationMs: 750 });
   await scraped.stop();
 });
 

@@ -32,7 +32,7 @@ export interface ScrapeDeps extends FetchDeps {
   /** Shared by all targets. Default: no limit. */
   lineMemory?: LineMemory;
   /** Called for each accepted page: how many counters were on the last page too, and how many of them fell. */
-  onPage?(evidence: { fallen: number; counters: number }): void;
+  onPage(evidence: { fallen: number; counters: number }): void;
 }
 
 export type ScrapeResult = { ok: true } | { ok: false; reason: ScrapeFailureReason; what: string };
@@ -63,7 +63,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   const target = createTargetSeries(options, deps);
   let running: Promise<ScrapeResult> | undefined;
   let cancelTimer = (): void => {};
-  let isStopped = true;
+  let isStopped = false;
   /** The page under way missed its deadline. */
   let isLate = false;
 
@@ -98,7 +98,6 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
 
   const armTimer = (): void => {
     cancelTimer();
-    if (isStopped) return;
     cancelTimer = clock.after(options.intervalMs, () => {
       if (running === undefined) void start();
       else {
@@ -111,7 +110,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   /** Hides the target's series from an answer for which its page is late. */
   const missed = (): ScrapeResult => {
     const failure = new ScrapeFailure('too_slow', 'the page did not come before the deadline of the scrape');
-    if (running !== undefined && !isLate) {
+    if (!isLate) {
       isLate = true;
       target.hide();
       status.failed(failure, false);
@@ -135,7 +134,6 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
 
   return {
     start() {
-      isStopped = false;
       up.set(0);
       void start();
       return Promise.resolve(async () => {
@@ -182,7 +180,7 @@ function createTargetSeries(
   const slice = createSlice({ clock });
   const pageSeries = createPageSeries(table, { intake, refusedLines, detector, slice });
   let takenMs = Number.NEGATIVE_INFINITY;
-  let goneSinceMs: number | undefined;
+  let goneSinceMs = Number.POSITIVE_INFINITY;
 
   const withdraw = (): Promise<void> => {
     slice.begin();
@@ -204,9 +202,9 @@ function createTargetSeries(
       if (!isShown()) return { page, result };
       show.swap();
       up.set(1);
-      goneSinceMs = undefined;
+      goneSinceMs = Number.POSITIVE_INFINITY;
       takenMs = clock.monotonicMs();
-      onPage?.({ fallen: result.fallen, counters: result.counters });
+      onPage({ fallen: result.fallen, counters: result.counters });
       return { page, result };
     },
     discard() {
@@ -217,10 +215,10 @@ function createTargetSeries(
       show.hide();
       up.set(0);
       takenMs = Number.NEGATIVE_INFINITY;
-      goneSinceMs ??= clock.monotonicMs();
+      goneSinceMs = Math.min(goneSinceMs, clock.monotonicMs());
     },
     async forgetIfGone() {
-      if (goneSinceMs !== undefined && clock.monotonicMs() - goneSinceMs >= forgottenMs) await withdraw();
+      if (clock.monotonicMs() - goneSinceMs >= forgottenMs) await withdraw();
     },
     async close() {
       show.hide();

@@ -22,7 +22,7 @@ test('a page younger than a second is shared, an older one fetched again', async
   const scraped = await openScrape({ url: target.url }, clock);
   await Promise.all([scraped.scrape.scrapeNow(), scraped.scrape.scrapeNow()]);
   clock.advance(999);
-  await scraped.scrape.scrapeNow();
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   expect(target.requests).toHaveLength(1);
   clock.advance(1);
   await scraped.scrape.scrapeNow();
@@ -44,7 +44,26 @@ test('the source fetches by itself when nobody has come for an interval', async 
   expect(target.requests).toHaveLength(3);
   await scraped.stop();
   clock.advance(60_000);
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, what: 'the source is stopped' });
   expect(target.requests).toHaveLength(3);
+});
+
+test('a page that is taken while the source stops is not shown', async () => {
+  const clock = manualClock();
+  let stopped: Promise<void> | undefined;
+  const swaps: string[] = [];
+  const scraped = await openScrape({ url: target.url }, clock, {
+    intake: {
+      parts() {
+        stopped = scraped.stop();
+        return { part: () => ({ set() {} }), release() {} };
+      },
+    },
+    show: { swap: () => void swaps.push('swap'), hide() {} },
+  });
+  await until('its series are opened', () => stopped !== undefined);
+  await stopped;
+  expect(swaps).toEqual([]);
 });
 
 test('a request says what it wants, and uses one connection', async () => {
