@@ -289,6 +289,42 @@ describe('the end', () => {
     await until('it has ended', () => run.taken.length === 1);
     await ended;
   });
+
+  test('sends what is appended while the queue is being looked at, and waits for nothing more', async () => {
+    const run = deliver([], () => 'taken');
+    run.queued.push({ batch: batchOf([1]), entry: {} } as unknown as QueuedBatch);
+    let hasEnded = false;
+    void run.delivery.end().then(() => {
+      hasEnded = true;
+    });
+    await settled();
+    expect([run.taken, hasEnded]).toEqual([[1], true]);
+  });
+
+  test('sends once more what failed in a request from before it', async () => {
+    let ended: Promise<void> | undefined;
+    const run = deliver([[1]], () => {
+      if (ended) return 'taken';
+      ended = run.delivery.end();
+      return away;
+    });
+    await until('it begins', () => ended !== undefined);
+    await ended;
+    expect([run.requests.length, run.taken, run.clock.monotonicMs()]).toEqual([2, [1], 0]);
+  });
+
+  test('during the search for the cause waits no longer, and looks no further', async () => {
+    let ended: Promise<void> | undefined;
+    const run = deliver([[1, 2]], (values) => {
+      if (values.length === 1) ended ??= run.delivery.end();
+      return failure();
+    });
+    await settled();
+    for (; ended === undefined; await settled()) run.clock.advance(60_000);
+    await ended;
+    // The last point, the first one, and one of the two.
+    expect(run.requests.map(String)).toEqual([...Array(5).fill('1,2'), '2', '1', '2', '1,2']);
+  });
 });
 
 describe('each point arrives, whatever the receiver fails at', () => {

@@ -19,6 +19,7 @@ describe('the table of the kernel', () => {
   const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
  1234: 0100007F:1FBD 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 451236 2 0000000000000000 7031
  1300: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000   100        0 20125 2 0000000000000000 0
+ 1301: 0100007F:1FBE 00000000:0000 07 00000000:00000000 00:00000000 00000000   100        0 20126 2 0000000000000000
 `;
   test('rows', () => {
     expect(rowsOf(table)).toEqual([

@@ -111,10 +111,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
     log.write('warn', 'receive buffer smaller than asked for', { listener: name, granted, asked, advice });
   }
 
-  const pollKernelDrops = () => {
-    const more = kernel.poll();
-    if (more > 0) deps.onKernelDrops(more);
-  };
+  const pollKernelDrops = () => deps.onKernelDrops(kernel.poll());
   // A datagram may have come meanwhile.
   if (isQuiet) schedulePoll(quietKernelPollMs);
 
