@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
@@ -70,6 +71,21 @@ test('a body that says gzip and is not', async () => {
 test('a whole gzip body is read', async () => {
   target.page(gzipSync('x 1\n'), gzip);
   expect((await scrapeOnce()).shown).toEqual({ [s('x', {})]: 1 });
+});
+
+/** Lines that hardly shrink, so that they arrive packed in many chunks. */
+const dense = (lines: number) =>
+  Array.from(
+    { length: lines },
+    (_, n) => `x{n="${createHash('sha512').update(`${n}`).digest('base64')}"} ${n}\n`,
+  ).join('');
+
+test('a packed body that comes in many chunks is read to its end, and stopped at the limit', async () => {
+  target.page(gzipSync(dense(5000)), gzip);
+  const { result, shown } = await scrapeOnce();
+  expect([result, Object.keys(shown).length]).toEqual([{ ok: true }, 5000]);
+  target.page(gzipSync(dense(11_000)), gzip);
+  expect((await scrapeOnce()).result).toMatchObject({ ok: false, reason: 'too_many_samples' });
 });
 
 test('a body without final newline whose length is known is whole', async () => {

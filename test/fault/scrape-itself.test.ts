@@ -4,7 +4,7 @@ import { parseAddress } from '../../src/core/address.ts';
 import { manualClock } from '../clock.ts';
 import { openScrape, openTarget } from '../scrape.ts';
 
-test.each(['0.0.0.0', '127.0.0.1'])(
+test.each(['0.0.0.0', '127.0.0.1', '127.0.0.2'])(
   'a target that is a listener of the agent on %s is refused',
   async (host) => {
     const target = await openTarget();
@@ -18,6 +18,22 @@ test.each(['0.0.0.0', '127.0.0.1'])(
     await target.close();
   },
 );
+
+test.each([
+  ['of another address', '192.0.2.1', 0],
+  ['of another port', '127.0.0.1', 1],
+  ['of another port on all addresses', '0.0.0.0', 1],
+])('a target beside a listener %s is scraped', async (_, host, further) => {
+  const target = await openTarget();
+  target.page('x 1\n');
+  const port = Number(new URL(target.url).port) + further;
+  const scraped = await openScrape({ url: target.url }, manualClock(), {
+    ownListeners: () => [{ host, port }],
+  });
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  await scraped.stop();
+  await target.close();
+});
 
 test('a loop over a proxy is found by the mark on the request', async () => {
   const target = await openTarget();

@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => target.close());
 
 const text = { 'content-type': 'text/plain; version=0.0.4' };
-const refusals: Record<string, { answer: Answer; reason: string; drop: string }> = {
+const refusals: Record<string, { answer: Answer; reason: string; drop: string; what?: string }> = {
   'resets the connection': {
     answer: (request) => void request.socket.resetAndDestroy(),
     reason: 'reset',
@@ -41,11 +41,13 @@ const refusals: Record<string, { answer: Answer; reason: string; drop: string }>
   'redirects, in a loop': {
     answer: (_, response) => void response.writeHead(302, { location: '/metrics' }).end(),
     reason: 'redirect',
+    what: 'the target redirects (302) to /metrics',
     drop: 'scrape/failed',
   },
   'redirects to nowhere': {
     answer: (_, response) => void response.writeHead(300, text).end(good),
     reason: 'redirect',
+    what: 'the target redirects (300) to nowhere',
     drop: 'scrape/failed',
   },
   'answers 400': {
@@ -92,7 +94,7 @@ const refusals: Record<string, { answer: Answer; reason: string; drop: string }>
     drop: 'scrape/failed',
   },
   'answers with a version to come': {
-    answer: pageAnswer(good, { 'content-type': 'text/plain; version=9.0' }),
+    answer: pageAnswer(good, { 'content-type': 'text/plain; charset=utf-8; version=9.0' }),
     reason: 'content_type',
     drop: 'scrape/failed',
   },
@@ -103,7 +105,7 @@ const refusals: Record<string, { answer: Answer; reason: string; drop: string }>
   },
 };
 
-test.each(Object.entries(refusals))('a target that %s', async (_, { answer, reason, drop }) => {
+test.each(Object.entries(refusals))('a target that %s', async (_, { answer, reason, drop, ...more }) => {
   target.page(good);
   const clock = manualClock();
   const scraped = await openScrape({ url: target.url }, clock);
@@ -112,7 +114,7 @@ test.each(Object.entries(refusals))('a target that %s', async (_, { answer, reas
 
   target.answer(answer);
   clock.advance(1000);
-  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason });
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason, ...more });
   expect(scraped.shown()).toEqual({});
   expect(scraped.up()).toBe(0);
   expect(scraped.drops).toEqual({ [drop]: 1 });

@@ -66,13 +66,9 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
     await closing?.destroy(null);
   };
 
-  const request = (
-    sink: PageSink,
-    headers: Record<string, string>,
-    onAnswer: () => void,
-  ): Promise<Arrival> => {
+  const request = (sink: PageSink, headers: Record<string, string>): Promise<Arrival> => {
     const abandon = (): void => void close();
-    const { handler, arrival } = createExchange({ clock, timeoutMs, sink, onAnswer, abandon });
+    const { handler, arrival } = createExchange({ clock, timeoutMs, sink, abandon });
     client ??= createClient();
     client.dispatch({ path: pathname + search, method: 'GET', headers }, handler);
     return arrival;
@@ -82,17 +78,14 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
     async page(sink) {
       const headers = await requestHeaders(options, deps);
       const before = connections;
-      let isAnswered = false;
-      const onAnswer = (): void => {
-        isAnswered = true;
-      };
       try {
-        return await request(sink, headers, onAnswer);
+        return await request(sink, headers);
       } catch (error) {
-        // The target may close an idle connection just when it is used again. That is not a failure: try once more.
+        // The target may close an idle connection just when it is used again. That is not a failure: try once more. Of an
+        // answer that is cut off the reason is another one.
         const isStale = error instanceof ScrapeFailure && error.reason === 'reset' && connections === before;
-        if (!isStale || isAnswered) throw error;
-        return await request(sink, headers, onAnswer);
+        if (!isStale) throw error;
+        return await request(sink, headers);
       }
     },
     close,
@@ -206,8 +199,6 @@ interface ExchangeDeps {
   clock: Clock;
   timeoutMs: number;
   sink: PageSink;
-  /** Called when the response begins. */
-  onAnswer(): void;
   /** Closes a connection that is not open yet. */
   abandon(): void;
 }
@@ -237,7 +228,7 @@ function isFramed(headers: IncomingHttpHeaders): boolean {
   return framing.some((name) => headers[name] !== undefined);
 }
 
-function createExchange({ clock, timeoutMs, sink, onAnswer, abandon }: ExchangeDeps): Exchange {
+function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exchange {
   let controller: Dispatcher.DispatchController | undefined;
   let decoder: Decoder | undefined;
   let wholeBody = false;
@@ -284,7 +275,6 @@ function createExchange({ clock, timeoutMs, sink, onAnswer, abandon }: ExchangeD
     },
     onResponseStart(_, status, headers) {
       isAnswered = true;
-      onAnswer();
       try {
         answered(status, headers);
       } catch (error) {

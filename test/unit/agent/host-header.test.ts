@@ -47,6 +47,7 @@ const senders: [headers: Record<string, string>, status: number][] = [
   [{ origin: 'http://127.0.0.1:9466' }, 403],
   [{ origin: 'https://evil.example' }, 403],
   [{ origin: 'null' }, 403],
+  [{ host: '', origin: 'http://127.0.0.1:9465' }, 403],
   [{ host: 'localhost:443', origin: 'https://localhost' }, 200],
   [{ host: 'evil.example' }, 403],
   [{ host: 'evil.example', 'sec-fetch-site': 'same-origin' }, 403],

@@ -1,7 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Batch } from '../../../src/reporters/hosted/protocol.ts';
 import { createQueue } from '../../../src/reporters/hosted/queue/queue.ts';
 import { manualClock } from '../../clock.ts';
@@ -254,4 +255,38 @@ test('16 MiB are kept in memory at most while the disk cannot be written, the ol
   await append(5, quarterBytes);
   expect(dropped).toEqual(['queue_full 1']);
   expect((await queue.peek(0))?.batch.points).toBe(2);
+});
+
+/** The next writes to any file take this part of what they are given; 0: the disk is full. */
+async function writesTake(parts: number[]): Promise<void> {
+  const file = await open(join(newFolder(), 'any'), 'w');
+  const handles = Object.getPrototypeOf(file);
+  await file.close();
+  const { write } = handles;
+  const spy = vi.spyOn(handles, 'write').mockImplementation(async function (this: unknown, ...given) {
+    const [bytes, offset, length, position] = given as [Buffer, number, number, number];
+    const part = parts.shift() ?? 1;
+    if (part === 0) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    return write.call(this, bytes, offset, Math.floor(length * part), position);
+  });
+  onTestFinished(() => spy.mockRestore());
+}
+
+test.each([
+  ['the rest, too', [0.5, 1], 0, { '000000000000.queue': 16 + 2 * batchBytes }],
+  ['a part of the rest', [0.5, 0.5], 1, { '000000000000.queue': 16 + batchBytes }],
+  ['nothing of the rest', [0.5, 0], 1, { '000000000000.queue': 16 + batchBytes }],
+])('a disk that takes half of a batch and %s: whole batches are in the file', async (...row) => {
+  const [, parts, failed, files] = row;
+  const directory = newFolder();
+  const { queue, append, failures } = openQueue(directory, 16 * 5 * batchBytes);
+  await append(1);
+  await writesTake(parts);
+  await append(2);
+  expect([failures.length, filesIn(directory)]).toEqual([failed, files]);
+  for (const points of [1, 2]) {
+    const queued = await queue.peek(0);
+    expect([queued?.batch.points, queued?.batch.body]).toEqual([points, Buffer.alloc(bodyBytes)]);
+    await queue.remove(queued!);
+  }
 });

@@ -78,6 +78,22 @@ describe('restarts of a role', () => {
       1,
     ],
     [
+      'a fifth of the counters that falls',
+      (agent) => {
+        agent.page(0, 100);
+        agent.page(20, 100);
+      },
+      1,
+    ],
+    [
+      'less than a fifth of the counters that falls',
+      (agent) => {
+        agent.page(0, 100);
+        agent.page(19, 100);
+      },
+      0,
+    ],
+    [
       'one counter of many that falls',
       (agent) => {
         agent.page(0, 100);

@@ -352,6 +352,17 @@ describe('configuration', () => {
     b.at(startMs + 8 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
     expect(b.totals.late).toBe(1);
     expect(b.at(startMs + 9 * 6e4, evidence([copy], { drift: [] })).reason).toBeUndefined();
+    // The next one has its own grace.
+    b.at(startMs + 20 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
+    b.at(startMs + 24 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
+    expect(b.totals.late).toBe(1);
+    b.at(startMs + 26 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
+    expect(b.totals.late).toBe(2);
+  });
+
+  test('without a copy and without files nothing is good', () => {
+    const assessed = assessing(config).at(startMs, evidence([], { drift: [] }));
+    expect([assessed.ledger.success, assessed.ledger.driftSinceMs]).toEqual([undefined, startMs]);
   });
 });
 
