@@ -118,17 +118,19 @@ export function lineBed(rules: Partial<LineRules> = {}) {
     knownLines,
     refused,
     shown: intake.shown,
-    read(datagram: string | Buffer) {
-      const bytes = Buffer.from(datagram);
-      reader.read(bytes, 0, bytes.length, Number.POSITIVE_INFINITY);
+    reader,
+    /** Reads a datagram, in a buffer that has these bytes behind it. */
+    read(datagram: string | Buffer, behind = '') {
+      const bytes = Buffer.concat([Buffer.from(datagram), Buffer.from(behind)]);
+      reader.read(bytes, 0, bytes.length - behind.length, Number.POSITIVE_INFINITY);
     },
   };
 }
 
 /** What becomes of one datagram. */
-export function readOnce(datagram: string | Buffer, rules: Partial<LineRules> = {}) {
+export function readOnce(datagram: string | Buffer, rules: Partial<LineRules> = {}, behind = '') {
   const bed = lineBed(rules);
-  bed.read(datagram);
+  bed.read(datagram, behind);
   return { shown: bed.shown(), refused: bed.refused };
 }
 

@@ -67,3 +67,16 @@ test('is tried again after the other configuration is discarded', async () => {
   clock.advance(2_000);
   await until('it runs', () => names().includes('history'));
 });
+
+test('a stop while it is tried again waits for that, and leaves nothing open', async () => {
+  await close();
+  clock.advance(2_000);
+  await roles.stop();
+  expect([await isFree(), names()]).toEqual([true, []]);
+});
+
+test('a stop while it is tried again in vain leaves no timer behind', async () => {
+  clock.advance(2_000);
+  await roles.stop();
+  expect(clock.waiting).toBe(0);
+});

@@ -15,6 +15,7 @@ const read: Row[] = [
   ['a gauge of a rate', 'gaugor:5|g|@0.5', { 'gauge gaugor': 5 }],
   ['several metrics', 'a:1|c\nb:2|g\na:3|c\n', { 'counter a': 4, 'gauge b': 2 }],
   ['several of one name', 'a:1|c:2|ms:3|c', { 'counter a': 4, 'histogram a': [[0.002, 1]] }],
+  ['several of one name, tags in the name', 'num.host.a:1|c:2:3|c', { 'counter num{"host":"a"}': 6 }],
   ['several of one name, sampled', 'a:1|c|@0.5:2|g', { 'counter a': 2, 'gauge a': 2 }],
   // DogStatsD, datagram format 1.0 to 1.3
   ['a histogram', 'song.length:240|h|@0.5', { 'histogram song.length': [[240, 2]] }],
@@ -24,6 +25,11 @@ const read: Row[] = [
   ['a bare tag', 'u:1|c|#urgent,env:dev', { 'counter u{"env":"dev","urgent":"true"}': 1 }],
   ['a hash before each tag', 'u:1|c|#a:b,#c:d,#bare', { 'counter u{"a":"b","bare":"true","c":"d"}': 1 }],
   ['no tags behind the sign', 'u:1|c|#', { 'counter u': 1 }],
+  ['a sign alone behind a tag', 'u:1|c|#a:b,#', { 'counter u{"a":"b"}': 1 }],
+  ['empty tags', 'u:1|c|#,a:b,,c:d,|@1', { 'counter u{"a":"b","c":"d"}': 1 }],
+  ['a comma behind the tags', 'u:1|c|#a:b|c:x,y:z', { 'counter u{"a":"b"}': 1 }],
+  ['a colon behind a bare tag', 'u:1|c|#a|c:x', { 'counter u{"a":"true"}': 1 }],
+  ['blanks', 'a b:1|c|#k:v w', { 'counter a b{"k":"v w"}': 1 }],
   [
     'packed values',
     'page.views:1:2:32|d',
@@ -67,6 +73,11 @@ const read: Row[] = [
     { 'counter num{"domain":"a.b.c","host":"10.0.0.7:7933","operation":"X"}': 1 },
   ],
   ['a last suffix with a port', 'num.host.a:7933:2|c', { 'counter num{"host":"a:7933"}': 2 }],
+  ['the name of a tag at the end', 'num.operation:1|c', { 'counter num.operation': 1 }],
+  ['a tag out of order', 'num.operation.X.domain.d:1|c', { 'counter num{"operation":"X.domain.d"}': 1 }],
+  ['a tag twice', 'num.domain.a.domain.b:1|c', { 'counter num{"domain":"a.domain.b"}': 1 }],
+  ['the name of a tag for a value', 'num.domain.host.x:1|c', { 'counter num{"domain":"host.x"}': 1 }],
+  ['tags without a name', '.operation.X:1|c', { 'counter .operation.X': 1 }],
   [
     'a bucket of durations',
     'lat.operation.X.1.5ms-2ms:3|c',
@@ -87,6 +98,10 @@ const read: Row[] = [
   ['a negative histogram value', 'a:-5|h', { 'histogram a': [[-5, 1]] }],
   ['a small rate', 'a:1|ms|@1e-8', { 'histogram a': [[0.001, 1e8]] }],
   ['UTF-8', 'größe:1|c|#ort:köln', { 'counter größe{"ort":"köln"}': 1 }],
+  ['the sign of what is no UTF-8', 'a\uFFFD:1|c', { 'counter a\uFFFD': 1 }],
+  ['a rate of one in a billion', 'a:1|c|@1e-9', { 'counter a': 1 / 1e-9 }],
+  ['a rate of all', 'a:1|c|@1', { 'counter a': 1 }],
+  ['as many bytes as a line may have', `${'n'.repeat(8190)}:1|c`, { [`counter ${'n'.repeat(8190)}`]: 1 }],
 ];
 
 const refused: [what: string, datagram: string | Buffer, refused: Record<string, number>][] = [
@@ -120,6 +135,11 @@ const refused: [what: string, datagram: string | Buffer, refused: Record<string,
   ['a hexadecimal', 'a:0x10|c', { invalid_value: 1 }],
   ['a blank', 'a: 1|c', { invalid_value: 1 }],
   ['two signs', 'a:+-1|c', { invalid_value: 1 }],
+  ['two signs of a gauge', 'a:+-1|g', { invalid_value: 1 }],
+  ['a tag in the name without a name', 'a,=b:1|c', { invalid_line: 1 }],
+  ['tags alone before a hash', '#a=b:1|c', { invalid_line: 1 }],
+  ['tags alone before a comma', ',a=b:1|c', { invalid_line: 1 }],
+  ['a word that begins like a time', 'a:1|c|Tx', { invalid_line: 1 }],
   ['a negative counter', 'a:-1|c', { invalid_value: 1 }],
   ['a negative timer', 'a:-1|ms', { invalid_value: 1 }],
   ['a negative rate', 'a:1|c|@-1', { invalid_rate: 1 }],
@@ -136,7 +156,9 @@ const refused: [what: string, datagram: string | Buffer, refused: Record<string,
   ['an event that looks like a counter', '_e{1,1}:1|c', { unsupported_type: 1 }],
   ['a service check', '_sc|redis|2|#env:dev|m:timed out', { unsupported_type: 1 }],
   ['a service check without a colon', '_sc|redis|2', { unsupported_type: 1 }],
-  ['a long name', `${'n'.repeat(8200)}:1|c`, { line_too_long: 1 }],
+  ['a long name', `${'n'.repeat(8191)}:1|c`, { line_too_long: 1 }],
+  ['8,192 bytes that are no line', 'n'.repeat(8192), { invalid_line: 1 }],
+  ['8,193 bytes that are no line', 'n'.repeat(8193), { line_too_long: 1 }],
   ['a long line of nothing', 'n'.repeat(65_507), { line_too_long: 1 }],
 ];
 
@@ -146,6 +168,42 @@ describe('a datagram', () => {
   test.each(refused)('refused: %s', (_, datagram, reasons) =>
     expect(readOnce(datagram)).toEqual({ shown: {}, refused: reasons }),
   );
+
+  test.each(['|c\n', '\nz:1|c', ':1|c', '1|c', '\r\n'])(
+    'what stands behind its end is not read: %j',
+    (behind) => {
+      for (const [what, datagram, shown] of read)
+        expect([what, readOnce(datagram, {}, behind)]).toEqual([what, { shown, refused: {} }]);
+      for (const [what, datagram, reasons] of refused)
+        expect([what, readOnce(datagram, {}, behind)]).toEqual([what, { shown: {}, refused: reasons }]);
+    },
+  );
+
+  test('is read so many lines at a time, which are counted', () => {
+    const { reader, shown } = lineBed();
+    const bytes = Buffer.from('a:1|c\nbad\na:2|c\na:4|c');
+    expect(reader.read(bytes, 0, bytes.length, 0)).toBe(0);
+    const third = reader.read(bytes, 0, bytes.length, 2);
+    expect([bytes.toString('utf8', third), reader.lines, shown()]).toEqual([
+      'a:2|c\na:4|c',
+      2,
+      { 'counter a': 1 },
+    ]);
+    expect(reader.read(bytes, third, bytes.length, 10)).toBe(bytes.length);
+    expect([reader.lines, shown()]).toEqual([4, { 'counter a': 7 }]);
+  });
+
+  test('a bad line far behind its beginning is no long one', () => {
+    expect(readOnce(`${'a:1|c\n'.repeat(2000)}bad`)).toEqual({
+      ...{ shown: { 'counter a': 2000 }, refused: { invalid_line: 1 } },
+    });
+  });
+
+  test('a line that is cut elsewhere than a known one of the same bytes is another', () => {
+    expect(readOnce('a:1|c|#x:y\na|c:1|#x:y')).toEqual({
+      ...{ shown: { 'counter a{"x":"y"}': 1 }, refused: { invalid_line: 1 } },
+    });
+  });
 
   test('a bad line does not harm its neighbours', () => {
     expect(readOnce('a:1|c\nbad\nb:x|c\na:2|c\nc:1|s\n\na:4|c')).toEqual({

@@ -78,7 +78,7 @@ function colonTags(text: string, from: number, to: number): Tags | undefined {
   for (let start = from, end = from; start <= to; start = end + 1) {
     const comma = text.indexOf(',', start);
     end = comma === -1 || comma > to ? to : comma;
-    if (text[start] === '#' && start < end) start += 1;
+    if (text[start] === '#') start += 1;
     const found = text.indexOf(':', start);
     const colon = found === -1 || found >= end ? end : found;
     if (start === end) continue;
@@ -131,10 +131,10 @@ function readTail(tail: string, readsTags: boolean): Tail | StatsdDrop {
   while (end < tail.length) {
     const from = end + 1;
     end = endOf(from);
-    if (tail[from] === '@' && from < end) {
+    if (tail[from] === '@') {
       read.weight = weightOf(tail.slice(from + 1, end));
       if (!Number.isFinite(read.weight)) return 'invalid_rate';
-    } else if (tail[from] === '#' && from < end) {
+    } else if (tail[from] === '#') {
       const tags = colonTags(tail, from + 1, end);
       if (tags === undefined) return 'invalid_line';
       if (readsTags) read.tags = tags;

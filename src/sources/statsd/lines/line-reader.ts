@@ -50,7 +50,7 @@ function endsAt(bytes: Buffer, at: number, end: number): boolean {
 
 /** Index after the line's end. */
 function afterLine(bytes: Buffer, at: number, end: number): number {
-  if (bytes[at] === newline) return at + 1;
+  if (at < end && bytes[at] === newline) return at + 1;
   const found = bytes.indexOf(newline, at);
   return found === -1 || found >= end ? end : found + 1;
 }
