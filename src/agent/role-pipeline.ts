@@ -118,7 +118,7 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
     },
     isDown(role) {
       const scrape = running.get(role)?.sources.scrape;
-      return scrape && scrape.status().up === false;
+      return scrape && !scrape.status().up;
     },
     *all() {
       for (const { sources } of running.values()) yield sources;

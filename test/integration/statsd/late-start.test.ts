@@ -71,12 +71,22 @@ test('is tried again after the other configuration is discarded', async () => {
 test('a stop while it is tried again waits for that, and leaves nothing open', async () => {
   await close();
   clock.advance(2_000);
-  await roles.stop();
+  let isStopped = false;
+  const stopped = roles.stop().then(() => {
+    isStopped = true;
+  });
+  // A socket is not bound before the next turn of the event loop.
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  expect(isStopped).toBe(false);
+  await stopped;
   expect([await isFree(), names()]).toEqual([true, []]);
 });
 
-test('a stop while it is tried again in vain leaves no timer behind', async () => {
+test('a stop while it is tried again in vain leaves no timer behind, also if a configuration is discarded after it', async () => {
   clock.advance(2_000);
   await roles.stop();
+  expect(clock.waiting).toBe(0);
+  const next = await roles.prepare(await configOf({ worker: {} }));
+  await next.discard();
   expect(clock.waiting).toBe(0);
 });

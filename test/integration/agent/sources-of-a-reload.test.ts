@@ -1,0 +1,53 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { manualClock } from '../../clock.ts';
+import { configOf, openRoles } from '../../role-pipeline.ts';
+import { openTarget } from '../../scrape.ts';
+import { until } from '../../until.ts';
+
+test('a reload keeps the sources of a role that did not change, and opens those of one that did anew', async () => {
+  const { roles } = openRoles(manualClock());
+  onTestFinished(() => roles.stop());
+  const services = (prefix: string, more = {}) =>
+    configOf({
+      frontend: { statsd: { listen: '127.0.0.1:0' } },
+      history: { statsd: { listen: '127.0.0.1:0', prefix } },
+      ...more,
+    });
+  const running = () => new Map([...roles.all()].map((sources) => [sources.service, sources]));
+  await roles.configure(await services('one'));
+  const before = running();
+  expect([...before.keys()]).toEqual(['frontend', 'history']);
+  await roles.configure(await services('one'));
+  expect(running()).toEqual(before);
+  await roles.configure(await services('two'));
+  const after = running();
+  expect(after.get('frontend')).toBe(before.get('frontend'));
+  expect(after.get('history')).not.toBe(before.get('history'));
+  await roles.configure(await configOf({ frontend: {} }));
+  expect([...running().keys()]).toEqual([]);
+});
+
+test('only selected roles have sources, and a reporter without a deadline does not have their pages fetched', async () => {
+  const target = await openTarget();
+  target.page('x 1\n');
+  const clock = manualClock();
+  const { roles } = openRoles(clock);
+  onTestFinished(async () => {
+    await roles.stop();
+    await target.close();
+  });
+  const services = { frontend: { scrape: target.url }, history: { statsd: '127.0.0.1:0' } };
+  await roles.configure(await configOf(JSON.stringify({ roles: ['frontend'], services })));
+  expect([...roles.all()].map(({ service }) => service)).toEqual(['frontend']);
+  await until('the first page is there', () => roles.isDown('frontend') === false);
+  expect(roles.isDown('history')).toBeUndefined();
+  clock.advance(2000);
+  await roles.refresh({ takes: () => true });
+  await roles.refresh({
+    takes: ({ service }) => service === 'history',
+    deadlineMs: clock.monotonicMs() + 1000,
+  });
+  expect(target.requests).toHaveLength(1);
+  await roles.refresh({ takes: () => true, deadlineMs: clock.monotonicMs() + 1000 });
+  expect(target.requests).toHaveLength(2);
+});
