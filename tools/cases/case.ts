@@ -40,8 +40,10 @@ export interface Plan {
   twice?: string;
   /** Series that have ended. Default: gone after 20 minutes. */
   ending?: Ending;
+  /** Complete series on which it stays silent too, by what they show. */
+  silent?: Readonly<Record<string, Series>>;
   /** More of what the alert is for, each with its own series. */
-  more?: readonly Extra[];
+  more?: readonly OwnExtra[];
   /** A rule of the same name and other labels that fires in some of these cases: promtool compares all alerts of a name. */
   sibling?: Sibling;
 }
@@ -56,9 +58,13 @@ export interface Extra {
   shows: string;
   /** Complete series, `cluster` and `instance` included. */
   series: Series;
-  at: number;
+  /** When it is looked at, if at another time than the plan. */
+  at?: number;
   fires: readonly Firing[];
 }
+
+/** A value is the plan's own alert with this value. */
+type OwnExtra = Omit<Extra, 'fires'> & { fires: Extra['fires'] | string };
 
 export interface Firing {
   labels: Readonly<Record<string, string>>;
@@ -66,12 +72,15 @@ export interface Firing {
 }
 
 /** An alert that fits no plan, such as one on what is absent: all its cases by hand. */
-export interface HandWritten {
-  alert: string;
-  ruleLabels?: Readonly<Record<string, string>>;
-  every?: number;
+export type HandWritten = Pick<Plan, 'alert' | 'ruleLabels' | 'at' | 'every' | 'silent'> & {
   cases: readonly Extra[];
-}
+};
+
+/** Series on which an alert stays silent; `at` if it is looked at at another time than the plan. */
+export const silent = (shows: string, series: Series, at?: number): Extra => ({
+  ...{ shows, series, fires: [] },
+  ...(at !== undefined && { at }),
+});
 
 /** One gauge with these labels, as a function of its values. */
 export const series =

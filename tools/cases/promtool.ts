@@ -55,8 +55,14 @@ function firing(plan: Plan, { instance, ...whose }: Place, value = plan.value): 
   return { labels: { ...plan.labels, ...whose, ...(plan.instance ? own : {}) }, value };
 }
 
+/** A case with all that it may take from its plan. */
+type Case = Required<Extra>;
+
+const silentOf = ({ at, silent = {} }: Plan | HandWritten): Case[] =>
+  Object.entries(silent).map(([shows, series]) => ({ shows, series, at, fires: [] }));
+
 /** The eight cases that every alert has, what happens if agents differ or the series has a gap, then its own. */
-function casesOf(plan: Plan, rule: RenderedAlert): Extra[] {
+function casesOf(plan: Plan, rule: RenderedAlert): Case[] {
   const { at, bad, good, edge, edgeAt = at, reset, ending = { afterMinutes: 20 } } = plan;
   const [hereBad, hereFiring] = [placed(bad, reporting), firing(plan, reporting)];
   const both = { ...hereBad, ...placed(bad, beside) };
@@ -95,11 +101,15 @@ function casesOf(plan: Plan, rule: RenderedAlert): Extra[] {
     },
     ...(plan.agentsDiffer ? [disagreement(plan, hereFiring)] : []),
     ...(rule.keep_firing_for ? [gap(plan, ended, hereFiring)] : []),
-    ...(plan.more ?? []),
+    ...silentOf(plan),
+    ...(plan.more ?? []).map(({ fires, ...of }) => ({
+      ...{ at, ...of },
+      fires: typeof fires === 'string' ? [firing(plan, reporting, fires)] : fires,
+    })),
   ];
 }
 
-function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Extra {
+function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Case {
   return {
     shows: 'two agents of which one reports success',
     series: { ...placed(bad, reporting), ...placed(good, beside) },
@@ -109,7 +119,7 @@ function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Extr
 }
 
 /** An agent that starts again, or a scrape that is missed, ends no alert. */
-const gap = ({ at }: Plan, ended: Series, here: Firing): Extra => ({
+const gap = ({ at }: Plan, ended: Series, here: Firing): Case => ({
   shows: 'the series is missing for some minutes',
   series: ended,
   at: at + 4,
@@ -143,7 +153,8 @@ export function promtoolFile(
   const tests = plans.flatMap((plan) => {
     const rule = rules.find((candidate): candidate is RenderedAlert => isOf(candidate, plan));
     if (!rule) throw new Error(`a plan for ${plan.alert}, which pack ${pack.name} does not have`);
-    if ('cases' in plan) return plan.cases.map((of) => promtoolTest(rule, of, plan));
+    if ('cases' in plan)
+      return [...silentOf(plan), ...plan.cases].map((of) => promtoolTest(rule, { at: plan.at, ...of }, plan));
     const sibling = rules.find(
       (candidate): candidate is RenderedAlert =>
         plan.sibling !== undefined && isOf(candidate, { ...plan, ...plan.sibling }),
@@ -174,7 +185,7 @@ const alertsOf = (rule: RenderedAlert, fires: readonly Firing[]): Expected =>
 
 function promtoolTest(
   rule: RenderedAlert,
-  of: Extra,
+  of: Case,
   { ruleLabels, every = 1 }: Plan | HandWritten,
   ofSibling: Expected = [],
 ): PromtoolTest {

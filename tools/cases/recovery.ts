@@ -1,4 +1,13 @@
-import { type Extra, type HandWritten, type Plan, type Series, series, state, within } from './case.ts';
+import {
+  type Extra,
+  type HandWritten,
+  type Plan,
+  type Series,
+  series,
+  silent,
+  state,
+  within,
+} from './case.ts';
 
 const backup = 'backup="nightly", store="main", database="persistence", backup_type="full"';
 const nightly = { backup: 'nightly', store: 'main', database: 'persistence', backup_type: 'full' };
@@ -61,22 +70,16 @@ export const backupPlans: readonly Plan[] = [
     labels: nightly,
     value: '1d 1h 20m 0s',
     ending: { afterMinutes: 100, value: '1d 3h 0m 0s' },
+    silent: {
+      'the newest that any agent knows counts': {
+        [`${success}{${at}, ${backup}}`]: '-90000x20',
+        [`${success}{cluster="dc1", instance="b", ${backup}}`]: '-80000x20',
+      },
+      'configuration is backed up on change': {
+        [`${success}{${at}, backup="files", backup_type="config"}`]: '-900000x20',
+      },
+    },
     more: [
-      {
-        shows: 'the newest that any agent knows counts',
-        series: {
-          [`${success}{${at}, ${backup}}`]: '-90000x20',
-          [`${success}{cluster="dc1", instance="b", ${backup}}`]: '-80000x20',
-        },
-        at: 20,
-        fires: [],
-      },
-      {
-        shows: 'configuration is backed up on change',
-        series: { [`${success}{${at}, backup="files", backup_type="config"}`]: '-900000x20' },
-        at: 20,
-        fires: [],
-      },
       {
         ...ofOneNode(node('b', success, '-90000x20'), node('a', success, '-80000x20'), 20, {
           labels: nightly,
@@ -90,8 +93,7 @@ export const backupPlans: readonly Plan[] = [
           [`${success}{${at}, backup="hourly", store="main", database="persistence", backup_type="incremental"}`]:
             '0x20',
         },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1d 1h 20m 0s' }],
+        fires: '1d 1h 20m 0s',
       },
     ],
   },
@@ -114,14 +116,12 @@ export const backupPlans: readonly Plan[] = [
           [`${failure}{cluster="dc1", instance="b", ${backup}}`]: '60x20',
           [`${success}{${at}, ${backup}}`]: '120x20',
         },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1970-01-01 00:05:00 +0000 UTC' }],
+        fires: '1970-01-01 00:05:00 +0000 UTC',
       },
       {
         shows: 'the first failure, before any success',
         series: { [`${failure}{${at}, ${backup}}`]: '_x10 600x20' },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1970-01-01 00:10:00 +0000 UTC' }],
+        fires: '1970-01-01 00:10:00 +0000 UTC',
       },
     ],
   },
@@ -150,17 +150,12 @@ export const backupPlans: readonly Plan[] = [
     labels: nightly,
     value: '1d 1h 20m 0s',
     ending: { afterMinutes: 100, value: '1d 3h 0m 0s' },
-    more: [
-      {
-        shows: 'configuration is backed up on change',
-        series: {
-          [`svc_backup_offsite_last_success_timestamp_seconds{${at}, backup="files", backup_type="config"}`]:
-            '-900000x20',
-        },
-        at: 20,
-        fires: [],
+    silent: {
+      'configuration is backed up on change': {
+        [`svc_backup_offsite_last_success_timestamp_seconds{${at}, backup="files", backup_type="config"}`]:
+          '-900000x20',
       },
-    ],
+    },
   },
   state('SvcBackupRetention', series('svc_backup_retention_compliant', backup), 60, nightly),
   {
@@ -184,12 +179,9 @@ const failingCheck = (check: string) => ({
 });
 
 const neverAlert = (checks: readonly string[]): readonly Extra[] =>
-  checks.map((check) => ({
-    shows: `check ${check} is of another severity or has another alert`,
-    series: failingCheck(check),
-    at: 25,
-    fires: [],
-  }));
+  checks.map((check) =>
+    silent(`check ${check} is of another severity or has another alert`, failingCheck(check)),
+  );
 
 /** A check of what backups of a type are made from: it alerts where the store has such backups. */
 function needsBackup(check: string, type: string): readonly Extra[] {
@@ -197,25 +189,20 @@ function needsBackup(check: string, type: string): readonly Extra[] {
     [`svc_backup_configured{cluster="${cluster}", instance="z", backup="b", store="${of}", database="visibility", backup_type="${backupType}"}`]:
       '1x60',
   });
-  const silent = (shows: string, backups: Series): Extra => ({
-    shows: `check ${check} ${shows}`,
-    series: { ...failingCheck(check), ...backups },
-    at: 25,
-    fires: [],
-  });
+  const quiet = (shows: string, backups: Series): Extra =>
+    silent(`check ${check} ${shows}`, { ...failingCheck(check), ...backups });
   return [
-    silent('of a store without backups is the decision of its owner', {}),
-    silent('of a store with full backups only', having('dc1', 'main', 'full')),
-    silent('that another agent sees hold', {
+    quiet('of a store without backups is the decision of its owner', {}),
+    quiet('of a store with full backups only', having('dc1', 'main', 'full')),
+    quiet('that another agent sees hold', {
       ...having('dc1', 'main', type),
       [`svc_store_check_ok{cluster="dc1", instance="b", ${store}, check="${check}"}`]: '1x60',
     }),
-    silent('where another store has such backups', having('dc1', 'other', type)),
-    silent('where the store of another cluster has such backups', having('dc2', 'main', type)),
+    quiet('where another store has such backups', having('dc1', 'other', type)),
+    quiet('where the store of another cluster has such backups', having('dc2', 'main', type)),
     {
       shows: `check ${check} of a store with ${type} backups, which another agent reports`,
       series: { ...failingCheck(check), ...having('dc1', 'main', type) },
-      at: 25,
       fires: [{ labels: { ...main, cluster: 'dc1', check }, value: '0' }],
     },
   ];
@@ -234,77 +221,64 @@ const isKnown = seenBy('a', 'svc_recovery_ready', '0x60', ready);
 const isConfigured = seenBy('a', configured, '1x60', backup);
 const isUnknown: Extra['fires'] = [{ labels: { cluster: 'dc1', store: 'main' }, value: '1' }];
 /** Nothing says whether a store with backups could be recovered. */
-const unknownRecovery: HandWritten['cases'] = [
-  { shows: 'fires', series: isConfigured, at: 20, fires: isUnknown },
-  {
-    shows: 'healthy',
-    series: { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '1x60', ready) },
-    at: 20,
-    fires: [],
+const unknownRecovery: HandWritten = {
+  alert: 'SvcRecoveryUnknown',
+  at: 20,
+  silent: {
+    healthy: { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '1x60', ready) },
+    'it could not be recovered: another alert says so': { ...isConfigured, ...isKnown },
+    'another agent knows': { ...isConfigured, ...seenBy('b', 'svc_recovery_ready', '1x60', ready) },
+    'configuration belongs to no store': seenBy(
+      'a',
+      configured,
+      '1x60',
+      'backup="files", store="", database="", backup_type="config"',
+    ),
   },
-  {
-    shows: 'two clusters of which one fails: what is known there is not known here',
-    series: { ...isConfigured, [`svc_recovery_ready{cluster="dc2", instance="c", ${ready}}`]: '1x60' },
-    at: 20,
-    fires: isUnknown,
-  },
-  {
-    shows: 'two environments of the same names, of which one fails',
-    series: {
-      ...within('prod', isConfigured),
-      ...within('stage', { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '1x60', ready) }),
+  cases: [
+    { shows: 'fires', series: isConfigured, fires: isUnknown },
+    {
+      shows: 'two clusters of which one fails: what is known there is not known here',
+      series: { ...isConfigured, [`svc_recovery_ready{cluster="dc2", instance="c", ${ready}}`]: '1x60' },
+      fires: isUnknown,
     },
-    at: 20,
-    fires: [{ labels: { environment: 'prod', cluster: 'dc1', store: 'main' }, value: '1' }],
-  },
-  {
-    shows: 'two agents that report the same fire once',
-    series: { ...isConfigured, ...seenBy('b', configured, '1x60', backup) },
-    at: 20,
-    fires: isUnknown,
-  },
-  {
-    shows: 'it could not be recovered: another alert says so',
-    series: { ...isConfigured, ...isKnown },
-    at: 20,
-    fires: [],
-  },
-  { shows: 'exactly on the threshold', series: isConfigured, at: 14, fires: [] },
-  {
-    shows: 'counter reset or interruption',
-    series: { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '_x10 1 _x60', ready) },
-    at: 28,
-    fires: [],
-  },
-  {
-    shows: 'series missing',
-    series: seenBy('a', configured, '1x5 stale', backup),
-    at: 90,
-    fires: [],
-  },
-  {
-    shows: 'another agent knows',
-    series: { ...isConfigured, ...seenBy('b', 'svc_recovery_ready', '1x60', ready) },
-    at: 20,
-    fires: [],
-  },
-  {
-    shows: 'the knowledge of one node is not that of another node',
-    series: {
-      ...node('a', configured, '1x60'),
-      ...node('a', 'svc_recovery_ready', '1x60', ready),
-      ...node('b', configured, '1x60'),
+    {
+      shows: 'two environments of the same names, of which one fails',
+      series: {
+        ...within('prod', isConfigured),
+        ...within('stage', { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '1x60', ready) }),
+      },
+      fires: [{ labels: { environment: 'prod', cluster: 'dc1', store: 'main' }, value: '1' }],
     },
-    at: 20,
-    fires: [{ labels: { cluster: 'dc1', store: 'main', instance: 'b' }, value: '1' }],
-  },
-  {
-    shows: 'configuration belongs to no store',
-    series: seenBy('a', configured, '1x60', 'backup="files", store="", database="", backup_type="config"'),
-    at: 20,
-    fires: [],
-  },
-];
+    {
+      shows: 'two agents that report the same fire once',
+      series: { ...isConfigured, ...seenBy('b', configured, '1x60', backup) },
+      fires: isUnknown,
+    },
+    { shows: 'exactly on the threshold', series: isConfigured, at: 14, fires: [] },
+    {
+      shows: 'counter reset or interruption',
+      series: { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '_x10 1 _x60', ready) },
+      at: 28,
+      fires: [],
+    },
+    {
+      shows: 'series missing',
+      series: seenBy('a', configured, '1x5 stale', backup),
+      at: 90,
+      fires: [],
+    },
+    {
+      shows: 'the knowledge of one node is not that of another node',
+      series: {
+        ...node('a', configured, '1x60'),
+        ...node('a', 'svc_recovery_ready', '1x60', ready),
+        ...node('b', configured, '1x60'),
+      },
+      fires: [{ labels: { cluster: 'dc1', store: 'main', instance: 'b' }, value: '1' }],
+    },
+  ],
+};
 
 export const storePlans: readonly (Plan | HandWritten)[] = [
   { ...state('SvcStoreDown', series('svc_store_up', store), 2, main), more: withoutAgent() },
@@ -393,55 +367,32 @@ export const storePlans: readonly (Plan | HandWritten)[] = [
       },
     ],
   },
-  { alert: 'SvcRecoveryUnknown', cases: unknownRecovery },
+  unknownRecovery,
 ];
 
 /** What is told of a store whose agent is down. */
-function withoutAgent(): readonly Extra[] {
+function withoutAgent(): Plan['more'] {
   const seenBy = (instance: string, values: string): Series => ({
     [`svc_store_up{cluster="dc1", instance="${instance}", ${store}}`]: values,
   });
   const agent = (values: string, instance = 'a'): Series => ({
     [`up{job="svc-agent", cluster="dc1", instance="${instance}"}`]: values,
   });
-  const isDown = { ...seenBy('a', '1 0x10 stale'), ...agent('1x11 0x99') };
+  const ended = seenBy('a', '1 0x10 stale');
+  const isDown = { ...ended, ...agent('1x11 0x99') };
+  const wasWell = { ...seenBy('a', '1x11 stale'), ...agent('1x11 0x99') };
+  const secondSawItWell = { ...isDown, ...seenBy('b', '1x11 stale'), ...agent('1x11 0x99', 'b') };
   return [
-    {
-      shows: 'the agent is gone, too: the outage goes on',
-      series: isDown,
-      at: 40,
-      fires: [{ labels: { ...main, cluster: 'dc1' }, value: '0' }],
-    },
-    { shows: 'the agent has been gone for more than an hour', series: isDown, at: 90, fires: [] },
-    {
-      shows: 'the agent is gone, the store was well',
-      series: { ...seenBy('a', '1x11 stale'), ...agent('1x11 0x99') },
-      at: 40,
-      fires: [],
-    },
-    {
-      shows: 'the agent is gone, another one sees the store',
-      series: { ...isDown, ...seenBy('b', '1x99') },
-      at: 40,
-      fires: [],
-    },
-    {
-      shows: 'two agents are gone, of which one saw the store well',
-      series: { ...isDown, ...seenBy('b', '1x11 stale'), ...agent('1x11 0x99', 'b') },
-      at: 40,
-      fires: [],
-    },
-    {
-      shows: 'the store is no longer configured',
-      series: { ...seenBy('a', '1 0x10 stale'), ...agent('1x99') },
-      at: 40,
-      fires: [],
-    },
-    {
-      shows: 'the agent is back, and so is the store',
-      series: { ...seenBy('a', '1 0x10 stale _x20 1x60'), ...agent('1x11 0x20 1x60') },
-      at: 45,
-      fires: [],
-    },
+    { shows: 'the agent is gone, too: the outage goes on', series: isDown, at: 40, fires: '0' },
+    silent('the agent has been gone for more than an hour', isDown, 90),
+    silent('the agent is gone, the store was well', wasWell, 40),
+    silent('the agent is gone, another one sees the store', { ...isDown, ...seenBy('b', '1x99') }, 40),
+    silent('two agents are gone, of which one saw the store well', secondSawItWell, 40),
+    silent('the store is no longer configured', { ...ended, ...agent('1x99') }, 40),
+    silent(
+      'the agent is back, and so is the store',
+      { ...seenBy('a', '1 0x10 stale _x20 1x60'), ...agent('1x11 0x20 1x60') },
+      45,
+    ),
   ];
 }

@@ -1,4 +1,4 @@
-import type { Extra, Plan, Series } from './case.ts';
+import { type Plan, type Series, silent } from './case.ts';
 import { buckets, restarted } from './work.ts';
 
 const role = 'svc_service="history"';
@@ -25,65 +25,55 @@ const served = (
 });
 const byCallee = (value: string) => [{ labels: { cluster: 'dc1', callee: 'history' }, value }];
 /** Where the callee counts its own faults, they alone count. */
-const told: readonly Extra[] = [
-  {
+const told: Pick<Plan, 'silent' | 'more'> = {
+  silent: {
     // Recorded: 90 and 85 answers to workers that were late, 989 starts of what had started already, and no failure.
-    shows: 'answers that a caller counts as errors',
-    series: {
+    'answers that a caller counts as errors': {
       ...served({ requests: '0+3000x20' }, { requests: '0+3000x20', errors: '0+989x20' }),
       [`svc_history_client_errors{${at}, svc_service="frontend", operation="RespondActivityTaskCompleted"}`]:
         '0+90x20',
       [`svc_history_client_errors{${at}, svc_service="frontend", operation="RespondDecisionTaskCompleted"}`]:
         '0+85x20',
     },
-    at: 15,
-    fires: [],
-  },
-  {
-    shows: 'faults that the callee counts',
-    series: served({ requests: '0+120x20', errors: '0+12x20' }, { requests: '0+120x20', errors: '0+60x20' }),
-    at: 15,
-    fires: byCallee('10%'),
-  },
-  {
-    shows: 'few faults that the callee counts',
-    series: served({ requests: '0+120x20', errors: '0+6x20' }, { requests: '0+120x20', errors: '0+60x20' }),
-    at: 15,
-    fires: [],
-  },
-  {
-    shows: 'a callee whose callers are not scraped',
-    series: {
-      [`svc_served_requests{${at}, ${role}, operation="Do"}`]: '0+120x20',
-      [`svc_served_errors{${at}, ${role}, operation="Do"}`]: '0+12x20',
-    },
-    at: 15,
-    fires: byCallee('10%'),
-  },
-  {
-    shows: 'a callee that half of the requests do not reach',
-    series: served({ requests: '0+59x20' }, { requests: '0+120x20', errors: '0+60x20' }),
-    at: 15,
-    fires: [{ labels: { cluster: 'dc1', svc_service: 'frontend', callee: 'history' }, value: '50%' }],
-  },
-  {
-    shows: 'polls that workers cancel',
-    series: {
+    'few faults that the callee counts': served(
+      { requests: '0+120x20', errors: '0+6x20' },
+      { requests: '0+120x20', errors: '0+60x20' },
+    ),
+    'polls that workers cancel': {
       [`svc_served_requests{${at}, svc_service="matching", operation="PollForDecisionTask"}`]: '0+120x20',
       [`svc_served_errors{${at}, svc_service="matching", operation="PollForDecisionTask"}`]: '0+60x20',
       [`svc_matching_client_requests{${at}, svc_service="frontend"}`]: '0+120x20',
       [`svc_matching_client_errors{${at}, svc_service="frontend"}`]: '0+60x20',
     },
-    at: 15,
-    fires: [],
+    'every second request in a quiet night': served(
+      { requests: '0+2x20', errors: '0+1x20' },
+      { requests: '0+2x20', errors: '0+1x20' },
+    ),
   },
-  {
-    shows: 'every second request in a quiet night',
-    series: served({ requests: '0+2x20', errors: '0+1x20' }, { requests: '0+2x20', errors: '0+1x20' }),
-    at: 15,
-    fires: [],
-  },
-];
+  more: [
+    {
+      shows: 'faults that the callee counts',
+      series: served(
+        { requests: '0+120x20', errors: '0+12x20' },
+        { requests: '0+120x20', errors: '0+60x20' },
+      ),
+      fires: byCallee('10%'),
+    },
+    {
+      shows: 'a callee whose callers are not scraped',
+      series: {
+        [`svc_served_requests{${at}, ${role}, operation="Do"}`]: '0+120x20',
+        [`svc_served_errors{${at}, ${role}, operation="Do"}`]: '0+12x20',
+      },
+      fires: byCallee('10%'),
+    },
+    {
+      shows: 'a callee that half of the requests do not reach',
+      series: served({ requests: '0+59x20' }, { requests: '0+120x20', errors: '0+60x20' }),
+      fires: [{ labels: { cluster: 'dc1', svc_service: 'frontend', callee: 'history' }, value: '50%' }],
+    },
+  ],
+};
 /** Alerts on requests between roles: src/monitoring/alerts/requests.ts. */
 export const requestPlans: readonly Plan[] = [
   {
@@ -95,20 +85,13 @@ export const requestPlans: readonly Plan[] = [
     reset: restarted(frontend, start, '0.5'),
     labels: {},
     value: '950ms',
-    more: [
-      {
-        shows: 'polls that wait for work',
-        series: { ...buckets(frontend, poll, '0.5', 0), ...buckets(frontend, `${at}, ${start}`, '0.5', 100) },
-        at: 15,
-        fires: [],
+    silent: {
+      'polls that wait for work': {
+        ...buckets(frontend, poll, '0.5', 0),
+        ...buckets(frontend, `${at}, ${start}`, '0.5', 100),
       },
-      {
-        shows: 'one slow call in a quiet night',
-        series: buckets(frontend, `${at}, ${start}`, '0.5', 50, 2),
-        at: 15,
-        fires: [],
-      },
-    ],
+      'one slow call in a quiet night': buckets(frontend, `${at}, ${start}`, '0.5', 50, 2),
+    },
   },
   {
     alert: 'SvcRequestErrors',
@@ -119,41 +102,27 @@ export const requestPlans: readonly Plan[] = [
     reset: requests('90000x8 0+1x20', '90000x8 0+120x20'),
     labels: { ...history, callee: 'matching' },
     value: '10%',
+    silent: told.silent!,
     more: [
-      ...told,
+      ...told.more!,
       ...['frontend', 'history', 'matching'].flatMap((callee) => {
         const calls = (errors: string, total: string): Series => ({
           [`svc_${callee}_client_errors{${at}, svc_service="worker"}`]: errors,
           [`svc_${callee}_client_requests{${at}, svc_service="worker"}`]: total,
         });
-        const fires = (value: string) => [
-          { labels: { cluster: 'dc1', svc_service: 'worker', callee }, value },
-        ];
+        const fires = (shows: string, series: Series, value: string) => ({
+          ...{ shows, series },
+          fires: [{ labels: { cluster: 'dc1', svc_service: 'worker', callee }, value }],
+        });
         return [
-          {
-            shows: `calls to the ${callee}`,
-            series: calls('0+12x20', '0+120x20'),
-            at: 15,
-            fires: fires('10%'),
-          },
-          {
-            shows: `calls to the ${callee} of which some series are missing`,
-            series: calls('0+60x20', '0+30x20'),
-            at: 15,
-            fires: fires('100%'),
-          },
-          {
-            shows: `few errors of the ${callee}`,
-            series: calls('0+1x20', '0+120x20'),
-            at: 15,
-            fires: [],
-          },
-          {
-            shows: `every second call to the ${callee} in a quiet night`,
-            series: calls('0+1x20', '0+2x20'),
-            at: 15,
-            fires: [],
-          },
+          fires(`calls to the ${callee}`, calls('0+12x20', '0+120x20'), '10%'),
+          fires(
+            `calls to the ${callee} of which some series are missing`,
+            calls('0+60x20', '0+30x20'),
+            '100%',
+          ),
+          silent(`few errors of the ${callee}`, calls('0+1x20', '0+120x20')),
+          silent(`every second call to the ${callee} in a quiet night`, calls('0+1x20', '0+2x20')),
         ];
       }),
     ],

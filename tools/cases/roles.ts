@@ -65,61 +65,47 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     reset: { 'up{job="history"}': '1x7 0 1 0x20' },
     labels: { job: 'history', ...history },
     value: '0',
+    silent: {
+      'one of two instances answers': {
+        'up{job="history", cluster="dc1", instance="a"}': '0x20',
+        'up{job="history", cluster="dc1", instance="b"}': '1x20',
+      },
+      'an agent that is down hides its role': {
+        [`up{job="history", ${at}}`]: '0x20',
+        [`up{job="svc-agent", ${at}}`]: '0x20',
+      },
+      'the agent is no role': { [`up{job="svc-agent", ${at}}`]: '0x20' },
+    },
     more: [
       ...others.map(downOf),
-      {
-        shows: 'one of two instances answers',
-        series: {
-          'up{job="history", cluster="dc1", instance="a"}': '0x20',
-          'up{job="history", cluster="dc1", instance="b"}': '1x20',
-        },
-        at: 10,
-        fires: [],
-      },
-      {
-        shows: 'an agent that is down hides its role',
-        series: {
-          [`up{job="history", ${at}}`]: '0x20',
-          [`up{job="svc-agent", ${at}}`]: '0x20',
-        },
-        at: 10,
-        fires: [],
-      },
       {
         shows: 'the agent answers, and its role does not',
         series: {
           [`up{job="history", ${at}}`]: '0x20',
           [`up{job="svc-agent", ${at}}`]: '1x20',
         },
-        at: 10,
-        fires: [{ labels: { cluster: 'dc1', job: 'history', ...history }, value: '0' }],
-      },
-      {
-        shows: 'the agent is no role',
-        series: { [`up{job="svc-agent", ${at}}`]: '0x20' },
-        at: 10,
-        fires: [],
+        fires: '0',
       },
     ],
   },
   {
     alert: 'SvcInstanceDown',
+    at: 10,
+    silent: {
+      healthy: { ...up('a', '1x20'), ...up('b', '1x20') },
+      'exactly on the threshold': { ...up('a', '1x5 0x20'), ...up('b', '1x20') },
+      'counter reset or interruption': { ...up('a', '1 0x3 1 0x20'), ...up('b', '1x20') },
+      'all down is another alert': { ...up('a', '0x20'), ...up('b', '0x20') },
+      'behind an agent that is down': {
+        ...up('a', '0x20'),
+        ...up('b', '1x20'),
+        [`up{job="svc-agent", ${at}}`]: '0x20',
+        'up{job="svc-agent", cluster="dc1", instance="b"}': '1x20',
+      },
+    },
     cases: [
       ...others.map(instanceDownOf),
-      { shows: 'healthy', series: { ...up('a', '1x20'), ...up('b', '1x20') }, at: 10, fires: [] },
-      { shows: 'fires', series: { ...up('a', '0x20'), ...up('b', '1x20') }, at: 10, fires: [downAt('a')] },
-      {
-        shows: 'exactly on the threshold',
-        series: { ...up('a', '1x5 0x20'), ...up('b', '1x20') },
-        at: 10,
-        fires: [],
-      },
-      {
-        shows: 'counter reset or interruption',
-        series: { ...up('a', '1 0x3 1 0x20'), ...up('b', '1x20') },
-        at: 10,
-        fires: [],
-      },
+      { shows: 'fires', series: { ...up('a', '0x20'), ...up('b', '1x20') }, fires: [downAt('a')] },
       {
         shows: 'series missing',
         series: { ...up('a', '0x5 stale'), ...up('b', '1x20') },
@@ -129,7 +115,6 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       {
         shows: 'two clusters of which one fails: an outage there hides nothing here',
         series: { ...up('a', '0x20'), ...up('b', '1x20'), ...up('c', '0x20', 'dc2') },
-        at: 10,
         fires: [downAt('a')],
       },
       {
@@ -138,31 +123,12 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
           ...within('production', { ...up('a', '0x20'), ...up('b', '1x20') }),
           ...within('staging', { ...up('a', '0x20'), ...up('b', '0x20') }),
         },
-        at: 10,
         fires: [{ ...downAt('a'), labels: { ...downAt('a').labels, environment: 'production' } }],
       },
       {
         shows: 'two agents that report the same: each has its own scrape',
         series: { ...up('a', '0x20'), ...up('b', '0x20'), ...up('d', '1x20') },
-        at: 10,
         fires: [downAt('a'), downAt('b')],
-      },
-      {
-        shows: 'all down is another alert',
-        series: { ...up('a', '0x20'), ...up('b', '0x20') },
-        at: 10,
-        fires: [],
-      },
-      {
-        shows: 'behind an agent that is down',
-        series: {
-          ...up('a', '0x20'),
-          ...up('b', '1x20'),
-          [`up{job="svc-agent", ${at}}`]: '0x20',
-          'up{job="svc-agent", cluster="dc1", instance="b"}': '1x20',
-        },
-        at: 10,
-        fires: [],
       },
     ],
   },
@@ -176,25 +142,18 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     labels: { job: 'history' },
     value: '1',
     twice: '2',
-    more: [
-      {
-        shows: 'one of two agents answers',
-        series: {
-          ...up('a', '0x20'),
-          ...up('b', '0x20'),
-          [`up{job="svc-agent", ${at}}`]: '0x20',
-          'up{job="svc-agent", cluster="dc1", instance="b"}': '1x20',
-        },
-        at: 15,
-        fires: [],
+    silent: {
+      'one of two agents answers': {
+        ...up('a', '0x20'),
+        ...up('b', '0x20'),
+        [`up{job="svc-agent", ${at}}`]: '0x20',
+        'up{job="svc-agent", cluster="dc1", instance="b"}': '1x20',
       },
-      {
-        shows: 'the role is scraped past the agent, which is down, and answers',
-        series: { ...up('a', '1x20'), [`up{job="svc-agent", ${at}}`]: '0x20' },
-        at: 15,
-        fires: [],
+      'the role is scraped past the agent, which is down, and answers': {
+        ...up('a', '1x20'),
+        [`up{job="svc-agent", ${at}}`]: '0x20',
       },
-    ],
+    },
   },
   {
     alert: 'SvcTargetsVanished',
@@ -207,56 +166,42 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     value: '1',
     twice: '2',
     ending: { afterMinutes: 60, value: '1' },
-    more: [
-      {
-        shows: 'one of two targets is gone, as after a rollout',
-        series: {
-          'up{job="matching", cluster="dc1", instance="a"}': '1x10 stale',
-          'up{job="matching", cluster="dc1", instance="b"}': '1x60',
-        },
-        at: 30,
-        fires: [],
+    silent: {
+      'one of two targets is gone, as after a rollout': {
+        'up{job="matching", cluster="dc1", instance="a"}': '1x10 stale',
+        'up{job="matching", cluster="dc1", instance="b"}': '1x60',
       },
+    },
+    more: [
       {
         shows: 'the agents too',
         series: { [`up{job="svc-agent", ${at}}`]: '1x10 stale' },
-        at: 30,
         fires: [{ labels: { cluster: 'dc1', job: 'svc-agent' }, value: '1' }],
       },
     ],
   },
   {
     alert: 'SvcRoleAbsent',
+    at: 15,
+    silent: {
+      healthy: all('1x20'),
+      'down is not absent': all('0x20'),
+      'exactly on the threshold': { ...all('1x20', 'worker'), 'up{job="worker"}': '1x6 stale' },
+      'counter reset or interruption': { ...all('1x20', 'worker'), 'up{job="worker"}': '_x8 1 stale' },
+      'two clusters of which one fails: this alert cannot see it, SvcTargetsVanished does': {
+        ...all('1x20', 'worker'),
+        'up{cluster="dc2", instance="c", job="worker"}': '1x20',
+      },
+    },
     cases: [
-      { shows: 'healthy', series: all('1x20'), at: 15, fires: [] },
-      { shows: 'fires', series: all('1x20', 'worker'), at: 15, fires: [absent] },
-      { shows: 'down is not absent', series: all('0x20'), at: 15, fires: [] },
-      {
-        shows: 'exactly on the threshold',
-        series: { ...all('1x20', 'worker'), 'up{job="worker"}': '1x6 stale' },
-        at: 15,
-        fires: [],
-      },
-      {
-        shows: 'counter reset or interruption',
-        series: { ...all('1x20', 'worker'), 'up{job="worker"}': '_x8 1 stale' },
-        at: 15,
-        fires: [],
-      },
+      { shows: 'fires', series: all('1x20', 'worker'), fires: [absent] },
       {
         shows: 'series missing',
         series: {},
-        at: 15,
         fires: ['frontend', 'history', 'matching', 'worker', 'svc-agent'].map((job) => ({
           labels: { job },
           value: '1',
         })),
-      },
-      {
-        shows: 'two clusters of which one fails: this alert cannot see it, SvcTargetsVanished does',
-        series: { ...all('1x20', 'worker'), 'up{cluster="dc2", instance="c", job="worker"}': '1x20' },
-        at: 15,
-        fires: [],
       },
       {
         shows: 'two environments of which one has no such job',
@@ -264,13 +209,11 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
           ...within('production', all('1x20', 'worker')),
           ...within('staging', all('1x20')),
         },
-        at: 15,
         fires: [{ labels: { job: 'worker', environment: 'production' }, value: '1' }],
       },
       {
         shows: 'two agents that report the same',
         series: { ...all('1x20', 'worker'), 'up{cluster="dc1", instance="b", job="frontend"}': '1x20' },
-        at: 15,
         fires: [absent],
       },
     ],
@@ -289,7 +232,6 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       {
         shows: 'nobody counted a reason',
         series: { [`svc_role_up{${at}, ${role}}`]: '0x20' },
-        at: 10,
         fires: [{ labels: { cluster: 'dc1', ...history }, value: '0' }],
       },
       {
@@ -309,7 +251,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
           [`${failures}, reason="persistence"}`]: '0x6 6+6x30',
         },
         at: 18,
-        fires: [{ labels: { cluster: 'dc1', ...history, reason: 'persistence' }, value: '0' }],
+        fires: '0',
       },
       {
         shows: 'warming up after a rollout',
@@ -367,7 +309,6 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       {
         shows: 'nobody counted a reason',
         series: { [`svc_role_up{${at}, pod="pod-a", ${role}}`]: '0x40' },
-        at: 20,
         fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '0' }],
       },
       {
@@ -398,8 +339,7 @@ export const processPlans: readonly Plan[] = [
           [`svc_role_restarts_total{cluster="dc1", instance="a", ${role}}`]: '0+5x10',
           [`svc_role_restarts_total{cluster="dc1", instance="b", ${role}}`]: '0+4x10',
         },
-        at: 10,
-        fires: [{ labels: { cluster: 'dc1', ...history }, value: '0.15' }],
+        fires: '0.15',
       },
     ],
   },
@@ -414,29 +354,22 @@ export const processPlans: readonly Plan[] = [
     instance: true,
     value: '5',
     ending: { afterMinutes: 20 },
+    silent: {
+      'two restarts between few samples, of which increase() would make three': {
+        [`svc_role_restarts_total{${at}, ${role}}`]: '_x18 1 3 3',
+      },
+      'one restart of each of five instances, as in a rollout': Object.fromEntries(
+        ['a', 'b', 'c', 'd', 'e'].map((instance) => [
+          `svc_role_restarts_total{cluster="dc1", instance="${instance}", ${role}}`,
+          '0x10 1x20',
+        ]),
+      ),
+    },
     more: [
       {
         shows: 'without an agent’s count, collections that start again and again',
         series: { [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0' },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '3' }],
-      },
-      {
-        shows: 'two restarts between few samples, of which increase() would make three',
-        series: { [`svc_role_restarts_total{${at}, ${role}}`]: '_x18 1 3 3' },
-        at: 20,
-        fires: [],
-      },
-      {
-        shows: 'one restart of each of five instances, as in a rollout',
-        series: Object.fromEntries(
-          ['a', 'b', 'c', 'd', 'e'].map((instance) => [
-            `svc_role_restarts_total{cluster="dc1", instance="${instance}", ${role}}`,
-            '0x10 1x20',
-          ]),
-        ),
-        at: 20,
-        fires: [],
+        fires: '3',
       },
       {
         shows: 'the literal condition’s blind spot: every process counts its start as 1',
@@ -444,8 +377,7 @@ export const processPlans: readonly Plan[] = [
           [`svc_restarts{${role}, ${at}}`]: '1x20',
           [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0',
         },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '3' }],
+        fires: '3',
       },
     ],
   },
@@ -478,18 +410,16 @@ export const processPlans: readonly Plan[] = [
     labels: history,
     instance: true,
     value: '200',
+    silent: {
+      'the quantiles of a summary are no counters': {
+        [`svc_memory_gc_pause_ms{${role}, ${at}, quantile="0.99"}`]: '0+12000x30',
+      },
+    },
     more: [
       {
         shows: 'a timer keeps seconds in its sum',
         series: { [`svc_memory_gc_pause_ms_sum{${role}, ${at}}`]: '0+12x30' },
-        at: 25,
-        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '200' }],
-      },
-      {
-        shows: 'the quantiles of a summary are no counters',
-        series: { [`svc_memory_gc_pause_ms{${role}, ${at}, quantile="0.99"}`]: '0+12000x30' },
-        at: 25,
-        fires: [],
+        fires: '200',
       },
     ],
   },

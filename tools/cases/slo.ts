@@ -1,4 +1,4 @@
-import type { Plan, Series } from './case.ts';
+import { type Plan, type Series, silent } from './case.ts';
 
 const worker = 'svc_service="worker", operation="StartWorkflowExecution"';
 const at = 'cluster="dc1", instance="a"';
@@ -65,10 +65,6 @@ interface Objective {
 
 const plans = ({ alert, measured, reset, over, quietNight, more = [] }: Objective) =>
   burns.map((burn): Plan => {
-    const silent = (shows: string, series: Series, minutesLater: number = burn.at) => ({
-      ...{ shows, series, at: minutesLater },
-      fires: [],
-    });
     return {
       ...{ alert, ruleLabels: { window: burn.window }, at: burn.at, reset, labels: {} },
       ...measured(burn),
@@ -120,12 +116,11 @@ export const sloPlans: readonly Plan[] = [
     ...fast!,
     more: [
       ...fast!.more!,
-      {
-        shows: 'a spike of three minutes in an hour',
-        series: failing('0x60 180 360 540', every(6000), `${at}, ${worker}`),
-        at: 63,
-        fires: [],
-      },
+      silent(
+        'a spike of three minutes in an hour',
+        failing('0x60 180 360 540', every(6000), `${at}, ${worker}`),
+        63,
+      ),
     ],
   },
   ...availability.slice(1),

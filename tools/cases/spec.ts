@@ -31,14 +31,9 @@ export const specPlans: readonly Plan[] = [
     labels: { job: 'frontend' },
     instance: 'with pod',
     value: '0',
-    more: [
-      {
-        shows: 'another role is none of its business',
-        series: { 'up{job="history", cluster="dc1", instance="a"}': '0x20' },
-        at: 10,
-        fires: [],
-      },
-    ],
+    silent: {
+      'another role is none of its business': { 'up{job="history", cluster="dc1", instance="a"}': '0x20' },
+    },
   },
   {
     alert: 'SvcHighRestartRate',
@@ -50,14 +45,11 @@ export const specPlans: readonly Plan[] = [
     labels: history,
     instance: 'with pod',
     value: '0.20',
-    more: [
-      {
-        shows: 'a crash loop, in which each process starts its counter at 1, is not seen',
-        series: { [`svc_restarts{cluster="dc1", instance="a", ${role}}`]: '1 _ 1 _ 1 _ 1 _ 1 _ 1' },
-        at: 10,
-        fires: [],
+    silent: {
+      'a crash loop, in which each process starts its counter at 1, is not seen': {
+        [`svc_restarts{cluster="dc1", instance="a", ${role}}`]: '1 _ 1 _ 1 _ 1 _ 1 _ 1',
       },
-    ],
+    },
   },
   {
     alert: 'SvcPersistenceErrorRate',
@@ -132,7 +124,6 @@ export const specPlans: readonly Plan[] = [
           'svc_matching_tasklist_backlog{cluster="dc1", instance="a", svc_service="matching", domain="orders", tasklist="pay"}':
             '600000-40000x10',
         },
-        at: 10,
         fires: [
           {
             labels: {
@@ -180,14 +171,11 @@ export const specPlans: readonly Plan[] = [
     labels: history,
     instance: 'with pod',
     value: '200',
-    more: [
-      {
-        shows: 'a timer of that name is not seen',
-        series: { [`svc_memory_gc_pause_ms_sum{cluster="dc1", instance="a", ${role}}`]: '0+30x10' },
-        at: 10,
-        fires: [],
+    silent: {
+      'a timer of that name is not seen': {
+        [`svc_memory_gc_pause_ms_sum{cluster="dc1", instance="a", ${role}}`]: '0+30x10',
       },
-    ],
+    },
   },
   {
     alert: 'SvcFrontendLatency',
@@ -245,14 +233,11 @@ export const specPlans: readonly Plan[] = [
     labels: store,
     value: '0.0100',
     ending: { afterMinutes: 90 },
-    more: [
-      {
-        shows: 'a first failure that brings its series along is not seen',
-        series: { [`svc_backup_failures_total{cluster="dc1", instance="a", ${backup}}`]: '_x30 1x30' },
-        at: 60,
-        fires: [],
+    silent: {
+      'a first failure that brings its series along is not seen': {
+        [`svc_backup_failures_total{cluster="dc1", instance="a", ${backup}}`]: '_x30 1x30',
       },
-    ],
+    },
   },
   {
     alert: 'SvcReplicationLag',

@@ -37,6 +37,11 @@ export const persistencePlans: readonly Plan[] = [
     labels: history,
     value: '12',
     twice: '24',
+    silent: {
+      'a logged error now and then': {
+        [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0+12x20',
+      },
+    },
     more: [
       {
         shows: 'instances and operations that stay below each by itself',
@@ -46,8 +51,7 @@ export const persistencePlans: readonly Plan[] = [
             '0+240x20',
           ]),
         ),
-        at: 15,
-        fires: [{ labels: { cluster: 'dc1', ...history }, value: '16' }],
+        fires: '16',
       },
       {
         shows: 'a series that is born with its first burst',
@@ -56,19 +60,12 @@ export const persistencePlans: readonly Plan[] = [
           [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+9000x20',
         },
         at: 14,
-        fires: [{ labels: { cluster: 'dc1', ...history }, value: '30' }],
+        fires: '30',
       },
       {
         shows: 'the role’s own reporter lost the series, and the role logs what failed',
         series: { [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0+20x20' },
-        at: 15,
-        fires: [{ labels: { cluster: 'dc1', ...history }, value: '333.3m' }],
-      },
-      {
-        shows: 'a logged error now and then',
-        series: { [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0+12x20' },
-        at: 15,
-        fires: [],
+        fires: '333.3m',
       },
       {
         shows: 'a target that is new brings its old total along',
@@ -90,6 +87,12 @@ export const persistencePlans: readonly Plan[] = [
     reset: calls('90000x8 0+1x20', '90000x8 0+120x20'),
     labels: history,
     value: '10%',
+    silent: {
+      'every second call of a quiet night': {
+        [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+1x20',
+        [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+2x20',
+      },
+    },
     more: [
       {
         shows: 'some series of the requests are missing',
@@ -97,17 +100,7 @@ export const persistencePlans: readonly Plan[] = [
           [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+60x20',
           [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+30x20',
         },
-        at: 15,
-        fires: [{ labels: { cluster: 'dc1', ...history }, value: '100%' }],
-      },
-      {
-        shows: 'every second call of a quiet night',
-        series: {
-          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+1x20',
-          [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+2x20',
-        },
-        at: 15,
-        fires: [],
+        fires: '100%',
       },
     ],
   },
@@ -120,14 +113,15 @@ export const persistencePlans: readonly Plan[] = [
     reset: restarted('svc_persistence_latency', `${role}, ${operation}`, '1'),
     labels: { ...history, operation: 'PersistenceGetWorkflowExecution' },
     value: '2.47s',
-    more: [
-      {
-        shows: 'one slow call in a quiet night',
-        series: buckets('svc_persistence_latency', `${at}, ${role}, ${operation}`, '1', 50, 2),
-        at: 15,
-        fires: [],
-      },
-    ],
+    silent: {
+      'one slow call in a quiet night': buckets(
+        'svc_persistence_latency',
+        `${at}, ${role}, ${operation}`,
+        '1',
+        50,
+        2,
+      ),
+    },
   },
 ];
 const list = 'svc_service="matching", domain="orders", tasklist="pay"';
@@ -149,16 +143,29 @@ export const taskPlans: readonly Plan[] = [
     labels: pay,
     value: '70',
     twice: '140',
-    more: [
-      {
-        shows: 'no poller, and the task has waited for a minute',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0x13 1x60',
-          [`svc_matching_pollers{${at}, ${list}}`]: '0x60',
-        },
-        at: 15,
-        fires: [],
+    silent: {
+      'no poller, and the task has waited for a minute': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0x13 1x60',
+        [`svc_matching_pollers{${at}, ${list}}`]: '0x60',
       },
+      'polls that find nothing although tasks wait': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+        [`svc_matching_poll_timeout{${at}, ${list}}`]: '0+1x60',
+      },
+      'polls that get tasks': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+        [`svc_matching_poll_success{${at}, ${list}}`]: '0+1x60',
+      },
+      'pollers that all are busy, so that no poll ends': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+        [`svc_matching_poll_success{${at}, ${list}}`]: '9x60',
+        [`svc_matching_pollers{${at}, ${list}}`]: '1x60',
+      },
+      'a product that counts neither pollers nor polls': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60',
+      },
+    },
+    more: [
       {
         shows: 'a product that counts polls, and a list without any',
         series: {
@@ -166,42 +173,7 @@ export const taskPlans: readonly Plan[] = [
           [`svc_matching_poll_timeout{${at}, svc_service="matching", domain="orders", tasklist="ship"}`]:
             '0+1x60',
         },
-        at: 15,
-        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '1' }],
-      },
-      {
-        shows: 'polls that find nothing although tasks wait',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
-          [`svc_matching_poll_timeout{${at}, ${list}}`]: '0+1x60',
-        },
-        at: 15,
-        fires: [],
-      },
-      {
-        shows: 'polls that get tasks',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
-          [`svc_matching_poll_success{${at}, ${list}}`]: '0+1x60',
-        },
-        at: 15,
-        fires: [],
-      },
-      {
-        shows: 'pollers that all are busy, so that no poll ends',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
-          [`svc_matching_poll_success{${at}, ${list}}`]: '9x60',
-          [`svc_matching_pollers{${at}, ${list}}`]: '1x60',
-        },
-        at: 15,
-        fires: [],
-      },
-      {
-        shows: 'a product that counts neither pollers nor polls',
-        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60' },
-        at: 15,
-        fires: [],
+        fires: '1',
       },
     ],
   },
@@ -215,23 +187,13 @@ export const taskPlans: readonly Plan[] = [
     labels: pay,
     value: '200',
     twice: '400',
-    more: [
-      {
-        shows: 'a backlog that drains',
-        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '2000000-40000x40' },
-        at: 25,
-        fires: [],
+    silent: {
+      'a backlog that drains': { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '2000000-40000x40' },
+      'a task list that moves to another host': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '900000x18 stale',
+        [`svc_matching_tasklist_backlog{cluster="dc1", instance="b", ${list}}`]: '_x19 900000x40',
       },
-      {
-        shows: 'a task list that moves to another host',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '900000x18 stale',
-          [`svc_matching_tasklist_backlog{cluster="dc1", instance="b", ${list}}`]: '_x19 900000x40',
-        },
-        at: 25,
-        fires: [],
-      },
-    ],
+    },
   },
   {
     alert: 'SvcTaskListBacklogNotFalling',
@@ -244,20 +206,16 @@ export const taskPlans: readonly Plan[] = [
     value: '450',
     twice: '900',
     ending: { afterMinutes: 70 },
+    silent: {
+      'a backlog that rises and falls': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0+50x40 2000-50x39 50+50x40 2050-50x40',
+      },
+    },
     more: [
       {
         shows: 'a backlog that grows by a task in four minutes',
         series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0+0.25x200' },
-        at: 150,
-        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '22.5' }],
-      },
-      {
-        shows: 'a backlog that rises and falls',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0+50x40 2000-50x39 50+50x40 2050-50x40',
-        },
-        at: 150,
-        fires: [],
+        fires: '22.5',
       },
     ],
   },
@@ -271,39 +229,26 @@ export const taskPlans: readonly Plan[] = [
     labels: pay,
     value: '70',
     twice: '140',
+    silent: {
+      'a product that counts dispatches': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60',
+        [`svc_matching_tasks_dispatched{${at}, ${list}}`]: '0+60x60',
+      },
+      'one task in a list that nobody polls': { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60' },
+      'the backlog was gone for a moment': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x25 0 70x60',
+      },
+    },
     more: [
       {
         shows: 'no poll ever got a task',
         series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60' },
-        at: 30,
-        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '70' }],
+        fires: '70',
       },
       {
         shows: 'twenty tasks',
         series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '20x60' },
-        at: 30,
-        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '20' }],
-      },
-      {
-        shows: 'a product that counts dispatches',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60',
-          [`svc_matching_tasks_dispatched{${at}, ${list}}`]: '0+60x60',
-        },
-        at: 30,
-        fires: [],
-      },
-      {
-        shows: 'one task in a list that nobody polls',
-        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60' },
-        at: 30,
-        fires: [],
-      },
-      {
-        shows: 'the backlog was gone for a moment',
-        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x25 0 70x60' },
-        at: 30,
-        fires: [],
+        fires: '20',
       },
     ],
   },
@@ -318,16 +263,11 @@ export const taskPlans: readonly Plan[] = [
     value: '1',
     twice: '2',
     ending: { afterMinutes: 80 },
-    more: [
-      {
-        shows: 'a product that counts dispatches',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x300',
-          [`svc_matching_tasks_dispatched{${at}, ${list}}`]: '0+1x300',
-        },
-        at: 200,
-        fires: [],
+    silent: {
+      'a product that counts dispatches': {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x300',
+        [`svc_matching_tasks_dispatched{${at}, ${list}}`]: '0+1x300',
       },
-    ],
+    },
   },
 ];

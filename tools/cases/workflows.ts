@@ -39,16 +39,13 @@ export const workflowPlans: readonly Plan[] = [
     labels: { domain: 'orders' },
     value: '10',
     twice: '20',
-    more: [
-      {
-        shows: 'an old total is no news',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '900000x20',
-          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
-        },
-        at: 15,
-        fires: [],
+    silent: {
+      'an old total is no news': {
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '900000x20',
+        [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
       },
+    },
+    more: [
       {
         shows: 'a target that is new brings its old total along',
         series: {
@@ -64,8 +61,7 @@ export const workflowPlans: readonly Plan[] = [
           [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+240x20',
           [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Ship"}`]: '0+240x20',
         },
-        at: 15,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '8' }],
+        fires: '8',
       },
       {
         shows: 'a series that is born with its first burst',
@@ -74,7 +70,7 @@ export const workflowPlans: readonly Plan[] = [
           [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
         },
         at: 14,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '20' }],
+        fires: '20',
       },
     ],
   },
@@ -87,6 +83,19 @@ export const workflowPlans: readonly Plan[] = [
     reset: closed('9000x8 0+1x40', '9000x8 0+108x40'),
     labels: { domain: 'orders' },
     value: '10%',
+    silent: {
+      'the few workflows of a quiet night': {
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40',
+      },
+      'a canary, which times out on purpose': {
+        [`svc_workflow_timeout{${at}, ${role}, domain="a_canary", workflow_type="Pay"}`]: '0+60x40',
+      },
+      'a canary with as large a share': {
+        ...withCanary('0+12x40'),
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+        [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
+      },
+    },
     more: [
       {
         shows: 'every outcome counts',
@@ -99,34 +108,7 @@ export const workflowPlans: readonly Plan[] = [
           ),
           [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
         },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '10%' }],
-      },
-      {
-        shows: 'the few workflows of a quiet night',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40',
-        },
-        at: 20,
-        fires: [],
-      },
-      {
-        shows: 'a canary, which times out on purpose',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="a_canary", workflow_type="Pay"}`]: '0+60x40',
-        },
-        at: 20,
-        fires: [],
-      },
-      {
-        shows: 'a canary with as large a share',
-        series: {
-          ...withCanary('0+12x40'),
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
-          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
-        },
-        at: 20,
-        fires: [],
+        fires: '10%',
       },
       {
         shows: 'a canary with a smaller share',
@@ -135,16 +117,14 @@ export const workflowPlans: readonly Plan[] = [
           [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
           [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
         },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '10%' }],
+        fires: '10%',
       },
       {
         shows: 'nothing but timeouts, and no other outcome ever',
         series: {
           [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
         },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '100%' }],
+        fires: '100%',
       },
     ],
   },
@@ -157,6 +137,14 @@ export const workflowPlans: readonly Plan[] = [
     reset: failed('9000x8 0+1x40', '9000x8 0+108x40'),
     labels: { domain: 'orders' },
     value: '30%',
+    silent: {
+      'the few workflows of a quiet night': {
+        [`svc_workflow_failed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40',
+      },
+      'a canary, which fails on purpose': {
+        [`svc_workflow_failed{${at}, ${role}, domain="a_canary", workflow_type="Pay"}`]: '0+30x40',
+      },
+    },
     more: [
       {
         shows: 'every outcome counts',
@@ -169,22 +157,7 @@ export const workflowPlans: readonly Plan[] = [
           ),
           [`svc_workflow_failed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+40x40',
         },
-        at: 20,
-        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '40%' }],
-      },
-      {
-        shows: 'the few workflows of a quiet night',
-        series: { [`svc_workflow_failed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40' },
-        at: 20,
-        fires: [],
-      },
-      {
-        shows: 'a canary, which fails on purpose',
-        series: {
-          [`svc_workflow_failed{${at}, ${role}, domain="a_canary", workflow_type="Pay"}`]: '0+30x40',
-        },
-        at: 20,
-        fires: [],
+        fires: '40%',
       },
     ],
   },
@@ -199,6 +172,32 @@ export const workflowPlans: readonly Plan[] = [
     labels: { domain: 'canary' },
     value: '300',
     twice: '600',
+    silent: {
+      'history that no scrape reaches': {
+        [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
+        [`up{${at}, job="history"}`]: '1x30 0x60',
+        [`svc_role_scrape_up{${at}, ${role}}`]: '1x99',
+      },
+      'a target of history that is new, and one that is gone': {
+        ...silentCanary(['up{job="history"}', '1x42 stale']),
+        'up{cluster="dc1", instance="b", job="history"}': '_x37 1x60',
+      },
+      'the history of another cluster': {
+        ...silentCanary(),
+        'up{cluster="dc2", instance="b", job="history"}': '1x99',
+      },
+      'a canary that completes something every eight minutes': {
+        [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]:
+          '0x7 9x7 18x7 27x7 36x7 45x7 54x7',
+        [`up{${at}, job="history"}`]: '1x99',
+      },
+      'domains of others, and a canary of archival': {
+        [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+10x30 300x60',
+        [`svc_workflow_completed{${at}, ${role}, domain="canary_archival", workflow_type="A"}`]:
+          '0+10x30 300x60',
+        [`up{${at}, job="history"}`]: '1x99',
+      },
+    },
     more: [
       {
         shows: 'history started again, and nothing has completed since',
@@ -206,8 +205,7 @@ export const workflowPlans: readonly Plan[] = [
           [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
           [`up{${at}, job="history"}`]: '1x30 0 1x60',
         },
-        at: 50,
-        fires: [{ labels: { cluster: 'dc1', domain: 'canary' }, value: '305' }],
+        fires: '305',
       },
       {
         shows: 'history started again 14 minutes ago',
@@ -216,32 +214,12 @@ export const workflowPlans: readonly Plan[] = [
         fires: [],
       },
       {
-        shows: 'history that no scrape reaches',
-        series: {
-          [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
-          [`up{${at}, job="history"}`]: '1x30 0x60',
-          [`svc_role_scrape_up{${at}, ${role}}`]: '1x99',
-        },
-        at: 50,
-        fires: [],
-      },
-      {
-        shows: 'a target of history that is new, and one that is gone',
-        series: {
-          ...silentCanary(['up{job="history"}', '1x42 stale']),
-          'up{cluster="dc1", instance="b", job="history"}': '_x37 1x60',
-        },
-        at: 50,
-        fires: [],
-      },
-      {
         shows: 'one instance of history is down, another one answers',
         series: {
           ...silentCanary(['up{job="history"}', '1x99']),
           'up{cluster="dc1", instance="b", job="history"}': '0x99',
         },
-        at: 50,
-        fires: [{ labels: { cluster: 'dc1', domain: 'canary' }, value: '300' }],
+        fires: '300',
       },
       ...(['svc_role_scrape_up', 'svc_role_up'] as const).flatMap((name) =>
         [true, false].map((isUp) => ({
@@ -251,36 +229,6 @@ export const workflowPlans: readonly Plan[] = [
           fires: isUp ? [{ labels: { cluster: 'dc1', domain: 'canary' }, value: '300' }] : [],
         })),
       ),
-      {
-        shows: 'the history of another cluster',
-        series: {
-          ...silentCanary(),
-          'up{cluster="dc2", instance="b", job="history"}': '1x99',
-        },
-        at: 50,
-        fires: [],
-      },
-      {
-        shows: 'a canary that completes something every eight minutes',
-        series: {
-          [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]:
-            '0x7 9x7 18x7 27x7 36x7 45x7 54x7',
-          [`up{${at}, job="history"}`]: '1x99',
-        },
-        at: 50,
-        fires: [],
-      },
-      {
-        shows: 'domains of others, and a canary of archival',
-        series: {
-          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+10x30 300x60',
-          [`svc_workflow_completed{${at}, ${role}, domain="canary_archival", workflow_type="A"}`]:
-            '0+10x30 300x60',
-          [`up{${at}, job="history"}`]: '1x99',
-        },
-        at: 50,
-        fires: [],
-      },
     ],
   },
 ];
@@ -330,24 +278,19 @@ export const historyPlans: readonly Plan[] = [
     reset: waited({ quick: '900000x8 0+1200x60', all: '990000x8 0+1200x60' }),
     labels: { queue: 'transfer' },
     value: '9.5s',
+    silent: {
+      'standby tasks wait by design': waited(halfLate, 'TransferStandbyTaskDecision', `${at}, `),
+      'one late task in a quiet night': waited(
+        { quick: '0+1x60', all: '0+2x60' },
+        'TransferActiveTaskDecision',
+        `${at}, `,
+      ),
+    },
     more: [
       {
         shows: 'the queue of timers',
         series: waited(halfLate, 'TimerActiveTaskUserTimer', `${at}, `),
-        at: 20,
         fires: [{ labels: { cluster: 'dc1', queue: 'timer' }, value: '9.5s' }],
-      },
-      {
-        shows: 'standby tasks wait by design',
-        series: waited(halfLate, 'TransferStandbyTaskDecision', `${at}, `),
-        at: 20,
-        fires: [],
-      },
-      {
-        shows: 'one late task in a quiet night',
-        series: waited({ quick: '0+1x60', all: '0+2x60' }, 'TransferActiveTaskDecision', `${at}, `),
-        at: 20,
-        fires: [],
       },
     ],
   },
