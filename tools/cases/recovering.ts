@@ -7,11 +7,11 @@ const alerts = (alertname: string, labels: Labels, alertstate: string, values: s
   return { [`ALERTS{${all.map(([label, value]) => `${label}="${value}"`).join(', ')}}`]: values };
 };
 
-/** Looked at in minute 60; `minutes` from the end of the alert on the outage on this one is there. */
+/** Looked at in minute 40; `minutes` from the end of the alert on the outage on this one is there. */
 function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', minutes: number): Plan {
   const fired = (values: string) => alerts(of, labels, 'firing', values);
   const here = { cluster: 'dc1', instance: 'a' };
-  const at = 60;
+  const at = 40;
   /** Fires until so many minutes before the check. */
   const until = (before: number) => `_x10 1x${at - 10 - before} stale`;
   return {
