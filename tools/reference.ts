@@ -6,7 +6,6 @@ import { catalog, type Metric } from '../src/core/catalog.ts';
 import { closedLists } from '../src/core/reasons.ts';
 import { frontendCallers, reporterErrors, servedRequests } from '../src/monitoring/dashboards/queries.ts';
 import { pack, type RenderedAlert, renderPack, shippedOptions } from '../src/monitoring/packs.ts';
-import { specPage } from './spec-page.ts';
 import { unfedPanels } from './unfed-panels.ts';
 
 /**
@@ -21,7 +20,6 @@ export async function referenceFiles(): Promise<readonly (readonly [path: string
     commands: await commandsPage(),
     'closed-lists': closedListsPage(),
     'panels-without-data': panelsWithoutDataPage(),
-    spec: specPage(),
   };
   return Object.entries(pages).map(([name, text]) => [`docs/reference/${name}.md`, text]);
 }

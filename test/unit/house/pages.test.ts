@@ -58,3 +58,19 @@ test('the page on the parts of src names every folder of it', () => {
   const folders = tree.filter((path) => /^\/src\/[a-z-]+$/.test(path)).map((path) => `${path.slice(1)}/`);
   expect(folders.filter((folder) => !text.includes(folder))).toEqual([]);
 });
+
+test('docs/specification.md names tests that are there by their titles, and counts its statements', () => {
+  const text = textOf('docs/specification.md');
+  const links = [...text.matchAll(/\]\(\.\.\/(test\/[^)]+)\)(?: \(([^|]+?)\)(?=,? ))?/g)];
+  const missing = links.filter(([, file, part = '']) => !textOf(file!).includes(part));
+  expect(missing.map(([link]) => link)).toEqual([]);
+  const rows = [...text.matchAll(/^\| (?!statement|---)(.*) \|(.*)\|(.*)\|$/gm)].map((row) =>
+    row.slice(2).map((cell) => cell.trim() !== ''),
+  );
+  const count = (isHeld: boolean, isLimited: boolean) =>
+    rows.filter(([held, but]) => held === isHeld && but === isLimited).length;
+  expect(text).toContain(
+    `${count(true, false)} statements hold, ${count(true, true)} hold with a limit that is named, and ${count(false, true)} are`,
+  );
+  expect(count(false, false)).toBe(0);
+});
