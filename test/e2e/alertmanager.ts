@@ -92,10 +92,7 @@ export async function startAlertmanager(cutBy?: number): Promise<Alertmanager> {
     `--web.listen-address=${address}`,
     '--cluster.listen-address=',
   ]);
-  await until(
-    'Alertmanager is ready',
-    async () => (await fetch(`http://${address}/-/ready`)).ok || undefined,
-  );
+  await until('Alertmanager is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
   return {
     ...running,
     address,

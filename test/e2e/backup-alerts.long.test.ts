@@ -135,7 +135,7 @@ test.skipIf(!hasPrometheus)(
     const file = join(place.path, 'backups.yaml');
     await until('the failing backup is known', async () => {
       const last = await prometheus.value('svc_backup_last_success_timestamp_seconds{backup="failing"}');
-      return last > 0 || undefined;
+      return last > 0;
     });
     expect(
       command(['backup', 'run', '--job', 'failing', '-c', file, '--', 'sh', '-c', 'exit 3']).status,
@@ -147,7 +147,7 @@ test.skipIf(!hasPrometheus)(
     await until('the alerts', async () => {
       const alerts = await firing();
       seen = Object.fromEntries(Object.keys(faults).map((store) => [store, of(alerts, store)]));
-      return JSON.stringify(seen) === JSON.stringify(wanted) || undefined;
+      return JSON.stringify(seen) === JSON.stringify(wanted);
     }).catch(() => {});
     expect(seen).toEqual(wanted);
     expect(of(await firing(), healthy)).toEqual([]);

@@ -60,7 +60,7 @@ test.skipIf(!isLive)('each query of their panels has data', async () => {
     empty = [];
     for (const [what, target] of targets)
       if ((await ask(stage.address, target, view)).length === 0) empty.push(what);
-    return empty.length === 0 || undefined;
+    return empty.length === 0;
   }).catch(() => {});
   expect(empty).toEqual([]);
 });
@@ -77,7 +77,7 @@ test.skipIf(!isLive || !existsSync(chromiumPath))(
       const shown = async () => (await tile.textContent({ timeout: 60_000 })) ?? '';
       await until('each backup', async () => {
         const text = await shown();
-        return ['main-full', 'main-wal', 'configuration'].every((name) => text.includes(name)) || undefined;
+        return ['main-full', 'main-wal', 'configuration'].every((name) => text.includes(name));
       });
       expect(await shown()).toMatch(/main.*persistence/s);
     } finally {

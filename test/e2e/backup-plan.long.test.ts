@@ -289,7 +289,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     // The name of a base backup is its second.
     const second = () => new Date().toISOString().slice(0, 19);
     const now = second();
-    await until('the next second', () => second() !== now || undefined);
+    await until('the next second', () => second() !== now);
     await plan.run('main-base');
     await server.archiveWal();
     await plan.run('main-wal');
@@ -352,7 +352,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     const { status, stderr } = await plan.shell(`set -e\n${lines}`);
     expect(status, stderr).toBe(0);
     server = await startPostgres({ data });
-    await until('the log is replayed', async () => (await rows()) === 700 || undefined);
+    await until('the log is replayed', async () => (await rows()) === 700);
   });
 });
 

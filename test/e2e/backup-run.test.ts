@@ -59,7 +59,7 @@ describe('backup run', () => {
       mainFile,
       ...job('sh', '-c', 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.1; done'),
     ]);
-    await until('the command runs', () => running.output().includes('ready') || undefined);
+    await until('the command runs', () => running.output().includes('ready'));
     expect(await running.end('SIGTERM')).toBe(7);
     expect(running.output()).toContain('cleaned up');
     expect(runs('job').at(-1)).toMatchObject({ status: 7 });

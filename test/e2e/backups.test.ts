@@ -179,7 +179,7 @@ backups:
     expect(backUp('kept.dump').status).toBe(0);
     await until('the backup is judged', async () => {
       const last = await shown(agent, 'svc_backup_last_success_timestamp_seconds');
-      return (last ?? 0) >= begun || undefined;
+      return (last ?? 0) >= begun;
     });
     // Counters are shown once they are committed, so the last one may come later than its gauges.
     const judged = Date.now() / 1000;
@@ -368,28 +368,21 @@ backups:
   test('start, success with a size, and fail are runs', async () => {
     expect(await post('/backup/beat/start')).toBe(200);
     expect(await post('/backup/beat/success?size=123456')).toBe(200);
-    await until(
-      'the success shows',
-      async () => /^svc_backup_last_size_bytes\{[^}]*"beat"[^}]*\} 123456$/m.test(await page()) || undefined,
+    await until('the success shows', async () =>
+      /^svc_backup_last_size_bytes\{[^}]*"beat"[^}]*\} 123456$/m.test(await page()),
     );
     expect(await post('/backup/beat/fail')).toBe(200);
-    await until(
-      'the failure shows',
-      async () => (await probed('backup/beat'))?.reason === 'backup_failed' || undefined,
-    );
+    await until('the failure shows', async () => (await probed('backup/beat'))?.reason === 'backup_failed');
     expect(await page()).toMatch(/^svc_backup_runs_total\{[^}]*"beat"[^}]*result="failed"[^}]*\} 1$/m);
   });
 
   test('a backup without an off-site copy of its size is missing there', async () => {
     execFileSync('sh', ['-c', `echo data | gzip > ${place.path}/dumps/a.gz`]);
-    await until(
-      'missing',
-      async () => (await probed('backup/away'))?.reason === 'offsite_missing' || undefined,
-    );
+    await until('missing', async () => (await probed('backup/away'))?.reason === 'offsite_missing');
     execFileSync('cp', [join(place.path, 'dumps', 'a.gz'), join(place.path, 'away')]);
     await until('there', async () => {
       const last = await probed('backup/away');
-      return (last && last.reason === undefined) || undefined;
+      return last && last.reason === undefined;
     });
     expect(await page()).toMatch(/^svc_backup_offsite_last_success_timestamp_seconds\{[^}]*"away"/m);
   });

@@ -72,7 +72,7 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
       const seen = [await through(nodes[0]!), await through(nodes[1]!)];
       const isOne = ({ check }: (typeof seen)[0]) =>
         check('schema_agreement')?.found === 'schema versions: 1, on nodes: 2';
-      return seen.every(isOne) || undefined;
+      return seen.every(isOne);
     });
     const [one, other] = [await through(nodes[0]!), await through(nodes[1]!)];
     expect(other.details!.node).not.toBe(one.details!.node);

@@ -101,7 +101,7 @@ domains: {watch: [orders], describe: {command: [cat, '${directory}/{cluster}'], 
     shows('dc1', 'dc1', 20);
     shows('dc2', 'dc1', 20);
     const failovers = 'svc_domain_failovers_total{domain="orders"}';
-    await until('there and back', async () => value(await page(), failovers) === 2 || undefined);
+    await until('there and back', async () => value(await page(), failovers) === 2);
     expect(entries().filter(({ msg }) => msg === 'a domain failed over')).toEqual([
       expect.objectContaining({
         level: 'info',

@@ -288,7 +288,7 @@ recovery:
     await lose('dc1');
     const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
     const first = recover('datacenter-failure', ...args);
-    await until('the command runs', () => first.output().includes('$ sleep 600.25') || undefined);
+    await until('the command runs', () => first.output().includes('$ sleep 600.25'));
     const record = join(state, 'recovery-runs', 'domain.orders.lock', 'command.json');
     await until('it is on record', () => readFileSync(record, 'utf8').includes('600.25'));
     const second = await execute('datacenter-failure', 'orders', 'dc2');

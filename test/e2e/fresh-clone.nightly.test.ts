@@ -54,7 +54,7 @@ test.skipIf(!hasPrometheus || !hasAlertmanager)(
       'the alert is in Alertmanager',
       async () => {
         const held = (await (await fetch(`${alertmanager}/api/v2/alerts`)).json()) as Held[];
-        return held.some(({ labels }) => labels.alertname === 'SvcStoreDown') || undefined;
+        return held.some(({ labels }) => labels.alertname === 'SvcStoreDown');
       },
       { withinMs: 400_000 },
     );

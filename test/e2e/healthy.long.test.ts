@@ -133,7 +133,7 @@ test.skipIf(!needs)(
     const agent = kept(await startAgent(config));
     // The roles warm up for some seconds, and say so.
     for (const { health } of Object.values(example.roles))
-      await until('the role is well', async () => (await fetch(health)).ok || undefined);
+      await until('the role is well', async () => (await fetch(health)).ok);
 
     const rules = join(path, 'rules');
     mkdirSync(rules);

@@ -143,7 +143,7 @@ async function startReceiver(
   args: readonly string[],
 ): Promise<Running & { address: string; query: Query }> {
   const running = start(command, args);
-  await until('it is ready', async () => (await fetch(`http://${address}${health}`)).ok || undefined);
+  await until('it is ready', async () => (await fetch(`http://${address}${health}`)).ok);
   return { ...running, address, query: asking(address) };
 }
 
@@ -159,13 +159,10 @@ describe.skipIf(!hasPrometheus)('Prometheus with its remote write receiver', () 
       '--web.enable-remote-write-receiver',
     ]);
     const reporting = await report({ endpoint: `http://${prometheus.address}/api/v1/write` });
-    await until('samples are there', async () => (await prometheus.query('temp')).length === 1 || undefined);
+    await until('samples are there', async () => (await prometheus.query('temp')).length === 1);
     await expectSurvived(prometheus.query, 'host-1');
     reporting.show(families.slice(0, 2));
-    await until(
-      'the series has ended',
-      async () => (await prometheus.query('temp')).length === 0 || undefined,
-    );
+    await until('the series has ended', async () => (await prometheus.query('temp')).length === 0);
     expect((await prometheus.query('svc_latency_sum')).length).toBe(1);
     expect(reporting.failures).toEqual({});
     await reporting.stop();
@@ -207,8 +204,8 @@ describe.skipIf(!hasVictoria)('VictoriaMetrics', () => {
       await report({ endpoint, instance: 'host-1' }),
       await report({ endpoint, instance: 'host-2' }),
     ];
-    await until('samples are there', async () => (await query('temp')).length === 2 || undefined);
-    await until('all of them', async () => (await query('svc_latency_count')).length === 2 || undefined);
+    await until('samples are there', async () => (await query('temp')).length === 2);
+    await until('all of them', async () => (await query('svc_latency_count')).length === 2);
     for (const instance of ['host-1', 'host-2']) await expectSurvived(query, instance);
     for (const { failures, stop } of both) {
       expect(failures).toEqual({});
@@ -252,7 +249,7 @@ describe.skipIf(!hasVictoria)('VictoriaMetrics', () => {
     const { status } = await fetch(endpoint, { method: 'POST' });
     if (status === 400) context.skip('this version takes no OTLP');
     const reporting = await report({ endpoint, protocol: 'otlp', metricsPrefix: 'otlp' });
-    await until('samples are there', async () => (await query('otlp_temp')).length === 1 || undefined);
+    await until('samples are there', async () => (await query('otlp_temp')).length === 1);
     expect((await query('otlp_svc_requests{operation="Start"}')).map(({ value }) => value)).toEqual([3]);
     expect((await query('otlp_svc_latency_bucket{le="1"}')).map(({ value }) => value)).toEqual([3]);
     expect(reporting.failures).toEqual({});

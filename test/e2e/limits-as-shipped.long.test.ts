@@ -162,7 +162,7 @@ ${otherPage ? `  matching: {scrape: ${scrape(await servePage(() => otherPage))}}
   );
   const running = start(process.execPath, [...shippedFlags, mainFile, 'run', '-c', config]);
   onTestFinished(() => void running.end('SIGKILL'));
-  await until('the agent is ready', () => running.output().includes('"msg":"ready"') || undefined);
+  await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
   const address = (listener: string) =>
     new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(running.output())![1]!;
   return {
@@ -240,7 +240,7 @@ services: {history: {statsd: {tcp: 127.0.0.1:0}}}
   );
   const running = start(process.execPath, [...shippedFlags, mainFile, 'run', '-c', config]);
   onTestFinished(() => void running.end('SIGKILL'));
-  await until('the agent is ready', () => running.output().includes('"msg":"ready"') || undefined);
+  await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
   const warning =
     /limits\.series: the heap of \d+ MiB has no room for so many series, so that (\d+) is in force, got 1000000/;
   const [, inForce] = warning.exec(running.output())!;

@@ -46,7 +46,7 @@ services: {history: ${service}}
   );
   const running = start(process.execPath, [...imageFlags, mainFile, 'run', '-c', config]);
   ends.push(() => running.end());
-  await until('the agent is ready', () => running.output().includes('"msg":"ready"') || undefined);
+  await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
   return {
     ...running,
     address(listener) {
@@ -77,7 +77,7 @@ async function hold(agent: Agent, name: string, count: number, sendRound: SendRo
   for (let round = 1; round <= rounds; round++) {
     await sendRound();
     const total = round * count;
-    await until(`${name} adds up to ${total}`, async () => (await sum()) === total || undefined);
+    await until(`${name} adds up to ${total}`, async () => (await sum()) === total);
   }
   return agent.anonymousMiB();
 }
@@ -161,6 +161,6 @@ test(`${values} values of a tag over TCP take less than 30 MiB above the idle ag
     await new Promise((resolve) => socket.once('drain', resolve));
     most = Math.max(most, agent.anonymousMiB());
   }
-  await until('all of them are shown', async () => (await sum()) === total || undefined);
+  await until('all of them are shown', async () => (await sum()) === total);
   expect(Math.max(most, agent.anonymousMiB()) - idle).toBeLessThan(allowedMiB);
 });

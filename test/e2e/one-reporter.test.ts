@@ -108,10 +108,7 @@ describe.skipIf(!hasPrometheus)('hostedmetrics, remote write to Prometheus', () 
       '--web.enable-remote-write-receiver',
     ]);
     running.push(prometheus);
-    await until(
-      'Prometheus is ready',
-      async () => (await fetch(`http://${address}/-/ready`)).ok || undefined,
-    );
+    await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
     const query = asking(address);
     const agent = startWith(
       `hostedmetrics: {protocol: remotewrite, endpoint: "http://${address}/api/v1/write"}`,

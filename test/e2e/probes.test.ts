@@ -56,7 +56,7 @@ const shown = async (agent: RunningAgent, series: string) => {
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ') + 1));
 };
 const untilIs = (agent: RunningAgent, series: string, value: number | undefined) =>
-  until(`${series} is ${value}`, async () => (await shown(agent, series)) === value || undefined);
+  until(`${series} is ${value}`, async () => (await shown(agent, series)) === value);
 
 const often = 'interval: 200ms, timeout: 200ms';
 
@@ -118,7 +118,7 @@ test('a reload leaves what did not change as it was, counters and all', async ()
   const file = agentFile(directory, `services: {frontend: {health: {url: '${frontend.url}', ${often}}}}\n`);
   const agent = await run(file);
   const failures = 'svc_role_health_failures_total{reason="not_ok",svc_service="frontend"}';
-  await until('some failures', async () => ((await shown(agent, failures)) ?? 0) >= 3 || undefined);
+  await until('some failures', async () => ((await shown(agent, failures)) ?? 0) >= 3);
   frontend.answer = { ok: true, msg: 'OK' };
   await untilIs(agent, 'svc_role_up{svc_service="frontend"}', 1);
   const before = (await shown(agent, failures))!;

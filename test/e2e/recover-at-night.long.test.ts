@@ -113,9 +113,9 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
   test('a stop command that hangs and ignores signals: it is said, and the second signal kills it', async () => {
     configure({ stop: `[sh, -c, 'trap "" TERM INT; echo hangs; while :; do sleep 0.2; done']` });
     const run = recover();
-    await until('it hangs', () => run.output().includes('\nhangs') || undefined);
+    await until('it hangs', () => run.output().includes('\nhangs'));
     run.child.kill('SIGINT');
-    await until('it says so', () => run.output().includes('a second signal kills it') || undefined);
+    await until('it says so', () => run.output().includes('a second signal kills it'));
     run.child.kill('SIGINT');
     const { status, output } = await ended(run);
     expect({ status, output }).toMatchObject({ status: 1 });
@@ -128,7 +128,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     async (signal) => {
       configure({ stop: "['true']" });
       const run = recover();
-      await until('it waits', () => run.output().includes('Step 3 of 7') || undefined);
+      await until('it waits', () => run.output().includes('Step 3 of 7'));
       run.child.kill(signal);
       const { status, output } = await ended(run);
       expect({ status, output }).toMatchObject({ status: 1 });
@@ -157,7 +157,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
   test('a second run beside the first is refused, and says what is down', async () => {
     configure({ commands: `safetyCopy: [sh, -c, 'echo copies; exec sleep 600.125'], ` });
     const run = recover();
-    await until('it copies', () => run.output().includes('\ncopies') || undefined);
+    await until('it copies', () => run.output().includes('\ncopies'));
     const second = await ended(recover('--restart'));
     expect(second).toMatchObject({
       status: 1,

@@ -98,7 +98,7 @@ recovery:
         const at = run.output().indexOf(question, read);
         if (at < 0 && run.child.exitCode !== null) throw new Error(run.output());
         if (at >= 0) read = at + question.length;
-        return at >= 0 || undefined;
+        return at >= 0;
       });
       run.child.stdin!.write(`${text}\n`);
     };
@@ -113,7 +113,7 @@ recovery:
     await new Promise<void>((resolve) => front.listen(at, '127.0.0.1', resolve));
     await until('the log is replayed', async () => {
       const { rows } = await server.query('SELECT pg_is_in_recovery() AS still');
-      return rows[0].still === false || undefined;
+      return rows[0].still === false;
     });
     await answer('Is it done?', 'y');
     await answer('Run it?', 'y');

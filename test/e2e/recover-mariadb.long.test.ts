@@ -88,7 +88,7 @@ recovery:
     const now = (await server.sql('SELECT UNIX_TIMESTAMP() AS s'))[0]!.s as number;
     await until(
       'the next second of the server',
-      async () => ((await server.sql('SELECT UNIX_TIMESTAMP() AS s'))[0]!.s as number) > now + 1 || undefined,
+      async () => ((await server.sql('SELECT UNIX_TIMESTAMP() AS s'))[0]!.s as number) > now + 1,
     );
     return new Date((now + 1) * 1000).toISOString();
   };

@@ -50,7 +50,7 @@ ${recovery}`,
     const at = new Date(rows[0].at.getTime() + 2);
     await until('the moment has passed', async () => {
       const passed = await server.query('SELECT clock_timestamp() AS at');
-      return passed.rows[0].at.getTime() > at.getTime() + 2 || undefined;
+      return passed.rows[0].at.getTime() > at.getTime() + 2;
     });
     return at.toISOString();
   };
@@ -75,7 +75,7 @@ ${recovery}`,
     const server = await startPostgres({ data, settings: archives ? [] : ['archive_mode=off'] });
     await until('the log is replayed', async () => {
       const { rows } = await server.query('SELECT pg_is_in_recovery() AS still');
-      return rows[0].still === false || undefined;
+      return rows[0].still === false;
     });
     return server;
   };
@@ -103,7 +103,7 @@ ${recovery}`,
     base = baseOf(server, 'base-20260101T000000Z');
     // The label of a backup has its time in whole seconds.
     const taken = Date.now();
-    await until('the second of the backup is over', () => Date.now() >= taken + 1000 || undefined);
+    await until('the second of the backup is over', () => Date.now() >= taken + 1000);
     goodXid = (await insert(server, 'b: good')).rows[0].xid;
     await server.query("SELECT pg_create_restore_point('before the release')");
     beforeBad = await moment(server);
@@ -114,7 +114,7 @@ ${recovery}`,
     await until('a checkpoint behind it', async () => {
       await server.query('CHECKPOINT');
       const { rows } = await server.query('SELECT checkpoint_time AS at FROM pg_control_checkpoint()');
-      return rows[0].at.getTime() > Date.parse(behindLast) || undefined;
+      return rows[0].at.getTime() > Date.parse(behindLast);
     });
     await server.archiveWal();
     await server.stop();

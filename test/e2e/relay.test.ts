@@ -115,18 +115,18 @@ describe('a role’s page through the agent', () => {
       started.push(prometheus);
       await until('all jobs are up', async () => {
         const rows = await prometheus.query('up == 1');
-        return rows.length === 3 || undefined;
+        return rows.length === 3;
       });
       await example.end('SIGKILL');
       await until('the literal condition fires', async () => {
         const rows = await prometheus.query('ALERTS{alertname="SvcServiceDown",alertstate="firing"}');
-        return rows.length === 1 || undefined;
+        return rows.length === 1;
       });
       // Each job is scraped at its own moment: frontend's fall says nothing yet of history's.
       await until('each job says what its role is', async () => {
         const rows = await prometheus.query('up');
         const up = Object.fromEntries(rows.map(({ metric, value }) => [metric.job, value]));
-        return isDeepStrictEqual(up, { frontend: 0, history: 0, 'svc-agent': 1 }) || undefined;
+        return isDeepStrictEqual(up, { frontend: 0, history: 0, 'svc-agent': 1 });
       });
       expect((await fetch(`http://${agent.address('metrics')}/metrics`)).status).toBe(200);
     },
@@ -144,7 +144,7 @@ describe('a role’s page through the agent', () => {
     expect((await fetch(url)).status).toBe(200);
     role.closeAllConnections();
     role.close();
-    await until('the role is down', async () => (await fetch(url)).status === 503 || undefined);
+    await until('the role is down', async () => (await fetch(url)).status === 503);
   });
 
   test('an unknown service is 404, and no series is in two of the pages', async () => {

@@ -37,18 +37,18 @@ test('a changed file is swapped in: what did not change keeps its totals, a new 
   agent = await startAgent(file);
   const address = agent.address('metrics');
   writer.write(1_000);
-  await until('1,000 lines', async () => (await value(address, entries)) === 1_000 || undefined);
+  await until('1,000 lines', async () => (await value(address, entries)) === 1_000);
 
   const rule = 'rules: [{name: svc_shard_entries_total, type: counter, labels: {domain: wf-domain-name}}]';
   replace(file, (text) => text.replace('startAt: beginning', `startAt: beginning, ${rule}`));
   const ruled = /^svc_shard_entries_total\{.*\} (\S+)$/gm;
   writer.write(500);
-  await until('1,500 lines', async () => (await value(address, entries)) === 1_500 || undefined);
+  await until('1,500 lines', async () => (await value(address, entries)) === 1_500);
   await until('the rule', async () => {
     writer.write(1);
-    return (await value(address, ruled)) !== undefined || undefined;
+    return (await value(address, ruled)) !== undefined;
   });
-  await until('all lines', async () => (await value(address, entries)) === writer.total() || undefined);
+  await until('all lines', async () => (await value(address, entries)) === writer.total());
   expect(await value(address, ruled)).toBeLessThanOrEqual(writer.total() - 1_000);
   writer.close();
 });
@@ -61,12 +61,12 @@ test('totals go on under other global tags', async () => {
   agent = await startAgent(file);
   const address = agent.address('metrics');
   writer.write(1_000);
-  await until('1,000 lines', async () => (await value(address, entries)) === 1_000 || undefined);
+  await until('1,000 lines', async () => (await value(address, entries)) === 1_000);
   replace(file, (text) => text.replace('metrics:\n', 'metrics:\n  tags: {cluster: dc7}\n'));
   const tagged = /^svc_log_entries_total\{.*cluster="dc7".*\} (\S+)$/gm;
-  await until('the tag', async () => (await value(address, tagged)) === 1_000 || undefined);
+  await until('the tag', async () => (await value(address, tagged)) === 1_000);
   writer.write(300);
-  await until('1,300 lines', async () => (await value(address, tagged)) === 1_300 || undefined);
+  await until('1,300 lines', async () => (await value(address, tagged)) === 1_300);
   expect(await value(address, entries)).toBe(1_300);
   writer.close();
 });
@@ -84,10 +84,7 @@ test('a listener moves: the new one is there before the old one closes', async (
   agent = await startAgent(file);
   replace(file, (text) => text.replace(`:${one}}`, `:${other}}`));
   agent.child.kill('SIGHUP');
-  await until(
-    'the new address answers',
-    async () => (await fetch(`http://127.0.0.1:${other}/metrics`)).ok || undefined,
-  );
+  await until('the new address answers', async () => (await fetch(`http://127.0.0.1:${other}/metrics`)).ok);
   await until('the old address is free', () =>
     fetch(`http://127.0.0.1:${one}/metrics`).then(
       () => undefined,
@@ -105,13 +102,13 @@ test('a bad file changes nothing, is logged, and shows', async () => {
   const address = agent.address('metrics');
   expect(await value(address, reloadOk)).toBe(1);
   replace(file, (text) => `${text}nonsense: true\n`);
-  await until('the failure shows', async () => (await value(address, reloadOk)) === 0 || undefined);
+  await until('the failure shows', async () => (await value(address, reloadOk)) === 0);
   expect(agent.output()).toContain('nonsense: unknown key');
   writer.write(100);
-  await until('it still counts', async () => (await value(address, entries)) === 100 || undefined);
+  await until('it still counts', async () => (await value(address, entries)) === 100);
 
   replace(file, (text) => text.replace('nonsense: true\n', ''));
-  await until('the repair shows', async () => (await value(address, reloadOk)) === 1 || undefined);
+  await until('the repair shows', async () => (await value(address, reloadOk)) === 1);
   expect(await value(address, entries)).toBe(100);
   writer.close();
 });
@@ -124,7 +121,7 @@ test('a port in use in the new file changes nothing', async () => {
   replace(file, (text) =>
     text.replace('admin: {listenAddress: 127.0.0.1:0}', `admin: {listenAddress: ${taken}}`),
   );
-  await until('the failure shows', async () => (await value(taken, reloadOk)) === 0 || undefined);
+  await until('the failure shows', async () => (await value(taken, reloadOk)) === 0);
   expect((await fetch(`http://${agent.address('admin')}/ready`)).status).toBe(200);
 });
 
@@ -136,7 +133,7 @@ test('a role that is deselected keeps its totals for when it is selected again',
   agent = await startAgent(file);
   const address = agent.address('metrics');
   writer.write(200);
-  await until('200 lines', async () => (await value(address, entries)) === 200 || undefined);
+  await until('200 lines', async () => (await value(address, entries)) === 200);
   const before = readFileSync(file, 'utf8');
   replace(file, (text) => `roles: [worker]\n${text}`);
   await until(
@@ -145,13 +142,10 @@ test('a role that is deselected keeps its totals for when it is selected again',
       (await value(
         agent!.address('metrics'),
         /^svc_log_bytes_total\{.*svc_service="history".*\} (\S+)$/gm,
-      )) === undefined || undefined,
+      )) === undefined,
   );
   writer.write(100);
   replace(file, () => before);
-  await until(
-    '300 lines',
-    async () => (await value(agent!.address('metrics'), entries)) === 300 || undefined,
-  );
+  await until('300 lines', async () => (await value(agent!.address('metrics'), entries)) === 300);
   writer.close();
 });

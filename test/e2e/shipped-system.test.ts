@@ -115,17 +115,11 @@ describe.skipIf(!hasPrometheus).each(tried)('$name', ({ beside, ofCluster, isPer
       alertmanager: '127.0.0.1:9',
     });
     stops.push(() => prometheus.end());
-    await until(
-      'all is scraped',
-      async () => (await prometheus.value('sum(up)')) === all.length + 4 || undefined,
-    );
-    await until(
-      'the group is known',
-      async () => (await prometheus.value('max(svc_clusters)')) === 2 || undefined,
-    );
+    await until('all is scraped', async () => (await prometheus.value('sum(up)')) === all.length + 4);
+    await until('the group is known', async () => (await prometheus.value('max(svc_clusters)')) === 2);
     await until(
       'the lag is known',
-      async () => (await prometheus.value('max(svc_replication_lag_seconds)')) === 2 || undefined,
+      async () => (await prometheus.value('max(svc_replication_lag_seconds)')) === 2,
     );
     expect(await prometheus.value(`count(${exprOf('SvcReplicationLagUnknown')})`)).toBe(0);
     // The same expression finds the gap where it is one.

@@ -121,6 +121,6 @@ test('status, probes and reload', async () => {
   };
   expect(status.roles).toEqual(['history', 'worker']);
   agent.child.kill('SIGHUP');
-  await until('reloaded', () => /reload/.test(agent.output()) || undefined);
+  await until('reloaded', () => /reload/.test(agent.output()));
   await shows('svc_agent_config_last_reload_successful 1');
 });

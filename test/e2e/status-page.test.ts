@@ -326,7 +326,7 @@ test.each(bySize({ short: [360], long: [1920], nightly: [360, 1920] }))(
     expect(await tab.locator('*').count()).toBeLessThan(15_000);
     expect(await sideways(tab)).toBe(0);
     change({ ...crowd(5_000), probes: [probeStatusOf('domain/domain-0')] });
-    await until('the page follows', async () => (await headline(tab)).startsWith('All is well') || undefined);
+    await until('the page follows', async () => (await headline(tab)).startsWith('All is well'));
     expect(complaints).toEqual([]);
   },
 );
@@ -408,7 +408,7 @@ onlyShort(test)('the verification of a backup shows how far it is', async () => 
   expect(await row.innerText()).toContain('3.0 GiB of 4.0 GiB, 64.0 MiB/s, 16 s left');
   // An archive whose size is not known.
   change(nightly({ progress: { ...progress, totalBytes: 0 } }));
-  await until('no share is shown', async () => !(await row.innerText()).includes('%') || undefined);
+  await until('no share is shown', async () => !(await row.innerText()).includes('%'));
   expect(await row.innerText()).toMatch(/verifying\s+3\.0 GiB/);
   expect(complaints).toEqual([]);
 });
@@ -485,7 +485,7 @@ onlyShort(describe)('of the built agent', () => {
     const agent = await startAgent(file);
     closing.push(() => agent.end());
     const probe = `http://${agent.address('admin')}/probe?name=health/frontend`;
-    await until('the first run is over', async () => asked.length === 1 || undefined);
+    await until('the first run is over', async () => asked.length === 1);
     const site = createServer((_request, response) => {
       response.setHeader('content-type', 'text/html');
       response.end(

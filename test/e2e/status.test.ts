@@ -100,7 +100,7 @@ describe('svc-agent status', () => {
   test('--check: one sentence and an exit status; incidents: what lasts', async () => {
     await until('the store is down', async () => {
       const { stdout } = await commandHere(['status', '--url', url, '--json']);
-      return JSON.parse(stdout).verdict.cause?.id === 'store_down/main/persistence' || undefined;
+      return JSON.parse(stdout).verdict.cause?.id === 'store_down/main/persistence';
     });
     const check = await commandHere(['status', '--url', url, '--check']);
     expect(check.status).toBe(1);
@@ -174,7 +174,7 @@ test.skipIf(!hasScript)('--watch on a terminal of 40 × 10 shows a problem befor
   const env = { TERM: 'xterm', LANG: 'C.UTF-8', NO_COLOR: '1' };
   await until('the store and the roles are down', async () => {
     const { stdout } = await commandHere(['status', '--url', url, '--json']);
-    return JSON.parse(stdout).verdict.problems.length === 5 || undefined;
+    return JSON.parse(stdout).verdict.problems.length === 5;
   });
   const watching = start('script', ['-qec', words, '/dev/null'], env);
   const shown = await until('a whole screen is there', () => {

@@ -76,7 +76,7 @@ test('SIGTERM at any moment after the start ends with 0', async () => {
   for (let delay = 0; delay < 8; delay += delayStep) {
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
     running.push(agent);
-    await until('the program runs', () => hasChild(agent.child.pid!) || undefined);
+    await until('the program runs', () => hasChild(agent.child.pid!));
     await anyMoment(() => delay / 8, 320);
     expect([delay, await stopped(agent)]).toEqual([delay, 0]);
   }
@@ -107,7 +107,7 @@ test.each(bySize({ short: alone.slice(0, 3), long: alone, nightly: alone }))(
     writeFileSync(file, `stateDirectory: ${join(directory, 'state')}\nadmin: ~\n${text(at, directory)}`);
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
     running.push(agent);
-    await until('it is ready', () => agent.output().includes('"msg":"ready"') || undefined);
+    await until('it is ready', () => agent.output().includes('"msg":"ready"'));
     // Nothing else happens to it, and it still obeys.
     agent.child.kill('SIGHUP');
     await until('it reloads', () => agent.output().includes('configuration reloaded'));
@@ -129,7 +129,7 @@ test('started by itself, without flags for Node, its young generation stays smal
   };
   await until(
     'all lines are counted',
-    async () => (await value(/^svc_log_entries_total\{.*\} (\S+)$/gm)) === 300_000 || undefined,
+    async () => (await value(/^svc_log_entries_total\{.*\} (\S+)$/gm)) === 300_000,
   );
   const bytes = await value(/^svc_agent_nodejs_heap_space_size_total_bytes\{.*space="new".*\} (\S+)$/gm);
   expect(bytes).toBeGreaterThan(0);

@@ -121,16 +121,12 @@ ${backup('refuses')}
   });
   writeFileSync(file, 'services: [');
   agent.child.kill('SIGHUP');
-  await until(
-    'a refused reload is exported',
-    async () => named('reload').some(({ status }) => status.code === 2) || undefined,
+  await until('a refused reload is exported', async () =>
+    named('reload').some(({ status }) => status.code === 2),
   );
   writeFileSync(file, configuration('warn'));
   agent.child.kill('SIGHUP');
-  await until(
-    'a reload is exported',
-    async () => named('reload').some(({ status }) => status.code !== 2) || undefined,
-  );
+  await until('a reload is exported', async () => named('reload').some(({ status }) => status.code !== 2));
   expect(await agent.end('SIGTERM')).toBe(0);
 
   // Parents.
@@ -200,7 +196,7 @@ test('without an SDK nothing is sent along', async () => {
   );
   const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
   onTestFinished(() => void agent.end('SIGKILL'));
-  await until('the role was asked', async () => asked.length > 0 || undefined);
+  await until('the role was asked', async () => asked.length > 0);
   expect(await agent.end('SIGTERM')).toBe(0);
   expect(asked[0]!.headers.traceparent).toBeUndefined();
   expect(spans).toEqual([]);

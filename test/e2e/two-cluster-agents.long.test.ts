@@ -52,7 +52,7 @@ domains: {watch: [orders], describe: {command: [cat, '${directory}/{cluster}'], 
   };
   const valueNow = async (expression: string) => (await prometheus.query(expression))[0]?.value;
   const becomes = (expression: string, wanted: number) =>
-    until(`${expression} is ${wanted}`, async () => (await valueNow(expression)) === wanted || undefined);
+    until(`${expression} is ${wanted}`, async () => (await valueNow(expression)) === wanted);
   /** Alerts of this name, those that wait for their time included. */
   const alerts = (name: string) => `count(ALERTS{alertname="${name}"}) or vector(0)`;
 

@@ -87,7 +87,7 @@ test('a command that outlives its run keeps out every run of the same database u
   } finally {
     process.kill(pid);
   }
-  await until('its end', () => !existsSync(`/proc/${pid}`) || undefined);
+  await until('its end', () => !existsSync(`/proc/${pid}`));
   configure(['true']);
   const after = await unattended('--domain', 'orders');
   expect(after).toMatchObject(failed);
@@ -109,7 +109,7 @@ test('a service that a killed run has started does not keep out the next one', a
     killed.child.kill('SIGKILL');
     await gone;
     process.kill(recorded.pid);
-    await until('the end of the command', () => !existsSync(`/proc/${recorded.pid}`) || undefined);
+    await until('the end of the command', () => !existsSync(`/proc/${recorded.pid}`));
     // As a kill leaves it between the start of the command and the record of its process.
     writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
     configure(['true']);
@@ -158,7 +158,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
       expect(await gone).toEqual(isRunKilled ? [null, 'SIGKILL'] : [1, null]);
       if (!isRunKilled) {
         const stopped = /bash ended with SIGKILL; a process that it started still runs \(pid \d+: /;
-        await until('the run says why it stopped', () => stopped.test(run.output()) || undefined);
+        await until('the run says why it stopped', () => stopped.test(run.output()));
       }
       await until('the shell is gone', () => !existsSync(`/proc/${shell}`) || commandOf(shell) === '');
       for (const args of [[], ['--restart']]) {
@@ -172,7 +172,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
     } finally {
       execFileSync('kill', children.map(String));
     }
-    await until('their end', () => children.every((pid) => !existsSync(`/proc/${pid}`)) || undefined);
+    await until('their end', () => children.every((pid) => !existsSync(`/proc/${pid}`)));
     writeFileSync(join(place.path, 'agent.yaml'), config);
     expect(await unattended()).toMatchObject(failed);
   },
@@ -181,7 +181,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
 test('a command that a signal ends with exit status 0 does not count as done', async () => {
   configure(['sh', '-c', 'trap "exit 0" TERM; echo waits; while :; do sleep 0.05; done']);
   const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
-  await until('the command runs', () => run.output().includes('\nwaits') || undefined);
+  await until('the command runs', () => run.output().includes('\nwaits'));
   expect(await run.end('SIGTERM')).toBe(1);
   expect(run.output()).toContain('sh was interrupted by a signal, and ended with exit status 0');
   expect(run.output()).not.toContain('Step 3 of 7');
@@ -202,9 +202,9 @@ test('a step that cannot be undone is shown before its name is asked for', async
   const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
   writeFileSync(join(place.path, 'agent.yaml'), config.replace("restore: ['false'], ", ''));
   const run = recover('database-corruption', '--execute', '--no-safety-copy');
-  await until('it asks', () => run.output().includes('Run it?') || undefined);
+  await until('it asks', () => run.output().includes('Run it?'));
   run.child.stdin?.write('y\n');
-  await until('it asks for the name', () => run.output().includes('Type main') || undefined);
+  await until('it asks for the name', () => run.output().includes('Type main'));
   run.child.stdin?.write('mian\n');
   expect(await run.ended).toBe(1);
   expect(run.output()).toMatch(/By hand: Restore the backup.*\n.*This cannot be taken back/);
@@ -220,9 +220,9 @@ test.skipIf(!available('script', existsSync('/usr/bin/script')))(
     // A shell that stayed would be interrupted as well, and end with a status of its own.
     const run = start('/usr/bin/script', ['-qefc', `exec ${quoted}`, '/dev/null']);
     running.push(run);
-    await until('it asks', () => run.output().includes('Run it?') || undefined);
+    await until('it asks', () => run.output().includes('Run it?'));
     run.child.stdin?.write('y\n');
-    await until('the command runs', () => run.output().includes('\nwaits') || undefined);
+    await until('the command runs', () => run.output().includes('\nwaits'));
     run.child.stdin?.write('\x03');
     expect(await run.ended).toBe(1);
     expect(run.output()).toMatch(/Stopped: Stop the services: sh ended with SIG(?:INT|TERM)/);

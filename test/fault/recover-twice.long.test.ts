@@ -42,7 +42,7 @@ function recover(procedure: string, ...args: string[]): Running {
 }
 
 /** It holds the lock before it begins. */
-const begins = (run: Running) => until('it begins', () => run.output().includes('\nStep 1 of ') || undefined);
+const begins = (run: Running) => until('it begins', () => run.output().includes('\nStep 1 of '));
 const persistence = ['--store', 'main', '--database', 'persistence'];
 
 test.each([

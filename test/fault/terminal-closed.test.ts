@@ -48,7 +48,7 @@ recovery: {allowExecute: true, commands: {safetyCopy: ['true'], restore: ['true'
       ...['recover', 'database-corruption', '--store', 'main', '--database', 'persistence'],
       ...['--force', 'a test', '--execute', '--yes', '--confirm', 'main'],
     );
-    await until('the command runs', () => run.output().includes('\nwaits') || undefined);
+    await until('the command runs', () => run.output().includes('\nwaits'));
     await run.end('SIGKILL');
     // A login shell passes its hang-up on.
     process.kill(Number(await written('pid')), 'SIGHUP');
@@ -81,12 +81,12 @@ admin: {listenAddress: 127.0.0.1:0}
     const page = await (await fetch(`http://${address}/metrics`)).text();
     return /^svc_agent_config_last_reload_success_timestamp_seconds (\S+)$/m.exec(page)?.[1];
   };
-  await until('it is ready', () => run.output().includes('"msg":"ready"') || undefined);
+  await until('it is ready', () => run.output().includes('"msg":"ready"'));
   const before = await reloaded();
   await run.end('SIGKILL');
   const pid = Number(await written('pid'));
   process.kill(pid, 'SIGHUP');
-  await until('the reload', async () => (await reloaded()) !== before || undefined);
+  await until('the reload', async () => (await reloaded()) !== before);
   process.kill(pid, 'SIGTERM');
   expect(await written('status')).toBe('0');
 });

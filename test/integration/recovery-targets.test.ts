@@ -27,7 +27,7 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     const at = (rows[0].at as Date).getTime() + 2;
     await until('the moment has passed', async () => {
       const passed = await server.query('SELECT clock_timestamp() AS at');
-      return passed.rows[0].at.getTime() > at + 2 || undefined;
+      return passed.rows[0].at.getTime() > at + 2;
     });
     return new Date(at).toISOString();
   };
@@ -59,7 +59,7 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
       ({ Path }: { Path: string }) => Path === 'backup_label',
     )['Last-Modified'];
     begunMs = Date.parse(label);
-    await until('the second of the backup is over', () => Date.now() >= begunMs + 1000 || undefined);
+    await until('the second of the backup is over', () => Date.now() >= begunMs + 1000);
     const before = await moment();
     const first = await insert();
     await server.archiveWal();

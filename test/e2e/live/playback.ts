@@ -104,7 +104,7 @@ export async function startPlayback(
   const seen = 'count(sum_over_time(up[45s]) >= 13)';
   await until(
     'all is scraped for a while',
-    async () => (await prometheus.value(seen)) === Object.keys(pages).length + 1 || undefined,
+    async () => (await prometheus.value(seen)) === Object.keys(pages).length + 1,
   );
   return prometheus;
 }

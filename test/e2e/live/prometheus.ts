@@ -101,10 +101,7 @@ export async function startLivePrometheus(directory: string, wanted: Wanted): Pr
       // The minute that deploy/prometheus/prometheus.yml names, cut as the windows are.
       '--rules.alert.for-grace-period=2s',
     ]);
-    await until(
-      'Prometheus is ready',
-      async () => (await fetch(`http://${address}/-/ready`)).ok || undefined,
-    );
+    await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
     return running;
   };
   let running = await begin();
