@@ -118,7 +118,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
         return true;
       };
       await watch.wait('every literal alert that can fire is held back', fact, deadline);
-      await watch.wait('the lone one is told', () => noticesOf(true).length > 0 || undefined, deadline);
+      await watch.wait('the lone one is told', () => noticesOf(true).length > 0, deadline);
       expect(noticesOf(false)).toEqual([]);
       stage.service.startsInDc2.rise(0);
     });
@@ -138,7 +138,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
           undefined;
         await watch.wait('its end or an inhibition', isHidden, deadline);
         await undo(stage);
-        await watch.wait('its end', () => lastNotice()?.status === 'resolved' || undefined, deadline);
+        await watch.wait('its end', () => lastNotice()?.status === 'resolved', deadline);
       });
     }
   });
@@ -153,9 +153,9 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
 
     for (const { expected } of told) {
       test(`${nameOf(expected)} is over`, async () => {
-        const isOver = () => watch.lastNotice(expected)?.status === 'resolved' || undefined;
+        const isOver = () => watch.lastNotice(expected)?.status === 'resolved';
         // The receiver of what is only worth noting wants no word of an end.
-        const isGone = async () => !(await watch.isHeld(expected)) || undefined;
+        const isGone = async () => !(await watch.isHeld(expected));
         await watch.wait('its end', expected.severity === 'info' ? isGone : isOver, deadlineMs);
       });
     }

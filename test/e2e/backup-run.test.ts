@@ -131,9 +131,7 @@ onlyShort(describe)('heartbeats', () => {
     }).then(({ status }) => status);
   const shows = (wanted: RegExp) =>
     until(String(wanted), async () =>
-      wanted.test(await (await fetch(`http://${agent.address('metrics')}/metrics`)).text())
-        ? true
-        : undefined,
+      wanted.test(await (await fetch(`http://${agent.address('metrics')}/metrics`)).text()),
     );
 
   test('a start before a restart of the agent and a success after it are one run, counted once', async () => {

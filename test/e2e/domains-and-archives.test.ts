@@ -160,7 +160,7 @@ domainDefaults:
         const up = ['history",scheme="file"', 'visibility",scheme="s3"'].map((archive) =>
           value(text, `svc_archival_up{archive="${archive}}`),
         );
-        return up[0] === 1 && up[1] === 1 ? true : undefined;
+        return up[0] === 1 && up[1] === 1;
       });
       expect(store.changed.slice(0, 3).map((line) => line.split(' ')[0])).toEqual(['PUT', 'GET', 'DELETE']);
       expect(store.contents.size).toBe(0);

@@ -36,9 +36,7 @@ describe('what Prometheus holds', () => {
         return { byKey, sum: rows.reduce((sum, { value }) => sum + value, 0) };
       };
       const caughtUp = () =>
-        until('Prometheus holds every line', async () =>
-          (await held()).sum >= writer.total() ? true : undefined,
-        );
+        until('Prometheus holds every line', async () => (await held()).sum >= writer.total());
 
       for (let round = 1; round <= 3; round++) {
         writer.write(5_000);

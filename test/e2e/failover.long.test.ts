@@ -109,8 +109,9 @@ recovery:
 
   beforeAll(async () => {
     example = await startExample(join(place.path, 'service'));
-    await until('the roles are healthy', async () =>
-      ((await (await fetch(example.roles.history!.health)).json()) as { ok: boolean }).ok ? true : undefined,
+    await until(
+      'the roles are healthy',
+      async () => ((await (await fetch(example.roles.history!.health)).json()) as { ok: boolean }).ok,
     );
   });
   beforeEach(async () => {

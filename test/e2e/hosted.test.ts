@@ -225,13 +225,13 @@ describe.skipIf(!hasVictoria)('VictoriaMetrics', () => {
       reporting.show([{ name: 'ticks', kind: 'counter', series: [{ numbers: [value] }] }]);
     };
     const ticking = setInterval(next, 5);
-    await until('reports go through', () => (reporting.delivered() > 10 ? true : undefined));
+    await until('reports go through', () => reporting.delivered() > 10);
     const { address } = victoria;
     await victoria.end();
-    await until('reports fail', () => ((reporting.failures.refused ?? 0) > 2 ? true : undefined));
+    await until('reports fail', () => (reporting.failures.refused ?? 0) > 2);
     victoria = await startVictoria(address);
     const before = reporting.delivered();
-    await until('the backlog arrives', () => (reporting.delivered() > before + 20 ? true : undefined));
+    await until('the backlog arrives', () => reporting.delivered() > before + 20);
     clearInterval(ticking);
     await reporting.stop();
     const samples = await until('all samples can be read', async () => {

@@ -141,7 +141,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
   scene('a store takes down four roles and three domains: one page, and nothing after its end', async () => {
     const since = stage.alertmanager.notices.length;
     await loseStore(stage);
-    await wait('the page', () => told(since).length > 0 || undefined);
+    await wait('the page', () => told(since).length > 0);
     await allHeldBack();
     expect(told(since)).toEqual(['SvcStoreDown']);
     // It has no label of the store as long as a page that was scraped earlier says that the store is up.
@@ -158,25 +158,24 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
       stage.alertmanager.notices
         .slice(before)
         .some((notice) => notice.status === 'resolved' && nameOf(notice) === 'SvcStoreDown');
-    await wait('the end is told', () => isOver() || undefined);
+    await wait('the end is told', () => isOver());
   });
 
   scene('a role with a fault of its own during the outage of the store: a second page, at once', async () => {
     const { service } = stage;
     const since = stage.alertmanager.notices.length;
     await loseStore(stage);
-    await wait('the first page', () => told(since).includes('SvcStoreDown') || undefined);
+    await wait('the first page', () => told(since).includes('SvcStoreDown'));
     // Whom nobody trusts has no store to blame.
     service.roles.frontend.certify(service.untrusted);
-    await wait('the second page', () => told(since).includes('SvcRoleUnhealthy frontend') || undefined);
+    await wait('the second page', () => told(since).includes('SvcRoleUnhealthy frontend'));
     await allHeldBack();
     expect(told(since)).toEqual(['SvcStoreDown', 'SvcRoleUnhealthy frontend']);
 
     const before = stage.alertmanager.notices.length;
     await findStore(stage);
-    await wait(
-      'the store is over',
-      async () => (await firing()).every(({ alertname }) => alertname !== 'SvcStoreDown') || undefined,
+    await wait('the store is over', async () =>
+      (await firing()).every(({ alertname }) => alertname !== 'SvcStoreDown'),
     );
     service.roles.frontend.certify(service.certificates.long);
     await quiet();
@@ -187,11 +186,11 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     const { service } = stage;
     const since = stage.alertmanager.notices.length;
     await loseStore(stage);
-    await wait('the first page', () => told(since).includes('SvcStoreDown') || undefined);
+    await wait('the first page', () => told(since).includes('SvcStoreDown'));
     await allHeldBack();
     service.roles.matching.feel(false, 'shards are lost');
     await findStore(stage, ['matching']);
-    await wait('the second page', () => told(since).includes('SvcRoleUnhealthy matching') || undefined);
+    await wait('the second page', () => told(since).includes('SvcRoleUnhealthy matching'));
     expect(told(since)).toEqual(['SvcStoreDown', 'SvcRoleUnhealthy matching']);
     service.roles.matching.feel(true);
     await quiet();

@@ -77,10 +77,10 @@ test('pushmetrics: flushes until it is told to stop, and once more then', async 
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
   const agent = startWith(`pushmetrics: {hostPort: "127.0.0.1:${socket.address().port}", tagFormat: none}`);
   const flushes = () => received.filter((datagram) => datagram.includes('svc_agent_build_info:1|g')).length;
-  await whileRunning(agent, 'five flushes', () => (flushes() >= 5 ? true : undefined));
+  await whileRunning(agent, 'five flushes', () => flushes() >= 5);
   const before = flushes();
   expect(await agent.end()).toBe(0);
-  await until('the last flush', () => (flushes() > before ? true : undefined));
+  await until('the last flush', () => flushes() > before);
   socket.close();
 });
 
@@ -88,7 +88,7 @@ test('hostedmetrics, OTLP: the endpoint gets its path, reports arrive until it i
   const receiver = await openReceiver();
   const { origin } = new URL(receiver.url);
   const agent = startWith(`hostedmetrics: {protocol: otlp, endpoint: "${origin}"}`);
-  await whileRunning(agent, 'five reports', () => (receiver.taken().length >= 5 ? true : undefined));
+  await whileRunning(agent, 'five reports', () => receiver.taken().length >= 5);
   expect(new Set(receiver.received.map(({ url }) => url))).toEqual(new Set(['/v1/metrics']));
   const names = receiver.taken().map((one) => metricsOf(one.resources()).map(({ name }) => name));
   expect(names[0]).toContain('svc_agent_build_info');
@@ -113,17 +113,19 @@ describe.skipIf(!hasPrometheus)('hostedmetrics, remote write to Prometheus', () 
     const agent = startWith(
       `hostedmetrics: {protocol: remotewrite, endpoint: "http://${address}/api/v1/write"}`,
     );
-    await whileRunning(agent, 'the gauge is there', async () =>
-      (await query('svc_agent_build_info')).length === 1 ? true : undefined,
+    await whileRunning(
+      agent,
+      'the gauge is there',
+      async () => (await query('svc_agent_build_info')).length === 1,
     );
-    await whileRunning(agent, 'ten reports', async () =>
-      (await query('count_over_time(svc_agent_build_info[1m]) >= 10')).length === 1 ? true : undefined,
+    await whileRunning(
+      agent,
+      'ten reports',
+      async () => (await query('count_over_time(svc_agent_build_info[1m]) >= 10')).length === 1,
     );
     expect(await agent.end()).toBe(0);
     // Without a stale marker it would stay for five minutes.
-    await until('the gauge has ended', async () =>
-      (await query('svc_agent_build_info')).length === 0 ? true : undefined,
-    );
+    await until('the gauge has ended', async () => (await query('svc_agent_build_info')).length === 0);
     expect((await query('count_over_time(svc_agent_build_info[1m])')).length).toBe(1);
   });
 });
@@ -134,8 +136,10 @@ onlyLong(describe.skipIf(!hasVictoriaMetrics))('hostedmetrics, remote write to V
     running.push(victoria);
     const endpoint = `http://${victoria.address}/api/v1/write`;
     const agent = startWith(`hostedmetrics: {protocol: remotewrite, endpoint: "${endpoint}"}`);
-    await whileRunning(agent, 'the series are there', async () =>
-      (await victoria.query('svc_agent_build_info')).length === 1 ? true : undefined,
+    await whileRunning(
+      agent,
+      'the series are there',
+      async () => (await victoria.query('svc_agent_build_info')).length === 1,
     );
     expect(await agent.end()).toBe(0);
   });

@@ -24,9 +24,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of 
     watch.wait(what, fact, performance.now() + withinMs);
   /** On a busy machine a scrape may miss its second, so that other alerts come and go. */
   const quiet = (alerts: readonly Expected[]) =>
-    wait('the alerts are over', async () =>
-      (await watch.silent(alerts)).length === alerts.length ? true : undefined,
-    );
+    wait('the alerts are over', async () => (await watch.silent(alerts)).length === alerts.length);
 
   beforeAll(async () => {
     stage = await startStage((stop) => stops.push(stop));
@@ -41,22 +39,22 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of 
     const { begin, told, suffer, explained, end, recovering, looksBack } = outage;
     const alertname = `alertname="${recovering.alert}", alertstate="firing"`;
     await quiet([told, ...explained]);
-    await wait('no outage has just ended', async () =>
-      (await stage.prometheus.value(`count(ALERTS{${alertname}})`)) === 0 ? true : undefined,
+    await wait(
+      'no outage has just ended',
+      async () => (await stage.prometheus.value(`count(ALERTS{${alertname}})`)) === 0,
     );
     await begin(stage);
     await wait('the outage is told', () => watch.lastNotice(told));
     await suffer(stage);
     for (const expected of explained)
-      await wait(`${nameOf(expected)} is held back`, async () =>
-        (await watch.inhibitors(expected)).length > 0 ? true : undefined,
+      await wait(
+        `${nameOf(expected)} is held back`,
+        async () => (await watch.inhibitors(expected)).length > 0,
       );
 
     const before = stage.alertmanager.notices.length;
     await end(stage);
-    await wait('the end of the outage is told', () =>
-      watch.lastNotice(told, before)?.status === 'resolved' ? true : undefined,
-    );
+    await wait('the end of the outage is told', () => watch.lastNotice(told, before)?.status === 'resolved');
     const over = await watch.silent(explained);
     const recorded = await wait('the outage is put on record', () =>
       stage.alertmanager.notices

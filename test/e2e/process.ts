@@ -103,7 +103,7 @@ export async function startAgent(
   failed.catch(() => {});
   const ready = until('the agent is ready', async () => {
     const admin = listeners().get('admin');
-    return admin && (await fetch(`http://${admin}/ready`)).status === 200 ? true : undefined;
+    return admin && (await fetch(`http://${admin}/ready`)).status === 200;
   });
   try {
     await Promise.race([ready, failed]);

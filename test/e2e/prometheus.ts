@@ -33,9 +33,7 @@ export async function startPrometheus(
     `--storage.tsdb.path=${join(directory, 'tsdb')}`,
     `--web.listen-address=${address}`,
   ]);
-  await until('Prometheus is ready', async () =>
-    (await fetch(`http://${address}/-/ready`)).ok ? true : undefined,
-  );
+  await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
   return {
     ...running,
     address,

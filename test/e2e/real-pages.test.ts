@@ -74,7 +74,7 @@ for (const [name, isThere, startProgram] of programs) {
     async () => {
       const place = newFolder();
       const url = await startProgram(place);
-      await until('the page is there', async () => ((await fetch(url)).ok ? true : undefined));
+      await until('the page is there', async () => (await fetch(url)).ok);
       const file = join(place, 'agent.yaml');
       writeFileSync(
         file,

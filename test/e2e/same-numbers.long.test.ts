@@ -100,9 +100,7 @@ describe('the same numbers come out', () => {
         byLabels(await prometheus.query(ofService.replace('{', `{job="${job}",`)));
       await until('both are scraped', async () => {
         const [direct, through] = [await of('direct'), await of('agent')];
-        return Object.keys(direct).length > 100 && Object.keys(through).length >= Object.keys(direct).length
-          ? true
-          : undefined;
+        return Object.keys(direct).length > 100 && Object.keys(through).length >= Object.keys(direct).length;
       });
       expect(await of('agent')).toEqual(await of('direct'));
     },

@@ -104,10 +104,10 @@ ${backup('refuses')}
   const named = (name: string) => spans.filter((span) => span.name === name);
   const probeOf = (role: string) =>
     named('probe').find((span) => attributesOf(span)['svc.probe.name'] === `health/${role}`);
-  await until('a gather, a delivery and both probes are exported', async () =>
-    named('gather').length > 0 && named('deliver').length > 0 && probeOf('frontend') && probeOf('history')
-      ? true
-      : undefined,
+  await until(
+    'a gather, a delivery and both probes are exported',
+    async () =>
+      named('gather').length > 0 && named('deliver').length > 0 && probeOf('frontend') && probeOf('history'),
   );
   const deliveries = (has: (values: ReturnType<typeof attributesOf>) => boolean) =>
     named('deliver').filter((span) => has(attributesOf(span)));
@@ -117,7 +117,7 @@ ${backup('refuses')}
   await until('flushes and requests to both object stores are exported', async () => {
     const isUnresolved = pushed().some(({ status }) => status.code === 2);
     const isSent = pushed().some(({ status }) => status.code !== 2);
-    return isUnresolved && isSent && asks(200).length > 0 && asks(400).length > 0 ? true : undefined;
+    return isUnresolved && isSent && asks(200).length > 0 && asks(400).length > 0;
   });
   writeFileSync(file, 'services: [');
   agent.child.kill('SIGHUP');

@@ -41,16 +41,15 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
       .map(said)
       .sort();
   const isTold = (expected: Expected, since: number, status = 'firing') =>
-    wait(`${expected.alert} is told as ${status}`, () =>
-      watch.lastNotice(expected, since)?.status === status ? true : undefined,
+    wait(
+      `${expected.alert} is told as ${status}`,
+      () => watch.lastNotice(expected, since)?.status === status,
     );
   /** Scrapes go on for so many seconds. */
   const seconds = (number: number) => {
     const until = Date.now() / 1000 + number;
     const newest = 'timestamp(up{job="svc-agent", cluster="dc3"})';
-    return wait(`${number} s of scrapes`, async () =>
-      (await stage.prometheus.value(newest)) >= until ? true : undefined,
-    );
+    return wait(`${number} s of scrapes`, async () => (await stage.prometheus.value(newest)) >= until);
   };
   const hasEnded = () =>
     wait('only the record is left', async () => {

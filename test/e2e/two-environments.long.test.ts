@@ -35,9 +35,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('
         /^SvcStoreDown (?!staging)|^SvcPersistence\w+ (?!production)|^SvcDomainDis/.test(told),
       );
   const isTold = (expected: typeof errors, status = 'firing') =>
-    wait(`${expected.alert} is told as ${status}`, () =>
-      watch.lastNotice(expected)?.status === status ? true : undefined,
-    );
+    wait(`${expected.alert} is told as ${status}`, () => watch.lastNotice(expected)?.status === status);
 
   beforeAll(async () => {
     stage = await startStage(
@@ -60,8 +58,9 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('
       'count(count by (environment, active_cluster) (svc_domain_active_cluster{domain="orders"}))';
     const differ = `${opinions} == 2 and count_over_time((${opinions} == 2)[15s:1s]) >= 14`;
     // The alert waits for ten seconds.
-    await wait('they have named two clusters for 14 s', async () =>
-      (await stage.prometheus.value(differ)) === 2 ? true : undefined,
+    await wait(
+      'they have named two clusters for 14 s',
+      async () => (await stage.prometheus.value(differ)) === 2,
     );
     expect(mixedUp()).toEqual([]);
   });

@@ -21,9 +21,7 @@ export async function startVictoriaMetrics(directory: string): Promise<VictoriaM
     '-search.latencyOffset=0s',
     '-search.disableCache',
   ]);
-  await until('VictoriaMetrics is ready', async () =>
-    (await fetch(`http://${address}/health`)).ok ? true : undefined,
-  );
+  await until('VictoriaMetrics is ready', async () => (await fetch(`http://${address}/health`)).ok);
   return {
     ...running,
     address,
