@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
+import { httpServer } from '../health.ts';
 import { keys, openObjectStore } from '../object-store.ts';
 import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
@@ -23,13 +23,9 @@ function place(): string {
 }
 
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-  const server: Server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  endings.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { port, close } = await httpServer(answer);
+  endings.push(close);
+  return `127.0.0.1:${port}`;
 }
 
 /** Starts the agent with a pull listener on a port of its own; `page` is that listener's page. */

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { serving } from '../serving.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, start } from './process.ts';
@@ -99,18 +99,11 @@ const single = Object.entries(hostile);
 const honestLine = 'honest_total{svc_service="frontend"} 5';
 
 /** Serves a page; as long as it is undefined, the target is down. */
-async function servePage(page: () => string | undefined): Promise<number> {
-  const server = createServer((_request, response) => {
+const servePage = (page: () => string | undefined): Promise<number> =>
+  serving((_request, response) => {
     const text = page();
     response.writeHead(text === undefined ? 503 : 200).end(text);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
 
 const clientsOfEach = 300;
 /** Half a header, headers and a body without an end, and a line without an end. */

@@ -1,8 +1,8 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { httpServer } from '../health.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, type Running, start } from './process.ts';
@@ -87,16 +87,11 @@ const feeds: [string, (count: number) => Promise<number>][] = [
     'a page',
     async (count) => {
       let round = 1;
-      const server = createServer((_request, response) => {
+      const { port, close } = await httpServer((_request, response) => {
         const lines = Array.from({ length: count }, (_, n) => `requests{client="client-${n}"} ${round}\n`);
         response.end(`# TYPE requests counter\n${lines.join('')}`);
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      ends.push(() => {
-        server.closeAllConnections();
-        server.close();
-      });
-      const { port } = server.address() as AddressInfo;
+      ends.push(close);
       const agent = await startAgent(
         `{scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 1s, timeout: 1s}}`,
       );

@@ -1,35 +1,27 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
+import { serving } from '../serving.ts';
 import { bySize } from '../size.ts';
 import { anyMoment, until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { mainFile, type Running, start, startAgent } from './process.ts';
 
 const running: Running[] = [];
-const servers: Server[] = [];
 afterEach(async () => {
   for (const one of running.splice(0)) await one.end('SIGKILL');
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    server.close();
-  }
 });
 /** An address that accepts requests and never answers. */
 async function silentServer() {
   let requests = 0;
   let givenUp = 0;
-  const server = createServer((request) => {
+  const port = await serving((request) => {
     requests++;
     request.on('close', () => givenUp++);
   });
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    at: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    at: `127.0.0.1:${port}`,
     requests: () => requests,
     givenUp: () => givenUp,
   };

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../ports.ts';
 import { aggregator } from '../push.ts';
+import { serving } from '../serving.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, start } from './process.ts';
 
@@ -39,7 +39,7 @@ interface Asked {
 async function receiver() {
   const asked: Asked[] = [];
   const spans: Span[] = [];
-  const server = createServer((request, response) => {
+  const port = await serving((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -54,9 +54,7 @@ async function receiver() {
       response.end(path === '/health' ? '{"ok":true,"msg":"OK"}' : '{}');
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, spans };
+  return { origin: `http://127.0.0.1:${port}`, asked, spans };
 }
 
 const attributesOf = ({ attributes }: Span) =>

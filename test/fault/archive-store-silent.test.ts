@@ -1,5 +1,6 @@
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { bareServer } from '../health.ts';
 import { openArchive, openObjectStore } from '../object-store.ts';
 
 const patience = { timeout: 30_000 };
@@ -7,18 +8,13 @@ const patience = { timeout: 30_000 };
 /** A listener that is told of each byte it gets, and says nothing by itself. */
 async function openListener(onBytes: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
-  const server: Server = createServer((socket) => {
+  const { port, close } = await bareServer((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    socket.on('error', () => {});
     socket.once('data', () => onBytes(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets };
+  onTestFinished(close);
+  return { host: `127.0.0.1:${port}`, sockets };
 }
 
 let stop = new AbortController();
@@ -85,7 +81,7 @@ test('a connection that the store closes after each page is opened again', async
   const store = await openObjectStore({ pageSize: 1 });
   onTestFinished(() => store.close());
   let connections = 0;
-  const server = createServer((socket) => {
+  const { port, close } = await bareServer((socket) => {
     connections++;
     socket.once('data', (bytes) => {
       const [, path = ''] = /^GET (\S+)/.exec(bytes.toString()) ?? [];
@@ -97,9 +93,8 @@ test('a connection that the store closes after each page is opened again', async
       socket.end(`HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  onTestFinished(close);
+  const endpoint = `http://127.0.0.1:${port}`;
   const finding = await (await openArchive({ uri: 's3://archive/', endpoint })).check();
   expect(finding).toMatchObject({ details: { pages: 2, complete: true } });
   expect(finding.reason).toBeUndefined();

@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createCredentialSource } from '../../src/probes/object-store/object-store.ts';
 import { newFolder } from '../folder.ts';
 import { useEnvironment } from '../object-store.ts';
+import { serving } from '../serving.ts';
 
 const file = `[default]
 aws_access_key_id = AKID
@@ -35,7 +35,7 @@ const shared = () => ({ AWS_SHARED_CREDENTIALS_FILE: join(directory, 'keys') });
 
 /** A server on loopback that answers each request by `answer`. */
 async function serve(answer: (request: IncomingMessage, body: string) => [string, string] | undefined) {
-  const server: Server = createServer((request, response) => {
+  const port = await serving((request, response) => {
     let body = '';
     request.on('data', (piece) => {
       body += piece;
@@ -46,12 +46,7 @@ async function serve(answer: (request: IncomingMessage, body: string) => [string
       else response.writeHead(200, { 'content-type': type }).end(text);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${port}`;
 }
 
 describe('credentials', () => {
@@ -156,21 +151,17 @@ describe('credentials', () => {
   });
 
   test('a token service that hangs ends with the signal', async () => {
-    const hanging = createServer(() => {});
-    await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => {
-      hanging.closeAllConnections();
-      hanging.close();
-    });
+    let onAsked = () => {};
+    const asked = new Promise<void>((resolve) => (onAsked = resolve));
+    const port = await serving(() => onAsked());
     writeFileSync(join(directory, 'token'), 'the.web.identity');
     useEnvironment({
       HOME: directory,
       AWS_WEB_IDENTITY_TOKEN_FILE: join(directory, 'token'),
       AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/archive',
-      AWS_ENDPOINT_URL_STS: `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`,
+      AWS_ENDPOINT_URL_STS: `http://127.0.0.1:${port}`,
     });
     const stop = new AbortController();
-    const asked = new Promise((resolve) => hanging.once('request', resolve));
     const reading = createCredentialSource('eu-west-1').read(stop.signal);
     await asked;
     stop.abort();

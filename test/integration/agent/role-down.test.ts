@@ -1,21 +1,18 @@
-import { createServer } from 'node:http';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startAgent } from '../../../src/agent/agent.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { systemClock } from '../../../src/core/clock.ts';
-import { freePort, listening } from '../../ports.ts';
+import { freePort } from '../../ports.ts';
+import { serving } from '../../serving.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
 import { until } from '../../until.ts';
 
 /** `?service=` is 503 for a role whose last scrape failed; without a scrape, its health check; with neither, never. */
 test('a role is down by its scrape, without one by its health check, and with neither never', async () => {
-  const page = createServer((_, response) => {
+  const pagePort = await serving((_, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');
     response.end('# TYPE of_the_role gauge\nof_the_role 1\n');
   });
-  const pagePort = await listening(page);
-  onTestFinished(() => void page.closeAllConnections());
-  onTestFinished(() => void page.close());
   const [port, nobody] = [await freePort(), await freePort()];
   const dead = `http://127.0.0.1:${nobody}`;
   const text = `admin: ~

@@ -1,23 +1,18 @@
-import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { startAgent } from '../../../src/agent/agent.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { systemClock } from '../../../src/core/clock.ts';
-import { freePort, listening } from '../../ports.ts';
+import { freePort } from '../../ports.ts';
+import { serving } from '../../serving.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
 
 /** A target whose page has one series, which names its service itself; it may answer late. */
-async function target(value: number, delayMs = 0): Promise<number> {
-  const server = createServer((_, response) => {
+const target = (value: number, delayMs = 0): Promise<number> =>
+  serving((_, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');
     const page = `# TYPE shared gauge\nshared{svc_service="frontend"} ${value}\n`;
     setTimeout(() => response.end(page), delayMs);
   });
-  const port = await listening(server);
-  onTestFinished(() => void server.closeAllConnections());
-  onTestFinished(() => void server.close());
-  return port;
-}
 
 // CONTRACT: if two services send the same series, the first in `services` keeps it; the other's is refused and counted.
 test.each([

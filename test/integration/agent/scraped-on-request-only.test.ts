@@ -1,28 +1,22 @@
 import { createSocket } from 'node:dgram';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { startAgent } from '../../../src/agent/agent.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { manualClock } from '../../clock.ts';
 import { openReceiver } from '../../hosted.ts';
+import { serving } from '../../serving.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
 import { until } from '../../until.ts';
 
 /** A role that counts how often its page is asked for. */
 async function startRole() {
   let pages = 0;
-  const server = createServer((_, response) => {
+  const port = await serving((_, response) => {
     pages++;
     response.setHeader('content-type', 'text/plain; version=0.0.4');
     response.end(`# TYPE of_the_role gauge\nof_the_role ${pages}\n`);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { port: (server.address() as AddressInfo).port, pages: () => pages };
+  return { port, pages: () => pages };
 }
 
 /** What receives the reports: the reporter's configuration, and how many reports brought the role's series. */

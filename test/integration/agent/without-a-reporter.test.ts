@@ -1,9 +1,9 @@
-import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { startAgent } from '../../../src/agent/agent.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { systemClock } from '../../../src/core/clock.ts';
-import { freePort, listening } from '../../ports.ts';
+import { freePort } from '../../ports.ts';
+import { serving } from '../../serving.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
 import { until } from '../../until.ts';
 
@@ -12,14 +12,11 @@ test.each(['', 'metrics: {pullmetrics: ~, pushmetrics: ~}\n'])(
   'without a reporter (%j) the admin listener serves, with a warning',
   async (metrics) => {
     let pages = 0;
-    const role = createServer((_, response) => {
+    const rolePort = await serving((_, response) => {
       pages++;
       response.setHeader('content-type', 'text/plain; version=0.0.4');
       response.end('# TYPE of_the_role gauge\nof_the_role 1\n');
     });
-    const rolePort = await listening(role);
-    onTestFinished(() => void role.closeAllConnections());
-    onTestFinished(() => void role.close());
     const port = await freePort();
     const text = `${metrics}admin: {listenAddress: "127.0.0.1:${port}"}
 log: {level: error}
