@@ -8,7 +8,7 @@ import { freePort } from '../ports.ts';
 import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, type Running, start } from './process.ts';
-import { hasPrometheus } from './prometheus.ts';
+import { hasPrometheus, queryAt } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 
 /** The built agent with one reporter, and neither an admin listener nor a source. */
@@ -45,18 +45,6 @@ async function whileRunning<T>(
   ended.catch(() => {});
   return Promise.race([until(what, fact), ended]);
 }
-
-type Query = (expression: string) => Promise<{ metric: Record<string, string>; value: number }[]>;
-
-const asking =
-  (address: string): Query =>
-  async (expression) => {
-    const response = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expression)}`);
-    const { data } = (await response.json()) as {
-      data: { result: { metric: Record<string, string>; value: [number, string] }[] };
-    };
-    return data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
-  };
 
 test('pullmetrics: serves until it is told to stop', async () => {
   const address = `127.0.0.1:${await freePort()}`;
@@ -109,7 +97,7 @@ describe.skipIf(!hasPrometheus)('hostedmetrics, remote write to Prometheus', () 
     ]);
     running.push(prometheus);
     await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
-    const query = asking(address);
+    const query = queryAt(address);
     const agent = startWith(
       `hostedmetrics: {protocol: remotewrite, endpoint: "http://${address}/api/v1/write"}`,
     );

@@ -7,11 +7,24 @@ import { type Running, start } from './process.ts';
 
 export const hasPrometheus = isInstalled('prometheus');
 
+/** An instant query's result: one row per series. */
+type Query = (expression: string) => Promise<{ metric: Record<string, string>; value: number }[]>;
+
 export interface Prometheus extends Running {
   address: string;
-  /** An instant query's result: one row per series. */
-  query(expression: string): Promise<{ metric: Record<string, string>; value: number }[]>;
+  query: Query;
 }
+
+/** Asks the server at host:port, which has the API of Prometheus. */
+export const queryAt =
+  (address: string): Query =>
+  async (expression) => {
+    const response = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expression)}`);
+    const { data } = (await response.json()) as {
+      data: { result: { metric: Record<string, string>; value: [number, string] }[] };
+    };
+    return data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
+  };
 
 /** A real Prometheus that scrapes the targets every 200 ms into a folder of its own. */
 export async function startPrometheus(
@@ -34,15 +47,5 @@ export async function startPrometheus(
     `--web.listen-address=${address}`,
   ]);
   await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
-  return {
-    ...running,
-    address,
-    async query(expression) {
-      const response = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expression)}`);
-      const { data } = (await response.json()) as {
-        data: { result: { metric: Record<string, string>; value: [number, string] }[] };
-      };
-      return data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
-    },
-  };
+  return { ...running, address, query: queryAt(address) };
 }

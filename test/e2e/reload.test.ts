@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
@@ -29,13 +29,19 @@ function replace(file: string, edit: (text: string) => string): void {
   renameSync(`${file}.new`, file);
 }
 
-test('a changed file is swapped in: what did not change keeps its totals, a new rule begins, lines count once', async () => {
+/** The agent that follows a log; `more` are other services. `address` is where its page is. */
+async function startFollowing(more = '') {
   const directory = newFolder();
   const log = join(directory, 'history.log');
   const writer = createWriter(log);
-  const file = agentFile(directory, { logs: log });
+  onTestFinished(() => writer.close());
+  const file = agentFile(directory, { logs: log, more });
   agent = await startAgent(file);
-  const address = agent.address('metrics');
+  return { file, writer, address: agent.address('metrics') };
+}
+
+test('a changed file is swapped in: what did not change keeps its totals, a new rule begins, lines count once', async () => {
+  const { file, writer, address } = await startFollowing();
   writer.write(1_000);
   await until('1,000 lines', async () => (await value(address, entries)) === 1_000);
 
@@ -50,16 +56,10 @@ test('a changed file is swapped in: what did not change keeps its totals, a new 
   });
   await until('all lines', async () => (await value(address, entries)) === writer.total());
   expect(await value(address, ruled)).toBeLessThanOrEqual(writer.total() - 1_000);
-  writer.close();
 });
 
 test('totals go on under other global tags', async () => {
-  const directory = newFolder();
-  const log = join(directory, 'history.log');
-  const writer = createWriter(log);
-  const file = agentFile(directory, { logs: log });
-  agent = await startAgent(file);
-  const address = agent.address('metrics');
+  const { file, writer, address } = await startFollowing();
   writer.write(1_000);
   await until('1,000 lines', async () => (await value(address, entries)) === 1_000);
   replace(file, (text) => text.replace('metrics:\n', 'metrics:\n  tags: {cluster: dc7}\n'));
@@ -68,7 +68,6 @@ test('totals go on under other global tags', async () => {
   writer.write(300);
   await until('1,300 lines', async () => (await value(address, tagged)) === 1_300);
   expect(await value(address, entries)).toBe(1_300);
-  writer.close();
 });
 
 test('a listener moves: the new one is there before the old one closes', async () => {
@@ -94,23 +93,17 @@ test('a listener moves: the new one is there before the old one closes', async (
 });
 
 test('a bad file changes nothing, is logged, and shows', async () => {
-  const directory = newFolder();
-  const log = join(directory, 'history.log');
-  const writer = createWriter(log);
-  const file = agentFile(directory, { logs: log });
-  agent = await startAgent(file);
-  const address = agent.address('metrics');
+  const { file, writer, address } = await startFollowing();
   expect(await value(address, reloadOk)).toBe(1);
   replace(file, (text) => `${text}nonsense: true\n`);
   await until('the failure shows', async () => (await value(address, reloadOk)) === 0);
-  expect(agent.output()).toContain('nonsense: unknown key');
+  expect(agent!.output()).toContain('nonsense: unknown key');
   writer.write(100);
   await until('it still counts', async () => (await value(address, entries)) === 100);
 
   replace(file, (text) => text.replace('nonsense: true\n', ''));
   await until('the repair shows', async () => (await value(address, reloadOk)) === 1);
   expect(await value(address, entries)).toBe(100);
-  writer.close();
 });
 
 test('a port in use in the new file changes nothing', async () => {
@@ -126,12 +119,7 @@ test('a port in use in the new file changes nothing', async () => {
 });
 
 test('a role that is deselected keeps its totals for when it is selected again', async () => {
-  const directory = newFolder();
-  const log = join(directory, 'history.log');
-  const writer = createWriter(log);
-  const file = agentFile(directory, { logs: log, more: '  worker: {}\n' });
-  agent = await startAgent(file);
-  const address = agent.address('metrics');
+  const { file, writer, address } = await startFollowing('  worker: {}\n');
   writer.write(200);
   await until('200 lines', async () => (await value(address, entries)) === 200);
   const before = readFileSync(file, 'utf8');
@@ -147,5 +135,4 @@ test('a role that is deselected keeps its totals for when it is selected again',
   writer.write(100);
   replace(file, () => before);
   await until('300 lines', async () => (await value(agent!.address('metrics'), entries)) === 300);
-  writer.close();
 });
