@@ -21,13 +21,14 @@ const postgres: readonly StoreKindName[] = ['postgres'];
 const mysql: readonly StoreKindName[] = ['mysql'];
 const cassandra: readonly StoreKindName[] = ['widecolumn'];
 
-/** Every check with the kinds of stores that have it. */
-const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindName[] }>> = {
+/** Every check with the kinds of stores that have it; without `restart` none is needed. */
+const general: Readonly<
+  Record<StoreCheck, Omit<Advice, 'restart'> & { kinds: readonly StoreKindName[]; restart?: string }>
+> = {
   schema: {
     kinds: storeKinds,
     why: 'The service does not start, or fails at run time, on a schema older than it was built for. A database without a schema is empty.',
     set: 'Update the schema with the service’s schema tool before the service itself is updated; restore a database that is empty.',
-    restart: none,
   },
   connections: {
     kinds: storeKinds,
@@ -39,19 +40,16 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: storeKinds,
     why: 'Another server answers at this address. It may hold other data, an older copy, or none.',
     set: 'Find out what changed: a restore, a failover, a DNS name. The check fails for an hour.',
-    restart: none,
   },
   uptime: {
     kinds: storeKinds,
     why: 'The store was restarted. Requests in flight failed, and it may have been a crash.',
     set: 'Look for the reason in the store’s log: a crash, out of memory, an update. The check fails for an hour.',
-    restart: none,
   },
   free_space: {
     kinds: storeKinds,
     why: 'A store whose disk is full stops accepting writes, or stops altogether. Dumps and archiving fail before that.',
     set: 'Grow the disk, or free space: old snapshots and backups, logs that a slot or a failed archiving holds back.',
-    restart: none,
   },
   archive_mode: {
     kinds: postgres,
@@ -69,19 +67,16 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: postgres,
     why: 'The last attempt to archive a segment failed. Changes since then cannot be restored.',
     set: 'Repair the destination of archive_command; the server’s log has the error. Archiving then resumes by itself.',
-    restart: none,
   },
   wal_backlog: {
     kinds: postgres,
     why: 'Closed segments wait longer than the RPO allows. They are lost with the server, and they fill its disk.',
     set: 'Repair or speed up archive_command.',
-    restart: none,
   },
   wal_archive: {
     kinds: postgres,
     why: 'The server reports a segment as archived, but it, or one before it, is not in the archive. A restore ends at the gap.',
     set: 'Find out what archive_command really does and what deletes from the archive; then take a full backup.',
-    restart: none,
   },
   wal_level: {
     kinds: postgres,
@@ -93,13 +88,11 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: postgres,
     why: 'A slot without a reader keeps the log until the disk is full; if a slot is lost, its replica must be rebuilt.',
     set: 'Start its reader again, or drop it: SELECT pg_drop_replication_slot(NAME); limit it by max_slot_wal_keep_size.',
-    restart: none,
   },
   timeline: {
     kinds: postgres,
     why: 'The server was promoted or restored: changes that it had not received are lost.',
     set: 'Make sure that the old primary is off, and take a full backup on the new timeline. It shows for an hour.',
-    restart: none,
   },
   data_checksums: {
     kinds: postgres,
@@ -111,7 +104,6 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: postgres,
     why: 'Pages of this database are damaged on disk.',
     set: 'Check the disk, fail over, and restore a backup from before the damage. pg_stat_reset() clears the count.',
-    restart: none,
   },
   durable_settings: {
     kinds: postgres,
@@ -123,25 +115,21 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: sql,
     why: 'The replica does not keep up. A failover to it loses the changes that it has not applied.',
     set: 'Check its connection to the primary, its log and its disk. Rebuild it if the log it needs is gone.',
-    restart: none,
   },
   standbys: {
     kinds: sql,
     why: 'A failover to a standby that is behind loses data. Without the synchronous one that is configured, commits wait or lose their guarantee.',
     set: 'Check the standby and its connection; SELECT * FROM pg_stat_replication has its positions.',
-    restart: none,
   },
   open_transactions: {
     kinds: sql,
     why: 'A transaction left open keeps vacuum or purge from removing old rows, and its locks can block a dump or a schema update.',
     set: 'End the session (pg_terminate_backend), or ROLLBACK PREPARED; set idle_in_transaction_session_timeout.',
-    restart: none,
   },
   wraparound: {
     kinds: postgres,
     why: 'When the oldest transaction is two billion transactions old, the server refuses every write.',
     set: 'Run VACUUM (FREEZE) in the database with the greatest age. End old transactions, prepared transactions and slots.',
-    restart: none,
   },
   log_bin: {
     kinds: mysql,
@@ -153,25 +141,21 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: mysql,
     why: 'The end of the binary log can be lost when the machine loses power. Replicas and restores then lack commits.',
     set: 'SET GLOBAL sync_binlog = 1, and in the server’s configuration file.',
-    restart: none,
   },
   binlog_retention: {
     kinds: mysql,
     why: 'Binary logs that are purged before they are copied leave a gap, at which a restore ends.',
     set: 'binlog_expire_logs_seconds = 604800 or more (0 keeps them until they are purged), also in the server’s configuration file.',
-    restart: none,
   },
   flush_log_at_commit: {
     kinds: mysql,
     why: 'Commits of the last second can be lost when the machine loses power.',
     set: 'SET GLOBAL innodb_flush_log_at_trx_commit = 1, and in the server’s configuration file.',
-    restart: none,
   },
   storage_engine: {
     kinds: mysql,
     why: 'Tables of other engines have no transactions, do not survive a crash, and are inconsistent in a backup.',
     set: 'ALTER TABLE … ENGINE = InnoDB.',
-    restart: none,
   },
   incremental_backups: {
     kinds: cassandra,
@@ -183,19 +167,16 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: cassandra,
     why: 'With fewer than three copies, one node that is down makes writes fail or data unavailable. With more copies than nodes, writes fail.',
     set: 'ALTER KEYSPACE … WITH replication with 3 in each data centre, then nodetool repair --full on every node.',
-    restart: none,
   },
   durable_writes: {
     kinds: cassandra,
     why: 'Writes to this keyspace bypass the commit log. Those in memory are lost when a node stops.',
     set: 'ALTER KEYSPACE … WITH durable_writes = true.',
-    restart: none,
   },
   replication_strategy: {
     kinds: cassandra,
     why: 'SimpleStrategy ignores racks and data centres: all copies of a row can be in the part that fails.',
     set: "ALTER KEYSPACE … WITH replication = {'class': 'NetworkTopologyStrategy', …}, then nodetool repair --full on every node.",
-    restart: none,
   },
   schema_agreement: {
     kinds: cassandra,
@@ -207,13 +188,11 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: [...cassandra, ...mysql],
     why: 'Data on a node that is down has fewer copies. A snapshot or a repair taken meanwhile lacks that node.',
     set: 'Start the node; nodetool removenode if it is gone permanently, then nodetool repair --full.',
-    restart: none,
   },
   snapshots: {
     kinds: cassandra,
     why: 'A snapshot keeps data files that compaction has replaced, so that the disk fills.',
     set: 'Copy it off the node, then nodetool clearsnapshot -t NAME; take snapshots with --ttl.',
-    restart: none,
   },
   auto_snapshot: {
     kinds: cassandra,
@@ -255,7 +234,7 @@ const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, 
 /** Why a check matters for a store of this kind, and what to do when it fails. */
 export function adviceOn(check: StoreCheck, kind: StoreKindName): Advice {
   const { kinds: _, ...advice } = general[check];
-  return { ...advice, ...ofKind[kind]?.[check] };
+  return { restart: none, ...advice, ...ofKind[kind]?.[check] };
 }
 
 /** Whether stores of this kind have the check. */
