@@ -1,7 +1,7 @@
 // Draws dashboards/preview/*.webp: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour, or,
 // for backups, that scraped the built agent beside real backups of a PostgreSQL for two minutes; and
-// docs/images/status-*.webp: the status page after four simulated hours. Needs `npm run build`, and Debian's prometheus,
-// postgresql and chromium. `npm run preview -- backups` draws one of backups, dashboards and status alone.
+// docs/images/status-*.webp: the status page after four simulated hours. Needs `npm run build`, Debian's prometheus,
+// postgresql and chromium, and for dashboards the libraries that .ci/scenes installs. `npm run preview -- backups` draws one of backups, dashboards and status alone.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -27,9 +27,9 @@ try {
   });
   const load = (name) => import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
   if (wanted.length === 0 || wanted.includes('dashboards'))
-    await (await load('preview')).writePreviews(join(root, 'dashboards'), chromium);
+    await (await load('preview')).writePreviews(join(root, 'dashboards/preview'));
   if (wanted.length === 0 || wanted.includes('backups'))
-    await (await load('preview')).writeLivePreview(join(root, 'dashboards'), chromium);
+    await (await load('preview')).writeLivePreview(join(root, 'dashboards/preview'));
   if (wanted.length === 0 || wanted.includes('status'))
     await (await load('status')).writeStatusPictures(
       process.env.STATUS_FOLDER ?? join(root, 'docs', 'images'),

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 /** Writes what a tab shows as WebP, which Chromium makes a third as large as PNG. Playwright's own screenshots know no WebP. */
 export async function writePicture(tab: Page, path: string): Promise<void> {
   const session = await tab.context().newCDPSession(tab);
-  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 60 });
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 50 });
   writeFileSync(path, data, 'base64');
   process.stdout.write(`written: ${path}\n`);
 }

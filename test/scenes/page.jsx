@@ -15,6 +15,7 @@ import {
   SceneDataTransformer,
   SceneGridItem,
   SceneGridLayout,
+  SceneGridRow,
   SceneQueryRunner,
   SceneTimeRange,
   SceneVariableSet,
@@ -62,6 +63,18 @@ const panel = ({ gridPos, type, title, description, options, fieldConfig, dataso
       }),
     }),
   });
+
+/** The panels, those below a title in a row of their own. */
+function laidOut(panels) {
+  const isTitle = ({ type }) => type === 'row';
+  const first = panels.findIndex(isTitle);
+  if (first < 0) return panels.map(panel);
+  const [{ title, gridPos }, ...rest] = panels.slice(first);
+  const next = rest.findIndex(isTitle);
+  const end = next < 0 ? rest.length : next;
+  const row = new SceneGridRow({ title, y: gridPos.y, children: rest.slice(0, end).map(panel) });
+  return [...panels.slice(0, first).map(panel), row, ...laidOut(rest.slice(end))];
+}
 
 const knownUnits = new Set(getValueFormats().flatMap(({ submenu }) => submenu.map(({ value }) => value)));
 const isKnownUnit = (unit) =>
@@ -111,7 +124,7 @@ const scene = new EmbeddedScene({
   }),
   $variables: new SceneVariableSet({ variables: dashboard.templating.list.map(variable) }),
   controls: [new VariableValueSelectors({})],
-  body: new SceneGridLayout({ isLazy: false, children: shown.map(panel) }),
+  body: new SceneGridLayout({ isLazy: false, children: laidOut(dashboard.panels) }),
 });
 document.body.style.background = theme.colors.background.canvas;
 document.body.style.color = theme.colors.text.primary;

@@ -1,11 +1,6 @@
 // The types of panels that the dashboards use, of Grafana's own components where it publishes them. States and heat maps are
-// parts of Grafana itself: their last values are written out, as its libraries format them.
-import {
-  formattedValueToString,
-  getFieldDisplayName,
-  getFieldDisplayValues,
-  PanelPlugin,
-} from '@grafana/data';
+// parts of Grafana itself: they are rectangles here, in the colours that its libraries give.
+import { getFieldDisplayName, getFieldDisplayValues, PanelPlugin } from '@grafana/data';
 import { sceneUtils } from '@grafana/scenes';
 import { BigValue, Table, TimeSeries } from '@grafana/ui';
 import { useEffect } from 'react';
@@ -41,17 +36,57 @@ const Rows = ({ data, width, height, options }) => (
   <Table data={data.series[0]} width={width} height={height} initialSortBy={options.sortBy} />
 );
 
-const LastValues = ({ data }) =>
-  data.series.map((frame) => {
-    const field = frame.fields.at(-1);
-    const { color, ...value } = field.display(field.values.at(-1));
-    const name = getFieldDisplayName(field, frame, data.series);
-    return (
-      <div key={name}>
-        <b style={{ background: color, padding: '0 6px' }}>{formattedValueToString(value)}</b> {name}
-      </div>
-    );
+/** A row of rectangles for each of `rows`: what is left of it, and when each begins, and its colour. */
+function Cells({ rows, width, height, timeRange: { from, to } }) {
+  const left = 260;
+  const each = Math.min(26, height / rows.length);
+  const x = (at) => left + ((at - from) / (to - from)) * (width - left);
+  return (
+    <svg
+      role="img"
+      aria-label="over time"
+      width={width}
+      height={height}
+      fill={theme.colors.text.primary}
+      fontSize={Math.min(12, each - 1)}
+    >
+      {rows.map(({ name, times, colors }, row) => (
+        <g key={name} transform={`translate(0 ${row * each})`}>
+          <text y={each * 0.7}>{name}</text>
+          {times.map((at, index) => (
+            <rect
+              key={at}
+              {...{ x: x(at), y: 1, height: Math.max(1, each - 3), fill: colors[index] }}
+              width={Math.max(1, x(times[index + 1] ?? to) - x(at))}
+            />
+          ))}
+        </g>
+      ))}
+    </svg>
+  );
+}
+
+const States = ({ data: { series }, ...place }) => {
+  const rows = series.map((frame) => {
+    const [{ values: times }, field] = frame.fields;
+    const name = getFieldDisplayName(field, frame, series);
+    return { name, times, colors: field.values.map((value) => field.display(value).color) };
   });
+  return <Cells rows={rows} {...place} />;
+};
+
+/** A bucket counts what is below it, too. */
+const Heat = ({ data: { series }, ...place }) => {
+  const between = series.map(({ fields: [, { values }] }, bucket) =>
+    values.map((value, index) => Math.max(0, value - (series[bucket - 1]?.fields[1].values[index] ?? 0))),
+  );
+  const most = Math.max(...between.flat());
+  const rows = series.map(({ name, fields: [{ values: times }] }, bucket) => {
+    const colors = between[bucket].map((value) => `rgba(255, 120, 10, ${Math.sqrt(value / most)})`);
+    return { name: `${name} s`, times, colors };
+  });
+  return <Cells rows={rows.reverse()} {...place} />;
+};
 
 const lineProperties = [
   ...['lineWidth', 'fillOpacity', 'showPoints', 'axisSoftMin', 'stacking', 'drawStyle', 'lineInterpolation'],
@@ -63,8 +98,8 @@ export const panelTypes = {
   timeseries: { Drawn: Lines, properties: lineProperties, colors: 'palette-classic' },
   stat: { Drawn: Stat, properties: [] },
   table: { Drawn: Rows, properties: ['align', 'inspect', 'cellOptions', 'width', 'minWidth'] },
-  'state-timeline': { Drawn: LastValues, properties: ['lineWidth', 'fillOpacity'] },
-  heatmap: { Drawn: LastValues, properties: ['scaleDistribution'] },
+  'state-timeline': { Drawn: States, properties: ['lineWidth', 'fillOpacity'] },
+  heatmap: { Drawn: Heat, properties: ['scaleDistribution'] },
 };
 
 /** Registers the types; `onDrawn` gets the title of each panel that is drawn, and whether it has data. */

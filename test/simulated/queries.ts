@@ -2,7 +2,7 @@ import { type Filling, fill, type TargetJson } from '../../tools/grafana.ts';
 import { endSeconds } from './time.ts';
 
 /** One series of an answer: its samples, or the one of an instant query. */
-export interface Answered {
+interface Answered {
   metric: Record<string, string>;
   values: readonly (readonly [seconds: number, value: number])[];
 }
