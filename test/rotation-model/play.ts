@@ -179,9 +179,10 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
    * A size is known that was told of a content that was followed before, and of any content in a call during which files at most
    * grew. Otherwise nobody can tell which content had it.
    */
-  const learn = (changes: number, begun: ReadonlySet<Content>) => {
+  const learn = (changes: number, begun: ReadonlySet<Content>, isScan: boolean) => {
     const isQuiet = disk.changes === changes;
-    const followed = followedFiles();
+    // Only after a scan is a followed file under the path that is told: others may have been renamed to it since.
+    const followed = isScan ? followedFiles() : new Set();
     for (const content of world.written) {
       const { file } = content;
       if (world.contents.get(file) !== content) continue;
@@ -207,7 +208,7 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       for (const { file } of world.written) file.seen = 0;
       try {
         await tailer[name]();
-        learn(changes, begun);
+        learn(changes, begun, name !== 'poll');
       } catch (thrown) {
         if (!isKilled) throw thrown;
       }

@@ -155,7 +155,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
   const sinks = createSinks(generations, () => openSink);
   const maxOpenFiles = options.maxOpenFiles ?? 512;
-  const openFiles = createOpenFiles({ disk, problems, generations }, maxOpenFiles);
+  const openFiles = createOpenFiles({ disk, problems }, maxOpenFiles);
   const reader = createReader({ disk, generations, openFiles, sinks, problems });
   const discovery = createDiscovery({ disk: listed, slices, problems });
   const scanner = createScan({
