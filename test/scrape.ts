@@ -4,7 +4,7 @@ import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
 import type { Registry } from '../src/core/registry.ts';
-import { createSlice } from '../src/core/slices.ts';
+import { createSlice, type Slice } from '../src/core/slices.ts';
 import { createPageStore } from '../src/core/value-stores.ts';
 import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/block.ts';
@@ -89,13 +89,17 @@ interface Reading {
 }
 
 /** A target whose pages are handed in as text. */
-export function pageTarget(limits: Partial<ScrapeLimits> = {}, memory?: LineUse) {
+export function pageTarget(
+  limits: Partial<ScrapeLimits> = {},
+  memory?: LineUse,
+  slice: Slice = createSlice(),
+) {
   const table = createLineTable();
   const intake = openIntake();
   const refusedLines = createRefusedLines(1000);
   const reader = createPageReader(table, refusedLines, { ...scrapeDefaults.limits, ...limits }, memory);
   const detector = createVocabularyDetector([]);
-  const relay = createPageSeries(table, { intake, refusedLines, detector, slice: createSlice() });
+  const relay = createPageSeries(table, { intake, refusedLines, detector, slice });
   return {
     intake,
     relay,

@@ -392,6 +392,19 @@ test('lines that come and go among 200 keep their values, on a page of any order
   }
 });
 
+test('who asks for values while a page is taken gets those of the whole page afterwards', async () => {
+  const target = pageTarget({}, undefined, { begin() {}, isOver: () => true, next: async () => {} });
+  const page = Array.from({ length: 9 }, (_, n) => `m{a="${n}"} ${n}\n`).join('');
+  await target.read('m{a="0"} 0\n');
+  let isTaken = false;
+  const reading = target.read(page).then(() => {
+    isTaken = true;
+  });
+  for (; !isTaken; await Promise.resolve()) target.relay.values('m');
+  await reading;
+  expect([...target.relay.values('m')].map(({ value }) => value)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
 test('131,072 comments are the most of a page', async () => {
   const comments = (count: number) => Array.from({ length: count }, (_, n) => `# HELP m${n}\n`).join('');
   const target = pageTarget({ bodyBytes: 2 ** 24 });
