@@ -121,7 +121,7 @@ function changeIn(body: string | undefined, at: string): Change | string {
   }
   if (kind !== 'maintenance') return change;
   const { seconds } = content!;
-  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= longestMaintenanceSeconds))
+  if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= longestMaintenanceSeconds))
     return `seconds is not a number from 1 to ${longestMaintenanceSeconds}; maintenance needs an end.`;
   return { ...change, until: new Date(Date.parse(at) + seconds * 1e3).toISOString() };
 }
