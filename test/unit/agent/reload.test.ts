@@ -52,6 +52,11 @@ test('a part that cannot be built: those before it are given back, the last one 
   }
 });
 
+test('a part that stays as it is has nothing to swap', async () => {
+  const part = { swap() {}, discard() {} };
+  expect(await prepareAll([async () => undefined, async () => part, async () => undefined])).toEqual([part]);
+});
+
 test('a stop while the parts are built: they are given back, the last one first, and none is swapped', async () => {
   const events: string[] = [];
   const part = (name: string) => ({
