@@ -137,6 +137,26 @@ test('credentials in --url are sent and never shown', async () => {
   await expect(status(['--url', 'ftp://localhost'], io)).rejects.toMatchObject({ code: 'usage' });
 });
 
+/** The status of a listener's answer. */
+async function statusOf(name: string, path: string, headers: Record<string, string> = {}): Promise<number> {
+  const { address } = outlets.at(-1)!.addresses.find(({ listener }) => listener === name)!;
+  return (await get(address, path, headers)).status;
+}
+
+test('admin.health answers whoever has no credentials, and answers nothing else', async () => {
+  const auth = `auth: {basic_auth_users: {bob: ${hash}}}`;
+  await take(`admin: {listenAddress: '127.0.0.1:0', health: '127.0.0.1:0', ${auth}}\n`, outletsDeps());
+  const paths = ['/health', '/ready', '/', '/metrics', '/api/status', '/probes'];
+  const statuses = async (name: string, headers = {}) => {
+    const found: number[] = [];
+    for (const path of paths) found.push(await statusOf(name, path, headers));
+    return found;
+  };
+  expect(await statuses('admin.health')).toEqual([200, 200, 404, 404, 404, 404]);
+  expect(await statuses('admin')).toEqual([200, 200, 401, 401, 401, 401]);
+  expect(await statuses('admin', bob)).toEqual([200, 200, 200, 200, 200, 200]);
+});
+
 test('what a page of another site, or a host name that it controls, asks of the admin listener is answered with 403', async () => {
   const deps = outletsDeps();
   const drops: string[] = [];
@@ -152,10 +172,6 @@ metrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}
 `,
     deps,
   );
-  const addressOf = (name: string) =>
-    outlets.at(-1)!.addresses.find(({ listener }) => listener === name)!.address;
-  const statusOf = async (listener: string, path: string, headers: Record<string, string>, method = 'GET') =>
-    (await get(addressOf(listener), path, headers, method)).status;
   const others: Record<string, string>[] = [
     { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
     { origin: 'https://evil.example' },
