@@ -1,6 +1,8 @@
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createSliceQueue } from '../../../src/core/slices.ts';
 import { createVocabulary } from '../../../src/core/vocabulary.ts';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
@@ -99,6 +101,34 @@ describe('senders', () => {
     for (let n = 0; n < 5000; n++) expect(senders.allows(`192.168.${n >> 8}.${n & 255}`)).toBe(false);
     expect(senders.allows('10.0.0.1')).toBe(true);
   });
+
+  test('this machine has the addresses of its interfaces; one that comes up is known within a minute', () => {
+    const up = new Set(['198.51.100.7']);
+    const asked = vi.spyOn(os, 'networkInterfaces').mockImplementation(() => ({
+      ...{ gone: undefined, lo: [{ address: '127.0.0.1' }] as os.NetworkInterfaceInfo[] },
+      eth0: [...up].map((address) => ({ address }) as os.NetworkInterfaceInfo),
+    }));
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      asked.mockRestore();
+      syncBuiltinESMExports();
+    });
+    const timesAsked = () => asked.mock.calls.length;
+    let nowMs = 5_000;
+    const senders = createSenders([], () => nowMs);
+    const [own, late] = ['198.51.100.7', '198.51.100.8'];
+    for (let n = 0; n < 3; n++) expect([senders.allows(own), senders.allows(late)]).toEqual([true, false]);
+    expect(timesAsked()).toBe(2);
+    up.add(late);
+    nowMs += 60_000;
+    expect([senders.allows(late), timesAsked()]).toEqual([false, 2]);
+    nowMs += 1;
+    expect([senders.allows(late), timesAsked()]).toEqual([true, 3]);
+    // What is remembered is one of 1,024 at most; then all are judged anew.
+    for (let n = 0; n < 1023; n++) senders.allows(`203.0.${n >> 8}.${n & 255}`);
+    expect([senders.allows(late), timesAsked()]).toEqual([true, 1026]);
+    expect([senders.allows('192.0.2.1'), senders.allows(late), timesAsked()]).toEqual([false, true, 1028]);
+  });
 });
 
 describe('framing', () => {
@@ -128,6 +158,13 @@ describe('framing', () => {
       expect(got.long).toHaveLength(1);
       expect(got.cut).toEqual([]);
     }
+  });
+
+  test.each([
+    [10, { lines: 'xxxxxxxxxx\n', long: [], cut: [] }],
+    [11, { lines: '', long: ['xxxxxxxxxxx'], cut: [] }],
+  ])('a line of %i bytes that comes before its newline', (bytes, expected) => {
+    expect(frame([Buffer.from('x'.repeat(bytes)), Buffer.from('\n')])).toEqual(expected);
   });
 
   test('what has no newline at the end is no line', () => {
