@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Log } from '../../../src/core/ports.ts';
+import { manualClock } from '../../clock.ts';
 import { type OpenStatsd, openStatsd, sendDatagrams } from '../../statsd.ts';
 import { until } from '../../until.ts';
 
@@ -58,6 +59,33 @@ describe('datagrams', () => {
       ['statsd input refused', { reason: 'invalid_line', first: 'who are you' }],
     ]);
     expect(granted).toBeLessThan(2 ** 30);
+  });
+
+  test('of each reason the log shows what was refused again after an hour, up to 120 bytes of it', async () => {
+    const shown: unknown[] = [];
+    const log: Log = { write: (_, msg, fields) => void shown.push([msg, fields?.first]), named: () => log };
+    const clock = manualClock();
+    open = await openStatsd({ listen: '127.0.0.1:0', receiveBufferBytes: 65_536 }, clock, { log });
+    // What Linux reports is twice that, for its own bookkeeping.
+    if (process.platform === 'linux') expect(open.statsd.status().receiveBufferBytes).toBe(65_536);
+    shown.length = 0;
+    const address = open.statsd.status().addresses.listen!;
+    const send = async (line: string, reason: string, count: number) => {
+      await sendDatagrams(address, [line]);
+      await until(`${line} is refused`, () => open!.drops[`statsd/${reason}`] === count);
+    };
+    const long = 'first '.repeat(30);
+    await send(long, 'invalid_line', 1);
+    await send('second', 'invalid_line', 2);
+    await send('a:x|c', 'invalid_value', 1);
+    clock.advance(3_599_999);
+    await send('third', 'invalid_line', 3);
+    clock.advance(1);
+    await send('fourth', 'invalid_line', 4);
+    expect(shown).toEqual(
+      [long.slice(0, 120), 'a:x|c', 'fourth'].map((first) => ['statsd input refused', first]),
+    );
+    expect(open.statsd.status().examples).toEqual({ invalid_line: 'fourth', invalid_value: 'a:x|c' });
   });
 
   test('an address in use, of which no socket is left', async () => {
