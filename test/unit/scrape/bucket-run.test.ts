@@ -30,7 +30,11 @@ describe('a bucket that follows one that is left out', () => {
     'latency_bucket{domain="all",le="+Inf"} 1.5e+06',
     'latency_bucket{domain="all",le="0.5"} 1',
     'latency_bucket{domain="all",le="-2e-05"} -0.5',
-  ])('is left out: %s', (line) => expect(goesOn(bucket, line)).toBe(true));
+    'latency_bucket{domain="all",le="\u007f"} 1',
+  ])('is left out: %s', (line) => {
+    expect(goesOn(bucket, line)).toBe(true);
+    expect(goesOn(bucket, line, '# the lines before it\n')).toBe(true);
+  });
 
   test.each([
     ['another label', 'latency_bucket{domain="one",le="1"} 2'],
@@ -58,6 +62,7 @@ describe('a bucket that follows one that is left out', () => {
 
   test.each([
     ['a gauge with a label le', 'latency{domain="all",le="0.5"} 1'],
+    ['a gauge of a longer name', 'latencies_of_all_calls{domain="all",le="0.5"} 1'],
     ['le is not the last label', 'latency_bucket{le="0.5",domain="all"} 1'],
     ['le is within a value', 'latency_bucket{domain="x,le=\\"0.5"} 1'],
     ['a label that ends like le', 'latency_bucket{domain="all",role="0.5"} 1'],

@@ -19,3 +19,9 @@ test('the targets share the limit, and each may have its part of a quarter of it
   second.close();
   expect([third.set(100), third.set(101)]).toEqual([true, false]);
 });
+
+test('a part of the quarter is a part to its last byte', () => {
+  const memory = createLineMemory(80);
+  const [first, second] = [memory.open(), memory.open()];
+  expect([first.set(80), second.set(10), second.set(11)]).toEqual([true, true, false]);
+});

@@ -33,6 +33,10 @@ const pages: Record<string, Row> = {
     page: ' \tx { a = "1" , b="2" , } \t 3 \t1000 \n',
     samples: { [s('x', { a: '1', b: '2' })]: 3 },
   },
+  'labels whose names begin alike': {
+    page: 'x{ab="1",a="2",abc="3"} 1\n',
+    samples: { [s('x', { ab: '1', a: '2', abc: '3' })]: 1 },
+  },
   'no blank behind the brace': { page: 'x{a="1"}3\n', samples: { [s('x', { a: '1' })]: 3 } },
   'special values': {
     page: 'a NaN\nb +Inf\nc -Inf\nd 1e3\n',
