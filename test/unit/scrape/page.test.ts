@@ -48,7 +48,7 @@ const pages: Record<string, Row> = {
     },
   },
   'timestamps are passed over': {
-    page: 'a 1 1700000000000\nb 2 -5\n',
+    page: 'a 1\t1700000000000\nb 2 -5\n',
     samples: { [s('a', {})]: 1, [s('b', {})]: 2 },
   },
   'no final newline': { page: 'a 1\nb 2', samples: { [s('a', {})]: 1, [s('b', {})]: 2 } },
@@ -91,9 +91,9 @@ const pages: Record<string, Row> = {
     },
   },
   'quoted names that are none': {
-    page: 'good 1\n{} 1\n{a="b"} 1\n{"x","y"} 1\n{"x" 1\n{"x"="1"} 1\n{""} 1\nx{"y"} 1\n',
+    page: 'good 1\n{x} 1\n{} 1\n{a="b"} 1\n{"x","y"} 1\n{"x" 1\n{"x"="1"} 1\n{""} 1\nx{"y"} 1\n',
     samples: { [s('good', {})]: 1 },
-    invalid: 7,
+    invalid: 8,
   },
   'a histogram whose bounds keep their text': {
     page: '# TYPE h histogram\nh_bucket{le="0.10"} 1\nh_bucket{le="5.0000000000000004e-08"} 0\nh_bucket{le="+Inf"} 3\nh_sum 4.5\nh_count 3\n',
@@ -176,6 +176,7 @@ const pages: Record<string, Row> = {
       'x{a=b"} 1',
       'x{a="1" b="2"} 1',
       'x{a "1"} 1',
+      'x{a,"1"} 1',
       'x{a="b} 1',
       'x{a="1",a="2"} 1',
       'x{="1"} 1',
@@ -193,7 +194,7 @@ const pages: Record<string, Row> = {
       '',
     ].join('\n'),
     samples: { [s('good', {})]: 1, [s('also_good', {})]: 2 },
-    invalid: 22,
+    invalid: 23,
   },
   'comments that mean nothing': {
     page: '# just so\n#\n#TYPE x counter\n# UNIT x seconds\n# EOF\nx 1\n\n',
@@ -300,6 +301,7 @@ test.each([
   ['a broken exemplar', 'x_total 1 # {a="b" 1\n'],
   ['an exemplar without a value', 'x_total 1 # {a="b"}\n'],
   ['an exemplar without labels', 'x_total 1 # 1\n'],
+  ['an exemplar without its brace', 'x_total 1 # ,a="b"} 1\n'],
   ['an exemplar with the label of a name', 'x_total 1 # {"a"} 1\n'],
   ['an exemplar whose value is none', 'x_total 1 # {a="b"} one\n'],
   ['an exemplar whose time is none', 'x_total 1 # {a="b"} 1 soon\n'],
@@ -359,6 +361,15 @@ test.each(Object.entries(limited))('a page over its limit of %s is not taken', a
   await expect(target.read(over)).rejects.toMatchObject({ reason });
   expect(target.intake.samples()).toEqual(held);
   expect((await target.read(page)).samples).toEqual(held);
+});
+
+test('1 MiB of a line may wait for its end, and no more', async () => {
+  const target = pageTarget();
+  const waiting = (bytes: number) => `a 1\n# HELP x ${'v'.repeat(bytes - 9)}\nx 1\n`;
+  await target.read(waiting(2 ** 20), 'text', 4 + 2 ** 20);
+  await expect(target.read(waiting(2 ** 20 + 1), 'text', 4 + 2 ** 20 + 1)).rejects.toMatchObject({
+    ...{ reason: 'label_too_long', message: 'line 2 is over 1048576 bytes' },
+  });
 });
 
 test('a page that failed within a line leaves nothing to the next one', async () => {
