@@ -1,4 +1,4 @@
-import type { Plan } from './case.ts';
+import { type Plan, series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -7,17 +7,21 @@ const backup = 'backup="nightly", store="main", database="persistence", backup_t
 const pair = 'source_cluster="dc1", target_cluster="dc2"';
 const toDc2 = { source_cluster: 'dc1', target_cluster: 'dc2' };
 
-const slow = (
-  metric: string,
-  labels: string,
-  le: string,
-  within: number,
-  all: string,
-): Readonly<Record<string, string>> => ({
+const start = 'svc_service="worker", operation="StartWorkflowExecution"';
+const get = `${role}, operation="PersistenceGetWorkflowExecution"`;
+/** The buckets of a timer, of which so many percent are within the limit. */
+const timer = (metric: string, labels: string, le: string, all: string) => (within: number) => ({
   [`${metric}_bucket{${labels}, le="${le}"}`]: `0+${within * 60}x60`,
   [`${metric}_bucket{${labels}, le="${all}"}`]: '0+6000x60',
   [`${metric}_bucket{${labels}, le="+Inf"}`]: '0+6000x60',
 });
+const frontend = timer('svc_frontend_client_latency', start, '0.5', '1');
+const persistence = timer('svc_persistence_latency', get, '1', '2.5');
+const pay = { svc_service: 'matching', domain: 'orders', tasklist: 'pay' };
+const backlog = series(
+  'svc_matching_tasklist_backlog',
+  'svc_service="matching", domain="orders", tasklist="pay"',
+);
 
 /** The literal conditions, blind spots included: what they do not see is written down here too. */
 export const specPlans: readonly Plan[] = [
@@ -54,11 +58,11 @@ export const specPlans: readonly Plan[] = [
   {
     alert: 'SvcPersistenceErrorRate',
     at: 10,
-    bad: { [`svc_persistence_errors{${role}, operation="PersistenceGetWorkflowExecution"}`]: '0+720x10' },
-    good: { [`svc_persistence_errors{${role}, operation="PersistenceGetWorkflowExecution"}`]: '0+60x10' },
-    edge: { [`svc_persistence_errors{${role}, operation="PersistenceGetWorkflowExecution"}`]: '0+600x10' },
+    bad: { [`svc_persistence_errors{${get}}`]: '0+720x10' },
+    good: { [`svc_persistence_errors{${get}}`]: '0+60x10' },
+    edge: { [`svc_persistence_errors{${get}}`]: '0+600x10' },
     reset: {
-      [`svc_persistence_errors{${role}, operation="PersistenceGetWorkflowExecution"}`]: '900000x5 0+60x10',
+      [`svc_persistence_errors{${get}}`]: '900000x5 0+60x10',
     },
     labels: { ...history, operation: 'PersistenceGetWorkflowExecution' },
     instance: 'with pod',
@@ -67,32 +71,12 @@ export const specPlans: readonly Plan[] = [
   {
     alert: 'SvcPersistenceLatency',
     at: 10,
-    bad: slow(
-      'svc_persistence_latency',
-      `${role}, operation="PersistenceGetWorkflowExecution"`,
-      '1',
-      50,
-      '2.5',
-    ),
-    good: slow(
-      'svc_persistence_latency',
-      `${role}, operation="PersistenceGetWorkflowExecution"`,
-      '1',
-      100,
-      '2.5',
-    ),
-    edge: slow(
-      'svc_persistence_latency',
-      `${role}, operation="PersistenceGetWorkflowExecution"`,
-      '1',
-      99,
-      '2.5',
-    ),
+    bad: persistence(50),
+    good: persistence(100),
+    edge: persistence(99),
     reset: {
-      [`svc_persistence_latency_bucket{${role}, operation="PersistenceGetWorkflowExecution", le="1"}`]:
-        '9000000x5 0+6000x10',
-      [`svc_persistence_latency_bucket{${role}, operation="PersistenceGetWorkflowExecution", le="+Inf"}`]:
-        '9900000x5 0+6000x10',
+      [`svc_persistence_latency_bucket{${get}, le="1"}`]: '9000000x5 0+6000x10',
+      [`svc_persistence_latency_bucket{${get}, le="+Inf"}`]: '9900000x5 0+6000x10',
     },
     labels: { ...history, operation: 'PersistenceGetWorkflowExecution' },
     instance: 'with pod',
@@ -101,20 +85,11 @@ export const specPlans: readonly Plan[] = [
   {
     alert: 'SvcTaskListBacklogGrowth',
     at: 10,
-    bad: {
-      'svc_matching_tasklist_backlog{svc_service="matching", domain="orders", tasklist="pay"}': '0+12000x10',
-    },
-    good: {
-      'svc_matching_tasklist_backlog{svc_service="matching", domain="orders", tasklist="pay"}': '50x10',
-    },
-    edge: {
-      'svc_matching_tasklist_backlog{svc_service="matching", domain="orders", tasklist="pay"}': '0+6000x10',
-    },
-    reset: {
-      'svc_matching_tasklist_backlog{svc_service="matching", domain="orders", tasklist="pay"}':
-        '90000x7 0x10',
-    },
-    labels: { svc_service: 'matching', domain: 'orders', tasklist: 'pay' },
+    bad: backlog('0+12000x10'),
+    good: backlog('50x10'),
+    edge: backlog('0+6000x10'),
+    reset: backlog('90000x7 0x10'),
+    labels: pay,
     instance: 'with pod',
     value: '200',
     more: [
@@ -126,13 +101,7 @@ export const specPlans: readonly Plan[] = [
         },
         fires: [
           {
-            labels: {
-              cluster: 'dc1',
-              instance: 'a',
-              svc_service: 'matching',
-              domain: 'orders',
-              tasklist: 'pay',
-            },
+            labels: { cluster: 'dc1', instance: 'a', ...pay },
             value: '4.667k',
           },
         ],
@@ -180,32 +149,12 @@ export const specPlans: readonly Plan[] = [
   {
     alert: 'SvcFrontendLatency',
     at: 10,
-    bad: slow(
-      'svc_frontend_client_latency',
-      'svc_service="worker", operation="StartWorkflowExecution"',
-      '0.5',
-      50,
-      '1',
-    ),
-    good: slow(
-      'svc_frontend_client_latency',
-      'svc_service="worker", operation="StartWorkflowExecution"',
-      '0.5',
-      100,
-      '1',
-    ),
-    edge: slow(
-      'svc_frontend_client_latency',
-      'svc_service="worker", operation="StartWorkflowExecution"',
-      '0.5',
-      95,
-      '1',
-    ),
+    bad: frontend(50),
+    good: frontend(100),
+    edge: frontend(95),
     reset: {
-      'svc_frontend_client_latency_bucket{svc_service="worker", operation="StartWorkflowExecution", le="0.5"}':
-        '9000000x5 0+6000x10',
-      'svc_frontend_client_latency_bucket{svc_service="worker", operation="StartWorkflowExecution", le="+Inf"}':
-        '9900000x5 0+6000x10',
+      [`svc_frontend_client_latency_bucket{${start}, le="0.5"}`]: '9000000x5 0+6000x10',
+      [`svc_frontend_client_latency_bucket{${start}, le="+Inf"}`]: '9900000x5 0+6000x10',
     },
     labels: { svc_service: 'worker', operation: 'StartWorkflowExecution' },
     instance: 'with pod',
