@@ -85,6 +85,6 @@ export function statusSourcesOf(
   const commit = async () => {};
   const history = createHistory({}, { report, commit, clock });
   const count = (_component: string, reason: string) => void drops.push(reason);
-  const live = createLive({}, { report, history, commit, clock, drops: { count } });
+  const live = createLive({ report, history, commit, clock, drops: { count } });
   return { report, history, live };
 }

@@ -42,7 +42,7 @@ export function createEndpointPipeline(deps: EndpointPipelineDeps): EndpointPipe
     await deps.switched();
   };
   const history = createHistory({}, { report, commit, clock });
-  const live = createLive({}, { report, history, commit, clock, drops });
+  const live = createLive({ report, history, commit, clock, drops });
   const { listeners, health, probes, announce, checkNow, mark, roleDown, readSecret, log } = deps;
   const status = { report, history, live };
   const served = { listeners, health, status, probes, announce, checkNow, mark, roleDown };

@@ -5,17 +5,6 @@ import type { Reply, Request, Route, StreamBody } from '../../reporters/listen/h
 import type { StatusReport } from '../report.ts';
 import type { History } from './history.ts';
 
-interface LiveOptions {
-  /** Streams at a time; fewer than a listener keeps for requests of others. */
-  mostStreams?: number;
-  /** Interval of the status while a client is connected. */
-  stepMs?: number;
-  /** A client that has not read for this long is disconnected. */
-  slowMs?: number;
-  /** A stream ends after this time and the browser connects again, so that credentials that changed count. */
-  longestMs?: number;
-}
-
 interface LiveDeps {
   report(): StatusReport;
   history: History;
@@ -53,8 +42,16 @@ interface Client {
 }
 
 const longestSliceMs = 5;
+/** Streams at a time; fewer than a listener keeps for requests of others. */
+const mostStreams = 16;
+/** Interval of the status while a client is connected. */
+const stepMs = 1_000;
 /** A status that takes long to make is sent less often, at the least this often. */
 const longestStepMs = 5_000;
+/** A client that has not read for this long is disconnected. */
+const slowMs = 10_000;
+/** A stream ends after this time and the browser connects again, so that credentials that changed count. */
+const longestMs = 600_000;
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -62,21 +59,13 @@ const headers = {
   'x-accel-buffering': 'no',
 };
 
-const defaults: Required<LiveOptions> = {
-  mostStreams: 16,
-  stepMs: 1_000,
-  slowMs: 10_000,
-  longestMs: 600_000,
-};
-
 /**
  * Every second while a client is connected, the cells that changed are sent. Nothing is queued: a client that has not
  * taken the last event gets the next one when it has, with all that changed meanwhile. A client that comes back with
  * `Last-Event-ID` gets what changed since; any other gets everything.
  */
-export function createLive(options: LiveOptions, deps: LiveDeps): Live {
+export function createLive(deps: LiveDeps): Live {
   const { commit, clock, drops } = deps;
-  const { mostStreams, stepMs, slowMs, longestMs } = { ...defaults, ...options };
   const clients = new Set<Client>();
   const cells = createCells(deps);
   let isRunning = false;

@@ -47,11 +47,12 @@ export interface DirectoryWalk {
   close(): Promise<void>;
 }
 
+/** Time per poll, so that a slow file system still has a result. */
+const pollMs = 10_000;
+
 interface DirectoryWalkOptions {
   /** Entries per poll. Default 20,000: about a second on a local disk. */
   maxEntries?: number;
-  /** Time per poll, so that a slow file system still has a result. */
-  maxMs?: number;
   /** Names that begin with this are left out. */
   ignore?: string;
 }
@@ -66,7 +67,7 @@ interface DirectoryLevel {
 
 export function createDirectoryWalk(
   root: string,
-  { maxEntries = 20_000, maxMs = 10_000, ignore = '' }: DirectoryWalkOptions,
+  { maxEntries = 20_000, ignore = '' }: DirectoryWalkOptions,
   { disk, clock }: { disk: WalkDisk; clock: Clock },
 ): DirectoryWalk {
   const levels: DirectoryLevel[] = [];
@@ -124,7 +125,7 @@ export function createDirectoryWalk(
       return last;
     },
     async advance(signal) {
-      const untilMs = clock.monotonicMs() + maxMs;
+      const untilMs = clock.monotonicMs() + pollMs;
       if (current === undefined) {
         await enter(root);
         current = { files: 0 };
