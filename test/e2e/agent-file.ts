@@ -25,3 +25,16 @@ ${more}`,
   );
   return file;
 }
+
+/** Writes an agent.yaml with a state directory in `directory`, both listeners on free ports, and `rest`; returns its path. */
+export function writeAgentFile(directory: string, rest: string): string {
+  const file = join(directory, 'agent.yaml');
+  writeFileSync(
+    file,
+    `stateDirectory: ${join(directory, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: {listenAddress: 127.0.0.1:0}
+${rest}`,
+  );
+  return file;
+}

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { until } from '../until.ts';
+import { writeAgentFile } from './agent-file.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
 // Backups beside the built program: the verifying process is a file of its own in dist/.
@@ -20,13 +21,9 @@ describe.skipIf(!hasPostgres)('a backup of a real store, through the built progr
     execFileSync('mkdir', ['-m', '777', dumps]);
     server = await startPostgres();
     await server.query('CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 20000) i');
-    file = join(place.path, 'agent.yaml');
-    writeFileSync(
-      file,
-      `stateDirectory: ${join(place.path, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-roles: [history]
+    file = writeAgentFile(
+      place.path,
+      `roles: [history]
 services: {history: {logs: {paths: [${place.path}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: postgres}}]
 backups:
@@ -312,15 +309,11 @@ describe('heartbeats and an off-site directory', () => {
   const place = folder();
   let agent: RunningAgent;
   beforeAll(async () => {
-    const file = join(place.path, 'agent.yaml');
     execFileSync('mkdir', ['-p', join(place.path, 'dumps'), join(place.path, 'away')]);
     writeFileSync(join(place.path, 'token'), 'let-me-in\n');
-    writeFileSync(
-      file,
-      `stateDirectory: ${join(place.path, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-roles: [history]
+    const file = writeAgentFile(
+      place.path,
+      `roles: [history]
 services: {history: {logs: {paths: [${place.path}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import { createWriteStream, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createWriteStream, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
+import { writeAgentFile } from './agent-file.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 
 // A big dump is verified at `full` beside the agent, not in it. The nightly run has the size of the documentation's.
@@ -34,13 +35,9 @@ async function writeDump(path: string, megabytes: number): Promise<void> {
 
 let agent: RunningAgent;
 beforeAll(async () => {
-  const file = join(place.path, 'agent.yaml');
-  writeFileSync(
-    file,
-    `stateDirectory: ${join(place.path, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-stores: [{name: main, kind: mysql, address: '127.0.0.1:1', databases: {persistence: svc}}]
+  const file = writeAgentFile(
+    place.path,
+    `stores: [{name: main, kind: mysql, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:
   - name: nightly
     store: main

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { serving } from '../serving.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
+import { writeAgentFile } from './agent-file.ts';
 import { folder, mainFile, start } from './process.ts';
 
 /** What a pod of 256 MiB leaves to everything else is a fifth. */
@@ -136,13 +137,9 @@ async function startAgent({ page = '', log = '', otherPage }: Hostile) {
   const logFile = join(place.path, 'history.log');
   writeFileSync(logFile, log);
   const scrape = (port: number) => `{url: 'http://127.0.0.1:${port}/metrics', interval: 30s, timeout: 30s}`;
-  const config = join(place.path, 'agent.yaml');
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(place.path, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-services:
+  const config = writeAgentFile(
+    place.path,
+    `services:
   frontend: {scrape: ${scrape(await servePage(() => honestPage))}}
   history:
     scrape: ${scrape(await servePage(() => page))}

@@ -6,6 +6,7 @@ import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { until } from '../until.ts';
+import { writeAgentFile } from './agent-file.ts';
 import { command, type RunningAgent, startAgent } from './process.ts';
 
 const agents: RunningAgent[] = [];
@@ -32,14 +33,7 @@ async function role() {
 }
 
 function agentFile(directory: string, parts: string): string {
-  const file = join(directory, 'agent.yaml');
-  writeFileSync(
-    file,
-    `stateDirectory: ${join(directory, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-${parts}`,
-  );
+  const file = writeAgentFile(directory, parts);
   return file;
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isInstalled } from '../installed.ts';
 import { until } from '../until.ts';
+import { writeAgentFile } from './agent-file.ts';
 import { command, folder, mainFile, start, startAgent } from './process.ts';
 
 // Work that takes long shows how far it is, on a terminal and on the status; nowhere else.
@@ -24,12 +25,9 @@ beforeAll(() => {
   writeFileSync(join(place.path, 'nightly.dump'), bytes);
   const digest = createHash('sha256').update(bytes).digest('hex');
   writeFileSync(join(place.path, 'nightly.dump.sha256'), `${digest}  nightly.dump\n`);
-  writeFileSync(
-    file,
-    `stateDirectory: ${join(place.path, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-stores: [{name: main, kind: mysql, address: '127.0.0.1:1', databases: {persistence: svc}}]
+  writeAgentFile(
+    place.path,
+    `stores: [{name: main, kind: mysql, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:
 ${backup('slow', 1_000_000, 'checksum')}${backup('stuck', 50_000, 'checksum')}`,
   );

@@ -1,10 +1,9 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
 import { until } from '../until.ts';
+import { writeAgentFile } from './agent-file.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
 // The drivers are chunks of the bundle, loaded when a store of their kind is polled: only the built program shows
@@ -107,13 +106,9 @@ for (const { kind, isInstalled, start, version, check } of cases) {
     function agentFile(): string {
       const place = folder();
       folders.push(place);
-      const file = join(place.path, 'agent.yaml');
-      writeFileSync(
-        file,
-        `stateDirectory: ${join(place.path, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-services: {}
+      const file = writeAgentFile(
+        place.path,
+        `services: {}
 stores: [{name: main, kind: ${kind}, address: '127.0.0.1:${server.port}', ${server.access}, schema: {persistence: "0.8"}, interval: 10s, timeout: 10s}]
 `,
       );
