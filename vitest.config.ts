@@ -78,6 +78,7 @@ const sized = [
   'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
+  'unit/agent/verdict/courses',
   'unit/agent/verdict/fleet',
   'unit/config/any-bytes',
   'unit/core/byte-table',

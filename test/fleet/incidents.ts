@@ -27,7 +27,21 @@ export interface IncidentType {
   shows?: Symptom;
   /** What it puts the fault into: two faults cannot be in one place. */
   place?: string;
+  /** The place that counts it: nobody sees it while that is gone. */
+  witness?: string;
+  /** How long after its end counters still show it, minutes: the longest window of its alert, or a pause between crashes. */
+  fadesMinutes?: number;
 }
+
+/** Databases of one store that fail are one store in the sentence. */
+const ofStores = (what: string) => what.replace(/store main\/persistence/, 'store main');
+/** Whether a clause is about an incident: it says so, or is about the role that has the fault. */
+export const isAbout = ({ says, place }: IncidentType, what: string): boolean =>
+  says.test(ofStores(what)) || (place !== undefined && what.startsWith(`role ${place} `));
+
+/** Whether all that one fault shows is also broken by the other. */
+export const isBehind = ({ shows }: IncidentType, other: IncidentType): boolean =>
+  shows !== undefined && other.breaks.includes(shows);
 
 const everything: readonly Symptom[] = [
   ...(['health', 'persistence', 'requests', 'latency', 'work', 'canary', 'shards'] as const),
@@ -63,6 +77,8 @@ const crashing = (role: RoleName, msg: string, breaks: readonly Symptom[]): Inci
   says: new RegExp(`roles? [\\w, ]*${role}[\\w, ]* crash(?:es)? again and again`, 'i'),
   breaks,
   place: role,
+  // Its last words stay in the window of fatal entries.
+  fadesMinutes: 10,
 });
 
 const unhealthy = (
@@ -167,7 +183,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ store }) => {
       store.slow = true;
     },
-    { breaks: ['latency', 'requests', 'work', 'canary', 'shards'], shows: 'persistence' },
+    { breaks: ['latency', 'requests', 'work', 'canary', 'shards'], shows: 'persistence', fadesMinutes: 2 },
   ),
   killed('frontend', frontendCalls),
   killed('history', historyCalls),
@@ -211,7 +227,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ roles }) => {
       roles.history.pauses = 300;
     },
-    { place: 'history', breaks: ['requests', 'latency', 'work', 'canary', 'shards'] },
+    { place: 'history', breaks: ['requests', 'latency', 'work', 'canary', 'shards'], fadesMinutes: 5 },
   ),
   simple(
     'the port of the page is closed',
@@ -231,6 +247,7 @@ export const incidentTypes: readonly IncidentType[] = [
       shows: 'persistence',
       breaks: ['requests', 'latency', 'work', 'canary', 'shards'],
       place: 'history',
+      fadesMinutes: 2,
     },
   ),
   simple(
@@ -239,7 +256,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ failingRequests }) => {
       failingRequests.matching = 0.4;
     },
-    { shows: 'requests', breaks: ['latency', 'work', 'canary'] },
+    { shows: 'requests', breaks: ['latency', 'work', 'canary'], fadesMinutes: 2 },
   ),
   simple(
     'the frontend is slow',
@@ -247,7 +264,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.frontendSlow = true;
     },
-    { shows: 'latency', breaks: ['work', 'canary'] },
+    { shows: 'latency', breaks: ['work', 'canary'], witness: 'frontend', fadesMinutes: 2 },
   ),
   simple(
     'no worker polls',
@@ -255,7 +272,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.workers = 'gone';
     },
-    { shows: 'work', breaks: ['work', 'archive'], place: 'workers' },
+    { shows: 'work', breaks: ['work', 'archive'], place: 'workers', witness: 'matching' },
   ),
   simple(
     'workers get no task',
@@ -271,7 +288,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.backlogGrowth = 200;
     },
-    { shows: 'work', breaks: ['work', 'archive'], place: 'workers' },
+    { shows: 'work', breaks: ['work', 'archive'], place: 'workers', witness: 'matching', fadesMinutes: 5 },
   ),
   simple(
     'workflows time out',
@@ -279,7 +296,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.timeouts = 9;
     },
-    { shows: 'work' },
+    { shows: 'work', witness: 'history', fadesMinutes: 5 },
   ),
   simple(
     'the other cluster is lost',
@@ -287,7 +304,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.cluster = ['unreachable', 'no route to host'];
     },
-    { breaks: ['replication', 'domain'] },
+    { breaks: ['replication', 'domain'], place: 'dc2' },
   ),
   simple(
     'replication lags',
@@ -295,7 +312,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.replicationLagSeconds = 900;
     },
-    { shows: 'replication', breaks: ['domain'] },
+    { shows: 'replication', breaks: ['domain'], witness: 'dc2' },
   ),
   simple(
     'replication tasks fail',
@@ -303,7 +320,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.replicationFailures = 40;
     },
-    { shows: 'replication', breaks: ['replication'] },
+    { shows: 'replication', breaks: ['replication'], fadesMinutes: 2 },
   ),
   simple(
     'clusters disagree',
@@ -351,7 +368,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.failures = 9;
     },
-    { shows: 'work' },
+    { shows: 'work', witness: 'history', fadesMinutes: 5 },
   ),
   simple(
     'the canary is gone',
@@ -367,7 +384,13 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.shardsMove = 2;
     },
-    { shows: 'shards', breaks: ['shards', 'requests', 'latency', 'work', 'canary'], place: 'shards' },
+    {
+      shows: 'shards',
+      breaks: ['shards', 'requests', 'latency', 'work', 'canary'],
+      place: 'shards',
+      witness: 'history',
+      fadesMinutes: 5,
+    },
   ),
   simple(
     'transfer tasks are late',
@@ -375,7 +398,7 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.tasksLate = true;
     },
-    { shows: 'shards', breaks: ['work', 'canary'] },
+    { shows: 'shards', breaks: ['work', 'canary'], witness: 'history', fadesMinutes: 5 },
   ),
   simple(
     'a backup failed',
@@ -441,6 +464,11 @@ export const incidentTypes: readonly IncidentType[] = [
     (state) => {
       state.fatal = { role: 'matching', msg: 'panic: index out of range' };
     },
-    { shows: 'health', breaks: ['requests', 'latency', 'work', 'canary'], place: 'matching' },
+    {
+      shows: 'health',
+      breaks: ['requests', 'latency', 'work', 'canary'],
+      place: 'matching',
+      fadesMinutes: 10,
+    },
   ),
 ];

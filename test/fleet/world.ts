@@ -165,6 +165,8 @@ export function createWorld(state: WorldState = healthy()) {
   const totals = createTotals();
   const watches = new Map<string, Watch>();
   const restarts: Record<string, number> = {};
+  /** When each page was read last. */
+  const takenMs = new Map<string, number>();
   const words = new Map<string, { at: string; level: string; msg: string }[]>();
   let step = 0;
   let backlog = 0;
@@ -198,6 +200,10 @@ export function createWorld(state: WorldState = healthy()) {
   };
   const servesWork = () =>
     !storeIsLost() && !state.store.readOnly && !isOut('history') && !isOut('matching') && !isOut('frontend');
+
+  /** A client that is not there says so, whoever would answer it. */
+  const domainFailure = (isLost: boolean): Failure | undefined =>
+    isLost && state.domain?.[0] !== 'command_missing' ? ['command_failed', 'no answer'] : state.domain;
 
   const probe = (
     name: string,
@@ -366,7 +372,7 @@ export function createWorld(state: WorldState = healthy()) {
       ),
       probe('cluster/dc1', undefined, {}),
       probe('cluster/dc2', state.cluster, {}),
-      probe('domain/orders', frontendLost ? ['command_failed', 'no answer'] : state.domain, domainDetails),
+      probe('domain/orders', domainFailure(frontendLost), domainDetails),
       probe('archive/history', state.archive, {}),
       probe('backup/nightly', state.backups.nightly, { store: 'main', type: 'full' }, 60_000),
       probe('backup/wal', state.backups.wal, { store: 'main', type: 'log' }, 60_000),
@@ -381,10 +387,11 @@ export function createWorld(state: WorldState = healthy()) {
     scrapes: roleNames.map((service) => {
       const { gone, crashesWith, pageClosed } = state.roles[service];
       const up = !gone && !crashesWith && !pageClosed;
+      if (up) takenMs.set(service, nowMs());
       const what = { reason: 'refused' as const, what: 'connect ECONNREFUSED', atMs: nowMs() };
       const page = { series: 9, samples: 9, bytes: 9, invalidLines: 0, durationMs: 3 };
       return {
-        ...{ service, url: 'http://127.0.0.1:9090/metrics', up, lastTakenMs: up ? nowMs() : undefined },
+        ...{ service, url: 'http://127.0.0.1:9090/metrics', up, lastTakenMs: takenMs.get(service) },
         ...{
           lastFailure: up ? undefined : what,
           failures: {},
@@ -413,7 +420,7 @@ export function createWorld(state: WorldState = healthy()) {
       ? []
       : [{ source: 'dc1', target: 'dc2', lagSeconds: state.replicationLagSeconds }],
     certificates: [
-      { probe: 'health/frontend', notAfter: time(nowMs() + state.certificateDays * 86_400_000) },
+      { probe: 'health/frontend', notAfter: time(startMs + state.certificateDays * 86_400_000) },
     ],
     state: {
       ...{ directory: '/var/lib/svc-agent', sequence: step, commitFailures: 0 },

@@ -1,8 +1,8 @@
 import type { Evidence } from '../report.ts';
 import type { ExplainedBy, OpenProblem } from './book.ts';
-import type { Explained } from './causes.ts';
+import { type Explained, type IsInTime, isEarlyEnough } from './causes.ts';
 import { lookBackMs } from './conditions.ts';
-import { type Begun, idOf, isFatal, lineOf } from './found.ts';
+import { type Begun, idOf, isFatal, lineOf, shownSinceMs } from './found.ts';
 import { isKind } from './kinds.ts';
 
 interface Left {
@@ -15,12 +15,18 @@ interface Left {
   explainedBy: ReadonlyMap<string, ExplainedBy>;
 }
 
+/** Whether nothing can be said about a line yet, as after a restart of the agent. */
+type IsUnknown = (line: string) => boolean;
+
 /** What causes leave behind: a rate still has the errors of an outage that is over, a check has not run since its end. */
 interface Aftermath {
   /**
-   * Takes what is seen now. `isUnknown`: whether nothing can be said about a line yet, as after a restart of the agent.
+   * Which problems that are seen now may be causes of which by their times. What outlasts its cause may have a cause that
+   * began when the first one ended; a cause that is back explains what it explained before.
    */
-  of(all: readonly Explained[], nowMs: number, isUnknown: (line: string) => boolean): Left;
+  timesOf(all: readonly Begun[], nowMs: number, isUnknown: IsUnknown): IsInTime;
+  /** Takes what is seen now. */
+  of(all: readonly Explained[], nowMs: number, isUnknown: IsUnknown): Left;
   /** The wall clock has jumped: what is over has been for as long as before. */
   clockJumped(byMs: number): void;
   /** Takes what explained the problems that lasted when the agent ended. */
@@ -46,6 +52,19 @@ export function createAftermath(): Aftermath {
   let remembered: ReadonlyMap<string, ExplainedBy> = new Map();
 
   return {
+    timesOf(all, nowMs, isUnknown) {
+      const lines = new Set(all.map(lineOf));
+      return (cause, effect) => {
+        const shownMs = shownSinceMs(effect);
+        const known = remembered.get(lineOf(effect));
+        if (!known) return isEarlyEnough(cause, shownMs);
+        const lasts = known.endMs === undefined && (lines.has(known.line) || isUnknown(known.line));
+        if (lasts) return known.line === lineOf(cause) || isEarlyEnough(cause, shownMs);
+        const { endMs = nowMs } = known;
+        // Whether it goes on at all is not known while it only looks back: whatever is there may explain it.
+        return looksBack(effect, endMs, nowMs) || isEarlyEnough(cause, Math.max(shownMs, endMs));
+      };
+    },
     of(all, nowMs, isUnknown) {
       const causes = new Map(
         all.filter(({ causedBy }) => causedBy === undefined).map((one) => [idOf(one.found), one]),
@@ -64,8 +83,7 @@ export function createAftermath(): Aftermath {
           continue;
         }
         const { endMs = nowMs } = known;
-        if (!looksBack(one.found, endMs, nowMs)) continue;
-        left.add(one);
+        if (looksBack(one.found, endMs, nowMs)) left.add(one);
         next.set(line, { ...known, endMs });
       }
       for (const one of all) {

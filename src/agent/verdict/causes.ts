@@ -1,5 +1,5 @@
 import type { StatusFacts } from '../report.ts';
-import { type Begun, idOf, isFatal } from './found.ts';
+import { type Begun, idOf, isFatal, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf } from './kinds.ts';
 
 /** A problem and what it is folded under. */
@@ -11,6 +11,14 @@ export interface Explained {
 
 /** A problem may be seen this much before its cause: probes run half a minute apart, and rates need two. */
 const toleranceMs = 180_000;
+
+/** Whether a cause began early enough for a problem that began at a moment. */
+export const isEarlyEnough = (cause: Pick<Begun, 'sinceMs'>, startMs: number): boolean =>
+  cause.sinceMs <= startMs + toleranceMs;
+
+/** Whether the times of two problems allow that one is the cause of the other. */
+export type IsInTime = (cause: Begun, effect: Begun) => boolean;
+const byStart: IsInTime = (cause, effect) => isEarlyEnough(cause, shownSinceMs(effect));
 
 type Related = (cause: Begun, effect: Begun, facts: Pick<StatusFacts, 'probes'>) => boolean;
 
@@ -231,10 +239,11 @@ for (const { causes, effects, related } of rules)
 export const canCause = (cause: KindOfProblem, effect: KindOfProblem): boolean =>
   relations.has(`${cause} ${effect}`);
 
-const explains = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
-  cause.sinceMs <= effect.sinceMs + toleranceMs &&
+const explains = (cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsInTime): boolean =>
   isBefore(cause, effect) &&
-  (relations.get(`${cause.kind} ${effect.kind}`)?.some((related) => related(cause, effect, facts)) ?? false);
+  (relations.get(`${cause.kind} ${effect.kind}`)?.some((related) => related(cause, effect, facts)) ??
+    false) &&
+  isInTime(cause, effect);
 
 const severities = { critical: 0, warning: 1 } as const;
 
@@ -245,12 +254,16 @@ const mostCauses = 200;
  * Folds what a cause explains under it, and orders causes: critical ones first, then by what can cause what, then by when
  * they began. A cause is as severe as the worst that it explains. Each cause is followed by what it explains.
  */
-export function explained(all: readonly Begun[], facts: StatusFacts): Explained[] {
+export function explained(
+  all: readonly Begun[],
+  facts: StatusFacts,
+  isInTime: IsInTime = byStart,
+): Explained[] {
   const inOrder = [...all].sort((a, b) => placeOf(a.kind) - placeOf(b.kind) || a.sinceMs - b.sinceMs);
   const roots: Begun[] = [];
   const folded = new Map<Begun, Begun[]>();
   for (const effect of inOrder) {
-    const cause = rootOf(effect, inOrder, facts);
+    const cause = rootOf(effect, inOrder, (cause, of) => explains(cause, of, facts, isInTime));
     if (cause === effect) roots.push(effect);
     folded.set(cause, [...(folded.get(cause) ?? []), ...(cause === effect ? [] : [effect])]);
   }
@@ -264,11 +277,15 @@ export function explained(all: readonly Begun[], facts: StatusFacts): Explained[
 }
 
 /** Follows what explains a problem to the cause that nothing explains. */
-function rootOf(effect: Begun, inOrder: readonly Begun[], facts: StatusFacts): Begun {
+function rootOf(
+  effect: Begun,
+  inOrder: readonly Begun[],
+  isExplainedBy: (cause: Begun, effect: Begun) => boolean,
+): Begun {
   let at = effect;
   // Each step leads to an earlier place in the order, so this ends.
   for (let steps = 0; steps < inOrder.length; steps++) {
-    const cause = inOrder.slice(0, mostCauses).find((one) => explains(one, at, facts));
+    const cause = inOrder.slice(0, mostCauses).find((one) => isExplainedBy(one, at));
     if (!cause) break;
     at = cause;
   }

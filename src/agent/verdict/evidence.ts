@@ -6,6 +6,7 @@ import {
   storeCheckNeededBy,
 } from '../../core/reasons.ts';
 import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
+import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
 import { phaseOf, reasonOf } from './probe-text.ts';
@@ -174,6 +175,8 @@ function domainProblems(probe: Checked, clusterCount: number): Found[] {
   return [{ kind: 'failover', subject: subjectOf(probe), about, detail, evidence: [probeEvidence(probe)] }];
 }
 
+/** Probes whose failures are problems of several kinds, each with its own start. */
+const hasKinds: ReadonlySet<string> = new Set(['backup', 'domain']);
 const isDiskFull = /no space left|disk (?:is )?full|could not extend file|ENOSPC/i;
 
 function failingProblems(probe: Checked): Found[] {
@@ -187,7 +190,7 @@ function failingProblems(probe: Checked): Found[] {
   const firstMs = msOf(last.at)! - Math.max(0, consecutiveFailures - 1) * probe.intervalMs;
   const sinceMs = isDown ? Math.min(msOf(since) ?? firstMs, msOf(last.at)!) : firstMs;
   const common = { subject, about, reason: last.reason, sinceMs, evidence: [probeEvidence(probe)] };
-  const line = kind === 'backup' ? `probe/${name} ${failing}` : `probe/${name}`;
+  const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
   const found: Found = {
     ...common,
     kind: failing,
@@ -226,11 +229,18 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
   ];
 }
 
-function scrapeProblems({ scrapes, probes }: StatusFacts): Found[] {
-  const isFailing = (service: string) =>
-    probes.some(({ name, last }) => name === `health/${service}` && last && !last.ok);
+/** Pages that cannot be scraped; that of a role which fails its health check is no problem of its own, unless it failed earlier. */
+function scrapeProblems({ scrapes }: StatusFacts, ofProbes: readonly Found[]): Found[] {
+  const isOfRole = (service: string, sinceMs: number) =>
+    ofProbes.some(
+      ({ kind, about, sinceMs: failsSinceMs }) =>
+        (kind === 'role_down' || kind === 'role_failing') &&
+        about.role === service &&
+        isEarlyEnough({ sinceMs: failsSinceMs! }, sinceMs),
+    );
   return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
-    if (up || !lastFailure || isFailing(service)) return [];
+    // Of a page that was never there nothing says since when.
+    if (up || !lastFailure || isOfRole(service, lastTakenMs ?? Number.POSITIVE_INFINITY)) return [];
     const { reason, what, atMs } = lastFailure;
     const detail = reasonOf({ last: { reason, msg: what } });
     const at = new Date(atMs).toISOString();
@@ -356,9 +366,12 @@ function certificateProblems({ certificates }: StatusFacts, nowMs: number): Foun
 /** Everything that is wrong by the facts, in no order. Pure. */
 export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
   const backedUp = backedUpIn(facts.probes);
+  const ofProbes = facts.probes
+    .filter(isChecked)
+    .flatMap((probe) => probeProblems(probe, facts, backedUp, nowMs));
   return [
-    ...facts.probes.filter(isChecked).flatMap((probe) => probeProblems(probe, facts, backedUp, nowMs)),
-    ...scrapeProblems(facts),
+    ...ofProbes,
+    ...scrapeProblems(facts, ofProbes),
     ...replicationProblems(facts),
     ...certificateProblems(facts, nowMs),
     ...logProblems(facts),

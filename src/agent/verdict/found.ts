@@ -44,4 +44,12 @@ export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => ki
 export const isFatal = ({ source, text }: Evidence): boolean => source === 'log' && text.startsWith('fatal');
 
 /** A found problem whose start is known. */
-export type Begun = Found & { sinceMs: number };
+export type Begun = Found & {
+  sinceMs: number;
+  /** When its check failed for the first time for each of its reasons, wall clock; 0 for the reason that it began with. */
+  reasonsMs?: Readonly<Record<string, number>>;
+};
+
+/** Since when a problem shows itself as it does now: a check may fail for another reason than at first. */
+export const shownSinceMs = ({ sinceMs, reason = '', reasonsMs = {} }: Begun): number =>
+  Math.max(sinceMs, reasonsMs[reason] ?? 0);

@@ -41,7 +41,8 @@ const mostChanges = 5;
 
 /** What a probe cannot see while its target is down: it then still holds. */
 const outlasting: ReadonlySet<string> = new Set([
-  ...['disk_full', 'connections', 'schema', 'data_at_risk', 'recovery_weak', 'certificate', 'failover'],
+  ...['disk_full', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak', 'certificate'],
+  ...['disagreement', 'failover'],
 ]);
 
 /** Problems of the last report that their probe cannot see any more because its target is down. */
@@ -51,6 +52,12 @@ function carried(before: readonly Begun[], now: readonly Found[], { probes }: St
   return before.filter(
     (one) => outlasting.has(one.kind) && failing.has(one.about.probe ?? '') && !ids.has(idOf(one)),
   );
+}
+
+/** When a check failed for the first time for each reason; `before`: of the last report, undefined if it succeeded there. */
+function reasonsOf({ reason }: Found, before: Begun['reasonsMs'], nowMs: number): Begun['reasonsMs'] {
+  if (reason === undefined || before?.[reason] !== undefined) return before;
+  return { ...before, [reason]: before ? nowMs : 0 };
 }
 
 /** Kinds of problems that the end of a process may be. */
@@ -195,13 +202,17 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     book.clockJumped(jumpMs);
     aftermath.clockJumped(jumpMs);
   };
-  const begun = (found: Found, nowMs: number): Begun => ({
-    ...found,
-    sinceMs: book.start(
-      { line: lineOf(found), sinceMs: Math.min(found.sinceMs ?? nowMs, nowMs), pause: found.pause },
-      nowMs,
-    ),
-  });
+  const begun = (found: Found, nowMs: number, reasonsBefore: Begun['reasonsMs']): Begun => {
+    const reasonsMs = reasonsOf(found, reasonsBefore, nowMs);
+    const seenMs = Math.min(found.sinceMs ?? nowMs, nowMs);
+    // A check that failed before failed of something else before this reason.
+    const sinceMs = Math.max(seenMs, reasonsMs?.[found.reason ?? ''] ?? 0);
+    return {
+      ...found,
+      sinceMs: book.start({ line: lineOf(found), sinceMs, pause: found.pause }, nowMs),
+      reasonsMs,
+    };
+  };
   /** What the book keeps of a problem; an incident of its own is what no other problem explains. */
   const openOf = (
     { found, causedBy }: Explained,
@@ -225,12 +236,12 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       for (const change of findChanges(facts)) book.changed(change);
       const found = problemsIn(facts, nowMs);
       const changes = book.changes(nowMs);
-      const all = explained(
-        [...found, ...carried(before, found, facts)].map((one) => withExit(begun(one, nowMs), changes)),
-        facts,
-      );
-      before = all.map((one) => one.found);
       const isUnknown = (line: string) => isUnknownYet(line, facts, nowMs);
+      const reasonsBefore = new Map(before.map(({ about, reasonsMs }) => [about.probe, reasonsMs]));
+      before = [...found, ...carried(before, found, facts)].map((one) =>
+        withExit(begun(one, nowMs, reasonsBefore.get(one.about.probe)), changes),
+      );
+      const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown));
       const { left, over, unchecked, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
       const effects = consequencesOf(lasting);

@@ -1,23 +1,7 @@
 import { expect, test } from 'vitest';
-import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
-import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
-import { type IncidentType, incidentTypes } from '../../../fleet/incidents.ts';
-import { createWorld } from '../../../fleet/world.ts';
+import { type IncidentType, incidentTypes, isBehind } from '../../../fleet/incidents.ts';
+import { fleet } from '../../../fleet/judged.ts';
 import { bySize } from '../../../size.ts';
-import { statusFactsOf } from '../../../status-report.ts';
-
-/** A fleet, and what an agent concludes from it a quarter of a minute later. */
-function fleet() {
-  const world = createWorld();
-  const readings = createServiceReadings();
-  const judge = createJudge();
-  const look = () => {
-    const { nowMs, monotonicMs, facts, rows } = world.step();
-    readings.sample(rows, { nowMs, monotonicMs });
-    return judge.judge(statusFactsOf({ ...facts, ...readings.report() }), nowMs);
-  };
-  return { world, look };
-}
 
 /** A fleet that is well for six minutes; then faults are put in, a minute apart, and a quarter of an hour passes. */
 function play(faults: readonly IncidentType[], isShuffled = false) {
@@ -63,10 +47,6 @@ test.each(incidentTypes.map((type) => [type.name, type] as const))(
       expect(what.replace(/store main\/persistence/, 'store main')).toMatch(type.says);
   },
 );
-
-/** Whether all that one fault shows is also broken by the other. */
-const isBehind = (one: IncidentType, other: IncidentType) =>
-  one.shows !== undefined && other.breaks.includes(one.shows);
 
 const pairs = incidentTypes.flatMap((first, i) =>
   incidentTypes
