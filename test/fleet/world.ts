@@ -198,6 +198,10 @@ export function createWorld(state: WorldState = healthy()) {
     const { gone, crashesWith, health } = state.roles[role];
     return gone || crashesWith !== undefined || health !== undefined;
   };
+  const hasPage = (role: RoleName): boolean => {
+    const { gone, crashesWith, pageClosed } = state.roles[role];
+    return !gone && !crashesWith && !pageClosed;
+  };
   const servesWork = () =>
     !storeIsLost() && !state.store.readOnly && !isOut('history') && !isOut('matching') && !isOut('frontend');
 
@@ -385,8 +389,7 @@ export function createWorld(state: WorldState = healthy()) {
     roles: roleNames,
     probes: probes(),
     scrapes: roleNames.map((service) => {
-      const { gone, crashesWith, pageClosed } = state.roles[service];
-      const up = !gone && !crashesWith && !pageClosed;
+      const up = hasPage(service);
       if (up) takenMs.set(service, nowMs());
       const what = { reason: 'refused' as const, what: 'connect ECONNREFUSED', atMs: nowMs() };
       const page = { series: 9, samples: 9, bytes: 9, invalidLines: 0, durationMs: 3 };
@@ -456,6 +459,8 @@ export function createWorld(state: WorldState = healthy()) {
         : [{ service: 'matching', labels: { domain: 'orders', tasklist: 'default' }, value: backlog }],
     svc_memory_heap: () =>
       roleNames.map((service) => ({ service, labels: {}, value: state.roles[service].heap })),
+    svc_role_scrape_up: () =>
+      roleNames.map((service) => ({ service, labels: {}, value: hasPage(service) ? 1 : 0 })),
     svc_role_up: () =>
       roleNames.map((service) => ({ service, labels: {}, value: healthOf(service) ? 0 : 1 })),
     svc_store_wal_oldest_unarchived_timestamp_seconds: () => [

@@ -75,6 +75,8 @@ interface Collected {
   family: string;
   about(row: Row): About | undefined;
   value?(row: Row): number;
+  /** The sum of what was counted is kept, also before a restart of the role. */
+  isSum?: true;
 }
 
 const outcomes = ['completed', 'failed', 'canceled', 'continued_as_new', 'timeout'];
@@ -164,6 +166,7 @@ const collected: readonly Collected[] = [
     family: 'svc_workflow_completed',
     about: (row) =>
       isCanary(row.labels.domain) && !row.labels.domain!.includes('archival') ? byDomain(row) : undefined,
+    isSum: true,
   },
   ...outcomes.flatMap((outcome): Collected[] => [
     { track: 'closed', family: `svc_workflow_${outcome}`, about: byDomain },
@@ -261,13 +264,21 @@ export function collect(rows: Rows, tracks: Tracks, before: ReadonlySet<string>)
     }
   }
   const waiting = sums.get('backlog')!;
-  for (const [track, values] of sums)
+  for (const [track, values] of sums) {
+    if (sumTracks.has(track)) {
+      tracks.accumulate(track, new Map([...values].map(([key, { value }]) => [key, value])));
+      continue;
+    }
     for (const [key, { value, service }] of values) {
       // Lists without a backlog are most lists, and nothing is judged of them.
       if (listTracks.has(track) && !((waiting.get(key)?.value ?? 0) > 0)) continue;
       tracks.set(track, key, value, !listTracks.has(track) && before.has(service));
     }
+  }
   return seen;
 }
 
+const sumTracks: ReadonlySet<string> = new Set(
+  collected.filter(({ isSum }) => isSum).map(({ track }) => track),
+);
 const listTracks: ReadonlySet<string> = new Set(['backlog', 'pollers', 'handed', 'polls']);

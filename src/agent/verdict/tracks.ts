@@ -28,6 +28,11 @@ export interface Tracks {
    * began at 0 and did not come back.
    */
   set(name: string, key: string, value: number, wasThere?: boolean): void;
+  /**
+   * Adds the sums of what counters counted, also over restarts, and while a counter is missing. A sum that has not grown for a
+   * day has no value any more.
+   */
+  accumulate(name: string, values: ReadonlyMap<string, number>): void;
   /** Keys of a name that have a value in this sample. */
   keys(name: string): string[];
   newest(name: string, key: string): number | undefined;
@@ -47,6 +52,16 @@ export interface Tracks {
   unchangedMs(name: string, key: string): number | undefined;
 }
 
+/** What a counter counted, also before it began again. */
+interface Sum {
+  /** The newest value of the counter. */
+  last: number;
+  value: number;
+  /** When it last grew, monotonic ms. */
+  grewMs: number;
+}
+
+const dayMs = 86_400_000;
 const leastKnownMs = 60_000;
 /** Fewer steps may be missing in a pause by chance. */
 const leastMissed = 10;
@@ -55,6 +70,7 @@ const longerThanUsual = 3;
 
 export function createTracks(): Tracks {
   const byName = new Map<string, Map<string, Track>>();
+  const sums = new Map<string, Map<string, Sum>>();
   const times = new Float64Array(points).fill(Number.NaN);
   let count = 0;
   let sample = -1;
@@ -107,6 +123,16 @@ export function createTracks(): Tracks {
     return sum;
   };
 
+  const set = (name: string, key: string, value: number, wasThere: boolean) => {
+    const track = open(name, key);
+    if (!track) return;
+    const isNew = track.last < sample - 1;
+    if (isNew && wasThere) track.values[(sample - 1) % points] = 0;
+    if (track.values[track.last % points] !== value) track.changedMs = nowMs;
+    track.values[sample % points] = value;
+    track.last = sample;
+  };
+
   return {
     begin(atMs) {
       sample++;
@@ -121,14 +147,23 @@ export function createTracks(): Tracks {
           count--;
         }
     },
-    set(name, key, value, wasThere = false) {
-      const track = open(name, key);
-      if (!track) return;
-      const isNew = track.last < sample - 1;
-      if (isNew && wasThere) track.values[(sample - 1) % points] = 0;
-      if (track.values[track.last % points] !== value) track.changedMs = nowMs;
-      track.values[sample % points] = value;
-      track.last = sample;
+    set: (name, key, value, wasThere = false) => set(name, key, value, wasThere),
+    accumulate(name, values) {
+      const group = sums.get(name) ?? new Map<string, Sum>();
+      sums.set(name, group);
+      for (const [key, last] of values) {
+        const known = group.get(key);
+        if (!known && group.size >= mostTracks) continue;
+        const { value, grewMs } = known ?? { value: 0, grewMs: nowMs };
+        const grown = increaseOf([
+          [grewMs, known?.last ?? 0],
+          [nowMs, last],
+        ]);
+        group.set(key, { last, value: value + grown, grewMs: grown > 0 ? nowMs : grewMs });
+      }
+      for (const [key, { value, grewMs }] of group)
+        if (nowMs - grewMs <= dayMs) set(name, key, value, false);
+        else if (!values.has(key)) group.delete(key);
     },
     keys: (name) =>
       [...(byName.get(name) ?? [])].filter(([, { last }]) => last === sample).map(([key]) => key),

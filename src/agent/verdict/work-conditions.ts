@@ -47,11 +47,15 @@ const failureShare: Condition['value'] = (key, judged) =>
 const canarySilentMs = 15 * minute;
 const history = JSON.stringify({ role: 'history' });
 
-/** Whether each scrape of history succeeded, if it is scraped: what completed was seen. */
-const wasRead = ({ tracks }: Judged): boolean =>
-  tracks.newest('read', history) === undefined || (tracks.least('read', history, canarySilentMs) ?? 0) > 0;
+/** Whether history was read all the time, so that what completed was seen: each scrape succeeded, or else each health check. */
+const wasRead = ({ tracks }: Judged): boolean => {
+  const track = tracks.newest('read', history) === undefined ? 'role up' : 'read';
+  return (
+    tracks.newest(track, history) === undefined || (tracks.least(track, history, canarySilentMs) ?? 0) > 0
+  );
+};
 
-/** How long a canary that has completed enough workflows completed none, s. */
+/** How long a canary that has completed enough workflows completed none, s; also if history began to count again since. */
 const canarySilence: Condition['value'] = (key, judged) =>
   judged.tracks.newest('canary completed', key)! > limitOf('SvcCanaryFailing') && wasRead(judged)
     ? judged.tracks.unchangedMs('canary completed', key)! / 1e3

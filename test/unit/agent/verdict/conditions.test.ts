@@ -219,6 +219,37 @@ const cases: readonly Case[] = [
   },
   {
     kind: 'canary',
+    what: 'after history has started again, whether or not its counter is there',
+    rows: (step, level) => {
+      const completed = [level, ...Array(20).fill(undefined)][step] ?? (step > 40 ? 0 : undefined);
+      const canary = { domain: 'the_canary' };
+      return {
+        svc_workflow_completed: completed === undefined ? [] : [row('history', completed, canary)],
+        svc_role_scrape_up: [row('history', 1)],
+      };
+    },
+    ...{ at: 10, above: 11, from: 61, since: 15 },
+  },
+  {
+    kind: 'canary',
+    what: 'what it completed before and after a start of history, together',
+    rows: (step, level) => ({
+      svc_workflow_completed: [row('history', step < 5 ? 6 : level - 6, { domain: 'the_canary' })],
+      svc_role_up: [row('history', 1)],
+    }),
+    ...{ at: 10, above: 11, from: 66 },
+  },
+  {
+    kind: 'canary',
+    what: 'a quarter of an hour after a health check that failed, where nothing is scraped',
+    rows: (step, level) => ({
+      svc_workflow_completed: [row('history', level, { domain: 'the_canary' })],
+      svc_role_up: [row('history', step === 30 ? 0 : 1)],
+    }),
+    ...{ at: 10, above: 11, from: 91 },
+  },
+  {
+    kind: 'canary',
     what: 'a quarter of an hour after a scrape that failed',
     rows: (step, level) => ({
       svc_workflow_completed: step === 30 ? [] : [row('history', level, { domain: 'the_canary' })],
@@ -562,6 +593,25 @@ test('a role crashes no more once it has run for longer than any pause between r
   // The last restart is in sample 3.
   expect(played(crashing, 3, 26).exceeded).toHaveLength(1);
   expect(played(crashing, 3, 27).exceeded).toEqual([]);
+});
+
+test('a canary that has completed nothing for a day is none any more, until it completes something', () => {
+  const minuteMs = 60_000;
+  const readings = createServiceReadings();
+  const isSilent = (minutes: number, completed: number | undefined) => {
+    const rows = completed === undefined ? [] : [row('history', completed, { domain: 'canary' })];
+    readings.sample((family) => (family === 'svc_workflow_completed' ? rows : []), {
+      nowMs: startMs + minutes * minuteMs,
+      monotonicMs: minutes * minuteMs,
+    });
+    return readings.report().exceeded.some(({ kind }) => kind === 'canary');
+  };
+  expect(isSilent(0, 50)).toBe(false);
+  expect(isSilent(24 * 60, 50)).toBe(true);
+  expect(isSilent(24 * 60 + 1, 50)).toBe(false);
+  expect(isSilent(24 * 60 + 2, undefined)).toBe(false);
+  expect(isSilent(24 * 60 + 3, 51)).toBe(false);
+  expect(isSilent(24 * 60 + 30, 51)).toBe(true);
 });
 
 test('every condition has a case', () => {
