@@ -36,6 +36,25 @@ const recoveryHead = [
 const rehearsalHead = ['Rehearsal', 'Recovery', 'Restore time against objective', 'Newest row', 'Last one'];
 const backupHead = ['Backup', 'State', 'Age against objective', 'Integrity', 'Size', 'Off-site', 'Retention'];
 
+/** Up to so many rows are shown without opening a fold; of more, the first two and those that fail. */
+const mostRows = 6;
+const mostOfMany = 2;
+
+/** A table of probes, those that fail first. */
+function tableOf<T>(
+  name: string,
+  head: readonly string[],
+  all: readonly T[],
+  { probeOf, row }: { probeOf(one: T): ProbeStatus | undefined; row(one: T): Parameters<typeof table>[2][0] },
+): Child {
+  const isWrong = (one: T) => probeOf(one)?.last?.ok === false;
+  const inOrder = [...all].sort((one, other) => Number(isWrong(other)) - Number(isWrong(one)));
+  const most = all.length > mostRows ? mostOfMany : mostRows;
+  return folded({ key: `more ${name}`, most, isWrong }, inOrder, (part, isRest) =>
+    table(isRest ? `More: ${name}` : name, head, part.map(row)),
+  );
+}
+
 /** Objectives against evidence: what can be recovered, each backup, and the archives. */
 export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Child {
   const recovery = probesOf(report, 'recovery');
@@ -43,8 +62,8 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
   const archives = probesOf(report, 'archive');
   const rehearsals = probesOf(report, 'rehearsal');
   if (recovery.length + report.backups.length + archives.length === 0) return undefined;
-  const recoveryRows = recovery.map((probe) => recoveryRow(probe, report.backups, nowMs));
-  const backupRows = report.backups.map((one) => backupRow(one, probes.get(one.backup), nowMs));
+  const itself = (probe: ProbeStatus) => probe;
+  const probeOf = ({ backup }: BackupStatus) => probes.get(backup);
   const aside = h(
     'div',
     { class: 'links' },
@@ -53,14 +72,18 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
   );
   return section(
     { id: 'backups', title: 'Backups and recovery', wide: true, aside },
-    recoveryRows.length > 0 && table('Recovery readiness', recoveryHead, recoveryRows),
-    rehearsals.length > 0 &&
-      table(
-        'Rehearsals',
-        rehearsalHead,
-        rehearsals.map((probe) => rehearsalRow(probe, report.backups, nowMs)),
-      ),
-    backupRows.length > 0 && table('Backups', backupHead, backupRows),
+    tableOf('Recovery readiness', recoveryHead, recovery, {
+      probeOf: itself,
+      row: (probe) => recoveryRow(probe, report.backups, nowMs),
+    }),
+    tableOf('Rehearsals', rehearsalHead, rehearsals, {
+      probeOf: itself,
+      row: (probe) => rehearsalRow(probe, report.backups, nowMs),
+    }),
+    tableOf('Backups', backupHead, report.backups, {
+      probeOf,
+      row: (one) => backupRow(one, probeOf(one), nowMs),
+    }),
     folded({ key: 'archives', most: 6 }, archives, (part) =>
       h('ul', { class: 'targets' }, part.map(archiveItem)),
     ),

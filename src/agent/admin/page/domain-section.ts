@@ -14,7 +14,10 @@ interface DomainDetails {
 }
 
 const lagColours = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
-const mostDomains = 12;
+/** Up to so many domains are shown beside other sections. */
+const mostBeside = 8;
+/** Domains that are shown without opening a fold, beside those that need attention. */
+const mostDomains = 6;
 
 /** Clusters, the lag between them, and the domains with their failovers. */
 export function domains(data: Data, report: StatusReport, frame: Frame): Child {
@@ -27,8 +30,8 @@ export function domains(data: Data, report: StatusReport, frame: Frame): Child {
     label: `${source} → ${target}`,
     colour: lagColours[i]!,
   }));
-  return section(
-    { id: 'domains', title: 'Domains and clusters', aside: axis(frame), wide: probes.length > 8 },
+  const isWide = probes.length > mostBeside;
+  const ofClusters = [
     clusters.length > 0 &&
       h(
         'ul',
@@ -42,7 +45,17 @@ export function domains(data: Data, report: StatusReport, frame: Frame): Child {
           frame.shown,
         )
       : replication.map((probe) => note('Replication: ', reasonOf(probe) || 'not checked yet')),
-    probes.length > 0 && [failoverTimeLine(data, report, frame), domainTable(probes, report, frame)],
+  ];
+  const ofDomains = probes.length > 0 && [
+    failoverTimeLine(data, report, frame),
+    domainTable(probes, report, frame),
+  ];
+  const isSplit = isWide && clusters.length + lines.length > 0;
+  return section(
+    { id: 'domains', title: 'Domains and clusters', aside: axis(frame), wide: isWide },
+    isSplit
+      ? h('div', { class: 'split' }, h('div', {}, ofClusters), h('div', {}, ofDomains))
+      : [ofClusters, ofDomains],
   );
 }
 
@@ -92,10 +105,15 @@ function domainTable(probes: readonly ProbeStatus[], report: StatusReport, frame
     .filter((probe) => frame.takes(subjectOf(probe)))
     .sort((one, other) => rankOf(one) - rankOf(other));
   if (inOrder.length === 0) return note('No domain has this in its name.');
-  return folded({ key: 'more-domains', most: mostDomains, noun: 'domains' }, inOrder, (part, isRest) => {
-    const rows = part.map((probe) => domainRow(probe, reports.get(subjectOf(probe)), frame));
-    return table(isRest ? 'More domains' : 'Domains', head, rows);
-  });
+  const isWrong = (probe: ProbeStatus) => rankOf(probe) < 2;
+  return folded(
+    { key: 'more-domains', most: mostDomains, noun: 'domains', isWrong },
+    inOrder,
+    (part, isRest) => {
+      const rows = part.map((probe) => domainRow(probe, reports.get(subjectOf(probe)), frame));
+      return table(isRest ? 'More domains' : 'Domains', head, rows);
+    },
+  );
 }
 
 function domainRow(probe: ProbeStatus, domain: DomainReport | undefined, { nowMs }: Frame) {
@@ -109,7 +127,7 @@ function domainRow(probe: ProbeStatus, domain: DomainReport | undefined, { nowMs
         : (activeCluster ?? domain?.activeCluster ?? '–'),
       clusters.join(', ') || '–',
       [
-        pill(...failoverState(failover)),
+        pill(...failoverState(probe)),
         failover?.ready !== true && failover?.why && h('div', { class: 'muted small' }, failover.why),
       ],
       [
@@ -120,8 +138,9 @@ function domainRow(probe: ProbeStatus, domain: DomainReport | undefined, { nowMs
   };
 }
 
-function failoverState(failover: DomainDetails['failover']): [Tone, string] {
-  if (!failover) return ['quiet', 'local'];
-  if (failover.ready === undefined) return ['quiet', 'not known'];
+function failoverState(probe: ProbeStatus): [Tone, string] {
+  const { failover } = detailsOf(probe);
+  if (!failover && probe.last?.ok === true) return ['quiet', 'local'];
+  if (failover?.ready === undefined) return ['quiet', 'not known'];
   return failover.ready ? ['good', 'ready'] : ['warn', 'not ready'];
 }

@@ -270,8 +270,12 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
       backups(data, report, frame),
       agent.logs(data, report, frame),
       agent.cardinality(data, report, frame),
-      agent.self(data, report, frame),
-      agent.delivery(data, report, frame),
+      h(
+        'div',
+        { class: 'stack', key: 'stack' },
+        agent.self(data, report, frame),
+        agent.delivery(data, report, frame),
+      ),
     ),
   );
   if (ticked || isUnplotted()) drawPlots(data.plotted, frame.shown);

@@ -79,15 +79,28 @@ export const facts = (...rows: readonly (readonly [string, Child] | false | unde
 /** What a fold shows at most: a browser takes seconds for thousands of rows, and draws them again with each change. */
 const mostUnfolded = 200;
 
+/** What is wrong is not folded, up to so many. */
+const mostWrong = 24;
+
+interface Fold<T> {
+  key: string;
+  most: number;
+  /** What the folded part has more of. */
+  noun?: string;
+  /** Entries that are wrong; they come first. */
+  isWrong?(one: T): boolean;
+}
+
 /**
- * A list that shows only its first `most` entries until the rest is opened. `list` draws a part of it; `isRest`
- * marks the folded part. The fold of a very long list is cut, with a note.
+ * A list that shows only its first `most` entries, and all that are wrong, until the rest is opened. `list` draws a part of it;
+ * `isRest` marks the folded part. The fold of a very long list is cut, with a note.
  */
 export function folded<T>(
-  { key, most, noun = '' }: { key: string; most: number; noun?: string },
+  { key, most: usual, noun = '', isWrong = () => false }: Fold<T>,
   all: readonly T[],
   list: (part: readonly T[], isRest: boolean) => HTMLElement,
 ): Child {
+  const most = Math.max(usual, Math.min(mostWrong, all.filter(isWrong).length));
   if (all.length <= most) return all.length > 0 && list(all, false);
   const unshown = all.length - most - mostUnfolded;
   return [

@@ -6,8 +6,10 @@ import { type Frame, facts, folded, meter, note, pill, section } from './parts.t
 import { plot } from './plots.ts';
 import { axis, failureText, probesOf, sinceText, stateOf, subjectOf, targetItem } from './targets.ts';
 
-/** Databases that are shown without opening a fold. */
-const mostStores = 6;
+/** Up to so many databases are shown with all that is known of them. */
+const mostWhole = 6;
+/** Of more, so many are shown without opening a fold, and those that fail; of one that is well, its state. */
+const mostStores = 4;
 
 /** Each database with its latency and the checks of its settings; those that fail come first. */
 export function stores(data: Data, report: StatusReport, frame: Frame): Child {
@@ -15,22 +17,37 @@ export function stores(data: Data, report: StatusReport, frame: Frame): Child {
   if (all.length === 0) return undefined;
   const probes = all
     .filter((probe) => frame.takes(subjectOf(probe)))
-    .sort((one, other) => Number(other.last?.ok === false) - Number(one.last?.ok === false));
+    .sort((one, other) => rankOf(one) - rankOf(other));
   const isWide = all.length > 1;
+  const isMany = all.length > mostWhole;
   return section(
     { id: 'stores', title: 'Stores', aside: axis(frame), wide: isWide },
     probes.length === 0 && note('No store has this in its name.'),
-    folded({ key: 'more-stores', most: mostStores, noun: 'databases' }, probes, (part) =>
-      h(
-        'ul',
-        { class: `targets${isWide ? ' columns' : ''}` },
-        part.map((probe) => storeItem(probe, data, frame)),
-      ),
+    folded(
+      { key: 'more-stores', most: isMany ? mostStores : mostWhole, noun: 'databases', isWrong },
+      probes,
+      (part) =>
+        h(
+          'ul',
+          { class: `targets${isWide ? ' columns' : ''}` },
+          part.map((probe) => storeItem(probe, isMany, data, frame)),
+        ),
     ),
   );
 }
 
-function storeItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement {
+const checksOf = ({ last }: ProbeStatus) => (last?.details?.checks ?? []) as readonly ShownCheck[];
+const isFailing = ({ holds, accepted }: ShownCheck): boolean => holds === false && accepted === undefined;
+
+/** 0 for a database that fails, 1 for one whose settings need attention, 2 for all others. */
+function rankOf(probe: ProbeStatus): number {
+  if (probe.last?.ok === false) return 0;
+  return checksOf(probe).some((check) => isFailing(check) && check.severity !== 'advice') ? 1 : 2;
+}
+const isWrong = (probe: ProbeStatus): boolean => rankOf(probe) < 2;
+
+/** `isBrief`: what is well of it is folded. */
+function storeItem(probe: ProbeStatus, isBrief: boolean, data: Data, frame: Frame): HTMLElement {
   const { name } = probe;
   const details = (probe.last?.details ?? {}) as Record<string, unknown>;
   const target = {
@@ -41,11 +58,8 @@ function storeItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement {
     series: `${name}/up`,
     className: 'target store',
   };
-  return targetItem(
-    target,
-    data,
-    frame,
-    failureText(probe),
+  const { failing, others } = settingsChecks(name, checksOf(probe));
+  const known = [
     facts(
       ['Address', h('code', {}, probe.target)],
       details.server !== undefined && ['Server', String(details.server)],
@@ -63,9 +77,15 @@ function storeItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement {
       data.plotted,
       frame.shown,
     ),
-    settingsChecks(name, (details.checks ?? []) as ShownCheck[]),
-  );
+  ];
+  const more = isBrief
+    ? [failing, h('details', { key: `${name} details`, class: 'more' }, detailsSummary(name), known, others)]
+    : [known, failing, others];
+  return targetItem(target, data, frame, failureText(probe), ...more);
 }
+
+const detailsSummary = (name: string): HTMLElement =>
+  h('summary', {}, 'Details', h('span', { class: 'hidden' }, ` of ${name}`));
 
 function connections(details: Readonly<Record<string, unknown>>): readonly [string, Child] | false {
   const most = Number(details.connectionsMax);
@@ -117,16 +137,15 @@ function checkItem({ check, found, severity, why, set, restart }: ShownCheck): H
   );
 }
 
-/** The checks that fail, the most severe first, then the others folded by outcome. */
-function settingsChecks(name: string, checks: readonly ShownCheck[]): Child {
+/** The checks that fail, the most severe first, and the others folded by outcome. */
+function settingsChecks(name: string, checks: readonly ShownCheck[]): Record<'failing' | 'others', Child> {
   const rank = { data_at_risk: 0, recovery_weak: 1, advice: 2 } as const;
-  const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
+  const failing = checks.filter(isFailing);
   failing.sort((a, b) => rank[a.severity] - rank[b.severity]);
   const accepted = checks.filter((check) => check.holds === false && check.accepted !== undefined);
   const passing = checks.filter(({ holds }) => holds === true);
   const unknown = checks.filter(({ holds }) => holds === 'unknown');
-  return [
-    h('ul', { class: 'checks' }, failing.map(checkItem)),
+  const others = [
     foldedChecks(
       `${name} hold`,
       passing,
@@ -146,6 +165,10 @@ function settingsChecks(name: string, checks: readonly ShownCheck[]): Child {
       ({ found, accepted: reason }) => `${found} (accepted: ${reason})`,
     ),
   ];
+  return {
+    failing: failing.length > 0 && h('ul', { class: 'checks' }, failing.map(checkItem)),
+    others,
+  };
 }
 
 function foldedChecks(
