@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/report.ts';
+import { manualClock } from '../clock.ts';
 import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
 import { bySize, onlyLong, onlyShort } from '../size.ts';
@@ -363,7 +364,14 @@ function large(): Partial<StatusFacts> {
 onlyShort(test)(
   'forty stores and five hundred domains: two screens, a filter by name, and all of it in the address',
   async () => {
-    const { url } = await serve(large());
+    const clock = manualClock(Date.parse('2026-01-01T00:01:00.000Z'));
+    const { url, history, close } = await servePage(() => statusReportOf(large()), clock);
+    closing.push(close);
+    history.start();
+    for (let samples = 0; samples < 3; samples++) {
+      clock.advance(5_000);
+      await new Promise<void>((resolve) => void setImmediate(resolve));
+    }
     const { tab, complaints } = await open(url, { width: 1920, height: 1080 });
     expect(await headline(tab)).toBe('Store store-7 refuses connections; 1 domain is down because of it');
     await tab.locator('[data-plot] canvas').first().waitFor();

@@ -293,28 +293,32 @@ export function self(data: Data, report: StatusReport, { nowMs, shown }: Frame):
       ],
       ['Memory', bytes(own.rssBytes)],
     ),
-    plot(
-      {
-        id: 'cpu',
-        title: 'CPU, share of one core',
-        text: percent,
-        least: 0.02,
-        lines: [{ series: 'agent/cpu', label: 'CPU', colour: '--c1' }],
-      },
-      data.plotted,
-      shown,
-    ),
-    plot(
-      {
-        id: 'rss',
-        title: 'Resident memory',
-        text: bytes,
-        steps: binarySteps,
-        least: 64 << 20,
-        lines: [{ series: 'agent/rss', label: 'memory', colour: '--c4' }],
-      },
-      data.plotted,
-      shown,
+    h(
+      'div',
+      { class: 'pair' },
+      plot(
+        {
+          id: 'cpu',
+          title: 'CPU, share of one core',
+          text: percent,
+          least: 0.02,
+          lines: [{ series: 'agent/cpu', label: 'CPU', colour: '--c1' }],
+        },
+        data.plotted,
+        shown,
+      ),
+      plot(
+        {
+          id: 'rss',
+          title: 'Resident memory',
+          text: bytes,
+          steps: binarySteps,
+          least: 64 << 20,
+          lines: [{ series: 'agent/rss', label: 'memory', colour: '--c4' }],
+        },
+        data.plotted,
+        shown,
+      ),
     ),
     h(
       'details',

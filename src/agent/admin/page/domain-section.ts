@@ -18,6 +18,8 @@ const lagColours = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
 const mostBeside = 8;
 /** Domains that are shown without opening a fold, beside those that need attention. */
 const mostDomains = 6;
+/** Of those that the reader asks for by name. */
+const mostFound = 24;
 
 /** Clusters, the lag between them, and the domains with their failovers. */
 export function domains(data: Data, report: StatusReport, frame: Frame): Child {
@@ -106,14 +108,11 @@ function domainTable(probes: readonly ProbeStatus[], report: StatusReport, frame
     .sort((one, other) => rankOf(one) - rankOf(other));
   if (inOrder.length === 0) return note('No domain has this in its name.');
   const isWrong = (probe: ProbeStatus) => rankOf(probe) < 2;
-  return folded(
-    { key: 'more-domains', most: mostDomains, noun: 'domains', isWrong },
-    inOrder,
-    (part, isRest) => {
-      const rows = part.map((probe) => domainRow(probe, reports.get(subjectOf(probe)), frame));
-      return table(isRest ? 'More domains' : 'Domains', head, rows);
-    },
-  );
+  const most = inOrder.length < probes.length ? mostFound : mostDomains;
+  return folded({ key: 'more-domains', most, noun: 'domains', isWrong }, inOrder, (part, isRest) => {
+    const rows = part.map((probe) => domainRow(probe, reports.get(subjectOf(probe)), frame));
+    return table(isRest ? 'More domains' : 'Domains', head, rows);
+  });
 }
 
 function domainRow(probe: ProbeStatus, domain: DomainReport | undefined, { nowMs }: Frame) {
