@@ -21,6 +21,10 @@ const mostDomains = 6;
 /** Of those that the reader asks for by name. */
 const mostFound = 24;
 
+/** Whether the section takes the whole width, so that others stand closer. */
+export const hasManyDomains = (report: StatusReport): boolean =>
+  probesOf(report, 'domain').length > mostBeside;
+
 /** Clusters, the lag between them, and the domains with their failovers. */
 export function domains(data: Data, report: StatusReport, frame: Frame): Child {
   const clusters = probesOf(report, 'cluster');
@@ -32,7 +36,7 @@ export function domains(data: Data, report: StatusReport, frame: Frame): Child {
     label: `${source} → ${target}`,
     colour: lagColours[i]!,
   }));
-  const isWide = probes.length > mostBeside;
+  const isWide = hasManyDomains(report);
   const ofClusters = [
     clusters.length > 0 &&
       h(

@@ -5,7 +5,7 @@ import * as agent from './agent-section.ts';
 import { backups } from './backup-section.ts';
 import { type Data, follow, silentMs } from './data.ts';
 import { type Child, draw, h } from './dom.ts';
-import { domains } from './domain-section.ts';
+import { domains, hasManyDomains } from './domain-section.ts';
 import { ago, moment, span, zonedMoment } from './format.ts';
 import { type Frame, folded, glyph, section, toneOf } from './parts.ts';
 import { drawPlots, type Mark, timeLine } from './plots.ts';
@@ -262,7 +262,7 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
     problems(report, frame),
     h(
       'div',
-      { class: 'grid', key: 'grid' },
+      { class: `grid${hasManyDomains(report) ? ' dense' : ''}`, key: 'grid' },
       roles(data, report, frame),
       happened(data, report, frame),
       domains(data, report, frame),
