@@ -1,5 +1,6 @@
 import { copyFileSync, linkSync, renameSync, symlinkSync, truncateSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { createComparedFiles } from '../../src/sources/logs/files/compared-files.ts';
 import { createContents } from '../../src/sources/logs/files/contents.ts';
 import { systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createSchedule } from '../../src/sources/logs/files/schedule.ts';
@@ -148,9 +149,10 @@ test('a gzip file that inflates to a thousand times its size is compared in piec
   tail.gzip('bomb.log');
   const problems = { report: () => {}, resolve: () => {}, of: () => undefined };
   const slices = { spent: () => false, turn: async () => {} };
-  const contents = createContents({ disk: systemDisk, problems, slices, openLimit: 1 });
+  const compared = createComparedFiles(systemDisk, problems, 1);
+  const contents = createContents({ disk: systemDisk, compared, problems, slices });
   const path = tail.path('bomb.log.gz');
   const content = contents.of({ stat: systemDisk.stat(path)!, paths: [path] });
-  contents.release();
+  compared.release();
   expect(content).toMatchObject({ size: 64 * 1024 * 1024 });
 });

@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { Clock, Log } from '../../../core/ports.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, learn, marksAgree, noChain } from './chain.ts';
+import type { ComparedFiles } from './compared-files.ts';
 import type { Contents } from './contents.ts';
 import type { Action, FileFacts } from './decision.ts';
 import { fileKey, isFileAt, type Sighting } from './discovery.ts';
@@ -38,6 +39,7 @@ export interface ScanDeps {
   openFiles: OpenFiles;
   reader: Reader;
   sinks: Sinks;
+  compared: ComparedFiles;
   contents: Contents;
   problems: Problems;
   slices: Slices;
@@ -64,7 +66,7 @@ function releaseInode({ lost }: Generations, { stat }: Sighting): void {
 
 /** Carries out what `match` decided: the only stage that changes what is known. */
 export function createApply(deps: ScanDeps) {
-  const { disk, clock, generations, openFiles, reader, sinks, contents } = deps;
+  const { disk, clock, generations, openFiles, reader, sinks, compared } = deps;
 
   const logEvent = (msg: string, path: string, { number, chain }: Generation) =>
     deps.log.write('debug', msg, { path, generation: number, offset: chain.offset });
@@ -111,7 +113,7 @@ export function createApply(deps: ScanDeps) {
     if (now && now.size < size) generations.update(of, { size: Math.max(of.size, size) });
     // It is read even if the file is renamed or deleted before the next scan lists it.
     const fd = now && openFiles.release(of.place!);
-    if (now && fd !== undefined) contents.adopt({ stat: now, paths: [of.place!.real] }, fd);
+    if (now && fd !== undefined) compared.adopt({ stat: now, paths: [of.place!.real] }, fd);
     close(of);
     generations.lose(of, by);
   };
@@ -214,7 +216,7 @@ export function createApply(deps: ScanDeps) {
     }
     releaseInode(generations, sighting);
     generations.add(of, place);
-    openFiles.hold(place, contents.take(sighting));
+    openFiles.hold(place, compared.take(sighting));
     claim(of, sighting);
     deps.changed(of);
     if (isGzip) return;
@@ -240,7 +242,7 @@ export function createApply(deps: ScanDeps) {
     deps.changed(of);
     // It may have grown since it was listed.
     if (!content.isGzip) generations.relocate(of, { size: content.size });
-    openFiles.hold(place, contents.take(sighting));
+    openFiles.hold(place, compared.take(sighting));
     const now = statOpen(of);
     if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
     // If it is truncated before it is read, a copy of it can be found.
@@ -255,7 +257,7 @@ export function createApply(deps: ScanDeps) {
     const { chain, home, claimants } = of;
     const next = newGeneration({ number: generations.nextNumber(), group, home, claimants, chain });
     generations.add(next, place);
-    openFiles.hold(place, contents.take(sighting));
+    openFiles.hold(place, compared.take(sighting));
     claim(next, sighting);
     deps.changed(next);
   };

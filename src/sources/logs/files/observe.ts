@@ -33,7 +33,7 @@ export const areNamesReliable = ({ unsettledScans }: Observed, { isSettled }: { 
 
 /** Finds the followed generations again, and answers what a comparison asks. Reads no more than it is asked. */
 export function createObserve(deps: ScanDeps, apply: Apply) {
-  const { disk, generations, openFiles, reader, contents } = deps;
+  const { disk, generations, openFiles, reader, compared, contents } = deps;
   const { note, learnOf, statOpen, lose, locate, claim } = apply;
 
   const directoryOf = ({ picture }: Observed, of: Generation): DirectoryPicture | undefined =>
@@ -88,7 +88,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     if (!paths.includes(real)) generations.relocate(of, { real: paths[0]! });
     // By the descriptor that was compared: while a chain of files is renamed, a path soon leads to another one.
     const content = contents.of(file);
-    if (typeof content !== 'string' && !content.isGzip) openFiles.hold(place, contents.take(file));
+    if (typeof content !== 'string' && !content.isGzip) openFiles.hold(place, compared.take(file));
     if (typeof content !== 'string' && content.isGzip && content.size > 0) return false;
     const isIntact = reader.isIntact(of, false);
     if (isIntact) place.isVerified = true;
@@ -144,7 +144,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     if (sighting.found.length === 0 && sighting.paths.includes(of.home)) place.isBlank = false;
     if (place.isBlank && sighting.stat.size > 0 && seenBytes(of) === 0) {
       const fd = openFiles.release(place);
-      if (fd !== undefined) contents.adopt(sighting, fd);
+      if (fd !== undefined) compared.adopt(sighting, fd);
       generations.relocate(of, { size: 0 });
       generations.lose(of, 'vanished');
     } else if (isAnyones(of, sighting)) lose(of, 'vanished');

@@ -3,7 +3,6 @@ import { AgentError, systemCode } from '../../../core/errors.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { LineSink, OpenSink } from '../sink.ts';
 import { append, appendRest, covered, cutOff, headBytes, learn, marksAgree, tailBytes } from './chain.ts';
-import { inflated, inflateSmall, isGzipStart } from './contents.ts';
 import type { Disk } from './disk.ts';
 import {
   type Generation,
@@ -13,6 +12,7 @@ import {
   noBytes,
   restKeptBytes,
 } from './generations.ts';
+import { inflated, inflateSmall, isGzipStart } from './gzip.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
 

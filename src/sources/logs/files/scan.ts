@@ -69,7 +69,7 @@ interface Unknown {
 }
 
 export function createScan(deps: ScanDeps): Scan {
-  const { clock, generations, glimpses, reader, sinks, contents, slices } = deps;
+  const { clock, generations, glimpses, reader, sinks, compared, contents, slices } = deps;
   const apply = createApply(deps);
   const observe = createObserve(deps, apply);
   const losses = createLosses(deps, apply, observe);
@@ -387,7 +387,7 @@ export function createScan(deps: ScanDeps): Scan {
       const awaited = new Set([...nextWaiting.values()].map(({ of }) => of));
       losses.resolve(seen, awaited, undecided);
       losses.forgetDeleted(seen, nextWaiting.size > 0);
-      contents.release();
+      compared.release();
       if (seen.isDisturbed) seen.needsScan = true;
       waiting = nextWaiting;
     },

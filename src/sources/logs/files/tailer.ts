@@ -2,6 +2,7 @@ import type { Clock, Durable, Log } from '../../../core/ports.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
 import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
+import { createComparedFiles } from './compared-files.ts';
 import { createContents } from './contents.ts';
 import { createDiscovery, noPicture } from './discovery.ts';
 import { type Disk, systemDisk } from './disk.ts';
@@ -157,6 +158,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   const maxOpenFiles = options.maxOpenFiles ?? 512;
   const openFiles = createOpenFiles({ disk, problems }, maxOpenFiles);
   const reader = createReader({ disk, generations, openFiles, sinks, problems });
+  const compared = createComparedFiles(disk, problems, Math.ceil(maxOpenFiles / comparedShare));
   const discovery = createDiscovery({ disk: listed, slices, problems });
   const scanner = createScan({
     disk,
@@ -166,7 +168,8 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     openFiles,
     reader,
     sinks,
-    contents: createContents({ disk, problems, slices, openLimit: Math.ceil(maxOpenFiles / comparedShare) }),
+    compared,
+    contents: createContents({ disk, compared, problems, slices }),
     problems,
     slices,
     glimpses,
