@@ -1,13 +1,11 @@
-import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { Clock, Log } from '../../../core/ports.ts';
+import type { Log } from '../../../core/ports.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, learn, marksAgree, noChain } from './chain.ts';
 import type { ComparedFiles } from './compared-files.ts';
 import type { Contents } from './contents.ts';
 import type { Action, FileFacts } from './decision.ts';
-import { fileKey, isFileAt, type Sighting } from './discovery.ts';
-import type { Disk, FileStat } from './disk.ts';
+import { fileKey, type Sighting } from './discovery.ts';
 import {
   type Generation,
   type Generations,
@@ -15,38 +13,23 @@ import {
   knownBytes,
   type LostBy,
   newGeneration,
-  newPlace,
   noBytes,
-  type Place,
   seenBytes,
   unreadBytes,
 } from './generations.ts';
 import type { Glimpses } from './glimpses.ts';
 import { partBytes } from './match.ts';
-import type { OpenFiles } from './open-files.ts';
-import type { Patterns } from './patterns.ts';
-import type { Problems } from './problems.ts';
-import type { Reader, Sinks } from './reader.ts';
-import { isBetween, isCompressed, isRotationOf } from './rotated-names.ts';
+import type { Places, PlacesDeps } from './places.ts';
+import { isCompressed } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 
 /** What the stages of a scan are built from. */
-export interface ScanDeps {
-  disk: Disk;
-  clock: Clock;
+export interface ScanDeps extends PlacesDeps {
   log: Log;
-  generations: Generations;
-  openFiles: OpenFiles;
-  reader: Reader;
-  sinks: Sinks;
   compared: ComparedFiles;
   contents: Contents;
-  problems: Problems;
   slices: Slices;
   glimpses: Glimpses;
-  patterns: () => Patterns;
-  /** Called for each generation with something new to read. */
-  changed(of: Generation): void;
 }
 
 /** Copies of the first few bytes of a generation that are remembered. */
@@ -54,8 +37,8 @@ const partsLimit = 4;
 /** Bytes of a file that is passed over up to which a checksum of all of them is taken. */
 const summedBytes = 1024 * 1024;
 
-const startOf = ({ found }: Sighting): 'beginning' | 'end' =>
-  found.length === 0 || found.some(({ startAt }) => startAt === 'beginning') ? 'beginning' : 'end';
+const startsAtEnd = ({ found }: Sighting): boolean =>
+  found.length > 0 && found.every(({ startAt }) => startAt === 'end');
 
 /** Another file than one that is gone has its inode by now. */
 function releaseInode({ lost }: Generations, { stat }: Sighting): void {
@@ -64,9 +47,18 @@ function releaseInode({ lost }: Generations, { stat }: Sighting): void {
   }
 }
 
+/** What was seen of a file of which nothing was counted turns out to be nothing to read. */
+function forgetMissed(generations: Generations, key: string, start: Buffer): void {
+  for (const of of [...generations.lost]) {
+    const { chain, rest, lost } = of;
+    if (lost?.key !== key || !isUnread(of) || marksAgree(chain, start) === false) continue;
+    if (start.subarray(0, rest.length).equals(rest)) generations.remove(of);
+  }
+}
+
 /** Carries out what `match` decided: the only stage that changes what is known. */
-export function createApply(deps: ScanDeps) {
-  const { disk, clock, generations, openFiles, reader, sinks, compared } = deps;
+export function createApply(deps: ScanDeps, places: Places) {
+  const { generations, openFiles, reader, sinks, compared } = deps;
 
   const logEvent = (msg: string, path: string, { number, chain }: Generation) =>
     deps.log.write('debug', msg, { path, generation: number, offset: chain.offset });
@@ -76,39 +68,11 @@ export function createApply(deps: ScanDeps) {
     if (of.place) openFiles.close(of.place);
   };
 
-  /** The size and time of a followed file, and under which kind of name it is. */
-  const note = (of: Generation, stat: FileStat, state: Place['state']) => {
-    const place = of.place!;
-    if (stat.size === place.size && stat.mtimeNs === place.mtimeNs && state === place.state) return;
-    if (stat.size < place.size) generations.update(of, { size: Math.max(of.size, place.size) });
-    generations.relocate(of, { size: stat.size, mtimeNs: stat.mtimeNs, state });
-    place.changedMs = clock.monotonicMs();
-    learnOf(of);
-    deps.changed(of);
-  };
-
-  /** Marks the beginning of a file that is not read yet, so that it can be found again. */
-  const learnOf = (of: Generation) => {
-    const { place, chain } = of;
-    if (!place || place.isGzip || place.isBlank || place.fd === undefined || place.size === 0) return;
-    if (isUnread(of) && chain.marks.length === 0) reader.learn(of);
-  };
-
-  const statOpen = ({ place }: Generation): FileStat | undefined => {
-    if (place?.fd === undefined) return undefined;
-    try {
-      return disk.fstat(place.fd);
-    } catch {
-      openFiles.close(place);
-      return undefined;
-    }
-  };
-
   /** The inode is another file's by now, or the file has other bytes: the generation is in another file, or nowhere. */
   const lose = (of: Generation, by: LostBy) => {
     logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', of.place!.real, of);
     const { size } = of.place!;
-    const now = by === 'truncated' ? statOpen(of) : undefined;
+    const now = by === 'truncated' ? places.stat(of) : undefined;
     // What is in the file now is smaller than what was there.
     if (now && now.size < size) generations.update(of, { size: Math.max(of.size, size) });
     // It is read even if the file is renamed or deleted before the next scan lists it.
@@ -118,49 +82,13 @@ export function createApply(deps: ScanDeps) {
     generations.lose(of, by);
   };
 
-  const claim = (of: Generation, { found }: Sighting) => {
-    const names = found.map(({ path }) => path).join('\0');
-    if (names === of.names) return;
-    const claimants = deps.patterns().claimants([of.group, ...found.map(({ path }) => path)]);
-    const isSame = claimants.join() === of.claimants.join();
-    generations.update(of, { names, claimants });
-    if (!isSame) sinks.reopen(of);
-  };
-
-  const namesIn = (directory: string): string[] => {
-    try {
-      return disk.list(directory).map(({ name }) => `${directory}/${name}`);
-    } catch {
-      return [];
-    }
-  };
-
-  /**
-   * The path without links of a file that was found at `at`. A link there may have been swung since, more than once: with
-   * the name that it leads to by now, the next scan would not look for the files between.
-   */
-  const realOf = (at: string, { stat, found }: Sighting): string => {
-    const real = disk.real(at);
-    const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
-    if (real === at || isAt(real)) return real;
-    const isLink = (path: string) => found.some((match) => match.path === path);
-    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real;
-  };
-
-  const placeOf = (sighting: Sighting, group: string, isGzip: boolean, isHome: boolean): Place => {
-    const { stat, found, paths } = sighting;
-    const at = found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
-    const real = at === '' ? paths[0]! : realOf(at, sighting);
-    const { dev, ino, size, mtimeNs } = stat;
-    const place = newPlace({ dev, ino, size, mtimeNs, real, at, isGzip, state: isHome ? 'live' : 'rotated' });
-    place.changedMs = clock.monotonicMs();
-    return place;
-  };
-
   const know = (sighting: Sighting, of: Generation, content: Content | undefined) => {
-    const { dev, ino, size, mtimeNs } = sighting.stat;
-    const isGzip = content?.isGzip === true;
-    generations.know({ dev, ino, size, mtimeNs, path: sighting.paths[0]!, isGzip, of });
+    generations.know({
+      ...sighting.stat,
+      path: sighting.paths[0]!,
+      isGzip: content?.isGzip === true,
+      of,
+    });
   };
 
   /** Remembers a copy of a few bytes, of which an archive may be made. */
@@ -183,13 +111,21 @@ export function createApply(deps: ScanDeps) {
     generations.add(of);
     know(sighting, of, content);
     logEvent('file is not read', home, of);
-    return of;
   };
 
-  const homeOf = (group: string, real: string, isHome: boolean): string => {
-    const last = generations.group(group).at(-1)?.home ?? group;
-    const isLinked = last !== group && isBetween(basename(real), basename(last));
-    return isHome || isLinked ? real : last;
+  /** What a new generation begins with. */
+  const beginning = ({ found }: Sighting, group: string, real: string, isHome: boolean) => ({
+    number: generations.nextNumber(),
+    group,
+    home: places.homeOf(group, real, isHome),
+    claimants: deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]),
+  });
+
+  /** A generation is read in the file from now on. */
+  const take = (of: Generation, sighting: Sighting) => {
+    openFiles.hold(of.place!, compared.take(sighting));
+    places.claim(of, sighting);
+    deps.changed(of);
   };
 
   /** Follows a file from its beginning, or from its end. */
@@ -198,53 +134,40 @@ export function createApply(deps: ScanDeps) {
     group: string,
     { content: held, isHome, isNewGroup }: FileFacts,
   ) => {
-    const { found, stat } = sighting;
     const content = typeof held === 'string' ? undefined : held;
     const isGzip = content?.isGzip ?? held === 'unfinished';
-    const place = placeOf(sighting, group, isGzip, isHome);
-    const of = newGeneration({
-      number: generations.nextNumber(),
-      group,
-      home: homeOf(group, place.real, isHome),
-      claimants: deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]),
-    });
+    const place = places.of(sighting, group, isGzip, isHome);
+    const of = newGeneration(beginning(sighting, group, place.real, isHome));
     logEvent('file is followed', place.real, of);
-    if (content?.isGzip && startOf(sighting) === 'end') {
+    if (content?.isGzip && startsAtEnd(sighting)) {
       sinks.skip(of, 'start_at_end', content.size);
       await pass(sighting, group, content, of.number);
       return;
     }
     releaseInode(generations, sighting);
     generations.add(of, place);
-    openFiles.hold(place, compared.take(sighting));
-    claim(of, sighting);
-    deps.changed(of);
+    take(of, sighting);
     if (isGzip) return;
     // What was listed may have been another file with its inode.
-    if (content && content.size < stat.size) generations.relocate(of, { size: content.size });
-    // It may have been truncated since it was listed.
-    const now = statOpen(of);
-    if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
-    place.isBlank = stat.size === 0 && isNewGroup;
-    if (startOf(sighting) === 'end') reader.startAtEnd(of);
+    if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
+    places.refresh(of);
+    place.isBlank = sighting.stat.size === 0 && isNewGroup;
+    if (startsAtEnd(sighting)) reader.startAtEnd(of);
     else if (!place.isBlank) reader.learn(of);
   };
 
   /** A generation goes on in another file. */
   const resume = (of: Generation, sighting: Sighting, content: Content, isHome: boolean) => {
-    const place = placeOf(sighting, of.group, content.isGzip, isHome);
+    const place = places.of(sighting, of.group, content.isGzip, isHome);
     logEvent('file goes on in another one', place.real, of);
     close(of);
     const hadRest = seenBytes(of);
     generations.settle(of, place);
     if (isHome) generations.update(of, { home: place.real });
-    claim(of, sighting);
-    deps.changed(of);
     // It may have grown since it was listed.
     if (!content.isGzip) generations.relocate(of, { size: content.size });
-    openFiles.hold(place, compared.take(sighting));
-    const now = statOpen(of);
-    if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
+    take(of, sighting);
+    places.refresh(of);
     // If it is truncated before it is read, a copy of it can be found.
     if (isUnread(of) && !content.isGzip) generations.update(of, { chain: learn(of.chain, content.start) });
     // The copy was made before the unfinished line was written.
@@ -253,19 +176,17 @@ export function createApply(deps: ScanDeps) {
 
   /** The same bytes as another generation so far: a generation of its own from there on. */
   const fork = (of: Generation, sighting: Sighting, group: string) => {
-    const place = placeOf(sighting, group, false, false);
+    const place = places.of(sighting, group, false, false);
     const { chain, home, claimants } = of;
     const next = newGeneration({ number: generations.nextNumber(), group, home, claimants, chain });
     generations.add(next, place);
-    openFiles.hold(place, compared.take(sighting));
-    claim(next, sighting);
-    deps.changed(next);
+    take(next, sighting);
   };
 
   /** A file that was listed, and that nothing was seen of, is looked for like a generation that was lost. */
   const miss = (sighting: Sighting, { key, group, isHome }: Pick<FileFacts, 'key' | 'group' | 'isHome'>) => {
-    const { stat, paths, found } = sighting;
-    if (stat.size === 0 || isCompressed(paths[0]!) || startOf(sighting) === 'end') return;
+    const { stat, paths } = sighting;
+    if (stat.size === 0 || isCompressed(paths[0]!) || startsAtEnd(sighting)) return;
     for (const of of generations.lost) {
       if (of.lost?.key !== key) continue;
       // It is that one, which had grown.
@@ -273,22 +194,11 @@ export function createApply(deps: ScanDeps) {
         generations.update(of, { size: Math.max(of.size, stat.size) });
       return;
     }
-    const number = generations.nextNumber();
-    const claimants = deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]);
-    const home = homeOf(group, paths[0]!, isHome);
-    const of = newGeneration({ number, group, home, claimants, size: stat.size, lostBy: 'vanished' });
+    const own = beginning(sighting, group, paths[0]!, isHome);
+    const of = newGeneration({ ...own, size: stat.size, lostBy: 'vanished' });
     of.lost = { key, dev: stat.dev, wasLive: isHome };
     generations.add(of);
     logEvent('file is gone before it was read', paths[0]!, of);
-  };
-
-  /** What was seen of a file of which nothing was counted turns out to be nothing to read. */
-  const forgetMissed = (key: string, start: Buffer) => {
-    for (const of of [...generations.lost]) {
-      const { chain, rest, lost } = of;
-      if (lost?.key !== key || !isUnread(of) || marksAgree(chain, start) === false) continue;
-      if (start.subarray(0, rest.length).equals(rest)) generations.remove(of);
-    }
   };
 
   /** Copies that hold more than what was counted are compared again, those of an archive once. */
@@ -297,10 +207,7 @@ export function createApply(deps: ScanDeps) {
     const { place } = of;
     close(of);
     generations.end(of, lostBy);
-    if (place && place.state !== 'unlinked') {
-      const { dev, ino, size, mtimeNs, real, isGzip } = place;
-      generations.know({ dev, ino, size, mtimeNs, path: real, isGzip, of });
-    }
+    if (place && place.state !== 'unlinked') generations.know({ ...place, path: place.real, of });
     if (lostBy) for (const copy of generations.copiesOf(of)) if (copy.isGzip) copy.size = -1;
   };
 
@@ -330,38 +237,11 @@ export function createApply(deps: ScanDeps) {
   };
 
   return {
-    close,
-    note,
-    learnOf,
-    statOpen,
     lose,
-    claim,
-    realOf,
     giveUp,
     end,
     miss,
     rememberPart,
-
-    /** Where a followed file is by its names; the state that they give it. */
-    locate(of: Generation, sighting: Sighting, found: ReadonlyMap<string, string>): Place['state'] {
-      const place = of.place!;
-      const at = sighting.found.find(({ path }) => path === of.group)?.path ?? sighting.found[0]?.path ?? '';
-      if (at !== '' && at === place.at) return place.state === 'unlinked' ? 'live' : place.state;
-      const isElsewhere = found.has(of.group) && found.get(of.group) !== fileKey(place);
-      if (at !== '') {
-        generations.relocate(of, { at, real: realOf(at, sighting) });
-        if (at !== of.group && (isRotationOf(basename(at), basename(of.group)) || isElsewhere))
-          return 'rotated';
-        if (at !== of.group) generations.move(of, at);
-        generations.update(of, { home: place.real });
-        return 'live';
-      }
-      const { paths } = sighting;
-      const real = paths.includes(place.real) ? place.real : paths.includes(of.home) ? of.home : paths[0]!;
-      if (real !== place.real || place.at !== '') generations.relocate(of, { at: '', real });
-      if (real !== of.home || isElsewhere) return 'rotated';
-      return place.state === 'rotated' ? 'rotated' : 'live';
-    },
 
     async apply(
       action: Exclude<Action, { do: 'wait' }>,
@@ -372,7 +252,8 @@ export function createApply(deps: ScanDeps) {
       const { file } = action;
       const sighting = sightings.get(file.key)!;
       const content = typeof file.content === 'string' ? undefined : file.content;
-      if (action.do === 'pass' || action.do === 'copy') forgetMissed(file.key, content?.start ?? noBytes);
+      if (action.do === 'pass' || action.do === 'copy')
+        forgetMissed(generations, file.key, content?.start ?? noBytes);
       if (action.do === 'miss') miss(sighting, file);
       else if (action.do === 'pass') {
         const isForeign = content && !file.isOlder && isCompressed(sighting.paths[0]!);

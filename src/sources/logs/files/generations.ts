@@ -388,13 +388,14 @@ export function createGenerations(): Generations {
       const key = fileKey(file);
       const before = known.get(key);
       if (before) all.forget(before);
-      const next = { ...file, absences: 0 };
+      const { dev, ino, size, mtimeNs, path, isGzip, of } = file;
+      const next = { dev, ino, size, mtimeNs, path, isGzip, of, absences: 0 };
       known.set(key, next);
-      const files = copies.get(file.of);
+      const files = copies.get(of);
       if (files) files.add(next);
-      else copies.set(file.of, new Set([next]));
-      deleted.delete(file.of);
-      file.of.record = undefined;
+      else copies.set(of, new Set([next]));
+      deleted.delete(of);
+      of.record = undefined;
     },
     forget(file) {
       known.delete(fileKey(file));

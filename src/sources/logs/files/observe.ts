@@ -7,6 +7,7 @@ import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
 import { type FileStat, saysAbsent } from './disk.ts';
 import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
 import type { Groups } from './groups.ts';
+import type { Places } from './places.ts';
 import { isRotationOf, isSameLog } from './rotated-names.ts';
 
 /** What one scan has seen. */
@@ -32,9 +33,9 @@ export const areNamesReliable = ({ unsettledScans }: Observed, { isSettled }: { 
   isSettled || unsettledScans >= unsettledLimit;
 
 /** Finds the followed generations again, and answers what a comparison asks. Reads no more than it is asked. */
-export function createObserve(deps: ScanDeps, apply: Apply) {
+export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<Apply, 'lose'>) {
   const { disk, generations, openFiles, reader, compared, contents } = deps;
-  const { note, learnOf, statOpen, lose, locate, claim } = apply;
+  const { note, locate, claim } = places;
 
   const directoryOf = ({ picture }: Observed, of: Generation): DirectoryPicture | undefined =>
     picture.directories.get(dirname(of.home));
@@ -105,7 +106,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     note(of, stat, state);
     claim(of, sighting);
     openFiles.hold(place);
-    learnOf(of);
+    places.learn(of);
   };
 
   /** Whether nothing of a closed file was counted and it has changed: it is identified anew. */
@@ -128,7 +129,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     if (isOwn === false) return lose(of, sighting.paths.includes(place.real) ? 'truncated' : 'vanished');
     seen.met.add(of);
     // The listing is older than a comparison that was made just now.
-    if (isOwn) return meet(seen, of, sighting, statOpen(of) ?? sighting.stat);
+    if (isOwn) return meet(seen, of, sighting, places.stat(of) ?? sighting.stat);
     seen.isDisturbed = true;
     if (contents.of(sighting) === 'denied') return;
     seen.unseen.add(of.group);
@@ -202,7 +203,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
   /** Looks for a file that the picture does not have: it was renamed to a name that no scan looks up, deleted, or is not accessible. */
   const findUnlisted = async (seen: Observed, of: Generation): Promise<void> => {
     const isSettled = directoryOf(seen, of)?.isSettled === true;
-    const open = statOpen(of);
+    const open = places.stat(of);
     of.place!.isBlank = false;
     if (open) return findOpen(seen, of, open, isSettled);
     const place = of.place!;
@@ -211,7 +212,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     if (real) {
       const isOwn = await isSame(seen, of, { stat: real, paths: [place.real] });
       // What was looked up is older than the comparison.
-      if (isOwn) note(of, statOpen(of) ?? real, place.state);
+      if (isOwn) note(of, places.stat(of) ?? real, place.state);
       else if (isOwn === false) lose(of, 'truncated');
       else postpone(seen, of);
       return;
@@ -224,7 +225,7 @@ export function createObserve(deps: ScanDeps, apply: Apply) {
     generations.relocate(of, { real: elsewhere.path, at: '' });
     const isOwn = await isSame(seen, of, { stat: elsewhere.stat, paths: [elsewhere.path] });
     const state = elsewhere.path === of.home ? 'live' : 'rotated';
-    if (isOwn) note(of, statOpen(of) ?? elsewhere.stat, state);
+    if (isOwn) note(of, places.stat(of) ?? elsewhere.stat, state);
     else if (isOwn === undefined) postpone(seen, of);
     else lose(of, 'vanished');
   };

@@ -17,6 +17,7 @@ import { createGroups } from './groups.ts';
 import { createLosses } from './losses.ts';
 import { groupBy, match } from './match.ts';
 import { areNamesReliable, createObserve, type Observed } from './observe.ts';
+import { createPlaces } from './places.ts';
 import { firstEntryMs, isCompressed, plainNamesOf } from './rotated-names.ts';
 
 /** Compares pictures of the directories with what is known, and says what is to be read. */
@@ -70,8 +71,9 @@ interface Unknown {
 
 export function createScan(deps: ScanDeps): Scan {
   const { clock, generations, glimpses, reader, sinks, compared, contents, slices } = deps;
-  const apply = createApply(deps);
-  const observe = createObserve(deps, apply);
+  const places = createPlaces(deps);
+  const apply = createApply(deps, places);
+  const observe = createObserve(deps, places, apply);
   const losses = createLosses(deps, apply, observe);
   const observed = (picture: Picture, unsettledScans: number): Observed => ({
     picture,
@@ -426,8 +428,8 @@ export function createScan(deps: ScanDeps): Scan {
       }
     },
     refresh(of) {
-      const stat = apply.statOpen(of);
-      if (stat) apply.note(of, stat, stat.nlink === 0 ? 'unlinked' : of.place!.state);
+      const stat = places.stat(of);
+      if (stat) places.note(of, stat, stat.nlink === 0 ? 'unlinked' : of.place!.state);
     },
     isBlocked(of) {
       for (const other of generations.lost) {
@@ -438,7 +440,7 @@ export function createScan(deps: ScanDeps): Scan {
       const place = of.place!;
       if (!place.isBlank || seenBytes(of) > 0) return false;
       deps.openFiles.open(place);
-      const stat = apply.statOpen(of);
+      const stat = places.stat(of);
       if (stat && stat.size > 0) seen.needsScan = true;
       else if (stat) place.readMtimeNs = place.mtimeNs;
       return true;

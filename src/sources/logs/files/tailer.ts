@@ -170,7 +170,6 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     sinks,
     compared,
     contents: createContents({ disk, compared, problems, slices }),
-    problems,
     slices,
     glimpses,
     patterns: () => patterns,

@@ -1,0 +1,140 @@
+import { basename, dirname } from 'node:path';
+import type { Clock } from '../../../core/ports.ts';
+import { fileKey, isFileAt, type Sighting } from './discovery.ts';
+import type { Disk, FileStat } from './disk.ts';
+import { type Generation, type Generations, isUnread, newPlace, type Place } from './generations.ts';
+import type { OpenFiles } from './open-files.ts';
+import type { Patterns } from './patterns.ts';
+import type { Reader, Sinks } from './reader.ts';
+import { isBetween, isRotationOf } from './rotated-names.ts';
+
+export interface PlacesDeps {
+  disk: Disk;
+  clock: Clock;
+  generations: Generations;
+  openFiles: OpenFiles;
+  reader: Reader;
+  sinks: Sinks;
+  patterns: () => Patterns;
+  /** Called for each generation with something new to read. */
+  changed(of: Generation): void;
+}
+
+/** The path by which patterns match a file: that of its log if it is among them; empty if none does. */
+const matchedPath = (found: Sighting['found'], group: string): string =>
+  found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
+
+/** Where the file of a generation is, under which names, and how large it is. */
+export function createPlaces(deps: PlacesDeps) {
+  const { disk, clock, generations, openFiles, reader, sinks } = deps;
+
+  const namesIn = (directory: string): string[] => {
+    try {
+      return disk.list(directory).map(({ name }) => `${directory}/${name}`);
+    } catch {
+      return [];
+    }
+  };
+
+  /**
+   * The path without links of a file that was found at `at`. A link there may have been swung since, more than once: with
+   * the name that it leads to by now, the next scan would not look for the files between.
+   */
+  const realOf = (at: string, { stat, found }: Sighting): string => {
+    const real = disk.real(at);
+    const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
+    if (real === at || isAt(real)) return real;
+    const isLink = (path: string) => found.some((match) => match.path === path);
+    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real;
+  };
+
+  /** Marks the beginning of a file that is not read yet, so that it can be found again. */
+  const learn = (of: Generation) => {
+    const { place, chain } = of;
+    if (!place || place.isGzip || place.isBlank || place.fd === undefined || place.size === 0) return;
+    if (isUnread(of) && chain.marks.length === 0) reader.learn(of);
+  };
+
+  /** The open file; undefined if none is. */
+  const stat = ({ place }: Generation): FileStat | undefined => {
+    if (place?.fd === undefined) return undefined;
+    try {
+      return disk.fstat(place.fd);
+    } catch {
+      openFiles.close(place);
+      return undefined;
+    }
+  };
+
+  return {
+    learn,
+    stat,
+
+    /** A place for a generation whose file was listed. */
+    of(sighting: Sighting, group: string, isGzip: boolean, isHome: boolean): Place {
+      const { stat, found, paths } = sighting;
+      const at = matchedPath(found, group);
+      const real = at === '' ? paths[0]! : realOf(at, sighting);
+      const place = newPlace({ ...stat, real, at, isGzip, state: isHome ? 'live' : 'rotated' });
+      place.changedMs = clock.monotonicMs();
+      return place;
+    },
+
+    /** The path under which a generation is written that was found at `real`. */
+    homeOf(group: string, real: string, isHome: boolean): string {
+      const last = generations.group(group).at(-1)?.home ?? group;
+      const isLinked = last !== group && isBetween(basename(real), basename(last));
+      return isHome || isLinked ? real : last;
+    },
+
+    /** The size and time of a followed file, and under which kind of name it is. */
+    note(of: Generation, { size, mtimeNs }: FileStat, state: Place['state']): void {
+      const place = of.place!;
+      if (size === place.size && mtimeNs === place.mtimeNs && state === place.state) return;
+      if (size < place.size) generations.update(of, { size: Math.max(of.size, place.size) });
+      generations.relocate(of, { size, mtimeNs, state });
+      place.changedMs = clock.monotonicMs();
+      learn(of);
+      deps.changed(of);
+    },
+
+    /** It may have grown, or been truncated, since it was listed. */
+    refresh(of: Generation): void {
+      const now = stat(of);
+      if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
+    },
+
+    /** Which services claim it by its names. */
+    claim(of: Generation, { found }: Sighting): void {
+      const names = found.map(({ path }) => path).join('\0');
+      if (names === of.names) return;
+      const claimants = deps.patterns().claimants([of.group, ...found.map(({ path }) => path)]);
+      const isSame = claimants.join() === of.claimants.join();
+      generations.update(of, { names, claimants });
+      if (!isSame) sinks.reopen(of);
+    },
+
+    /** Where a followed file is by its names; the state that they give it. */
+    locate(of: Generation, sighting: Sighting, found: ReadonlyMap<string, string>): Place['state'] {
+      const place = of.place!;
+      const at = matchedPath(sighting.found, of.group);
+      if (at !== '' && at === place.at) return place.state === 'unlinked' ? 'live' : place.state;
+      const isElsewhere = found.has(of.group) && found.get(of.group) !== fileKey(place);
+      if (at !== '') {
+        generations.relocate(of, { at, real: realOf(at, sighting) });
+        if (at !== of.group && (isRotationOf(basename(at), basename(of.group)) || isElsewhere))
+          return 'rotated';
+        if (at !== of.group) generations.move(of, at);
+        generations.update(of, { home: place.real });
+        return 'live';
+      }
+      const { paths } = sighting;
+      const real = paths.includes(place.real) ? place.real : paths.includes(of.home) ? of.home : paths[0]!;
+      if (real !== place.real || place.at !== '') generations.relocate(of, { at: '', real });
+      if (real !== of.home || isElsewhere) return 'rotated';
+      return place.state === 'rotated' ? 'rotated' : 'live';
+    },
+  };
+}
+
+export type Places = ReturnType<typeof createPlaces>;
