@@ -134,7 +134,7 @@ function createTurns(slices: Slices) {
   };
 }
 
-export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
+export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, deps: TailerDeps): Tailer {
   const { clock } = deps;
   let { openSink } = deps;
   let patterns: Patterns = compilePatterns(options.services, options.selected);
@@ -155,7 +155,6 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   const problems = createProblems(deps.log);
   const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
   const sinks = createSinks(generations, () => openSink);
-  const maxOpenFiles = options.maxOpenFiles ?? 512;
   const openFiles = createOpenFiles({ disk, problems }, maxOpenFiles);
   const reader = createReader({ disk, generations, openFiles, sinks, problems });
   const compared = createComparedFiles(disk, problems, Math.ceil(maxOpenFiles / comparedShare));
