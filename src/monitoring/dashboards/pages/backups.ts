@@ -21,9 +21,6 @@ const now = ({ age, grownOnce, lastKnown, moment }: Queries): PanelRow => ({
         column('Last failure', 'ago', moment('svc_backup_last_failure_timestamp_seconds', identity)),
         column('Restorable to', 'ago', moment('svc_backup_recovery_point_timestamp_seconds', identity)),
         column('Off-site copy', 'ago', moment(offsite, identity)),
-        column('Size', 'bytes', lastKnown('svc_backup_last_size_bytes', identity)),
-        column('Duration', 'duration', lastKnown('svc_backup_last_duration_seconds', identity)),
-        column('Retention', 'count', lastKnown('svc_backup_retention_compliant', identity), { state: 'ok' }),
         column('Failures', 'count', grownOnce('svc_backup_failures_total', identity), { anyIs: 'orange' }),
       ],
       {
