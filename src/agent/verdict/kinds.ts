@@ -173,7 +173,6 @@ const rows = {
     'cannot be recovered within its|their objectives',
     ['SvcRecoveryObjectiveMissed', 'SvcRecoveryUnknown'],
     data,
-    { isDown: true },
   ),
   not_proven: row(
     'warning',

@@ -83,25 +83,56 @@ const counted: readonly (readonly [noun: string, of: (found: Found) => string | 
 
 const moreText = (count: number): string => `${count} more ${plural('problem', count)}`;
 
+type About = Pick<Found, 'kind' | 'subject' | 'about'>;
+
+/** Subjects of consequences by their noun; `causes`: a role that is one of them does not suffer from itself. */
+function subjectsOf(
+  all: readonly Found[],
+  causes: readonly About[],
+): [noun: string, subjects: Set<string>][] {
+  const roles = new Set(causes.flatMap(({ kind, about }) => (kinds[kind].noun === 'role' ? about.role : [])));
+  const isOwn = (noun: string, subject: string) => noun === 'role' && roles.has(subject);
+  return counted.map(([noun, of]) => [
+    noun,
+    new Set(all.flatMap((one) => of(one) ?? []).filter((subject) => !isOwn(noun, subject))),
+  ]);
+}
+
+const numbersOf = (subjects: readonly [noun: string, of: ReadonlySet<string>][]): string[] =>
+  subjects.flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
+
 /** How many subjects of each noun the consequences have: `4 roles, 3 domains and 2 objectives`. */
-export function consequencesText(all: readonly Found[]): string | undefined {
-  const counts = counted.map(
-    ([noun, of]) => [noun, new Set(all.flatMap((one) => of(one) ?? [])).size] as const,
-  );
-  const parts = counts.filter(([, size]) => size > 0).map(([noun, size]) => `${size} ${plural(noun, size)}`);
+export function consequencesText(all: readonly Found[], causes: readonly About[]): string | undefined {
+  const parts = numbersOf(subjectsOf(all, causes));
   if (parts.length > 0) return listed(parts);
   return all.length > 0 ? moreText(all.length) : undefined;
 }
 
-/** `; 4 roles are down because of it`. */
-function becauseText(all: readonly Found[], causes: number): string {
-  const text = consequencesText(all);
-  if (!text) return '';
-  if (text === moreText(all.length)) return `; ${causes === 1 ? 'it causes' : 'they cause'} ${text}`;
-  const isDown = all.some(({ kind }) => kinds[kind].isDown);
-  const isOne = /^1 [^,]*$/.test(text) && !text.includes(' and ');
-  const verb = isDown ? (isOne ? 'is down' : 'are down') : isOne ? 'suffers' : 'suffer';
-  return `; ${text} ${verb} because of ${causes === 1 ? 'it' : 'them'}`;
+const inVerb = (parts: readonly string[], one: string, many: string): string[] => {
+  if (parts.length === 0) return [];
+  return [`${listed(parts)} ${parts.length === 1 && parts[0]!.startsWith('1 ') ? one : many}`];
+};
+
+/** `; 4 roles are down and 1 domain suffers because of it`. */
+function becauseText(all: readonly Found[], causes: readonly Begun[]): string {
+  if (all.length === 0) return '';
+  const isOne = new Set(causes.map(nameOf)).size === 1;
+  const down = new Map(
+    subjectsOf(
+      all.filter(({ kind }) => kinds[kind].isDown),
+      causes,
+    ),
+  );
+  const suffering = subjectsOf(all, causes).map(([noun, of]): [string, Set<string>] => [
+    noun,
+    new Set([...of].filter((one) => !down.get(noun)!.has(one))),
+  ]);
+  const clauses = [
+    ...inVerb(numbersOf([...down]), 'is down', 'are down'),
+    ...inVerb(numbersOf(suffering), 'suffers', 'suffer'),
+  ];
+  if (clauses.length === 0) return `; ${isOne ? 'it causes' : 'they cause'} ${moreText(all.length)}`;
+  return `; ${listed(clauses)} because of ${isOne ? 'it' : 'them'}`;
 }
 
 /** `19:44:10 UTC`, with the day if it is another one than now. */
@@ -136,7 +167,7 @@ export function wrongSentence(
   const folded = all.filter(({ causedBy = '' }) => ids.has(causedBy)).map(({ found }) => found);
   const rest = all.length - shown.length - folded.length;
   const more = rest > 0 ? [moreText(rest)] : [];
-  const because = becauseText(folded, new Set(shown.map(nameOf)).size);
+  const because = becauseText(folded, shown);
   const sentenceOf = (clause: (group: readonly Begun[]) => string) =>
     capital(`${listed([...groups.map(clause), ...more])}${because}`);
   const since = (group: readonly Begun[]) =>

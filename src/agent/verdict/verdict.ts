@@ -220,7 +220,10 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     effects: readonly Explained[],
   ): OpenProblem => {
     const { id, severity, kind, subject, what, changes } = problem;
-    const consequences = consequencesText(effects.map((one) => one.found));
+    const consequences = consequencesText(
+      effects.map((one) => one.found),
+      [found],
+    );
     return {
       line: lineOf(found),
       sinceMs: found.sinceMs,

@@ -238,3 +238,69 @@ test('a clock that jumps back does not make an end last: what goes on after the 
   expect(at(159, -3_600, false).level).toBe('unknown');
   expect(at(160, -3_600, false).cause?.kind).toBe('persistence_errors');
 });
+
+test('what a lasting cause explains is not taken over by one that began minutes later', () => {
+  const judge = createJudge();
+  const alive = (seconds: number) =>
+    (['frontend', 'matching'] as const).map((role) => probeStatusOf(`health/${role}`, { at: atOf(seconds) }));
+  const gone = (seconds: number) =>
+    probeStatusOf('health/history', { ...refused, at: atOf(seconds) }, { since: atOf(10) });
+  const exceeded = [{ ...errors(), kind: 'request_errors', about: { role: 'frontend', callee: 'history' } }];
+  look(judge, 30, { probes: [...alive(30), gone(30)], exceeded });
+  const late = { ...store(400, true), since: atOf(400) };
+  const { problems } = look(judge, 400, { probes: [...alive(400), gone(400), late], exceeded }).verdict;
+  expect(problems.find(({ kind }) => kind === 'request_errors')?.causedBy).toBe('role_down/history');
+});
+
+test('what outlasted its cause is of it again if it is back at once, and not when it is back much later', () => {
+  const back = (seconds: number) => {
+    const judge = createJudge();
+    look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
+    for (let at = 70; at < seconds; at += 5)
+      look(judge, at, { probes: [store(at, false)], exceeded: [errors()] });
+    const again = { ...store(seconds, true), since: atOf(seconds) };
+    const { problems } = look(judge, seconds, { probes: [again], exceeded: [errors()] }).verdict;
+    return problems.find(({ kind }) => kind === 'persistence_errors')?.causedBy;
+  };
+  // Its end was seen in second 70.
+  expect(back(189)).toBe('store_down/main');
+  expect(back(250)).toBe('store_down/main');
+  expect(back(255)).toBeUndefined();
+});
+
+test('a check that fails for another reason has another cause from then on, unless it had that reason before', () => {
+  const judge = createJudge();
+  const frontend = (seconds: number, reason: 'not_ok' | 'persistence') =>
+    probeStatusOf('health/frontend', { at: atOf(seconds), reason, msg: 'x' }, { since: atOf(10) });
+  const at = (seconds: number, reason: 'not_ok' | 'persistence', ...more: ProbeStatus[]) =>
+    look(judge, seconds, { probes: [frontend(seconds, reason), ...more] }).verdict.problems;
+  at(30, 'not_ok');
+  const down = { ...store(400, true), since: atOf(400) };
+  expect(at(400, 'not_ok', down).find(({ kind }) => kind === 'role_down')?.causedBy).toBeUndefined();
+  expect(at(405, 'persistence', down).find(({ kind }) => kind === 'role_down')?.causedBy).toBe(
+    'store_down/main',
+  );
+  // What it failed of at first, it fails of since then.
+  expect(at(410, 'not_ok', down).find(({ kind }) => kind === 'role_down')?.since).toBe(atOf(10));
+});
+
+test('a page that failed minutes before the role failed its check is a problem of its own', () => {
+  const page = (takenSeconds: number) => ({
+    ...{ service: 'history', url: 'http://x', up: false, failures: {}, page: undefined },
+    ...{ firstInvalid: undefined, vocabulary: 'svc', lastTakenMs: Date.parse(atOf(takenSeconds)) },
+    lastFailure: { reason: 'refused' as const, what: 'refused', atMs: Date.parse(atOf(400)) },
+  });
+  const kindsOf = (takenSeconds: number, state: 'up' | 'down') => {
+    const check = probeStatusOf(
+      'health/history',
+      { ...refused, at: atOf(400) },
+      { since: atOf(400), state, consecutiveFailures: 1 },
+    );
+    const facts = { probes: [check], scrapes: [page(takenSeconds)] };
+    return look(createJudge(), 400, facts).verdict.problems.map(({ kind }) => kind);
+  };
+  expect(kindsOf(220, 'down')).toEqual(['role_down']);
+  expect(kindsOf(220, 'up')).toEqual(['role_failing']);
+  expect(kindsOf(219, 'down')).toEqual(['role_down', 'scrape_down']);
+  expect(kindsOf(219, 'up')).toEqual(['role_failing', 'scrape_down']);
+});

@@ -112,7 +112,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'critical',
-    'Store main refuses connections since 00:00:30 UTC, cluster dc2 refuses connections since 00:00:30 UTC and backup nightly is late since 00:00:30 UTC; 5 roles and 1 objective are down because of them.',
+    'Store main refuses connections since 00:00:30 UTC, cluster dc2 refuses connections since 00:00:30 UTC and backup nightly is late since 00:00:30 UTC; 5 roles are down and 1 objective suffers because of them.',
   ],
   'the state cannot be written': [
     { probes: healthy, state: { directory: '/x', sequence: 1, commitFailures: 2, degraded: 'ENOSPC' } },

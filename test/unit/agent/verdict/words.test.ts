@@ -123,7 +123,10 @@ describe('what a cause takes down', () => {
       ],
       '; 2 roles suffer because of it',
     ],
-    [[{ kind: 'fatal', about: { role: 'a' } }, role('b')], '; 2 roles are down because of it'],
+    [
+      [{ kind: 'fatal', about: { role: 'a' } }, role('b')],
+      '; 1 role is down and 1 role suffers because of it',
+    ],
     [[{ kind: 'stale' }], '; it causes 1 more problem'],
     [
       [
@@ -139,7 +142,7 @@ describe('what a cause takes down', () => {
         { kind: 'domain', about: { domain: 'd' } },
         { kind: 'recovery', subject: 'e', about: { domain: 'x' } },
       ],
-      '; 1 role, 1 cluster, 1 domain and 1 objective are down because of it',
+      '; 1 role, 1 cluster and 1 domain are down and 1 objective suffers because of it',
     ],
     [
       [
@@ -151,6 +154,17 @@ describe('what a cause takes down', () => {
     [[{ kind: 'persistence_latency', about: { role: 'a' } }], '; it causes 1 more problem'],
   ])('%#: %s', (effects, text) => {
     expect(because(...effects)).toBe(text);
+  });
+  test('a role does not suffer from itself', () => {
+    const of = (kind: Begun['kind'], ...effects: Given[]) =>
+      headline(...caused({ kind, subject: 'a', about: { role: 'a' } }, ...effects));
+    expect(of('crash_loop', role('a'), role('b'))).toBe(
+      'Role a crashes again and again; 1 role is down because of it',
+    );
+    expect(of('crash_loop', role('a'))).toBe('Role a crashes again and again; it causes 1 more problem');
+    expect(of('persistence_latency', { kind: 'persistence_errors', about: { role: 'a' } })).toBe(
+      'Store calls of role a are slow; 1 role suffers because of it',
+    );
   });
   test('of two causes is because of them, of two databases of one store because of it', () => {
     const two = (kind: Begun['kind'], ...subjects: string[]) =>
@@ -164,7 +178,7 @@ describe('what a cause takes down', () => {
     expect(headline(...unnamed)).toMatch(/; they cause 1 more problem$/);
   });
   test('is nothing where there is nothing', () => {
-    expect(consequencesText([])).toBeUndefined();
+    expect(consequencesText([], [])).toBeUndefined();
   });
 });
 
