@@ -145,7 +145,7 @@ export const incidentTypes: readonly IncidentType[] = [
     'disk full',
     'query_failed',
     'could not extend file: No space left on device',
-    /disk of store main is almost full/i,
+    /disk of store main is full/i,
   ),
   simple(
     'connections run out',

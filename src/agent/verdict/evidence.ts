@@ -199,7 +199,7 @@ function failingProblems(probe: Checked): Found[] {
     line,
   };
   if (kind !== 'store' || !isDiskFull.test(last.msg)) return [found];
-  return [{ ...common, kind: 'disk_full', detail: last.msg }, found];
+  return [{ ...common, kind: 'disk_full', predicate: 'is|are full', detail: last.msg }, found];
 }
 
 function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, nowMs: number): Found[] {
