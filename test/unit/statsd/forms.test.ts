@@ -9,7 +9,7 @@ const limit = 4;
 /** A reader over a registry with room for four series a metric, and what has come of its lines. */
 function open() {
   const bed = testRegistry({
-    limits: { seriesPerMetric: limit, series: 100, forbiddenTags: [], allowValues: [] },
+    limits: { seriesPerMetric: limit, series: 1000, forbiddenTags: [], allowValues: [] },
   });
   const detector = createVocabularyDetector([], true);
   const intake = bed.intake({ component: 'statsd', tagService: true, translate: detector.translate });
@@ -177,4 +177,14 @@ test.each([
   const bed = open();
   for (let n = 0; n < 200; n++) bed.read(of(n));
   expect(parsedOf(bed, 10, (n) => of(200 + n))).toBe(10);
+});
+
+test('a form that is known counts nothing of 500 others', () => {
+  const bed = open();
+  flood(bed, 400);
+  const before = bed.numbers()[overflow];
+  for (let n = 0; n < 500; n++) bed.read(`other${n}:1|c|#client:c${n},zone:west`);
+  const after = bed.numbers();
+  expect(after[overflow]).toBe(before);
+  expect(Object.keys(after).filter((key) => key.startsWith('other'))).toHaveLength(500);
 });

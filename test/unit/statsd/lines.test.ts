@@ -57,6 +57,7 @@ const read: Row[] = [
   ['tags behind a hash', 'foo#tag1=bar,tag2=b=z:3|c', { 'counter foo{"tag1":"bar","tag2":"b=z"}': 3 }],
   ['tags of two forms', 'foo,a=1:3|c|#b:2', { 'counter foo{"a":"1","b":"2"}': 3 }],
   ['a tag with a name of objects', 'foo:1|c|#__proto__:x', { 'counter foo{"__proto__":"x"}': 1 }],
+  ['such a tag twice', 'foo:1|c|#__proto__:x,__proto__:y', { 'counter foo{"__proto__":"y"}': 1 }],
   // The service's enhanced reporter
   [
     'suffixes',
@@ -151,6 +152,7 @@ const refused: [what: string, datagram: string | Buffer, refused: Record<string,
   ['a set', 'uniques:765|s', { unsupported_type: 1 }],
   ['a set of words', 'uniques:joe|s', { unsupported_type: 1 }],
   ['an unknown type', 'a:1|q', { unsupported_type: 1 }],
+  ['an unknown type of a number in another spelling', 'a:1e0|q', { unsupported_type: 1 }],
   ['a type of objects', 'a:1|toString', { unsupported_type: 1 }],
   ['an event', '_e{5,4}:title|text|#env:dev', { unsupported_type: 1 }],
   ['an event that looks like a counter', '_e{1,1}:1|c', { unsupported_type: 1 }],
@@ -194,8 +196,8 @@ describe('a datagram', () => {
   });
 
   test('a bad line far behind its beginning is no long one', () => {
-    expect(readOnce(`${'a:1|c\n'.repeat(2000)}bad`)).toEqual({
-      ...{ shown: { 'counter a': 2000 }, refused: { invalid_line: 1 } },
+    expect(readOnce(`${'a:1|c\n'.repeat(2000)}bad\nb:1|c`)).toEqual({
+      ...{ shown: { 'counter a': 2000, 'counter b': 1 }, refused: { invalid_line: 1 } },
     });
   });
 
@@ -248,6 +250,9 @@ describe('a datagram', () => {
       'gauge g': 3,
     });
     expect(bed.knownLines.size).toBe(3);
+    // A line that says when it was sent is one line.
+    bed.read('b:1|c|T1656581400\nb:1|c|T1656581401\nb:1|c|@1|T1656581402');
+    expect([bed.knownLines.size, bed.shown()['counter b']]).toEqual([5, 3]);
   });
 
   test('a line that is refused leaves a known series as it is', () => {
@@ -275,6 +280,12 @@ describe('the tag format', () => {
   test('a metric whose tags are elsewhere keeps the dots of its name', () => {
     expect(readOnce('my.domain.count:1|c|#env:dev').shown).toEqual({
       'counter my.domain.count{"env":"dev"}': 1,
+    });
+  });
+
+  test('a prefix alone is no name', () => {
+    expect(readOnce('cadence.:1|c', { prefixes: ['cadence.'] })).toEqual({
+      ...{ shown: {}, refused: { invalid_line: 1 } },
     });
   });
 
