@@ -172,6 +172,7 @@ test.each([
 test.each([
   ['tags of two forms', (n: number) => `calls,a=1:1|c|#client:c${n}`],
   ['a tag that comes twice', (n: number) => `calls:1|c|#client:c${n},client:d${n}`],
+  ['such a tag and one of another form', (n: number) => `calls,a=1:1|c|#client:c${n},client:d${n}`],
   ['no tags', (n: number) => `calls,client=c${n}:1|c`],
 ])('lines with %s have no form: each is parsed', (_, of) => {
   const bed = open();
