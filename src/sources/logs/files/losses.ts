@@ -3,7 +3,7 @@ import type { Apply, ScanDeps } from './apply.ts';
 import { fileKey, type Sighting } from './discovery.ts';
 import { type Generation, isBlank, knownBytes } from './generations.ts';
 import type { Glimpse } from './glimpses.ts';
-import type { Observe, Observed } from './observe.ts';
+import { isListingSettled, type Observed, seesDirectory } from './observe.ts';
 import { rotatedFrom } from './rotated-names.ts';
 
 /** What is not where it was: files that are gone before they were read, and generations whose bytes are looked for. */
@@ -31,9 +31,8 @@ const absencesLimit = 2;
 /** Known files that were deleted are looked for once in this many scans. */
 const pruneEvery = 8;
 export function createLosses(
-  { clock, generations }: Pick<ScanDeps, 'clock' | 'generations'>,
-  apply: Apply,
-  observe: Observe,
+  { disk, clock, generations }: Pick<ScanDeps, 'disk' | 'clock' | 'generations'>,
+  apply: Pick<Apply, 'miss' | 'giveUp'>,
 ): Losses {
   let scans = 0;
 
@@ -50,13 +49,13 @@ export function createLosses(
 
   const resolveOne = (seen: Observed, of: Generation, isUndecided: boolean) => {
     const lost = of.lost!;
-    if (!observe.seesDirectory(seen, of)) {
+    if (!seesDirectory(disk, seen, of)) {
       lost.absentSinceMs ??= clock.monotonicMs();
       if (clock.monotonicMs() - lost.absentSinceMs > absentKeptMs) apply.giveUp(of, of.lostBy!);
       return;
     }
     lost.absentSinceMs = undefined;
-    if (observe.directoryOf(seen, of)?.isSettled !== true || seen.isDisturbed) {
+    if (!isListingSettled(seen, of) || seen.isDisturbed) {
       seen.needsScan = true;
       return;
     }

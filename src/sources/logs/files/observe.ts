@@ -2,9 +2,10 @@ import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Apply, ScanDeps } from './apply.ts';
 import { type Content, compare, learn, tailBytes } from './chain.ts';
+import type { Seen } from './compared-files.ts';
 import type { Answer, Ask } from './decision.ts';
 import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
-import { type FileStat, saysAbsent } from './disk.ts';
+import { type Disk, type FileStat, saysAbsent } from './disk.ts';
 import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
 import type { Groups } from './groups.ts';
 import type { Places } from './places.ts';
@@ -32,40 +33,84 @@ const unsettledLimit = 5;
 export const areNamesReliable = ({ unsettledScans }: Observed, { isSettled }: { isSettled: boolean }) =>
   isSettled || unsettledScans >= unsettledLimit;
 
+const directoryOf = ({ picture }: Observed, of: Generation): DirectoryPicture | undefined =>
+  picture.directories.get(dirname(of.home));
+
+/** Whether the listing of its directory proves that a file is absent. */
+export const isListingSettled = (seen: Observed, of: Generation): boolean =>
+  directoryOf(seen, of)?.isSettled === true;
+
+/** Whether the directory is there, can be read and is on the file's device. */
+export function seesDirectory(disk: Disk, seen: Observed, of: Generation): boolean {
+  if (directoryOf(seen, of)?.isListed !== true) return false;
+  const dev = of.place?.dev ?? of.lost?.dev;
+  try {
+    const stat = disk.stat(dirname(of.home));
+    return stat !== undefined && (dev === undefined || stat.dev === dev);
+  } catch {
+    return false;
+  }
+}
+
+/** The file where it was last seen; 'hidden' if the path cannot be looked up. */
+function statReal(disk: Disk, { real, dev, ino }: Place): FileStat | 'hidden' | undefined {
+  try {
+    const stat = disk.stat(real);
+    return stat && stat.dev === dev && stat.ino === ino ? stat : undefined;
+  } catch (thrown) {
+    return saysAbsent(thrown) ? undefined : 'hidden';
+  }
+}
+
+/** The file under any name in its directory. A file of which nothing was read must have a name of its log. */
+function findByInode(disk: Disk, of: Generation): Seen | undefined {
+  const directory = dirname(of.home);
+  const base = basename(of.home);
+  const { dev, ino } = of.place!;
+  try {
+    for (const { name, kind } of disk.list(directory)) {
+      if (kind !== 'file') continue;
+      if (seenBytes(of) === 0 && name !== base && !isRotationOf(name, base)) continue;
+      const path = `${directory}/${name}`;
+      const stat = disk.stat(path);
+      if (stat?.kind === 'file' && stat.dev === dev && stat.ino === ino) return { stat, paths: [path] };
+    }
+  } catch {
+    // The next scan reports it.
+  }
+  return undefined;
+}
+
+/** Whether the names of a file may be those of a generation whose inode it has. */
+function hasItsName({ groups }: Observed, of: Generation, { stat, paths }: Seen): boolean {
+  const place = of.place!;
+  const isUnchanged = stat.size === place.size && (stat.mtimeNs === place.mtimeNs || place.mtimeNs < 0n);
+  const isOwn = (path: string) => path === of.home || groups.rootOf(path) === of.group;
+  const isRenamed = (path: string) =>
+    isUnchanged && dirname(path) === dirname(of.group) && isSameLog(basename(path), basename(of.group));
+  return paths.some((path) => isOwn(path) || isRenamed(path));
+}
+
+const isUntouched = ({ fd, isVerified, size, mtimeNs }: Place, stat: FileStat): boolean =>
+  fd !== undefined || (isVerified && stat.size === size && stat.mtimeNs === mtimeNs);
+
+/** Whether nothing of a closed file was counted and it has changed: it is identified anew. */
+function isAnyones(of: Generation, { stat, paths }: Seen): boolean {
+  const { fd, isGzip, size, mtimeNs } = of.place!;
+  const isChanged = stat.size !== size || stat.mtimeNs !== mtimeNs;
+  return fd === undefined && !isGzip && isUnread(of) && isChanged && !paths.includes(of.home);
+}
+
+/** This scan could not locate it: no new file of its group is followed before the next one. */
+function postpone(seen: Observed, of: Generation): void {
+  seen.unseen.add(of.group);
+  seen.needsScan = true;
+}
+
 /** Finds the followed generations again, and answers what a comparison asks. Reads no more than it is asked. */
 export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<Apply, 'lose'>) {
   const { disk, generations, openFiles, reader, compared, contents } = deps;
   const { note, locate, claim } = places;
-
-  const directoryOf = ({ picture }: Observed, of: Generation): DirectoryPicture | undefined =>
-    picture.directories.get(dirname(of.home));
-
-  /** The file where it was last seen; 'hidden' if the path cannot be looked up. */
-  const statReal = ({
-    real,
-    dev,
-    ino,
-  }: NonNullable<Generation['place']>): FileStat | 'hidden' | undefined => {
-    try {
-      const stat = disk.stat(real);
-      return stat && stat.dev === dev && stat.ino === ino ? stat : undefined;
-    } catch (thrown) {
-      return saysAbsent(thrown) ? undefined : 'hidden';
-    }
-  };
-
-  /** Whether the names of a file may be those of a generation whose inode it has. */
-  const hasItsName = (seen: Observed, of: Generation, { stat, paths }: Seen): boolean => {
-    const place = of.place!;
-    const isUnchanged = stat.size === place.size && (stat.mtimeNs === place.mtimeNs || place.mtimeNs < 0n);
-    const isOwn = (path: string) => path === of.home || seen.groups.rootOf(path) === of.group;
-    const isRenamed = (path: string) =>
-      isUnchanged && dirname(path) === dirname(of.group) && isSameLog(basename(path), basename(of.group));
-    return paths.some((path) => isOwn(path) || isRenamed(path));
-  };
-
-  const isUntouched = ({ fd, isVerified, size, mtimeNs }: Place, stat: FileStat): boolean =>
-    fd !== undefined || (isVerified && stat.size === size && stat.mtimeNs === mtimeNs);
 
   /** Whether the inode is still that of the generation, as it is while the file is open. Undefined if that cannot be seen now. */
   const isSame = async (seen: Observed, of: Generation, file: Seen): Promise<boolean | undefined> => {
@@ -109,19 +154,6 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     places.learn(of);
   };
 
-  /** Whether nothing of a closed file was counted and it has changed: it is identified anew. */
-  const isAnyones = (of: Generation, { stat, paths }: Sighting): boolean => {
-    const { fd, isGzip, size, mtimeNs } = of.place!;
-    const isChanged = stat.size !== size || stat.mtimeNs !== mtimeNs;
-    return fd === undefined && !isGzip && isUnread(of) && isChanged && !paths.includes(of.home);
-  };
-
-  /** This scan could not locate it: no new file of its group is followed before the next one. */
-  const postpone = (seen: Observed, of: Generation) => {
-    seen.unseen.add(of.group);
-    seen.needsScan = true;
-  };
-
   /** Compares a closed file that has changed, or that was not compared yet. */
   const identify = async (seen: Observed, of: Generation, sighting: Sighting): Promise<void> => {
     const place = of.place!;
@@ -157,37 +189,6 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     return undefined;
   };
 
-  /** Whether the directory is there, can be read and is on the file's device. */
-  const seesDirectory = (seen: Observed, of: Generation): boolean => {
-    if (directoryOf(seen, of)?.isListed !== true) return false;
-    const dev = of.place?.dev ?? of.lost?.dev;
-    try {
-      const stat = disk.stat(dirname(of.home));
-      return stat !== undefined && (dev === undefined || stat.dev === dev);
-    } catch {
-      return false;
-    }
-  };
-
-  /** The file under any name in its directory. A file of which nothing was read must have a name of its log. */
-  const findByInode = (of: Generation): { path: string; stat: FileStat } | undefined => {
-    const directory = dirname(of.home);
-    const base = basename(of.home);
-    const { dev, ino } = of.place!;
-    try {
-      for (const { name, kind } of disk.list(directory)) {
-        if (kind !== 'file') continue;
-        if (seenBytes(of) === 0 && name !== base && !isRotationOf(name, base)) continue;
-        const path = `${directory}/${name}`;
-        const stat = disk.stat(path);
-        if (stat?.kind === 'file' && stat.dev === dev && stat.ino === ino) return { path, stat };
-      }
-    } catch {
-      // The next scan reports it.
-    }
-    return undefined;
-  };
-
   /** An open file that the picture does not have. */
   const findOpen = (seen: Observed, of: Generation, stat: FileStat, isSettled: boolean) => {
     const place = of.place!;
@@ -195,19 +196,19 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
       if (place.at !== '') generations.relocate(of, { at: '' });
       return note(of, stat, 'unlinked');
     }
-    const isRotated = isSettled && (seen.picture.found.has(of.group) || statReal(place) === undefined);
+    const isRotated = isSettled && (seen.picture.found.has(of.group) || statReal(disk, place) === undefined);
     if (isRotated && place.at !== '') generations.relocate(of, { at: '' });
     note(of, stat, isRotated ? 'rotated' : place.state);
   };
 
   /** Looks for a file that the picture does not have: it was renamed to a name that no scan looks up, deleted, or is not accessible. */
   const findUnlisted = async (seen: Observed, of: Generation): Promise<void> => {
-    const isSettled = directoryOf(seen, of)?.isSettled === true;
+    const isSettled = isListingSettled(seen, of);
     const open = places.stat(of);
     of.place!.isBlank = false;
     if (open) return findOpen(seen, of, open, isSettled);
     const place = of.place!;
-    const real = statReal(place);
+    const real = statReal(disk, place);
     if (real === 'hidden') return;
     if (real) {
       const isOwn = await isSame(seen, of, { stat: real, paths: [place.real] });
@@ -218,14 +219,14 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
       return;
     }
     // It may be on a file system that is not mounted now, or that is mounted as another device.
-    if (!seesDirectory(seen, of)) return lose(of, 'vanished');
+    if (!seesDirectory(disk, seen, of)) return lose(of, 'vanished');
     if (!isSettled && seen.unsettledScans < unsettledLimit) return postpone(seen, of);
-    const elsewhere = findByInode(of);
+    const elsewhere = findByInode(disk, of);
     if (!elsewhere) return lose(of, 'vanished');
-    generations.relocate(of, { real: elsewhere.path, at: '' });
-    const isOwn = await isSame(seen, of, { stat: elsewhere.stat, paths: [elsewhere.path] });
-    const state = elsewhere.path === of.home ? 'live' : 'rotated';
-    if (isOwn) note(of, places.stat(of) ?? elsewhere.stat, state);
+    const path = elsewhere.paths[0]!;
+    generations.relocate(of, { real: path, at: '' });
+    const isOwn = await isSame(seen, of, elsewhere);
+    if (isOwn) note(of, places.stat(of) ?? elsewhere.stat, path === of.home ? 'live' : 'rotated');
     else if (isOwn === undefined) postpone(seen, of);
     else lose(of, 'vanished');
   };
@@ -262,8 +263,6 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
   };
 
   return {
-    directoryOf,
-    seesDirectory,
     recognize,
     findUnlisted,
 
@@ -279,8 +278,3 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
 }
 
 export type Observe = ReturnType<typeof createObserve>;
-
-interface Seen {
-  readonly stat: FileStat;
-  readonly paths: readonly string[];
-}

@@ -74,7 +74,7 @@ export function createScan(deps: ScanDeps): Scan {
   const places = createPlaces(deps);
   const apply = createApply(deps, places);
   const observe = createObserve(deps, places, apply);
-  const losses = createLosses(deps, apply, observe);
+  const losses = createLosses(deps, apply);
   const observed = (picture: Picture, unsettledScans: number): Observed => ({
     picture,
     groups: createGroups(deps, picture),

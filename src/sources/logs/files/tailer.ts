@@ -90,6 +90,15 @@ const roundsLimit = 3;
 const lagOf = ({ place, chain }: Generation): number =>
   !place || place.isGzip ? 0 : Math.max(0, place.size - chain.offset);
 
+/** Whether a file is where it was, as far as that can be seen. */
+function isStillThere(disk: Disk, { real, ino }: Place): boolean {
+  try {
+    return disk.stat(real)?.ino === ino;
+  } catch {
+    return true;
+  }
+}
+
 /** Reports the lag of each service once per change; `forget` has all of them reported again. */
 function createLagReport(generations: Generations, reportLag: ReportLag) {
   const reported = new Map<string, number>();
@@ -221,21 +230,13 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
     else lags.report(services);
   };
 
-  const isStillThere = ({ real, ino }: Place): boolean => {
-    try {
-      return disk.stat(real)?.ino === ino;
-    } catch {
-      return true;
-    }
-  };
-
   const admit = (recorded: Recorded) => {
     const { of, place, copies } = recorded;
     if (of.status !== 'ended') {
       const claimants = patterns.claimants([of.group]);
       generations.update(of, { names: '', claimants });
       if (!patterns.isWatched(of.group)) {
-        if (claimants.length > 0 || (place && isStillThere(place))) parked.push(recorded);
+        if (claimants.length > 0 || (place && isStillThere(disk, place))) parked.push(recorded);
         return;
       }
     }
