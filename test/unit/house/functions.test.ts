@@ -52,15 +52,11 @@ function tooLong(text: string): string[] {
   return found;
 }
 
-/** Factories that are longer still. No other may come. */
-const knownFactories = ['scan'].map((name) => `src/sources/logs/files/${name}.ts`);
-
 test('a function fits on a screen, but for tables', () => {
   const found = [...sourceFiles('src'), ...sourceFiles('tools')].flatMap((file) =>
     tooLong(readFileSync(join(root, file), 'utf8')).map((fault) => `${file}, ${fault}`),
   );
-  const isKnown = (fault: string) => knownFactories.some((file) => fault.startsWith(`${file},`));
-  expect(found.filter((fault) => !isKnown(fault))).toEqual([]);
+  expect(found).toEqual([]);
 });
 
 test.each([

@@ -241,12 +241,8 @@ export function createApply(deps: ScanDeps, places: Places) {
     giveUp,
     end,
     miss,
-    rememberPart,
 
-    async apply(
-      action: Exclude<Action, { do: 'wait' }>,
-      sightings: ReadonlyMap<string, Sighting>,
-    ): Promise<void> {
+    async apply(action: Action, sightings: ReadonlyMap<string, Sighting>): Promise<void> {
       // Several files may have been compared with it.
       if (action.do === 'lose') return action.of.place && lose(action.of, 'truncated');
       const { file } = action;
@@ -254,7 +250,9 @@ export function createApply(deps: ScanDeps, places: Places) {
       const content = typeof file.content === 'string' ? undefined : file.content;
       if (action.do === 'pass' || action.do === 'copy')
         forgetMissed(generations, file.key, content?.start ?? noBytes);
-      if (action.do === 'miss') miss(sighting, file);
+      if (action.do === 'wait') {
+        if (action.of && action.isPart && content) rememberPart(action.of, content);
+      } else if (action.do === 'miss') miss(sighting, file);
       else if (action.do === 'pass') {
         const isForeign = content && !file.isOlder && isCompressed(sighting.paths[0]!);
         if (isForeign) await passForeign(sighting, file.group, content);

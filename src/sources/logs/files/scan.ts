@@ -1,24 +1,15 @@
-import { basename, dirname } from 'node:path';
+import { dirname } from 'node:path';
 import { createApply, type ScanDeps } from './apply.ts';
-import { type Action, type Answer, batchesOf, type FileFacts, type World } from './decision.ts';
-import { fileKey, noPicture, type Picture, type Sighting } from './discovery.ts';
-import {
-  type Generation,
-  isBlank,
-  isStale,
-  type Known,
-  knownBytes,
-  noBytes,
-  seenBytes,
-  unreadBytes,
-} from './generations.ts';
+import { type Answer, batchesOf, type FileFacts } from './decision.ts';
+import { noPicture, type Picture } from './discovery.ts';
+import { type Generation, isStale, knownBytes, noBytes, seenBytes, unreadBytes } from './generations.ts';
 import type { Glimpse } from './glimpses.ts';
-import { createGroups } from './groups.ts';
+import { createGroups, type Groups } from './groups.ts';
 import { createLosses } from './losses.ts';
-import { groupBy, match } from './match.ts';
-import { areNamesReliable, createObserve, type Observed } from './observe.ts';
+import { match } from './match.ts';
+import { createObserve, type Observed } from './observe.ts';
 import { createPlaces } from './places.ts';
-import { firstEntryMs, isCompressed, plainNamesOf } from './rotated-names.ts';
+import { createUnknownFiles, type Unknown, unfinishedMs } from './unknown-files.ts';
 
 /** Compares pictures of the directories with what is known, and says what is to be read. */
 export interface Scan {
@@ -49,49 +40,27 @@ export interface Scan {
 const unlinkedQuietMs = 1_000;
 /** How long a rotated file must be unchanged before it is finished: its writer may keep it open for a while. */
 const rotatedQuietMs = 10_000;
-/** How long after its last change a file may be an unfinished copy or archive. */
-const unfinishedMs = 10_000;
 /** Rounds of decisions about one picture. */
 const roundsLimit = 20;
 
-/** A file that is not decided about. */
-interface Waiting {
-  readonly size: number;
-  readonly mtimeNs: bigint;
-  readonly sinceMs: number;
-  readonly of?: Generation;
-  readonly isPart: boolean;
-}
-
-interface Unknown {
-  readonly key: string;
-  readonly sighting: Sighting;
-  readonly group: string;
-}
+const observed = (picture: Picture, groups: Groups, unsettledScans: number): Observed => ({
+  picture,
+  groups,
+  met: new Set(),
+  unseen: new Set(),
+  unsettledScans,
+  isDisturbed: false,
+  needsScan: false,
+});
 
 export function createScan(deps: ScanDeps): Scan {
-  const { clock, generations, glimpses, reader, sinks, compared, contents, slices } = deps;
+  const { clock, generations, glimpses, reader, sinks, compared, slices } = deps;
   const places = createPlaces(deps);
   const apply = createApply(deps, places);
   const observe = createObserve(deps, places, apply);
   const losses = createLosses(deps, apply);
-  const observed = (picture: Picture, unsettledScans: number): Observed => ({
-    picture,
-    groups: createGroups(deps, picture),
-    met: new Set(),
-    unseen: new Set(),
-    unsettledScans,
-    isDisturbed: false,
-    needsScan: false,
-  });
-  let seen = observed(noPicture, 0);
-  let waiting = new Map<string, Waiting>();
-  let nextWaiting = new Map<string, Waiting>();
-  /** Groups with a file that the next scan decides about. */
-  let undecided = new Set<string>();
-  let newGroups = new Set<string>();
-  /** Those of a file that was empty when it was first seen, and holds something now. */
-  let blankGroups = new Set<string>();
+  let seen = observed(noPicture, createGroups(deps, noPicture), 0);
+  let unknown = createUnknownFiles(deps, seen, new Map());
   /** Groups that were there when they were merged last. */
   let merged = 0;
 
@@ -99,11 +68,9 @@ export function createScan(deps: ScanDeps): Scan {
     const isUnsettled = [...picture.directories.values()].some(
       ({ isSettled, isListed }) => isListed && !isSettled,
     );
-    seen = observed(picture, isUnsettled ? seen.unsettledScans + 1 : 0);
-    nextWaiting = new Map();
-    undecided = new Set();
-    newGroups = new Set();
-    blankGroups = new Set();
+    const groups = createGroups(deps, picture);
+    seen = observed(picture, groups, isUnsettled ? seen.unsettledScans + 1 : 0);
+    unknown = createUnknownFiles(deps, seen, unknown.waiting);
   };
 
   /** Logs that were first seen under rotated names belong to the log that is known by now. */
@@ -121,151 +88,14 @@ export function createScan(deps: ScanDeps): Scan {
     }
   };
 
-  /** What is known of a file that is not read, if it has to be looked at. */
-  const isToCompare = (known: Known, sighting: Sighting): boolean => {
-    known.absences = 0;
-    const { of } = known;
-    const isUnchanged = known.size === sighting.stat.size && known.mtimeNs === sighting.stat.mtimeNs;
-    if (!isUnchanged || of.status === 'lost') return true;
-    const isBack = of.status === 'ended' && known.path !== of.group && seen.groups.isHome(sighting, of.group);
-    if (isBack && areNamesReliable(seen, sighting)) return true;
-    return (
-      of.status === 'ended' && known.size > of.chain.offset && !isCompressed(known.path) && of.number > 0
-    );
-  };
-
-  /** The files that nobody reads and that have to be looked at, with their groups. */
-  const unknownFiles = (decided: ReadonlySet<string>, among?: ReadonlySet<string>): Unknown[] => {
-    const files: Unknown[] = [];
-    for (const [key, sighting] of seen.picture.files) {
-      if (decided.has(key) || generations.readAt(key)) continue;
-      const known = generations.knownAt(key);
-      if (known && !isToCompare(known, sighting)) continue;
-      const group = seen.groups.of(sighting) ?? known?.of.group;
-      if (group !== undefined && (among?.has(group) ?? true)) files.push({ key, sighting, group });
-    }
-    return files;
-  };
-
-  const isFresh = (key: string, { stat: { size, mtimeNs } }: Sighting): boolean => {
-    const before = waiting.get(key);
-    const isChanged = before?.size !== size || before.mtimeNs !== mtimeNs;
-    return isChanged || clock.monotonicMs() - before.sinceMs < unfinishedMs;
-  };
-
-  const factsOf = (
-    key: string,
-    sighting: Sighting,
-    group: string,
-    plainNames: ReadonlySet<string>,
-  ): FileFacts => {
-    const { stat, paths, isOlder } = sighting;
-    const known = generations.knownAt(key);
-    const before = waiting.get(key);
-    const isHome = seen.groups.isHome(sighting, group);
-    const isUnchanged = known?.size === stat.size && known.mtimeNs === stat.mtimeNs;
-    return {
-      key,
-      group,
-      kin: isHome ? [] : seen.groups.kinOf(sighting, group),
-      linked: isHome ? [] : seen.groups.linkedTo(sighting, group),
-      directory: dirname(paths[0]!),
-      name: basename(paths[0]!),
-      isHome,
-      isMember: seen.groups.isMember(sighting, group),
-      isOlder,
-      isSettled: areNamesReliable(seen, sighting),
-      isNewGroup: newGroups.has(group),
-      wasBlank: blankGroups.has(group),
-      hasPlainBeside: plainNamesOf(paths[0]!).some((path) => plainNames.has(path)),
-      isFresh: isFresh(key, sighting),
-      content: contents.of(sighting),
-      formerly: known?.of,
-      isReplaced: known !== undefined && stat.size < known.size && !paths.includes(known.path),
-      isUnchanged: isUnchanged || (before?.size === stat.size && before.mtimeNs === stat.mtimeNs),
-      awaits: before?.of,
-      isPart: before?.isPart === true,
-    };
-  };
-
-  /** Those of one log in the order of their age, so that they are numbered in it. */
-  const byAge = (files: FileFacts[]): FileFacts[] => {
-    const groups = groupBy(files, ({ group }) => group);
-    return [...groups].flatMap(([group, members]) => {
-      if (members.length === 1) return members;
-      const ages = new Map(
-        members.map((file) => {
-          const { stat, paths } = seen.picture.files.get(file.key)!;
-          const { content } = file;
-          const start = typeof content === 'string' || content.isGzip ? noBytes : content.start;
-          return [
-            file,
-            { name: basename(paths[0]!), mtimeNs: stat.mtimeNs, firstEntryMs: firstEntryMs(start) },
-          ];
-        }),
-      );
-      const compare = seen.groups.byAge(group, [...ages.values()]);
-      return members.sort(
-        (a, b) => Number(a.isHome) - Number(b.isHome) || compare(ages.get(a)!, ages.get(b)!),
-      );
-    });
-  };
-
-  const worldOf = (
-    files: readonly FileFacts[],
-    answers: ReadonlyMap<string, Map<Generation, Answer>>,
-  ): World => {
-    let lives: Map<string, Generation[]> | undefined;
-    const livesIn = (directory: string) => {
-      if (!lives) {
-        lives = new Map();
-        for (const of of generations.open) {
-          const { place, group } = of;
-          if (place?.state !== 'live' || place.isGzip) continue;
-          if (newGroups.has(group) && !blankGroups.has(group)) continue;
-          const home = dirname(of.home);
-          lives.set(home, [...(lives.get(home) ?? []), of]);
-        }
-      }
-      return lives.get(directory) ?? [];
-    };
-    return {
-      files,
-      group: generations.group,
-      ended: generations.ended,
-      lost: generations.lost,
-      livesIn,
-      isThere: (of, except) =>
-        generations
-          .copiesOf(of)
-          .some((copy) => fileKey(copy) !== except.key && seen.picture.files.has(fileKey(copy))),
-      unseen: seen.unseen,
-      answer: (file, of) => answers.get(file.key)?.get(of),
-    };
-  };
-
-  const wait = ({ file, of, isSoon, isPart = false }: Extract<Action, { do: 'wait' }>) => {
-    const { size, mtimeNs } = seen.picture.files.get(file.key)!.stat;
-    const before = waiting.get(file.key);
-    const isSame = before?.size === size && before.mtimeNs === mtimeNs;
-    const sinceMs = isSame ? before.sinceMs : clock.monotonicMs();
-    nextWaiting.set(file.key, { size, mtimeNs, sinceMs, of, isPart });
-    if (isSoon) for (const group of [file.group, ...file.kin]) undecided.add(group);
-    if (of && isPart && typeof file.content !== 'string') apply.rememberPart(of, file.content);
-    if (isSoon) seen.needsScan = true;
-    // Other files of its group may be copies of it.
-    if (isSoon && file.isHome) seen.unseen.add(file.group);
-    if (file.content === 'moved') seen.isDisturbed = true;
-  };
-
   /**
    * Checks the logs whose copies may be among the unknown files, so that a rewritten one is not taken for the original. A
    * file of a new log may be a copy of any changed one in its directory.
    */
-  const verifyOriginals = (unknown: readonly Unknown[]) => {
-    const groups = new Set(unknown.map(({ group }) => group));
+  const verifyOriginals = (files: readonly Unknown[]) => {
+    const groups = new Set(files.map(({ group }) => group));
     const directories = new Set(
-      unknown.flatMap(({ sighting, group }) => (newGroups.has(group) ? [dirname(sighting.paths[0]!)] : [])),
+      files.flatMap(({ sighting, group }) => (unknown.isNew(group) ? [dirname(sighting.paths[0]!)] : [])),
     );
     for (const of of [...generations.open]) {
       const { place } = of;
@@ -283,7 +113,7 @@ export function createScan(deps: ScanDeps): Scan {
   /** Asks for comparisons until `match` can decide. */
   const planFor = async (facts: readonly FileFacts[]) => {
     const answers = new Map<string, Map<Generation, Answer>>();
-    const world = worldOf(facts, answers);
+    const world = unknown.worldOf(facts, answers);
     for (;;) {
       const plan = match(world);
       if (plan.asks.length === 0) return plan;
@@ -297,21 +127,17 @@ export function createScan(deps: ScanDeps): Scan {
   };
 
   /** Decides about some files, all of their groups among them; returns whether others of them depend on that. */
-  const decideAbout = async (
-    unknown: readonly Unknown[],
-    plainNames: ReadonlySet<string>,
-    decided: Set<string>,
-  ) => {
+  const decideAbout = async (files: readonly Unknown[], decided: Set<string>) => {
     const facts: FileFacts[] = [];
-    for (const { key, sighting, group } of unknown) {
-      facts.push(factsOf(key, sighting, group, plainNames));
+    for (const file of files) {
+      facts.push(unknown.factsOf(file));
       if (slices.spent()) await slices.turn();
     }
-    const plan = await planFor(byAge(facts));
+    const plan = await planFor(unknown.byAge(facts));
     let hasLost = false;
     for (const action of plan.actions) {
-      if (action.do === 'wait') wait(action);
-      else await apply.apply(action, seen.picture.files);
+      if (action.do === 'wait') unknown.wait(action);
+      await apply.apply(action, seen.picture.files);
       if (action.do === 'miss') seen.isDisturbed = true;
       if (action.do === 'lose') seen.unseen.add(action.of.group);
       if (action.do === 'miss' || action.do === 'lose') {
@@ -324,31 +150,18 @@ export function createScan(deps: ScanDeps): Scan {
     return plan.again || hasLost;
   };
 
-  /** Files of known logs first: others may be copies of them. */
-  const rankOf = ({ group }: Unknown) => (newGroups.has(group) ? (blankGroups.has(group) ? 1 : 2) : 0);
-
-  const isBlankGroup = (group: string): boolean =>
-    generations.hasGroup(group) &&
-    [...generations.ended(group)].length === 0 &&
-    generations.group(group).every((of) => of.status === 'lost' && isBlank(of));
-
   /** Decides about the files that nobody reads: compares what `match` asks for, and applies what it decides. */
   const decide = async () => {
-    const first = unknownFiles(new Set());
+    const first = unknown.left(new Set());
     if (first.length === 0) return;
-    for (const { group } of first) {
-      if (isBlankGroup(group)) blankGroups.add(group);
-      if (blankGroups.has(group) || !generations.hasGroup(group)) newGroups.add(group);
-    }
-    if (newGroups.size > 0 || generations.groupsAdded > merged) mergeGroups();
+    unknown.sortGroups(first);
+    if (generations.groupsAdded > merged || first.some(({ group }) => unknown.isNew(group))) mergeGroups();
     verifyOriginals(first);
-    const plainNames = new Set<string>();
-    for (const { paths } of seen.picture.files.values()) for (const path of paths) plainNames.add(path);
     const decided = new Set<string>();
-    for (const batch of batchesOf(unknownFiles(decided), rankOf)) {
+    for (const batch of batchesOf(unknown.left(decided), unknown.rankOf)) {
       for (let round = 0; round < roundsLimit; round++) {
-        const left = round === 0 ? batch : unknownFiles(decided, new Set(batch.map(({ group }) => group)));
-        if (left.length === 0 || !(await decideAbout(left, plainNames, decided))) break;
+        const left = round === 0 ? batch : unknown.left(decided, new Set(batch.map(({ group }) => group)));
+        if (left.length === 0 || !(await decideAbout(left, decided))) break;
       }
     }
   };
@@ -386,12 +199,11 @@ export function createScan(deps: ScanDeps): Scan {
         const members = seen.groups.arranged(group, last);
         if (members) generations.arrange(group, members);
       }
-      const awaited = new Set([...nextWaiting.values()].map(({ of }) => of));
-      losses.resolve(seen, awaited, undecided);
-      losses.forgetDeleted(seen, nextWaiting.size > 0);
+      const awaited = new Set([...unknown.waiting.values()].map(({ of }) => of));
+      losses.resolve(seen, awaited, unknown.undecided);
+      losses.forgetDeleted(seen, unknown.waiting.size > 0);
       compared.release();
       if (seen.isDisturbed) seen.needsScan = true;
-      waiting = nextWaiting;
     },
 
     verify() {

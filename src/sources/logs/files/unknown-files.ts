@@ -1,0 +1,199 @@
+import { basename, dirname } from 'node:path';
+import type { ScanDeps } from './apply.ts';
+import type { Action, Answer, FileFacts, World } from './decision.ts';
+import { fileKey, type Sighting } from './discovery.ts';
+import { type Generation, isBlank, type Known, noBytes } from './generations.ts';
+import { groupBy } from './match.ts';
+import { areNamesReliable, type Observed } from './observe.ts';
+import { firstEntryMs, isCompressed, plainNamesOf } from './rotated-names.ts';
+
+/** How long after its last change a file may be an unfinished copy or archive. */
+export const unfinishedMs = 10_000;
+
+/** A file that is not decided about. */
+interface Waiting {
+  readonly size: number;
+  readonly mtimeNs: bigint;
+  readonly sinceMs: number;
+  readonly of?: Generation;
+  readonly isPart: boolean;
+}
+
+/** By `fileKey`. */
+export type WaitingFiles = ReadonlyMap<string, Waiting>;
+
+/** A file that nobody reads and that has to be looked at. */
+export interface Unknown {
+  readonly key: string;
+  readonly sighting: Sighting;
+  readonly group: string;
+}
+
+export type Answers = ReadonlyMap<string, ReadonlyMap<Generation, Answer>>;
+
+/** What one scan makes of the files that nobody reads. `waited`: those that the scan before did not decide about. */
+export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: WaitingFiles) {
+  const { clock, generations, contents } = deps;
+  const { groups, picture } = seen;
+  const waiting = new Map<string, Waiting>();
+  /** Groups with a file that the next scan decides about. */
+  const undecided = new Set<string>();
+  const newGroups = new Set<string>();
+  /** Those of a file that was empty when it was first seen, and holds something now. */
+  const blankGroups = new Set<string>();
+  /** Every name, for the archives beside which their plain file may be. */
+  let names: ReadonlySet<string> | undefined;
+
+  /** What is known of a file that is not read, if it has to be looked at. */
+  const isToCompare = (known: Known, sighting: Sighting): boolean => {
+    known.absences = 0;
+    const { of } = known;
+    const isUnchanged = known.size === sighting.stat.size && known.mtimeNs === sighting.stat.mtimeNs;
+    if (!isUnchanged || of.status === 'lost') return true;
+    if (of.status !== 'ended') return false;
+    const isBack = known.path !== of.group && groups.isHome(sighting, of.group);
+    if (isBack && areNamesReliable(seen, sighting)) return true;
+    return known.size > of.chain.offset && !isCompressed(known.path) && of.number > 0;
+  };
+
+  const isBlankGroup = (group: string): boolean =>
+    generations.hasGroup(group) &&
+    [...generations.ended(group)].length === 0 &&
+    generations.group(group).every((of) => of.status === 'lost' && isBlank(of));
+
+  const isFresh = (key: string, { stat: { size, mtimeNs } }: Sighting): boolean => {
+    const before = waited.get(key);
+    const isChanged = before?.size !== size || before.mtimeNs !== mtimeNs;
+    return isChanged || clock.monotonicMs() - before.sinceMs < unfinishedMs;
+  };
+
+  const isListed = (path: string): boolean => {
+    names ??= new Set([...picture.files.values()].flatMap(({ paths }) => paths));
+    return names.has(path);
+  };
+
+  /** Followed generations by the directory in which they are written. */
+  const livesByDirectory = () =>
+    groupBy(
+      [...generations.open].filter(({ place, group }) => {
+        if (place?.state !== 'live' || place.isGzip) return false;
+        return !newGroups.has(group) || blankGroups.has(group);
+      }),
+      ({ home }) => dirname(home),
+    );
+
+  return {
+    waiting,
+    undecided,
+    isNew: (group: string) => newGroups.has(group),
+
+    /** Those that are not decided yet, `among` the groups. */
+    left(decided: ReadonlySet<string>, among?: ReadonlySet<string>): Unknown[] {
+      const files: Unknown[] = [];
+      for (const [key, sighting] of picture.files) {
+        if (decided.has(key) || generations.readAt(key)) continue;
+        const known = generations.knownAt(key);
+        if (known && !isToCompare(known, sighting)) continue;
+        const group = groups.of(sighting) ?? known?.of.group;
+        if (group !== undefined && (among?.has(group) ?? true)) files.push({ key, sighting, group });
+      }
+      return files;
+    },
+
+    /** Tells the groups that were not there before this scan from the others. */
+    sortGroups(files: readonly Unknown[]): void {
+      for (const { group } of files) {
+        if (isBlankGroup(group)) blankGroups.add(group);
+        if (blankGroups.has(group) || !generations.hasGroup(group)) newGroups.add(group);
+      }
+    },
+
+    /** Files of known logs come first: others may be copies of them. */
+    rankOf: ({ group }: Unknown): number => (newGroups.has(group) ? (blankGroups.has(group) ? 1 : 2) : 0),
+
+    factsOf({ key, sighting, group }: Unknown): FileFacts {
+      const { stat, paths, isOlder } = sighting;
+      const known = generations.knownAt(key);
+      const before = waited.get(key);
+      const isHome = groups.isHome(sighting, group);
+      const isLike = (one: { size: number; mtimeNs: bigint } | undefined) =>
+        one?.size === stat.size && one.mtimeNs === stat.mtimeNs;
+      return {
+        key,
+        group,
+        kin: isHome ? [] : groups.kinOf(sighting, group),
+        linked: isHome ? [] : groups.linkedTo(sighting, group),
+        directory: dirname(paths[0]!),
+        name: basename(paths[0]!),
+        isHome,
+        isMember: groups.isMember(sighting, group),
+        isOlder,
+        isSettled: areNamesReliable(seen, sighting),
+        isNewGroup: newGroups.has(group),
+        wasBlank: blankGroups.has(group),
+        hasPlainBeside: plainNamesOf(paths[0]!).some(isListed),
+        isFresh: isFresh(key, sighting),
+        content: contents.of(sighting),
+        formerly: known?.of,
+        isReplaced: known !== undefined && stat.size < known.size && !paths.includes(known.path),
+        isUnchanged: isLike(known) || isLike(before),
+        awaits: before?.of,
+        isPart: before?.isPart === true,
+      };
+    },
+
+    /** Those of one log in the order of their age, so that they are numbered in it. */
+    byAge(files: readonly FileFacts[]): FileFacts[] {
+      return [...groupBy(files, ({ group }) => group)].flatMap(([group, members]) => {
+        if (members.length === 1) return members;
+        const ages = new Map(
+          members.map((file) => {
+            const { key, name, content } = file;
+            const start = typeof content === 'string' || content.isGzip ? noBytes : content.start;
+            const { mtimeNs } = picture.files.get(key)!.stat;
+            return [file, { name, mtimeNs, firstEntryMs: firstEntryMs(start) }];
+          }),
+        );
+        const compare = groups.byAge(group, [...ages.values()]);
+        return members.sort(
+          (a, b) => Number(a.isHome) - Number(b.isHome) || compare(ages.get(a)!, ages.get(b)!),
+        );
+      });
+    },
+
+    worldOf(files: readonly FileFacts[], answers: Answers): World {
+      let lives: ReadonlyMap<string, Generation[]> | undefined;
+      return {
+        files,
+        group: generations.group,
+        ended: generations.ended,
+        lost: generations.lost,
+        livesIn(directory) {
+          lives ??= livesByDirectory();
+          return lives.get(directory) ?? [];
+        },
+        isThere: (of, except) =>
+          generations
+            .copiesOf(of)
+            .some((copy) => fileKey(copy) !== except.key && picture.files.has(fileKey(copy))),
+        unseen: seen.unseen,
+        answer: (file, of) => answers.get(file.key)?.get(of),
+      };
+    },
+
+    /** The next scan decides. */
+    wait({ file, of, isSoon, isPart = false }: Extract<Action, { do: 'wait' }>): void {
+      const { size, mtimeNs } = picture.files.get(file.key)!.stat;
+      const before = waited.get(file.key);
+      const isSame = before?.size === size && before.mtimeNs === mtimeNs;
+      const sinceMs = isSame ? before.sinceMs : clock.monotonicMs();
+      waiting.set(file.key, { size, mtimeNs, sinceMs, of, isPart });
+      if (file.content === 'moved') seen.isDisturbed = true;
+      if (!isSoon) return;
+      for (const group of [file.group, ...file.kin]) undecided.add(group);
+      seen.needsScan = true;
+      // Other files of its group may be copies of it.
+      if (file.isHome) seen.unseen.add(file.group);
+    },
+  };
+}
