@@ -83,12 +83,8 @@ export function createApply(deps: ScanDeps, places: Places) {
   };
 
   const know = (sighting: Sighting, of: Generation, content: Content | undefined) => {
-    generations.know({
-      ...sighting.stat,
-      path: sighting.paths[0]!,
-      isGzip: content?.isGzip === true,
-      of,
-    });
+    const isGzip = content?.isGzip === true;
+    generations.know({ ...sighting.stat, path: sighting.paths[0]!, isGzip, of });
   };
 
   /** Remembers a copy of a few bytes, of which an archive may be made. */
@@ -129,11 +125,7 @@ export function createApply(deps: ScanDeps, places: Places) {
   };
 
   /** Follows a file from its beginning, or from its end. */
-  const follow = async (
-    sighting: Sighting,
-    group: string,
-    { content: held, isHome, isNewGroup }: FileFacts,
-  ) => {
+  const follow = async (sighting: Sighting, { group, content: held, isHome, isNewGroup }: FileFacts) => {
     const content = typeof held === 'string' ? undefined : held;
     const isGzip = content?.isGzip ?? held === 'unfinished';
     const place = places.of(sighting, group, isGzip, isHome);
@@ -261,7 +253,7 @@ export function createApply(deps: ScanDeps, places: Places) {
         logEvent('file is a copy', sighting.paths[0]!, action.of);
         if (content) rememberPart(action.of, content);
         know(sighting, action.of, content);
-      } else if (action.do === 'follow') await follow(sighting, file.group, file);
+      } else if (action.do === 'follow') await follow(sighting, file);
       else if (action.do === 'resume' && content) resume(action.of, sighting, content, file.isHome);
       else if (action.do === 'fork') fork(action.of, sighting, file.group);
     },

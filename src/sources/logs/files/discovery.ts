@@ -108,6 +108,8 @@ interface DiscoveryDeps {
   problems: Problems;
 }
 
+/** What the meaning of a name depends on, the name aside. */
+const decisive = ['pattern', 'steps', 'startAt', 'namesGzip', 'isFirst'] as const;
 const notRegular = 'not a regular file, not followed';
 const noFiles: ReadonlyMap<string, FileStat> = new Map();
 
@@ -250,16 +252,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
   /** How the patterns treat a directory's names; kept from the last scan if they match the same there. */
   const meaningsIn = (directory: string, wants: readonly Interest[], patterns: Patterns): Meanings => {
     const known = meanings.get(directory);
-    const isSame = (one: Interest, i: number) => {
-      const { pattern, steps, startAt, namesGzip, isFirst } = wants[i]!;
-      return (
-        one.pattern === pattern &&
-        one.steps === steps &&
-        one.startAt === startAt &&
-        one.namesGzip === namesGzip &&
-        one.isFirst === isFirst
-      );
-    };
+    const isSame = (one: Interest, i: number) => decisive.every((key) => one[key] === wants[i]![key]);
     if (known?.wants.length === wants.length && known.wants.every(isSame)) return known;
     const names = new Map<string, Meaning>();
     return {

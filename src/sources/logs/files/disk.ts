@@ -1,4 +1,5 @@
 import {
+  type BigIntStats,
   closeSync,
   constants,
   fstatSync,
@@ -6,7 +7,6 @@ import {
   readdirSync,
   readSync,
   realpathSync,
-  type Stats,
   statSync,
 } from 'node:fs';
 import { systemCode } from '../../../core/errors.ts';
@@ -72,15 +72,7 @@ function bytesOf(path: string): string | Buffer {
   );
 }
 
-function statOf(stats: {
-  dev: bigint;
-  ino: bigint;
-  size: bigint;
-  mtimeNs: bigint;
-  nlink: bigint;
-  isFile: Stats['isFile'];
-  isDirectory: Stats['isDirectory'];
-}): FileStat {
+function statOf(stats: BigIntStats): FileStat {
   const kind = stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : 'other';
   const { dev, ino, mtimeNs } = stats;
   return { dev, ino, mtimeNs, kind, size: Number(stats.size), nlink: Number(stats.nlink) };

@@ -64,7 +64,7 @@ export function match(world: World): Plan {
   if (asks.length > 0) return { asks, actions: [], again: false };
   // What they held may be in the other files.
   const losses = actions.filter((action) => action.do === 'lose' || action.do === 'miss');
-  if (losses.length > 0) return { asks, actions: losses, again: false };
+  if (losses.length > 0) return { asks, actions: losses, again: true };
   const { taken, later } = assign(pairs, actions);
   const rest = left.filter(({ key }) => !taken.has(key));
   const isLater = ({ key }: FileFacts) => later.has(key);

@@ -77,11 +77,8 @@ export function meaningIn(
 /** Names that a pattern spells out, to look them up where the directory cannot be listed. */
 export function literalNames({ globs }: LogPattern, directory: string): string[] {
   return globs.flatMap(({ steps }) => {
-    const last = steps.at(-1);
-    return typeof last === 'string' && steps.slice(0, -1).every((step) => typeof step === 'string')
-      ? `/${steps.slice(0, -1).join('/')}`.replace(/^\/$/, '') === directory
-        ? [last]
-        : []
-      : [];
+    if (!steps.every((step) => typeof step === 'string')) return [];
+    const parent = steps.slice(0, -1).map((step) => `/${step}`);
+    return parent.join('') === directory ? steps.slice(-1) : [];
   });
 }

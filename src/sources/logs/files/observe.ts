@@ -102,7 +102,7 @@ function isAnyones(of: Generation, { stat, paths }: Seen): boolean {
 }
 
 /** This scan could not locate it: no new file of its group is followed before the next one. */
-function postpone(seen: Observed, of: Generation): void {
+export function postpone(seen: Observed, of: Generation): void {
   seen.unseen.add(of.group);
   seen.needsScan = true;
 }

@@ -7,9 +7,9 @@ import type { Glimpse } from './glimpses.ts';
 import { createGroups, type Groups } from './groups.ts';
 import { createLosses } from './losses.ts';
 import { match } from './match.ts';
-import { createObserve, type Observed } from './observe.ts';
+import { createObserve, type Observed, postpone } from './observe.ts';
 import { createPlaces } from './places.ts';
-import { createUnknownFiles, type Unknown, unfinishedMs } from './unknown-files.ts';
+import { createUnknownFiles, type Unknown, unfinishedMs, type WaitingFiles } from './unknown-files.ts';
 
 /** Compares pictures of the directories with what is known, and says what is to be read. */
 export interface Scan {
@@ -60,7 +60,8 @@ export function createScan(deps: ScanDeps): Scan {
   const observe = createObserve(deps, places, apply);
   const losses = createLosses(deps, apply);
   let seen = observed(noPicture, createGroups(deps, noPicture), 0);
-  let unknown = createUnknownFiles(deps, seen, new Map());
+  let waited: WaitingFiles = new Map();
+  let unknown = createUnknownFiles(deps, seen, waited);
   /** Groups that were there when they were merged last. */
   let merged = 0;
 
@@ -70,7 +71,7 @@ export function createScan(deps: ScanDeps): Scan {
     );
     const groups = createGroups(deps, picture);
     seen = observed(picture, groups, isUnsettled ? seen.unsettledScans + 1 : 0);
-    unknown = createUnknownFiles(deps, seen, unknown.waiting);
+    unknown = createUnknownFiles(deps, seen, waited);
   };
 
   /** Logs that were first seen under rotated names belong to the log that is known by now. */
@@ -134,20 +135,15 @@ export function createScan(deps: ScanDeps): Scan {
       if (slices.spent()) await slices.turn();
     }
     const plan = await planFor(unknown.byAge(facts));
-    let hasLost = false;
     for (const action of plan.actions) {
       if (action.do === 'wait') unknown.wait(action);
       await apply.apply(action, seen.picture.files);
       if (action.do === 'miss') seen.isDisturbed = true;
-      if (action.do === 'lose') seen.unseen.add(action.of.group);
-      if (action.do === 'miss' || action.do === 'lose') {
-        seen.needsScan = true;
-        hasLost = true;
-      }
-      if (action.do !== 'lose') decided.add(action.file.key);
+      if (action.do === 'lose') postpone(seen, action.of);
+      else decided.add(action.file.key);
       if (slices.spent()) await slices.turn();
     }
-    return plan.again || hasLost;
+    return plan.again;
   };
 
   /** Decides about the files that nobody reads: compares what `match` asks for, and applies what it decides. */
@@ -164,14 +160,6 @@ export function createScan(deps: ScanDeps): Scan {
         if (left.length === 0 || !(await decideAbout(left, decided))) break;
       }
     }
-  };
-
-  /** Groups with a generation that is followed since this scan. */
-  const followedGroups = (last: number): Set<string> => {
-    const groups = new Set<string>();
-    if (generations.lastNumber > last)
-      for (const { number, group } of generations.open) if (number > last) groups.add(group);
-    return groups;
   };
 
   const isQuiet = (of: Generation) => {
@@ -195,7 +183,8 @@ export function createScan(deps: ScanDeps): Scan {
       // Before what they held is found in another file.
       losses.missGone(seen, passed);
       await decide();
-      for (const group of followedGroups(last)) {
+      const followed = generations.lastNumber > last ? [...generations.open] : [];
+      for (const group of new Set(followed.flatMap((of) => (of.number > last ? [of.group] : [])))) {
         const members = seen.groups.arranged(group, last);
         if (members) generations.arrange(group, members);
       }
@@ -204,6 +193,7 @@ export function createScan(deps: ScanDeps): Scan {
       losses.forgetDeleted(seen, unknown.waiting.size > 0);
       compared.release();
       if (seen.isDisturbed) seen.needsScan = true;
+      waited = unknown.waiting;
     },
 
     verify() {
