@@ -229,7 +229,6 @@ interface Members {
 }
 
 const byNumber = (a: Generation, b: Generation) => a.number - b.number;
-const none: readonly Known[] = [];
 
 export function createGenerations(): Generations {
   const open = new Set<Generation>();
@@ -307,7 +306,7 @@ export function createGenerations(): Generations {
     get groupsAdded() {
       return groupsAdded;
     },
-    copiesOf: (generation) => [...(copies.get(generation) ?? none)],
+    copiesOf: (generation) => [...(copies.get(generation) ?? [])],
 
     add(generation, place) {
       change(generation, { place });
@@ -321,9 +320,7 @@ export function createGenerations(): Generations {
       keepDeleted(generation);
     },
     remove(generation) {
-      for (const file of all.copiesOf(generation)) {
-        known.delete(fileKey(file));
-      }
+      for (const file of all.copiesOf(generation)) known.delete(fileKey(file));
       copies.delete(generation);
       deleted.delete(generation);
       open.delete(generation);

@@ -276,5 +276,3 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     },
   };
 }
-
-export type Observe = ReturnType<typeof createObserve>;

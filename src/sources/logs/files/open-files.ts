@@ -31,11 +31,16 @@ export function createOpenFiles({ disk, problems }: OpenFilesDeps, maxOpen: numb
   /** Lowered when the system allows fewer, so that the rest of the process can open files, too. */
   let limit = maxOpen;
 
-  const close = (file: Place) => {
-    if (file.fd === undefined) return;
-    held.delete(file);
+  const release = (file: Place): number | undefined => {
     const { fd } = file;
+    held.delete(file);
     file.fd = undefined;
+    return fd;
+  };
+
+  const close = (file: Place) => {
+    const fd = release(file);
+    if (fd === undefined) return;
     try {
       disk.close(fd);
     } catch (thrown) {
@@ -108,12 +113,7 @@ export function createOpenFiles({ disk, problems }: OpenFilesDeps, maxOpen: numb
       } else if (held.size < limit) open(file);
     },
     close,
-    release(file) {
-      const { fd } = file;
-      held.delete(file);
-      file.fd = undefined;
-      return fd;
-    },
+    release,
     get count() {
       return held.size;
     },

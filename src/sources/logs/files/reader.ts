@@ -36,7 +36,6 @@ export function createSinks(generations: Generations, openSink: () => OpenSink):
     if (state) generations.update(of, { sinkState: undefined });
     return of.sink;
   };
-  const noRest = { restBytes: 0, rest: noBytes };
   return {
     write(of, bytes, start, end) {
       const taken = sinkOf(of).write(bytes, start, end) - start;
@@ -66,7 +65,8 @@ export function createSinks(generations: Generations, openSink: () => OpenSink):
       if (rest.length > 0) sinkOf(of).finish(rest, 0, rest.length);
       generations.update(of, {
         chain: cutOff(of.chain),
-        ...noRest,
+        restBytes: 0,
+        rest: noBytes,
         size: Math.max(of.chain.offset, of.size - rest.length),
         sink: undefined,
       });

@@ -29,8 +29,6 @@ export interface Unknown {
   readonly group: string;
 }
 
-export type Answers = ReadonlyMap<string, ReadonlyMap<Generation, Answer>>;
-
 /** What one scan makes of the files that nobody reads. `waited`: those that the scan before did not decide about. */
 export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: WaitingFiles) {
   const { clock, generations, contents } = deps;
@@ -161,7 +159,11 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       });
     },
 
-    worldOf(files: readonly FileFacts[], answers: Answers): World {
+    /** `answers` are given by file and generation while `match` asks. */
+    worldOf(
+      files: readonly FileFacts[],
+      answers: ReadonlyMap<string, ReadonlyMap<Generation, Answer>>,
+    ): World {
       let lives: ReadonlyMap<string, Generation[]> | undefined;
       return {
         files,
