@@ -258,14 +258,31 @@ test('what outlasted its cause is of it again if it is back at once, and not whe
     look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
     for (let at = 70; at < seconds; at += 5)
       look(judge, at, { probes: [store(at, false)], exceeded: [errors()] });
-    const again = { ...store(seconds, true), since: atOf(seconds) };
-    const { problems } = look(judge, seconds, { probes: [again], exceeded: [errors()] }).verdict;
-    return problems.find(({ kind }) => kind === 'persistence_errors')?.causedBy;
+    // It is of it in the first report that has both, and from then on.
+    const causes = [seconds, seconds + 5].map((at) => {
+      const again = { ...store(at, true), since: atOf(seconds) };
+      const { problems } = look(judge, at, { probes: [again], exceeded: [errors()] }).verdict;
+      return problems.find(({ kind }) => kind === 'persistence_errors')?.causedBy;
+    });
+    expect(causes[1]).toBe(causes[0]);
+    return causes[0];
   };
   // Its end was seen in second 70.
   expect(back(189)).toBe('store_down/main');
   expect(back(250)).toBe('store_down/main');
   expect(back(255)).toBeUndefined();
+});
+
+test('what outlasts its cause is of another one that is there when the first ends', () => {
+  const judge = createJudge();
+  look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
+  look(judge, 395, { probes: [store(395, true)], exceeded: [errors()] });
+  const readOnly = probeStatusOf('store/main', { at: atOf(400), details: { readOnly: true } });
+  const { problems } = look(judge, 400, { probes: [readOnly], exceeded: [errors()] }).verdict;
+  expect(problems.map(({ id, causedBy }) => [id, causedBy])).toEqual([
+    ['read_only/main', undefined],
+    ['persistence_errors/history', 'read_only/main'],
+  ]);
 });
 
 test('a check that fails for another reason has another cause from then on, unless it had that reason before', () => {
