@@ -15,6 +15,7 @@ import {
 } from '../../core/access.ts';
 import { type Address, isLoopback, isWildcard } from '../../core/address.ts';
 import type { Clock } from '../../core/ports.ts';
+import { createSlice, type Slice } from '../../core/slices.ts';
 import type { ScrapeOptions } from './block.ts';
 import type { Exposition } from './exposition/page-reader.ts';
 import { failureOf, ScrapeFailure } from './scrape-status.ts';
@@ -264,8 +265,11 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     sink.begin(expositionOf(text(headers['content-type'])));
     wholeBody = isFramed(headers);
     const take = (bytes: Buffer): void => sink.write(bytes);
-    const resume = (): void => controller?.resume();
-    decoder = createDecoder(text(headers['content-encoding']), { take, resume, done, fail });
+    const resume = (): void => {
+      if (!isSettled) controller?.resume();
+    };
+    const slice = createSlice({ sliceMs: 10, clock });
+    decoder = createDecoder(text(headers['content-encoding']), { take, resume, done, fail, slice });
   };
 
   const handler: Dispatcher.DispatchHandler = {
@@ -332,17 +336,22 @@ interface DecoderHooks {
   resume(): void;
   done(): void;
   fail(error: unknown): void;
+  /** The page of a fast sender comes in slices: a socket is read to its end in a turn of the event loop. */
+  slice: Slice;
 }
 
-function identityDecoder({ take, done, fail }: DecoderHooks): Decoder {
+function identityDecoder({ take, resume, done, fail, slice }: DecoderHooks): Decoder {
   return {
     write(chunk) {
       try {
         take(chunk);
       } catch (error) {
         fail(error);
+        return true;
       }
-      return true;
+      if (!slice.isOver()) return true;
+      void slice.next().then(resume);
+      return false;
     },
     end: done,
     destroy() {},
