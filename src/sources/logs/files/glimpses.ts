@@ -12,8 +12,8 @@ export interface Glimpse {
 }
 
 /**
- * Notes the files that are met in passing, between two listings. If one of them is gone before it is listed, its size is known
- * and nothing else; a followed one may be gone with what it has grown by since its size was looked up.
+ * Remembers files that are met in passing, between two listings: if one of them is gone before it is listed, its size is
+ * known and nothing else.
  */
 export interface Glimpses {
   /** The same disk, watched. */
@@ -25,27 +25,18 @@ export interface Glimpses {
   readonly count: number;
 }
 
-export function createGlimpses(
-  disk: Disk,
-  generations: Pick<Generations, 'readAt' | 'knownAt' | 'relocate'>,
-): Glimpses {
+export function createGlimpses(disk: Disk, generations: Pick<Generations, 'readAt' | 'knownAt'>): Glimpses {
   let homes: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map();
   let seen = new Map<string, Glimpse>();
   /** Files that were opened and not looked at yet. */
   const opened = new Map<number, string>();
 
-  const note = (path: string, stat: FileStat | undefined, isOpen: boolean) => {
+  const note = (path: string, stat: FileStat | undefined) => {
     if (stat?.kind !== 'file' || stat.size === 0) return;
-    const key = fileKey(stat);
-    const of = generations.readAt(key);
-    if (of?.place) {
-      // As long as the file is open, no other one has its inode.
-      const isIt = isOpen || of.place.fd !== undefined;
-      if (isIt && stat.size > of.place.size) generations.relocate(of, { size: stat.size });
-      return;
-    }
     const group = homes.get(dirname(path))?.get(basename(path));
-    if (group !== undefined && !generations.knownAt(key)) seen.set(key, { path, stat, group });
+    if (group === undefined) return;
+    const key = fileKey(stat);
+    if (!generations.readAt(key) && !generations.knownAt(key)) seen.set(key, { path, stat, group });
   };
 
   return {
@@ -53,7 +44,7 @@ export function createGlimpses(
       ...disk,
       stat(path) {
         const stat = disk.stat(path);
-        note(path, stat, false);
+        note(path, stat);
         return stat;
       },
       open(path) {
@@ -66,7 +57,7 @@ export function createGlimpses(
         const path = opened.get(fd);
         if (path !== undefined) {
           opened.delete(fd);
-          note(path, stat, true);
+          note(path, stat);
         }
         return stat;
       },

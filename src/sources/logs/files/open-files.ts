@@ -1,6 +1,7 @@
 import { systemCode } from '../../../core/errors.ts';
+import { fileKey } from './discovery.ts';
 import type { Disk } from './disk.ts';
-import type { Place } from './generations.ts';
+import type { Generations, Place } from './generations.ts';
 import type { Problems } from './problems.ts';
 
 /**
@@ -24,9 +25,10 @@ const cannotOpen = 'file cannot be opened';
 interface OpenFilesDeps {
   disk: Disk;
   problems: Problems;
+  generations: Pick<Generations, 'readAt' | 'relocate'>;
 }
 
-export function createOpenFiles({ disk, problems }: OpenFilesDeps, maxOpen: number): OpenFiles {
+export function createOpenFiles({ disk, problems, generations }: OpenFilesDeps, maxOpen: number): OpenFiles {
   const held = new Set<Place>();
   /** Lowered when the system allows fewer, so that the rest of the process can open files, too. */
   let limit = maxOpen;
@@ -69,12 +71,19 @@ export function createOpenFiles({ disk, problems }: OpenFilesDeps, maxOpen: numb
     }
   };
 
+  /** What is told once may be all that is told of a content. */
+  const see = (file: Place, size: number) => {
+    const of = generations.readAt(fileKey(file));
+    if (of?.place === file && size > file.size) generations.relocate(of, { size });
+  };
+
   const openChecked = (file: Place): number | undefined => {
     const fd = openPath(file.real);
     let isSame = false;
     try {
-      const { dev, ino } = disk.fstat(fd);
-      isSame = dev === file.dev && ino === file.ino;
+      const stat = disk.fstat(fd);
+      isSame = stat.dev === file.dev && stat.ino === file.ino;
+      if (isSame) see(file, stat.size);
     } finally {
       if (!isSame) disk.close(fd);
     }

@@ -41,7 +41,7 @@ const typeNamed = (name: string) => incidentTypes.find((type) => type.name === n
 const workOn = ({ place }: IncidentType) =>
   incidentTypes.find(({ name }) => name === `${place} is killed`) ?? typeNamed('store is shutting down');
 
-test.each(alone(every(incidentTypes, { short: 9, long: 3, nightly: 1 })))(
+test.each(alone(every(incidentTypes, { short: 9, long: 5, nightly: 1 })))(
   'planned work, and in it, in the same place: %s',
   (_, fault) => {
     const { world, judge, pass } = fleet();
@@ -68,7 +68,7 @@ test.each(alone(every(incidentTypes, { short: 9, long: 3, nightly: 1 })))(
 
 test.each(
   named(
-    every(hidden, { short: 80, long: 16, nightly: 1 }, 3)
+    every(hidden, { short: 80, long: 32, nightly: 1 }, 3)
       // Whether an archive is behind is not known while nothing completes; a role that logs fatal entries has a word of its own.
       .filter(([first]) => first.shows !== 'archive' && first.name !== 'a fatal entry')
       .filter(([first, second]) => first.witness === undefined || first.witness !== second.place),
@@ -85,7 +85,7 @@ test.each(
   expect(strange(both.at(-1)!.verdict, first, second)).toEqual([]);
 });
 
-test.each(named(every(hidden, { short: 80, long: 16, nightly: 1 }, 5)))(
+test.each(named(every(hidden, { short: 80, long: 32, nightly: 1 }, 5)))(
   '%s lasts when %s, which hid it, is over: it is named, and the other is not',
   (_, __, lasting, cause) => {
     const { world, pass } = fleet();
@@ -110,7 +110,7 @@ test.each(named(every(hidden, { short: 80, long: 16, nightly: 1 }, 5)))(
 );
 
 test.each(
-  alone(every(incidentTypes, { short: 12, long: 3, nightly: 1 })).flatMap(([name, type]) =>
+  alone(every(incidentTypes, { short: 12, long: 6, nightly: 1 })).flatMap(([name, type]) =>
     bySize({ short: [6], long: [1, 6], nightly: [1, 4, 6, 8, 12] }).map(
       (pause) => [name, pause, type] as const,
     ),

@@ -1,3 +1,0 @@
-import { playKind } from '../../rotation-kinds.ts';
-
-playKind('deleted for good');
