@@ -62,7 +62,7 @@ const turnsForArrivals = 32;
  * connections arrive, most turns do without a slice. Otherwise a request would wait for as many slices as connections were opened
  * before its own.
  */
-export function createTurns(atTurnEnd: (call: () => void) => void = setImmediate) {
+export function createWaitingWork(atTurnEnd: (call: () => void) => void = setImmediate) {
   let waiting: (() => void)[] = [];
   /** Those before this index have gone on. */
   let first = 0;
@@ -95,14 +95,14 @@ export function createTurns(atTurnEnd: (call: () => void) => void = setImmediate
   };
 }
 
-/** Those of this process's event loop. */
-const turns = createTurns();
+/** All of this process. */
+const waitingWork = createWaitingWork();
 
 /** Resolves when everything else that waits for the event loop has run. */
-export const nextTurn = (): Promise<void> => new Promise((resolve) => void turns.wait(resolve));
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void waitingWork.wait(resolve));
 
 /** Tells that a connection was accepted: what else arrives is looked at before work goes on. */
-export const noteArrival = (): void => turns.arrived();
+export const noteArrival = (): void => waitingWork.arrived();
 
 /** Long work as a generator: each `yield` is a place where it may pause. */
 export type Steps<T = void> = Generator<void, T>;
@@ -165,7 +165,7 @@ export function createSliceQueue({ monotonicMs }: Pick<Clock, 'monotonicMs'>): S
     if (isOpen) return;
     isOpen = true;
     startMs = monotonicMs();
-    turns.wait(turn);
+    waitingWork.wait(turn);
   };
 
   const waits = () => first < pieces.length;

@@ -6,6 +6,7 @@ import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
+import { writeAgentFile } from './agent-file.ts';
 import { start, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
@@ -75,16 +76,8 @@ for (const [name, isThere, startProgram] of programs) {
       const place = newFolder();
       const url = await startProgram(place);
       await until('the page is there', async () => (await fetch(url)).ok);
-      const file = join(place, 'agent.yaml');
-      writeFileSync(
-        file,
-        `stateDirectory: ${join(place, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-services: {history: {scrape: {url: '${url}', interval: 1s, timeout: 900ms}}}
-`,
-      );
-      const agent = await startAgent(file);
+      const scrape = `{url: '${url}', interval: 1s, timeout: 900ms}`;
+      const agent = await startAgent(writeAgentFile(place, `services: {history: {scrape: ${scrape}}}\n`));
       started.push(agent);
       const status = await until('the page is taken', async () => {
         const report = (await (await fetch(`http://${agent.address('admin')}/api/status`)).json()) as Status;

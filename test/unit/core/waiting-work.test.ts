@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { createTurns } from '../../../src/core/slices.ts';
+import { createWaitingWork } from '../../../src/core/slices.ts';
 
 /** An event loop whose turns end when `endTurn` is called. */
 function bed() {
   let due: (() => void)[] = [];
-  const turns = createTurns((call) => due.push(call));
+  const waitingWork = createWaitingWork((call) => due.push(call));
   const done: string[] = [];
   const work = (name: string, slices: number) => {
-    turns.wait(() => {
+    waitingWork.wait(() => {
       done.push(name);
       if (slices > 1) work(name, slices - 1);
     });
@@ -18,11 +18,11 @@ function bed() {
     for (const call of calls) call();
     return calls.length;
   };
-  return { turns, done, work, endTurn };
+  return { waitingWork, done, work, endTurn };
 }
 
-describe('the turns of work', () => {
-  it('run one slice in a turn of the event loop, in the order in which they wait', () => {
+describe('work that waits for its slice', () => {
+  it('runs one slice in a turn of the event loop, in the order in which they wait', () => {
     const { done, work, endTurn } = bed();
     work('pages', 3);
     work('logs', 2);
@@ -37,7 +37,7 @@ describe('the turns of work', () => {
     expect(endTurn()).toBe(0);
   });
 
-  it('ask for no turn while nothing waits, and go on when something does again', () => {
+  it('asks for no turn while nothing waits, and goes on when something does again', () => {
     const { done, work, endTurn } = bed();
     expect(endTurn()).toBe(0);
     for (const name of ['a', 'b']) {
@@ -47,7 +47,7 @@ describe('the turns of work', () => {
     expect(done).toEqual(['a', 'b']);
   });
 
-  it('lose nothing and keep their order over many slices', () => {
+  it('loses nothing and keeps its order over many slices', () => {
     const { done, work, endTurn } = bed();
     work('a', 5000);
     work('b', 5000);
@@ -55,12 +55,12 @@ describe('the turns of work', () => {
     expect(done).toEqual(Array.from({ length: 10_000 }, (_, n) => (n % 2 === 0 ? 'a' : 'b')));
   });
 
-  it('give way to connections, 32 for each slice', () => {
-    const { turns, done, work, endTurn } = bed();
+  it('gives way to connections, 32 for each slice', () => {
+    const { waitingWork, done, work, endTurn } = bed();
     work('pages', 4);
     const after: number[] = [];
     for (let accepted = 1; accepted <= 100; accepted++) {
-      turns.arrived();
+      waitingWork.arrived();
       const before = done.length;
       endTurn();
       if (done.length > before) after.push(accepted);
