@@ -1,22 +1,34 @@
+import { createServer } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { scrapeDefaults } from '../../src/sources/scrape/block.ts';
 import { createFetch } from '../../src/sources/scrape/fetch.ts';
 import { manualClock } from '../clock.ts';
+import { listening } from '../ports.ts';
 import { openTarget } from '../scrape.ts';
+
+/** Each look at the clock is a second later, so that every piece uses its slice up. */
+function hurriedClock() {
+  let looks = 0;
+  return { ...manualClock(), monotonicMs: () => 1000 * ++looks };
+}
+
+function fetchOf(url: string) {
+  const fetch = createFetch(
+    { ...scrapeDefaults, url },
+    { clock: hurriedClock(), readSecret: async () => '', ownListeners: () => [], mark: 'test' },
+  );
+  onTestFinished(() => fetch.close());
+  return fetch;
+}
+
+const page = Buffer.alloc(8_000_000, 'x 1\n');
 
 test('in a turn of the event loop a page is read for one slice, however much of it has come', async () => {
   const target = await openTarget();
   onTestFinished(() => target.close());
-  const page = Buffer.alloc(8_000_000, 'x 1\n');
   target.page(page, { 'content-length': String(page.length) });
-  let looks = 0;
-  // Each look at the clock is a second later, so that every piece uses its slice up.
-  const clock = { ...manualClock(), monotonicMs: () => 1000 * ++looks };
-  const fetch = createFetch(
-    { ...scrapeDefaults, url: target.url },
-    { clock, readSecret: async () => '', ownListeners: () => [], mark: 'test' },
-  );
-  onTestFinished(() => fetch.close());
+  const fetch = fetchOf(target.url);
   let bytes = 0;
   let pieces = 0;
   let isRead = false;
@@ -38,4 +50,30 @@ test('in a turn of the event loop a page is read for one slice, however much of 
   expect(bytes).toBe(page.length);
   expect(perTurn.length).toBeGreaterThan(10);
   expect(Math.max(...perTurn)).toBe(1);
+});
+
+const chunked = (body: Buffer) =>
+  Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n0\r\n\r\n')]);
+
+test.each([
+  ['a length', `content-length: ${page.length}`, page],
+  ['chunks', 'transfer-encoding: chunked', chunked(page)],
+  ['gzip', `content-encoding: gzip\r\ncontent-length: ${gzipSync(page).length}`, gzipSync(page)],
+])('a page with %s is whole although the sender closes the connection at once', async (_, headers, body) => {
+  const server = createServer((peer) => {
+    peer.on('error', () => {});
+    peer.once('data', () => {
+      peer.write(`HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n${headers}\r\n\r\n`);
+      peer.end(body);
+    });
+  });
+  const port = await listening(server);
+  onTestFinished(() => void server.close());
+  const chunks: Buffer[] = [];
+  const arrival = await fetchOf(`http://127.0.0.1:${port}/metrics`).page({
+    begin() {},
+    write: (chunk) => void chunks.push(Buffer.from(chunk)),
+  });
+  expect(arrival).toEqual({ wholeBody: true });
+  expect(Buffer.concat(chunks).equals(page)).toBe(true);
 });

@@ -15,7 +15,7 @@ import {
 } from '../../core/access.ts';
 import { type Address, isLoopback, isWildcard } from '../../core/address.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createSlice, type Slice } from '../../core/slices.ts';
+import { createSlice } from '../../core/slices.ts';
 import type { ScrapeOptions } from './block.ts';
 import type { Exposition } from './exposition/page-reader.ts';
 import { failureOf, ScrapeFailure } from './scrape-status.ts';
@@ -44,7 +44,7 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
   const { timeoutMs, intervalMs, tls } = options;
   const { clock, ownListeners } = deps;
   const { origin, pathname, search } = new URL(options.url);
-  const connect = createConnect({ timeoutMs, tls, ownListeners });
+  const connect = createConnect({ clock, timeoutMs, tls, ownListeners });
   let connections = 0;
   let client: Client | undefined;
 
@@ -131,6 +131,7 @@ async function requestHeaders(
 }
 
 interface ScrapeConnectOptions {
+  clock: Clock;
   timeoutMs: number;
   tls?: ClientTls;
   /** The agent's own listeners as they are bound now. */
@@ -158,7 +159,12 @@ function isOwn(socket: Socket, listeners: readonly Address[]): boolean {
  * Opens connections to a target. TLS files are read for each one, so that renewed certificates are used. A
  * connection that leads to the agent itself is refused.
  */
-function createConnect({ timeoutMs, tls, ownListeners }: ScrapeConnectOptions): buildConnector.connector {
+function createConnect({
+  clock,
+  timeoutMs,
+  tls,
+  ownListeners,
+}: ScrapeConnectOptions): buildConnector.connector {
   return (target, callback) => {
     const open = (options: object, adopt: (socket: Socket) => void): void => {
       build({ timeout: timeoutMs, ...options } as buildConnector.BuildOptions)(target, (...result) => {
@@ -175,7 +181,7 @@ function createConnect({ timeoutMs, tls, ownListeners }: ScrapeConnectOptions): 
       });
     };
     if (tls === undefined) {
-      const { options, adopt } = readIntoSharedBuffer();
+      const { options, adopt } = readIntoSharedBuffer(createSlice({ sliceMs: 10, clock }));
       open(options, adopt);
     } else {
       // A TLS socket decrypts into memory of its own.
@@ -265,11 +271,8 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     sink.begin(expositionOf(text(headers['content-type'])));
     wholeBody = isFramed(headers);
     const take = (bytes: Buffer): void => sink.write(bytes);
-    const resume = (): void => {
-      if (!isSettled) controller?.resume();
-    };
-    const slice = createSlice({ sliceMs: 10, clock });
-    decoder = createDecoder(text(headers['content-encoding']), { take, resume, done, fail, slice });
+    const resume = (): void => controller?.resume();
+    decoder = createDecoder(text(headers['content-encoding']), { take, resume, done, fail });
   };
 
   const handler: Dispatcher.DispatchHandler = {
@@ -336,22 +339,17 @@ interface DecoderHooks {
   resume(): void;
   done(): void;
   fail(error: unknown): void;
-  /** The page of a fast sender comes in slices: a socket is read to its end in a turn of the event loop. */
-  slice: Slice;
 }
 
-function identityDecoder({ take, resume, done, fail, slice }: DecoderHooks): Decoder {
+function identityDecoder({ take, done, fail }: DecoderHooks): Decoder {
   return {
     write(chunk) {
       try {
         take(chunk);
       } catch (error) {
         fail(error);
-        return true;
       }
-      if (!slice.isOver()) return true;
-      void slice.next().then(resume);
-      return false;
+      return true;
     },
     end: done,
     destroy() {},

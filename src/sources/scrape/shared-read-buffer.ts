@@ -1,4 +1,5 @@
 import type { OnReadOpts, Socket } from 'node:net';
+import type { Slice } from '../../core/slices.ts';
 
 /** Several times what a socket reads at once by default: fewer calls for a page of megabytes. */
 const readBytes = 256 * 1024;
@@ -12,8 +13,14 @@ let shared: Buffer | undefined;
  *
  * Whoever reads the socket gets a view of the buffer, valid until the `readable` event has been handled: what is
  * kept for longer has to be copied. A chunk that the handlers of that event leave unread is copied here.
+ *
+ * A socket is read to its end in one turn of the event loop: up to 8 MB of a fast sender. Once the slice is used up, what comes
+ * next waits in the kernel for a later turn, and so does the end of the connection.
  */
-export function readIntoSharedBuffer(): { options: { onread: OnReadOpts }; adopt(socket: Socket): void } {
+export function readIntoSharedBuffer(slice: Slice): {
+  options: { onread: OnReadOpts };
+  adopt(socket: Socket): void;
+} {
   shared ??= Buffer.allocUnsafeSlow(readBytes);
   let unread: Buffer | undefined;
 
@@ -23,9 +30,13 @@ export function readIntoSharedBuffer(): { options: { onread: OnReadOpts }; adopt
     if (this.readableLength > 0) return this.push(Buffer.from(chunk));
     unread = chunk;
     this.emit('readable');
-    if (unread === undefined) return true;
-    unread = undefined;
-    return this.push(Buffer.from(chunk));
+    if (unread !== undefined) {
+      unread = undefined;
+      return this.push(Buffer.from(chunk));
+    }
+    if (!slice.isOver()) return true;
+    void slice.next().then(() => this.destroyed || this.resume());
+    return false;
   }
 
   return {

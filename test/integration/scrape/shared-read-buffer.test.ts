@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
+import { createSlice } from '../../../src/core/slices.ts';
 import { readIntoSharedBuffer } from '../../../src/sources/scrape/shared-read-buffer.ts';
 import { manualClock } from '../../clock.ts';
 import { openScrape, openTarget, sampleName } from '../../scrape.ts';
@@ -16,7 +17,7 @@ async function openConnection(bytes: Buffer): Promise<Socket> {
   const server = createServer((peer) => void peer.end(bytes)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const { options, adopt } = readIntoSharedBuffer();
+  const { options, adopt } = readIntoSharedBuffer(createSlice({ sliceMs: 0 }));
   const socket = connect({ host: '127.0.0.1', port, ...options });
   adopt(socket);
   onTestFinished(() => {
