@@ -239,6 +239,8 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
   let controller: Dispatcher.DispatchController | undefined;
   let decoder: Decoder | undefined;
   let wholeBody = false;
+  /** Of a body with a length. */
+  let leftBytes = Number.NaN;
   let isAnswered = false;
   let isSettled = false;
   let succeed: (arrival: Arrival) => void;
@@ -270,6 +272,7 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     refuseStatus(status, headers);
     sink.begin(expositionOf(text(headers['content-type'])));
     wholeBody = isFramed(headers);
+    leftBytes = Number(headers['content-length']);
     const take = (bytes: Buffer): void => sink.write(bytes);
     const resume = (): void => controller?.resume();
     decoder = createDecoder(text(headers['content-encoding']), { take, resume, done, fail });
@@ -289,7 +292,9 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
       }
     },
     onResponseData(flow, chunk) {
-      if (!isSettled && decoder?.write(chunk) === false) flow.pause();
+      leftBytes -= chunk.length;
+      // After its last byte the response would stay open, and fail if the sender closes the connection meanwhile.
+      if (!isSettled && decoder?.write(chunk) === false && leftBytes !== 0) flow.pause();
     },
     onResponseEnd() {
       if (!isSettled) decoder?.end();

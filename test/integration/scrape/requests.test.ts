@@ -66,27 +66,6 @@ test('a page that is taken while the source stops is not shown', async () => {
   expect(swaps).toEqual([]);
 });
 
-test.each([
-  ['with its length', { 'content-length': 'given' }],
-  ['in chunks', {}],
-  ['until the connection ends', { connection: 'close' }],
-])('a page of megabytes %s is whole, although each piece of it uses up its slice', async (_, headers) => {
-  const lines = Array.from({ length: 20_000 }, (_, n) => `calls{n="${n}",text="${'x'.repeat(120)}"} ${n}\n`);
-  const page = Buffer.from(lines.join(''));
-  target.answer((_, response) => {
-    const length = 'content-length' in headers ? { 'content-length': page.length } : {};
-    response.writeHead(200, { 'content-type': 'text/plain', ...headers, ...length });
-    response.end(page);
-  });
-  const clock = manualClock();
-  let looks = 0;
-  const scraped = await openScrape({ url: target.url }, { ...clock, monotonicMs: () => 1000 * ++looks });
-  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
-  const shown = Object.entries(scraped.shown()).filter(([name]) => name.startsWith('calls'));
-  expect(shown.map(([, value]) => value)).toEqual(lines.map((_, n) => n));
-  await scraped.stop();
-});
-
 test('a request says what it wants, and uses one connection', async () => {
   const clock = manualClock();
   const ports = new Set<number | undefined>();
