@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
 import { hasAlertmanager, type Notice } from './alertmanager.ts';
 import { critical, type Expected, warning } from './live/fault.ts';
+import { workflowsPerSecond } from './live/service.ts';
 import { type Stage, startStage } from './live/stage.ts';
 import { type Watch, watchOn } from './live/watch.ts';
 import { hasPrometheus } from './prometheus.ts';
@@ -13,6 +14,9 @@ import { hasPrometheus } from './prometheus.ts';
  */
 
 const withinMs = 60_000;
+/** A restart that takes longer is one of minutes, as windows and `for` are cut: what is told then may be right. */
+const longestRestartMs = 6000;
+const mostRounds = 5;
 
 const storeDown = (cluster: string): Expected =>
   critical('SvcStoreDown', { cluster, store: 'main', kind: 'postgres', database: 'persistence' }, /./);
@@ -57,16 +61,44 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
       if (firing.length > 0) throw new Error(JSON.stringify(firing));
       return true;
     });
+  let slowestRestartMs = 0;
+  /** Restarts, and waits for 3 s of scrapes. */
+  const scrapedAfter = async (restart: () => Promise<unknown>) => {
+    const startMs = performance.now();
+    await restart();
+    await seconds(0);
+    slowestRestartMs = Math.max(slowestRestartMs, performance.now() - startMs);
+    await seconds(3);
+  };
   /** Agents and Prometheus end in each way and start again, one after the other. */
   const startAllAgain = async () => {
     const { agents, prometheus } = stage;
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      await Promise.all([agents.first, agents.other].map((agent) => agent.kill(signal)));
-      await Promise.all([agents.first, agents.other].map((agent) => agent.restart()));
-      await seconds(3);
-      await prometheus.restart(signal);
-      await seconds(3);
+      await scrapedAfter(async () => {
+        await Promise.all([agents.first, agents.other].map((agent) => agent.kill(signal)));
+        await Promise.all([agents.first, agents.other].map((agent) => agent.restart()));
+      });
+      await scrapedAfter(() => prometheus.restart(signal));
     }
+  };
+  /** Plays a scene, and on a busy machine plays it again from `health` if a restart in it took too long. */
+  const play = async (scene: () => Promise<void>, health: () => Promise<unknown>) => {
+    for (let round = 1; ; round++) {
+      slowestRestartMs = 0;
+      try {
+        return await scene();
+      } catch (thrown) {
+        if (round === mostRounds || slowestRestartMs <= longestRestartMs) throw thrown;
+        await health();
+        await hasEnded();
+      }
+    }
+  };
+  const outage = (isThere: boolean) => {
+    const { storeGates, service } = stage;
+    service.roles.matching.serve(!isThere);
+    service.roles.history.feel(!isThere, 'persistence is unavailable');
+    return isThere ? storeGates.dc1.shut() : storeGates.dc1.open();
   };
 
   beforeAll(async () => {
@@ -80,31 +112,43 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
   });
 
   test('nothing in health, while a role is scaled down and agents and Prometheus start again', async () => {
-    const before = count();
-    await stage.prometheusBy({ only: { job: 'history', agent: 'second' } });
-    await startAllAgain();
-    await stage.prometheusBy({});
-    await seconds(3);
-    expect(told(before)).toEqual([]);
+    const { canary, canaryOnSecond } = stage.service;
+    const health = async () => {
+      canary.rise(workflowsPerSecond);
+      canaryOnSecond.rise(0);
+      await stage.prometheusBy({});
+    };
+    await play(async () => {
+      const before = count();
+      canary.rise(0);
+      canaryOnSecond.rise(workflowsPerSecond);
+      await stage.prometheusBy({ only: { job: 'history', agent: 'second' } });
+      await startAllAgain();
+      await health();
+      await seconds(3);
+      expect(told(before)).toEqual([]);
+    }, health);
   });
 
   test('an outage of one cluster once, whatever starts again meanwhile', async () => {
-    const before = count();
-    await stage.storeGates.dc1.shut();
-    stage.service.roles.matching.serve(false);
-    stage.service.storeErrors.rise(1000);
-    stage.service.roles.history.feel(false, 'persistence is unavailable');
-    await isTold(storeDown('dc1'), before);
-    await isTold(matchingDown, before);
-    await startAllAgain();
-    expect(told(before)).toEqual(['firing SvcServiceDown dc1', 'firing SvcStoreDown dc1']);
+    const health = async () => {
+      stage.service.storeErrors.rise(0);
+      await outage(false);
+    };
+    await play(async () => {
+      const before = count();
+      await outage(true);
+      stage.service.storeErrors.rise(1000);
+      await isTold(storeDown('dc1'), before);
+      await isTold(matchingDown, before);
+      await startAllAgain();
+      expect(told(before)).toEqual(['firing SvcServiceDown dc1', 'firing SvcStoreDown dc1']);
+    }, health);
   });
 
   test('what is still sick after an outage, beside a store that comes and goes and a role without targets', async () => {
     const before = count();
-    await stage.storeGates.dc1.open();
-    stage.service.roles.matching.serve(true);
-    stage.service.roles.history.feel(true);
+    await outage(false);
     await stage.prometheusBy({ withoutJob: 'worker' });
     for (let times = 0; times < 2; times++) {
       await stage.storeGates.dc2.shut();

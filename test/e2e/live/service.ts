@@ -19,6 +19,8 @@ export interface LiveService {
   readonly workflowFailures: Meter;
   /** Workflows of a canary that complete. */
   readonly canary: Meter;
+  /** Those that complete on dc1's second host of history, where there are none until its shards move there. */
+  readonly canaryOnSecond: Meter;
   readonly shardsClosed: Meter;
   /** Transfer tasks of history. */
   readonly transferTasks: Timings;
@@ -97,8 +99,13 @@ export async function startService(directory: string): Promise<LiveService> {
 
 const call = { operation: 'UpdateWorkflowExecution' };
 const workflows = { domain: 'orders', workflow_type: 'order' };
+const canary = { domain: 'canary', workflow_type: 'echo' };
 
-function historyMeters({ history: { page }, 'dc2 history': other }: Record<RoleName, FakeRole>) {
+function historyMeters({
+  history: { page },
+  'second history': second,
+  'dc2 history': other,
+}: Record<RoleName, FakeRole>) {
   page.counter('svc_persistence_requests', call, usual.storeCalls);
   page.counter('svc_workflow_started', workflows, usual.workflows);
   page.counter('svc_workflow_completed', workflows, usual.workflows);
@@ -114,11 +121,8 @@ function historyMeters({ history: { page }, 'dc2 history': other }: Record<RoleN
     storeCalls: page.histogram('svc_persistence_latency', call, usual.storeCalls, 0.01),
     workflowTimeouts: page.counter('svc_workflow_timeout', workflows),
     workflowFailures: page.counter('svc_workflow_failed', workflows),
-    canary: page.counter(
-      'svc_workflow_completed',
-      { domain: 'canary', workflow_type: 'echo' },
-      usual.workflows,
-    ),
+    canary: page.counter('svc_workflow_completed', canary, usual.workflows),
+    canaryOnSecond: second.page.counter('svc_workflow_completed', canary),
     shardsClosed: page.counter('svc_history_shard_context_closed'),
     transferTasks: page.histogram(
       'svc_history_task_queue_latency',
