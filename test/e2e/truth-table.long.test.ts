@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
 import { hasAlertmanager, type Notice } from './alertmanager.ts';
 import { critical, type Expected, warning } from './live/fault.ts';
@@ -16,7 +16,7 @@ import { hasPrometheus } from './prometheus.ts';
 const withinMs = 60_000;
 /** A restart that takes longer is one of minutes, as windows and `for` are cut: what is told then may be right. */
 const longestRestartMs = 6000;
-const mostRounds = 5;
+const mostRounds = 3;
 
 const storeDown = (cluster: string): Expected =>
   critical('SvcStoreDown', { cluster, store: 'main', kind: 'postgres', database: 'persistence' }, /./);
@@ -81,24 +81,39 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
       await scrapedAfter(() => prometheus.restart(signal));
     }
   };
-  /** Plays a scene, and on a busy machine plays it again from `health` if a restart in it took too long. */
-  const play = async (scene: () => Promise<void>, health: () => Promise<unknown>) => {
+  /**
+   * Plays a scene, and on a busy machine plays it again from `health` if a restart in it took too long. A machine on which
+   * each does shows nothing.
+   */
+  const play = async (context: TestContext, scene: () => Promise<void>, health: () => Promise<unknown>) => {
     for (let round = 1; ; round++) {
       slowestRestartMs = 0;
       try {
-        return await scene();
+        await scene();
       } catch (thrown) {
-        if (round === mostRounds || slowestRestartMs <= longestRestartMs) throw thrown;
+        if (slowestRestartMs <= longestRestartMs) throw thrown;
         await health();
         await hasEnded();
+        if (round === mostRounds) context.skip(`a restart took ${Math.round(slowestRestartMs)} ms`);
+        continue;
       }
+      await health();
+      return hasEnded();
     }
   };
-  const outage = (isThere: boolean) => {
-    const { storeGates, service } = stage;
-    service.roles.matching.serve(!isThere);
-    service.roles.history.feel(!isThere, 'persistence is unavailable');
-    return isThere ? storeGates.dc1.shut() : storeGates.dc1.open();
+  const outage = async (since: number) => {
+    await stage.storeGates.dc1.shut();
+    stage.service.roles.matching.serve(false);
+    stage.service.storeErrors.rise(1000);
+    stage.service.roles.history.feel(false, 'persistence is unavailable');
+    await isTold(storeDown('dc1'), since);
+    await isTold(matchingDown, since);
+  };
+  /** The store is there again; what it caused may go on. */
+  const storeIsBack = async () => {
+    await stage.storeGates.dc1.open();
+    stage.service.roles.matching.serve(true);
+    stage.service.roles.history.feel(true);
   };
 
   beforeAll(async () => {
@@ -111,44 +126,46 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
     for (const stop of stops.reverse()) await stop();
   });
 
-  test('nothing in health, while a role is scaled down and agents and Prometheus start again', async () => {
+  test('nothing in health, while a role is scaled down and agents and Prometheus start again', async (context) => {
     const { canary, canaryOnSecond } = stage.service;
     const health = async () => {
       canary.rise(workflowsPerSecond);
       canaryOnSecond.rise(0);
       await stage.prometheusBy({});
+      await seconds(3);
     };
-    await play(async () => {
+    const scene = async () => {
       const before = count();
       canary.rise(0);
       canaryOnSecond.rise(workflowsPerSecond);
       await stage.prometheusBy({ only: { job: 'history', agent: 'second' } });
       await startAllAgain();
       await health();
-      await seconds(3);
       expect(told(before)).toEqual([]);
-    }, health);
+    };
+    await play(context, scene, health);
   });
 
-  test('an outage of one cluster once, whatever starts again meanwhile', async () => {
+  test('an outage of one cluster once, whatever starts again meanwhile', async (context) => {
     const health = async () => {
       stage.service.storeErrors.rise(0);
-      await outage(false);
+      await storeIsBack();
+      await isTold(storeDown('dc1'), 0, 'resolved');
+      await isTold(matchingDown, 0, 'resolved');
     };
-    await play(async () => {
+    const scene = async () => {
       const before = count();
-      await outage(true);
-      stage.service.storeErrors.rise(1000);
-      await isTold(storeDown('dc1'), before);
-      await isTold(matchingDown, before);
+      await outage(before);
       await startAllAgain();
       expect(told(before)).toEqual(['firing SvcServiceDown dc1', 'firing SvcStoreDown dc1']);
-    }, health);
+    };
+    await play(context, scene, health);
   });
 
   test('what is still sick after an outage, beside a store that comes and goes and a role without targets', async () => {
+    await outage(count());
     const before = count();
-    await outage(false);
+    await storeIsBack();
     await stage.prometheusBy({ withoutJob: 'worker' });
     for (let times = 0; times < 2; times++) {
       await stage.storeGates.dc2.shut();
