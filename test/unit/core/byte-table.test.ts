@@ -12,6 +12,7 @@ import {
   isSame,
   nextKey,
   removeKey,
+  trimTable,
   writeKey,
 } from '../../../src/core/byte-table.ts';
 import { runs } from '../../size.ts';
@@ -83,6 +84,43 @@ test('grows to 100,000 keys and gives the memory of removed ones to new ones', (
   expect(table.arena.length).toBeLessThan(full * 2);
   expect(find(name(0))).toBe(-1);
   expect(find(name(299_999))).toBe(ids.at(-1));
+});
+
+test('when it is trimmed, the keys that are left keep their ids, and the memory is what these keys need', () => {
+  const { table, find, add } = texts();
+  const ids = Array.from({ length: 500 }, (_, i) => add(`key ${i} ${'x'.repeat(i % 30)}`));
+  const name = (id: number) => `key ${id} ${'x'.repeat(id % 30)}`;
+  const left = ids.filter((id) => id < 100 && id % 3 !== 0);
+  for (const id of ids) if (!left.includes(id)) removeKey(table, id);
+  expect(trimTable(table)).toBe(true);
+  // The last id in use is 98, so that 99 ids fit into the next power of two.
+  expect([table.size, table.end]).toEqual([66, 99]);
+  const columns = [table.keyAt, table.keyLength, table.hash, table.next];
+  expect(columns.map(({ length }) => length)).toEqual([128, 128, 128, 128]);
+  expect(table.heads.length).toBe(256);
+  expect(table.arenaUsed).toBe(left.reduce((sum, id) => sum + name(id).length, 0));
+  expect(table.arena.length).toBe(4096);
+  for (const id of ids) expect(find(name(id))).toBe(left.includes(id) ? id : -1);
+  const again = Array.from({ length: 60 }, (_, i) => add(`again ${i}`));
+  const gaps = Array.from({ length: 33 }, (_, i) => i * 3);
+  const behind = Array.from({ length: 27 }, (_, i) => 99 + i);
+  expect(again.toSorted((a, b) => a - b)).toEqual([...gaps, ...behind]);
+  for (const id of left) expect(find(name(id))).toBe(id);
+  for (const [i, id] of again.entries()) expect(find(`again ${i}`)).toBe(id);
+  expect(trimTable(table)).toBe(false);
+});
+
+test('the arena is replaced by a larger one only when a key does not fit', () => {
+  const { table, find, add } = texts();
+  const first = add('x'.repeat(4000));
+  const { arena } = table;
+  const second = add('y'.repeat(96));
+  expect(table.arena).toBe(arena);
+  removeKey(table, second);
+  const third = add('z');
+  // A quarter more than the keys that are left.
+  expect(table.arena.length).toBe(5001);
+  expect([find('x'.repeat(4000)), find('z')]).toEqual([first, third]);
 });
 
 test('compares keys range by range', () => {
