@@ -70,6 +70,16 @@ if (skipped.size > 0) {
   const files = [...skipped].map(([file, count]) => `${file} (${count})`);
   process.stdout.write(`${all} skipped in ${files.length} files: ${files.join(', ')}\n`);
 }
+// Where the minutes of CI go. Files run beside each other, so that their sum is more than the run took.
+const longest = result.testResults
+  .map(({ name, startTime, endTime }) => ({ name, seconds: Math.round((endTime - startTime) / 1000) }))
+  .filter(({ seconds }) => seconds >= 10)
+  .sort((a, b) => b.seconds - a.seconds)
+  .slice(0, 20);
+if (longest.length > 0)
+  process.stdout.write(
+    `longest: ${longest.map(({ name, seconds }) => `${relative(root, name)} ${seconds} s`).join(', ')}\n`,
+  );
 // A file that cannot be loaded, or whose set-up fails, has no failed test in the report; it must not look like nothing happened.
 const broken = result.testResults
   .filter(
