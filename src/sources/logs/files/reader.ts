@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { AgentError, systemCode } from '../../../core/errors.ts';
+import type { Clock } from '../../../core/ports.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { LineSink, OpenSink } from '../sink.ts';
 import { append, appendRest, covered, cutOff, headBytes, learn, marksAgree, tailBytes } from './chain.ts';
@@ -108,6 +109,7 @@ export interface Reader {
 }
 
 interface ReaderDeps {
+  clock: Pick<Clock, 'monotonicMs'>;
   disk: Disk;
   generations: Generations;
   openFiles: OpenFiles;
@@ -116,6 +118,10 @@ interface ReaderDeps {
 }
 
 const chunkBytes = 256 * 1024;
+/** A turn takes about this long, because nothing else runs in it. A line may open series, at fifty times its usual cost. */
+const turnMs = 5;
+/** Holds the beginning of a file. */
+const shortChunkBytes = 2 * headBytes;
 /** Holds the longest line that a sink may ask to see whole, and a chunk. */
 const bufferLimit = 1024 * 1024 + chunkBytes;
 /** How far back from the end the beginning of an unfinished line is looked for. */
@@ -124,18 +130,32 @@ const newline = 10;
 
 /** All files share one buffer. Each read begins with the bytes before the offset, which verify the file. */
 export function createReader(deps: ReaderDeps): Reader {
-  const { disk, generations, openFiles, sinks, problems } = deps;
+  const { clock, disk, generations, openFiles, sinks, problems } = deps;
   const archives = createArchiveReader(deps);
   let buffer = Buffer.allocUnsafe(tailBytes + chunkBytes);
+  /** What a turn reads after the unfinished line. */
+  let turnBytes = 4 * shortChunkBytes;
   const start = Buffer.allocUnsafe(headBytes);
 
-  const readFrom = (fd: number, { chain: { offset, tail }, restBytes }: Generation): number => {
+  /** How much of the buffer a turn fills. */
+  const roomFor = ({ chain, restBytes }: Generation): number =>
+    Math.min(buffer.length, chain.tail.length + restBytes + turnBytes);
+
+  const readFrom = (fd: number, of: Generation): number => {
+    const { offset, tail } = of.chain;
+    const room = roomFor(of);
     let filled = 0;
     for (;;) {
-      const read = disk.read(fd, buffer, filled, buffer.length - filled, offset - tail.length + filled);
+      const read = disk.read(fd, buffer, filled, room - filled, offset - tail.length + filled);
       filled += read;
-      if (read === 0 || filled === buffer.length || filled >= tail.length + restBytes) return filled;
+      if (read === 0 || filled === room || filled >= tail.length + of.restBytes) return filled;
     }
+  };
+
+  /** Fits the next turn to how long this one took for `bytes`. */
+  const fitTurn = (bytes: number, tookMs: number) => {
+    const fittingBytes = Math.floor((bytes * turnMs) / Math.max(tookMs, 0.001));
+    turnBytes = Math.max(shortChunkBytes, Math.min(chunkBytes, 2 * turnBytes, fittingBytes));
   };
 
   const readStart = (fd: number) => start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
@@ -197,7 +217,7 @@ export function createReader(deps: ReaderDeps): Reader {
     const { marks, offset, tail } = of.chain;
     const end = offset + filled - tail.length;
     const { size } = of.place!;
-    if (filled === buffer.length || end >= size) return true;
+    if (filled === roomFor(of) || end >= size) return true;
     const isNew = offset + of.restBytes === 0;
     if (!wasOpen || (isNew && marks.length > 0)) return false;
     if (!isNew) generations.update(of, { size: Math.max(of.size, size) });
@@ -223,7 +243,7 @@ export function createReader(deps: ReaderDeps): Reader {
     const place = of.place!;
     const from = of.chain.tail.length;
     const isBeginning = of.chain.offset === from;
-    const isFull = filled === buffer.length;
+    const isFull = filled === roomFor(of);
     if (!noteShrinking(of, filled, wasOpen)) return 'changed';
     place.checkedBy = pass;
     place.isVerified = true;
@@ -235,8 +255,10 @@ export function createReader(deps: ReaderDeps): Reader {
     if (filled - from <= of.restBytes && !isFull) return 'end';
     // Marked before anything counts, so that no line counts whose file could not be found again.
     if (isBeginning) generations.update(of, { chain: learn(of.chain, buffer.subarray(0, filled)) });
+    const beganMs = clock.monotonicMs();
     const taken = sinks.write(of, buffer, from, filled);
-    if (taken === 0 && isFull) makeRoom(place.real);
+    if (isFull) fitTurn(filled - from, clock.monotonicMs() - beganMs);
+    if (taken === 0 && filled === buffer.length) makeRoom(place.real);
     return isFull && of.chain.offset + of.restBytes < place.size ? 'more' : 'end';
   };
 

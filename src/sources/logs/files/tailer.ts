@@ -165,7 +165,7 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
   const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
   const sinks = createSinks(generations, () => openSink);
   const openFiles = createOpenFiles({ disk, problems, generations }, maxOpenFiles);
-  const reader = createReader({ disk, generations, openFiles, sinks, problems });
+  const reader = createReader({ clock, disk, generations, openFiles, sinks, problems });
   const compared = createComparedFiles(disk, problems, Math.ceil(maxOpenFiles / comparedShare));
   const discovery = createDiscovery({ disk: listed, slices, problems });
   const scanner = createScan({
