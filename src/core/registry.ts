@@ -70,14 +70,24 @@ const shownFamilies = 20;
 const sizes = agentMetric('svc_agent_series');
 const refused = agentMetric('svc_agent_series_refused_total');
 
+const compareSizes = (a: Family, b: Family) => b.series.size - a.series.size || compareText(a.name, b.name);
+
 /** The largest families, then all others as `other`. */
 function familySizes(state: RegistryState): FamilySize[] {
-  const all = [...state.families.values()]
-    .filter((family) => family.series.size > 0)
-    .map((family) => ({ family: family.name, series: family.series.size }))
-    .sort((a, b) => b.series - a.series || compareText(a.family, b.family));
-  const rest = all.slice(shownFamilies).reduce((sum, { series }) => sum + series, 0);
-  return [...all.slice(0, shownFamilies), { family: 'other', series: rest }];
+  const largest: Family[] = [];
+  let rest = 0;
+  // There may be tens of thousands: they are not sorted.
+  for (const family of state.families.values()) {
+    rest += family.series.size;
+    const isFull = largest.length === shownFamilies;
+    if (family.series.size === 0 || (isFull && compareSizes(largest.at(-1)!, family) <= 0)) continue;
+    if (isFull) largest.pop();
+    const at = largest.findLastIndex((other) => compareSizes(other, family) <= 0);
+    largest.splice(at + 1, 0, family);
+  }
+  for (const { series } of largest) rest -= series.size;
+  const shown = largest.map(({ name, series }) => ({ family: name, series: series.size }));
+  return [...shown, { family: 'other', series: rest }];
 }
 
 /**

@@ -134,7 +134,7 @@ export function createReader(deps: ReaderDeps): Reader {
   const archives = createArchiveReader(deps);
   let buffer = Buffer.allocUnsafe(tailBytes + chunkBytes);
   /** What a turn reads after the unfinished line. */
-  let turnBytes = 4 * shortChunkBytes;
+  let turnBytes = shortChunkBytes;
   const start = Buffer.allocUnsafe(headBytes);
 
   /** How much of the buffer a turn fills. */

@@ -29,7 +29,7 @@ const maxWaiting = 4_000;
 /** Names of lines that are not known yet that take part in the detection of the vocabulary. */
 const maxNewNames = 10_000;
 
-function metadataOf(table: LineTable, page: Page): Metadata {
+async function metadataOf(table: LineTable, page: Page, slice: Slice): Promise<Metadata> {
   const types = new Map<string, ExposedType>();
   const helps = new Map<string, string>();
   let helpLength = 0;
@@ -37,6 +37,7 @@ function metadataOf(table: LineTable, page: Page): Metadata {
   for (let n = 0; n < page.count; n++) {
     const id = page.order[n]!;
     if (table.comment[id] === 0) continue;
+    if (slice.isOver()) await slice.next();
     const at = keys.keyAt[id]!;
     const comment = readComment(keys.arena, at, at + keys.keyLength[id]!);
     if (comment === 'invalid' || comment === undefined || comment.about === 'end') continue;
@@ -82,9 +83,9 @@ export interface LineGroups {
   /** Lines that no family can have, and those that their series has no room for. */
   readonly invalidLines: number;
   /** Removes the lines that are not on the page; returns the series that lost a line. Empty ones are removed. */
-  removeMissing(page: Page): Set<ScrapedSeries>;
+  removeMissing(page: Page): Promise<Set<ScrapedSeries>>;
   /** The names of the families on the page, not of all if very many are new; valid after `removeMissing`. */
-  families(page: Page): Set<string>;
+  families(page: Page): Promise<Set<string>>;
   /**
    * Adds the new lines of the page to their series. A line that is a series by itself goes through `update` at
    * once, so that a line that the registry refuses is never kept. Distributions wait for their other lines: those that
@@ -177,32 +178,39 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     get invalidLines() {
       return invalidLines;
     },
-    removeMissing(page) {
+    async removeMissing(page) {
       const affected = new Set<ScrapedSeries>();
-      const now = metadataOf(table, page);
+      const now = await metadataOf(table, page, slice);
       changed = changedTypes(metadata, now);
-      metadata = now;
       const note = (left: ScrapedSeries | undefined) => left !== undefined && affected.add(left);
       for (const id of live) {
         if (table.seen[id] === page.round) continue;
         note(leave(id));
         freeLine(table, id);
+        if (slice.isOver()) await slice.next();
       }
-      for (let n = 0; n < page.count; n++) {
+      const retyped: number[] = [];
+      for (let n = 0; n < page.count && changed.size > 0; n++) {
         const id = page.order[n]!;
-        if (table.comment[id] === 0 && isPlaced(id) && isRetyped(id)) note(leave(id));
+        if (table.comment[id] === 0 && isPlaced(id) && isRetyped(id)) retyped.push(id);
+        if (slice.isOver()) await slice.next();
       }
+      // In one step: what reads the series in a pause finds each line's place by the metadata.
+      metadata = now;
+      for (const id of retyped) note(leave(id));
       return affected;
     },
-    families(page) {
+    async families(page) {
       const families = new Set<string>();
       for (const { family } of series.values()) families.add(family);
+      if (slice.isOver()) await slice.next();
       const byName = new Map<string, string>();
       for (let n = 0; n < page.count && byName.size < maxNewNames; n++) {
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
         const name = nameOf(table, id);
         if (!byName.has(name)) byName.set(name, familyOfLine(name, metadata.types));
+        if (slice.isOver()) await slice.next();
       }
       for (const family of byName.values()) families.add(family);
       return families;
@@ -218,7 +226,10 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
         else if (place!.kind === 'histogram' || place!.kind === 'summary') waiting.add(joined);
         else update(joined);
         if (waiting.size > maxWaiting) {
-          for (const series of waiting) if (series !== joined) update(series);
+          for (const series of waiting) {
+            if (series !== joined) update(series);
+            if (slice.isOver()) await slice.next();
+          }
           waiting.clear();
           if (joined !== undefined && joined.lines.length > 0) waiting.add(joined);
         }

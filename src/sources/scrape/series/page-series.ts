@@ -182,8 +182,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     bind(series, assembly);
   };
 
-  const namesOf = (page: Page): ReadonlySet<string> => {
-    const families = groups.families(page);
+  const namesOf = async (page: Page): Promise<ReadonlySet<string>> => {
+    const families = await groups.families(page);
     for (const family of catalog.refused()) families.add(family);
     return families;
   };
@@ -223,10 +223,13 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   };
 
   const updateLines = async (page: Page): Promise<Set<ScrapedSeries>> => {
-    const affected = groups.removeMissing(page);
-    closeRetranslated(detector.detect(namesOf(page)), affected);
+    const affected = await groups.removeMissing(page);
+    closeRetranslated(detector.detect(await namesOf(page)), affected);
     // Missing series are closed first, to make room for new ones.
-    for (const series of affected) if (series.lines.length === 0) close(series);
+    for (const series of affected) {
+      if (series.lines.length === 0) close(series);
+      if (slice.isOver()) await slice.next();
+    }
     for (const series of await groups.addNew(page, update)) affected.add(series);
     counts.forget();
     closeRetranslated(detector.weigh(counts.of), affected);
