@@ -64,8 +64,10 @@ export interface Problem {
   firstSteps: string;
   /** When it began, RFC 3339. It does not change while the problem lasts, across restarts of the agent too. */
   since: string;
+  /** Since when nobody knows whether it lasts, RFC 3339: what it was seen by cannot be read. */
+  unreadSince?: string;
   evidence: readonly Evidence[];
-  /** The problem that explains this one. */
+  /** The problem that explains this one; of one that cannot be read, why not. */
   causedBy?: string;
   /** The problems that this one explains. */
   consequences: readonly string[];
@@ -96,7 +98,7 @@ export interface Incident {
   changes?: readonly Change[];
 }
 
-/** `unknown`: nothing is known to be wrong, and not everything has been checked yet. */
+/** `unknown`: nothing is known to be wrong, and not everything has been checked yet, or can be read. */
 export type Level = 'ok' | 'unknown' | ProblemSeverity;
 
 export interface Verdict {
@@ -122,6 +124,8 @@ export interface Exceeded {
   value: string;
   usual?: string;
   limit: string;
+  /** The metrics and logs of roles that it is read from: `page/history`. */
+  from?: readonly string[];
   /** When it was first above the limit, RFC 3339. */
   since: string;
   /** Of what paused, though it may be above the limit all the time: when it paused, and when it began again, RFC 3339. */

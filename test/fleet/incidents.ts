@@ -27,7 +27,7 @@ export interface IncidentType {
   shows?: Symptom;
   /** What it puts the fault into: two faults cannot be in one place. */
   place?: string;
-  /** The place that counts it: nobody sees it while that is gone. */
+  /** The place that counts it: nobody knows whether it lasts while that is gone. */
   witness?: string;
   /** How long after its end counters still show it, minutes: the longest window of its alert, or a pause between crashes. */
   fadesMinutes?: number;

@@ -232,7 +232,9 @@ function reasonsOf(
   const folded = all
     .filter(({ id }) => consequences.includes(id))
     // The details of consequences repeat the cause.
-    .map((one) => one.what.split(': ')[0]!);
+    .map(
+      ({ what: text, unreadSince }) => `${text.split(': ')[0]!}${unreadSince ? ' (not known any more)' : ''}`,
+    );
   const more = folded.length > 3 ? ` and ${folded.length - 3} more` : '';
   return [
     ...shown.map(({ text }) => text),
@@ -243,10 +245,14 @@ function reasonsOf(
 
 function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen: Screen): string[] {
   const { problem, others, last } = row;
-  const { severity, what, fix, firstSteps, since, runbook } = problem;
+  const { severity, what, fix, firstSteps, since, unreadSince, runbook } = problem;
   const columns = screen.size()?.columns ?? Infinity;
   const mark = screen.unicode ? '●' : severity === 'critical' ? '!' : '-';
-  const more = [`for ${ageOf(since, nowMs)}`, ...(runbook ? [`runbook ${runbook}`] : [])].join(', ');
+  const more = [
+    `for ${ageOf(since, nowMs)}`,
+    ...(unreadSince ? [`not known for ${ageOf(unreadSince, nowMs)}`] : []),
+    ...(runbook ? [`runbook ${runbook}`] : []),
+  ].join(', ');
   const [first, ...rest] = wrapped(`${plain(what)}${more && ` (${more})`}`, columns - 4);
   const alikeText =
     others.length > 0 ? [`${others.length} more of this kind, the last for ${ageOf(last, nowMs)}`] : [];

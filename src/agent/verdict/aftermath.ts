@@ -88,7 +88,8 @@ export function createAftermath(): Aftermath {
       }
       for (const one of all) {
         const cause = causes.get(one.causedBy ?? '');
-        if (!cause) continue;
+        // Why a problem cannot be read is not why it is there.
+        if (!cause || one.found.unread?.wasCause) continue;
         const line = lineOf(one.found);
         if (left.has(cause)) {
           left.add(one);

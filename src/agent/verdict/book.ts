@@ -19,6 +19,8 @@ export interface OpenProblem {
   sinceMs: number;
   /** How far the wall clock has jumped since then; absent if it has not. */
   jumpedMs?: number;
+  /** What it is read from (`unread.ts`). */
+  from?: readonly string[];
   /** What explains it, or did until `endMs`. */
   explainedBy?: ExplainedBy;
   /** Set for one that no other explains, so that it becomes an incident when it ends. */

@@ -1,6 +1,7 @@
 import type { StatusFacts } from '../report.ts';
 import { type Begun, idOf, isFatal, shownSinceMs } from './found.ts';
-import { type KindOfProblem, kinds, placeOf } from './kinds.ts';
+import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
+import { dependentReasons, isFromRole, isWhy } from './unread.ts';
 
 /** A problem and what it is folded under. */
 export interface Explained {
@@ -31,7 +32,6 @@ interface Rule {
 
 const lostStore = ['disk_full', 'store_down'] as const;
 const storeFaults = ['disk_full', 'connections', 'store_down', 'read_only', 'schema'] as const;
-const processFaults = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
 const deadRole = ['crash_loop', 'role_down', 'fatal', 'role_failing'] as const;
 const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] as const;
 /** The work of history behind the requests. */
@@ -94,9 +94,6 @@ const isOfStore: Related = (cause, effect, facts) => {
   if (effect.kind === 'scrape_down' && effect.reason !== 'refused') return false;
   return effect.reason !== 'refused' || saysFatal(effect) || isGoneWithOthers(cause, effect, facts);
 };
-
-/** Reasons of a health check that a role has while it runs and misses something. */
-const dependentReasons: ReadonlySet<string> = new Set(['persistence', 'not_ok', 'http_status', 'warming_up']);
 
 /** Whether a role says that its store is at fault. */
 const saysStore: Related = (_cause, effect) =>
@@ -239,11 +236,23 @@ for (const { causes, effects, related } of rules)
 export const canCause = (cause: KindOfProblem, effect: KindOfProblem): boolean =>
   relations.has(`${cause} ${effect}`);
 
-const explains = (cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsInTime): boolean =>
+const followsFrom = (effect: Begun, cause: Begun, facts: StatusFacts, isInTime: IsInTime): boolean =>
   isBefore(cause, effect) &&
   (relations.get(`${cause.kind} ${effect.kind}`)?.some((related) => related(cause, effect, facts)) ??
     false) &&
   isInTime(cause, effect);
+
+function explains(cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsInTime): boolean {
+  const follows = (one: Begun, of: Begun) => followsFrom(one, of, facts, isInTime);
+  // What a role said of itself ended with the role. What a probe saw of a target may be why the target is down.
+  const silences = (one: Begun, of: Begun) =>
+    one.unread === undefined && isWhyUnread(one, of) && (isOfRole(of) || !follows(one, of));
+  return silences(cause, effect) || (follows(effect, cause) && !silences(effect, cause));
+}
+
+const isWhyUnread = (cause: Begun, { unread }: Begun): boolean =>
+  unread?.sources.some((source) => isWhy(cause, source)) ?? false;
+const isOfRole = ({ unread }: Begun): boolean => unread?.sources.some(isFromRole) ?? false;
 
 const severities = { critical: 0, warning: 1 } as const;
 

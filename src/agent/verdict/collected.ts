@@ -1,3 +1,4 @@
+import { agentMetrics } from '../../core/agent-metrics.ts';
 import { slowByDesign } from '../../monitoring/alerts/requests.ts';
 import { canaryDomains } from '../../monitoring/alerts/workflows.ts';
 import { limitOf } from './kinds.ts';
@@ -249,13 +250,36 @@ export const familiesRead: readonly string[] = [
   ...new Set([...collected.map(({ family }) => family), 'build_information']),
 ];
 
+/** The counts of entries and bytes stop with the log; all else that the agent counts goes on. */
+const fromLogs = /^svc_log_(?:entries|persistence_errors|bytes)_total$/;
+const own: ReadonlySet<string> = new Set(agentMetrics.map(({ name }) => name));
+
+/** What a family of a service is read from, as `unread.ts` names it; undefined for what the agent finds out itself. */
+function sourceOf(family: string, service: string): string | undefined {
+  if (service === '') return undefined;
+  if (fromLogs.test(family)) return `log/${service}`;
+  return own.has(family) ? undefined : `page/${service}`;
+}
+
+/** By track, what its values were ever read from. */
+export type Origins = Map<string, Set<string>>;
+
 /** Keeps the newest values of a sample; `before` are the services that had values in the sample before. */
-export function collect(rows: Rows, tracks: Tracks, before: ReadonlySet<string>): ReadonlySet<string> {
+export function collect(
+  rows: Rows,
+  tracks: Tracks,
+  before: ReadonlySet<string>,
+  origins: Origins,
+): ReadonlySet<string> {
   const seen = new Set<string>();
   const sums = new Map<string, Map<string, { value: number; service: string }>>();
   for (const { track, family, about, value } of collected) {
     const found = rows(family);
-    for (const { service } of found) seen.add(service);
+    for (const { service } of found) {
+      seen.add(service);
+      const source = sourceOf(family, service);
+      if (source !== undefined) origins.set(track, (origins.get(track) ?? new Set()).add(source));
+    }
     const into = sums.get(track) ?? new Map<string, { value: number; service: string }>();
     sums.set(track, into);
     for (const [key, one] of summed(found, about, value)) {

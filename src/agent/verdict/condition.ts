@@ -21,6 +21,8 @@ export interface Condition {
   kind: KindOfProblem;
   /** The track whose keys are judged. */
   of: string;
+  /** A track without which nothing can be said of it, whatever its key. */
+  also?: string;
   /** Undefined: not known, or too little traffic to judge. */
   value(key: string, judged: Judged): number | undefined;
   limit: number;

@@ -221,6 +221,7 @@ export const conditions: readonly Condition[] = [
   {
     kind: 'archival_stalled',
     of: 'archived',
+    also: 'completed',
     value: archiveAge,
     ...limited('SvcArchivalStalled', 'seconds'),
     noun: 'since the newest object, although workflows complete',
@@ -228,6 +229,7 @@ export const conditions: readonly Condition[] = [
   {
     kind: 'retention_unarchived',
     of: 'archived',
+    also: 'completed',
     value: pastRetention,
     limit: 0,
     unit: 'seconds',

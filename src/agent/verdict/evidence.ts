@@ -358,7 +358,12 @@ function certificateProblems({ certificates }: StatusFacts, nowMs: number): Foun
         about: { probe },
         detail: `on ${notAfter}`,
         ...(isOver && { predicate: 'has|have expired' }),
-        evidence: [{ source: 'probe', text: `${probe}: its certificate expires on ${notAfter}` }],
+        evidence: [
+          {
+            source: 'probe',
+            text: `${probe}: its certificate ${isOver ? 'expired' : 'expires'} on ${notAfter}`,
+          },
+        ],
       };
     });
 }

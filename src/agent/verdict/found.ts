@@ -34,6 +34,8 @@ export interface Found {
   /** Problems of one line have one start: a role that fails its checks and then is down. Default: the id. */
   line?: string;
   evidence: readonly Evidence[];
+  /** What its values were read from (`unread.ts`). */
+  from?: readonly string[];
 }
 
 export const idOf = ({ kind, subject }: Pick<Found, 'kind' | 'subject'>): string => `${kind}/${subject}`;
@@ -43,11 +45,22 @@ export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => ki
 /** Whether evidence is a fatal entry of a log. */
 export const isFatal = ({ source, text }: Evidence): boolean => source === 'log' && text.startsWith('fatal');
 
+/** Of a problem that nothing shows, because what it was read from cannot be read, or could not until shortly before. */
+export interface Unread {
+  /** Wall clock. */
+  sinceMs: number;
+  /** The sources that cannot be read now (`unread.ts`). */
+  sources: readonly string[];
+  /** Whether no other problem explained it, so that it is an incident of its own. */
+  wasCause: boolean;
+}
+
 /** A found problem whose start is known. */
 export type Begun = Found & {
   sinceMs: number;
   /** When its check failed for the first time for each of its reasons, wall clock; 0 for the reason that it began with. */
   reasonsMs?: Readonly<Record<string, number>>;
+  unread?: Unread;
 };
 
 /** Since when a problem shows itself as it does now: a check may fail for another reason than at first. */

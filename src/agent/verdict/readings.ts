@@ -1,6 +1,6 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import type { Exceeded } from '../report.ts';
-import { type About, collect, type Rows } from './collected.ts';
+import { type About, collect, type Origins, type Rows } from './collected.ts';
 import { type Condition, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
 import { createTracks } from './tracks.ts';
@@ -47,6 +47,7 @@ export function createServiceReadings(): ServiceReadings {
   const tracks = createTracks();
   let held = new Map<string, Held>();
   const usual = new Map<string, number>();
+  const origins: Origins = new Map();
   let before: ReadonlySet<string> = new Set();
   let report: ReadingsReport = { exceeded: [], telemetryTruth: {}, versions: {} };
 
@@ -54,6 +55,13 @@ export function createServiceReadings(): ServiceReadings {
     const known = usual.get(id);
     if (known !== undefined) usual.set(id, known + (value - known) / usualSamples);
     else if (usual.size < mostUsual) usual.set(id, value);
+  };
+
+  /** What a value of a condition is read from; one of a role only from what is the role's or its callee's. */
+  const originsOf = ({ of, also }: Condition, { role, callee }: About): string[] => {
+    const all = [of, also ?? ''].flatMap((track) => [...(origins.get(track) ?? [])]);
+    const own = role === undefined ? all : all.filter((source) => source.endsWith(`/${role}`));
+    return callee === undefined ? own : [...own, `page/${callee}`];
   };
 
   /** What is above the limit of a condition, with the time since when. */
@@ -81,13 +89,16 @@ export function createServiceReadings(): ServiceReadings {
       const one = { sinceMs: held.get(id)?.sinceMs ?? nowMs - earlierMs, value };
       into.set(id, one);
       if (nowMs - one.sinceMs < forMs) return [];
+      const about = JSON.parse(key) as About;
+      const from = originsOf(condition, about);
       const known = usual.get(id);
       const pause = counts && tracks.pause(counts, key, leastPauseMs);
       const atOf = (agoMs: number) => new Date(nowMs - agoMs).toISOString();
       return [
         {
           kind,
-          about: JSON.parse(key) as About,
+          about,
+          ...(from.length > 0 && { from }),
           value: `${shownOf(condition, value)} ${noun}`,
           ...(known !== undefined && { usual: shownOf(condition, known) }),
           limit: shownOf(condition, limit),
@@ -101,7 +112,7 @@ export function createServiceReadings(): ServiceReadings {
   return {
     sample(rows, { nowMs, monotonicMs }) {
       tracks.begin(monotonicMs);
-      before = collect(rows, tracks, before);
+      before = collect(rows, tracks, before, origins);
       const next = new Map<string, Held>();
       const exceeded = conditions.flatMap((condition, place) => judge(condition, place, nowMs, next));
       held = next;

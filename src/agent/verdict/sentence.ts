@@ -155,21 +155,41 @@ function grouped(roots: readonly Begun[]): Begun[][] {
   return [...groups.values()];
 }
 
+/**
+ * Whether nobody knows if a problem lasts that was a cause of its own. What something else follows from is there: the disk
+ * of a store that is down.
+ */
+export const isDoubtful = ({ found }: Explained, all: readonly Explained[]): boolean =>
+  found.unread?.wasCause === true && !all.some(({ causedBy }) => causedBy === idOf(found));
+
+/** What is said of problems that cannot be read: `it is no longer known whether the frontend answers slowly`. */
+function doubtText(doubtful: readonly Begun[]): string[] {
+  const groups = grouped(doubtful);
+  if (groups.length === 0) return [];
+  const rest = doubtful.length - groups.slice(0, mostClauses).flat().length;
+  const others = rest > 0 ? [`${moreText(rest)} ${rest === 1 ? 'lasts' : 'last'}`] : [];
+  return [
+    `it is no longer known whether ${listed([...groups.slice(0, mostClauses).map(clauseOf), ...others])}`,
+  ];
+}
+
 /** The sentence on what is wrong, with and without its times. */
 export function wrongSentence(
   all: readonly Explained[],
   nowMs: number,
 ): Pick<Verdict, 'headline' | 'sentence'> {
-  const roots = all.filter(({ causedBy }) => causedBy === undefined).map(({ found }) => found);
+  const sure = all.filter((one) => !isDoubtful(one, all));
+  const roots = sure.filter(({ causedBy }) => causedBy === undefined).map(({ found }) => found);
   const groups = grouped(roots).slice(0, mostClauses);
   const shown = groups.flat();
   const ids = new Set(shown.map(idOf));
-  const folded = all.filter(({ causedBy = '' }) => ids.has(causedBy)).map(({ found }) => found);
-  const rest = all.length - shown.length - folded.length;
+  const folded = sure.filter(({ causedBy = '' }) => ids.has(causedBy)).map(({ found }) => found);
+  const rest = sure.length - shown.length - folded.length;
   const more = rest > 0 ? [moreText(rest)] : [];
   const because = becauseText(folded, shown);
+  const doubts = doubtText(all.filter((one) => isDoubtful(one, all)).map(({ found }) => found));
   const sentenceOf = (clause: (group: readonly Begun[]) => string) =>
-    capital(`${listed([...groups.map(clause), ...more])}${because}`);
+    capital([`${listed([...groups.map(clause), ...more])}${because}`, ...doubts].filter(Boolean).join('; '));
   const since = (group: readonly Begun[]) =>
     timeText(Math.min(...group.map(({ sinceMs }) => sinceMs)), nowMs);
   return {

@@ -94,6 +94,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
     const known = found.get(id);
     if (known) {
       known.evidence.push(valueEvidence(one));
+      known.from = [...new Set([...known.from!, ...(one.from ?? [])])];
       known.sinceMs = Math.min(known.sinceMs!, sinceMs);
       known.pause = common(known.pause, pauseOf(one));
       continue;
@@ -102,7 +103,16 @@ export function valueProblems(facts: StatusFacts): Found[] {
     const contradictions = one.kind === 'persistence_errors' && role ? conflicts(role, one, facts) : [];
     const evidence = [valueEvidence(one), ...contradictions];
     const pause = pauseOf(one);
-    found.set(id, { kind: one.kind, subject, about, detail: one.value, sinceMs, pause, evidence });
+    found.set(id, {
+      kind: one.kind,
+      subject,
+      about,
+      detail: one.value,
+      sinceMs,
+      pause,
+      evidence,
+      from: one.from ?? [],
+    });
   }
   return [...found.values()];
 }

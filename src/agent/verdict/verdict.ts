@@ -12,6 +12,7 @@ import { alertNamed, kinds } from './kinds.ts';
 import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
 import {
   consequencesText,
+  isDoubtful,
   overSentence,
   timeText,
   uncheckedSentence,
@@ -19,6 +20,7 @@ import {
   whatOf,
   wrongSentence,
 } from './sentence.ts';
+import { createSilence, sourcesOf } from './unread.ts';
 
 /** What a judge says: the verdict on now, and what was. */
 type Judgement = Pick<
@@ -38,21 +40,6 @@ export interface Judge {
 /** What changed this long before a problem may have caused it. */
 const changedBeforeMs = 30 * 60_000;
 const mostChanges = 5;
-
-/** What a probe cannot see while its target is down: it then still holds. */
-const outlasting: ReadonlySet<string> = new Set([
-  ...['disk_full', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak', 'certificate'],
-  ...['disagreement', 'failover'],
-]);
-
-/** Problems of the last report that their probe cannot see any more because its target is down. */
-function carried(before: readonly Begun[], now: readonly Found[], { probes }: StatusFacts): Found[] {
-  const failing = new Set(probes.filter(({ last }) => last?.ok === false).map(({ name }) => name));
-  const ids = new Set(now.map(idOf));
-  return before.filter(
-    (one) => outlasting.has(one.kind) && failing.has(one.about.probe ?? '') && !ids.has(idOf(one)),
-  );
-}
 
 /** When a check failed for the first time for each reason; `before`: of the last report, undefined if it succeeded there. */
 function reasonsOf({ reason }: Found, before: Begun['reasonsMs'], nowMs: number): Begun['reasonsMs'] {
@@ -97,7 +84,7 @@ function problemOf(
   consequences: readonly string[],
   changes: readonly Change[],
 ): Problem {
-  const { kind, subject, fix, evidence, sinceMs } = found;
+  const { kind, subject, fix, evidence, sinceMs, unread } = found;
   const { alerts, blocks } = kinds[kind];
   const before = causedBy === undefined ? changesBefore(sinceMs, changes) : [];
   return {
@@ -109,6 +96,7 @@ function problemOf(
     ...(fix !== undefined && { fix }),
     firstSteps: alertNamed(alerts[0]!).firstSteps,
     since: new Date(sinceMs).toISOString(),
+    ...(unread?.wasCause && { unreadSince: new Date(unread.sinceMs).toISOString() }),
     evidence,
     ...(causedBy !== undefined && { causedBy }),
     consequences,
@@ -146,15 +134,18 @@ function calmVerdict(
   return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
 }
 
+const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
+  problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
+
 function verdictOf(all: readonly Explained[], problems: readonly Problem[], nowMs: number): Verdict {
-  const first = problems[0]!;
-  const level = problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
+  const isSure = all.map((one) => !isDoubtful(one, all));
+  const first = problems[Math.max(0, isSure.indexOf(true))]!;
   const { id, kind, subject, what, since, changes = [] } = first;
   const { headline, sentence } = wrongSentence(all, nowMs);
   const change = changes.find((one) => !followed.has(one.kind));
   return {
     ok: false,
-    level,
+    level: isSure.includes(true) ? worstOf(problems) : 'unknown',
     headline,
     sentence: change ? `${sentence} ${beforeText(change, nowMs)}` : sentence,
     cause: { id, kind, subject, what, since },
@@ -191,6 +182,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
   const book = createIncidentBook();
   const findChanges = createChangeFinder();
   const aftermath = createAftermath();
+  const silence = createSilence();
   let before: readonly Begun[] = [];
   let clockAheadMs: number | undefined;
 
@@ -227,6 +219,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     return {
       line: lineOf(found),
       sinceMs: found.sinceMs,
+      from: sourcesOf(found),
       ...(causedBy === undefined && {
         cause: { id, severity, kind, subject, what, consequences, affected: effects.length, changes },
       }),
@@ -239,9 +232,10 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       for (const change of findChanges(facts)) book.changed(change);
       const found = problemsIn(facts, nowMs);
       const changes = book.changes(nowMs);
-      const isUnknown = (line: string) => isUnknownYet(line, facts, nowMs);
+      const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
+      const isUnknown = (line: string) => silence.isUnread(line) || isUnknownYet(line, facts, nowMs);
       const reasonsBefore = new Map(before.map(({ about, reasonsMs }) => [about.probe, reasonsMs]));
-      before = [...found, ...carried(before, found, facts)].map((one) =>
+      before = [...found, ...unread].map((one) =>
         withExit(begun(one, nowMs, reasonsBefore.get(one.about.probe)), changes),
       );
       const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown));
@@ -258,7 +252,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       );
       // What is left of a cause has begun, and becomes no incident of its own.
       const open = [
-        ...lasting.map((one, i) => openOf(one, problems[i]!, effectsOf(one))),
+        ...lasting.flatMap((one, i) => (one.found.unread ? [] : [openOf(one, problems[i]!, effectsOf(one))])),
         ...[...left].map(({ found: { sinceMs }, found: one }) => ({ line: lineOf(one), sinceMs })),
       ].map((one) => ({ ...one, explainedBy: explainedBy.get(one.line) }));
       book.update(open, nowMs, isUnknown);

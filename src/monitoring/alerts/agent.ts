@@ -223,9 +223,9 @@ export const agent: RuleGroup = {
       unit: 'seconds',
       isLow: true,
       for: '1h',
-      summary: 'The certificate that probe {{ $labels.probe }} sees expires soon.',
+      summary: 'The certificate that probe {{ $labels.probe }} sees expires soon or has expired.',
       description:
-        'The certificate that probe {{ $labels.probe }} sees expires in {{ $value | humanizeDuration }}, below $threshold.',
+        'The certificate that probe {{ $labels.probe }} sees is valid for {{ $value | humanizeDuration }} more, below $threshold; with a minus sign, it expired that long ago.',
       firstSteps: 'Renew the certificate and reload the server that presents it.',
       dashboard: 'overview',
     },

@@ -121,10 +121,15 @@ const evidenceItem = ({ source, text, at }: Evidence, nowMs: number): HTMLElemen
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
+/** Said of a problem that cannot be read. */
+const doubt = (since: string | undefined, nowMs: number): string =>
+  since === undefined ? '' : `; since ${moment(since, nowMs)} nobody can tell whether it lasts`;
+
 /** What a cause took down, folded under it; equal kinds together. */
-function consequences(cause: Problem, byId: ReadonlyMap<string, Problem>): Child {
+function consequences(cause: Problem, byId: ReadonlyMap<string, Problem>, nowMs: number): Child {
   const found = cause.consequences.flatMap((id) => byId.get(id) ?? []);
-  const item = ({ id, what }: Problem) => h('li', { key: id }, capital(what));
+  const item = ({ id, what, unreadSince }: Problem) =>
+    h('li', { key: id }, `${capital(what)}${doubt(unreadSince, nowMs)}`);
   return (
     found.length > 0 &&
     h(
@@ -163,7 +168,7 @@ function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
 function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
   const byId = new Map(verdict.problems.map((problem) => [problem.id, problem]));
   const item = ({ problem, others, first, last }: Alike) => {
-    const { id, severity, what, fix, since, runbook: name } = problem;
+    const { id, severity, what, fix, since, unreadSince, runbook: name } = problem;
     const tone = severity === 'critical' ? 'bad' : 'warn';
     return h(
       'li',
@@ -173,10 +178,14 @@ function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
         'div',
         { class: 'words' },
         h('p', { class: 'what' }, h('span', { class: 'hidden' }, `${severity}: `), capital(what)),
-        h('p', { class: 'small muted' }, `since ${moment(since, nowMs)}, ${ago(since, nowMs)}`),
+        h(
+          'p',
+          { class: 'small muted' },
+          `since ${moment(since, nowMs)}, ${ago(since, nowMs)}${doubt(unreadSince, nowMs)}`,
+        ),
         evidenceOf(problem, nowMs),
         fix && h('p', { class: 'fix small' }, 'Fix: ', h('code', {}, fix)),
-        consequences(problem, byId),
+        consequences(problem, byId, nowMs),
         others.length > 0 &&
           h(
             'details',

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { timelineOf } from '../../../../src/agent/admin/timeline.ts';
 import type { StatusFacts } from '../../../../src/agent/report.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
@@ -400,4 +400,57 @@ test('beside an installation of one cluster, a global domain and a local one are
     ],
   });
   expect(verdict).toMatchObject({ ok: true, sentence: 'All is well: 2 domains and 1 cluster.' });
+});
+
+describe('what the role that counts it cannot say any more', () => {
+  const timeouts = {
+    kind: 'workflow_timeouts',
+    ...{ about: { domain: 'orders' }, value: '9', limit: '5', since: atOf(0), from: ['page/history'] },
+  };
+  const page = (up: boolean) => ({
+    ...{ service: 'history', url: '', up, lastTakenMs: Date.parse(atOf(0)), failures: {}, vocabulary: 'svc' },
+    lastFailure: up ? undefined : { reason: 'refused' as const, what: 'refused', atMs: Date.parse(atOf(60)) },
+  });
+  const dead = { scrapes: [page(false)] } as unknown as Partial<StatusFacts>;
+  const back = { scrapes: [page(true)] } as unknown as Partial<StatusFacts>;
+
+  test('is unknown below what is wrong with the role, and over once the role has had the time to say so', () => {
+    const judge = createJudge();
+    look(judge, 0, { ...back, exceeded: [timeouts] });
+    const silent = look(judge, 60, dead);
+    expect(silent.incidents).toEqual([]);
+    expect(silent.verdict.problems).toMatchObject([
+      { id: 'scrape_down/history', consequences: ['workflow_timeouts/orders'] },
+      {
+        id: 'workflow_timeouts/orders',
+        causedBy: 'scrape_down/history',
+        unreadSince: atOf(60),
+        since: atOf(0),
+      },
+    ]);
+    expect(silent.verdict.headline).toBe(
+      'Role history cannot be scraped; it is no longer known whether workflows of domain orders time out',
+    );
+    // The window of its alert is five minutes, the time that it must hold five more, and one for what is late.
+    const returned = look(judge, 90, back);
+    expect(returned.verdict).toMatchObject({
+      level: 'unknown',
+      headline: 'It is no longer known whether workflows of domain orders time out',
+    });
+    expect(look(judge, 60 + 479, back).verdict.problems).toHaveLength(1);
+    const over = look(judge, 60 + 480, back);
+    expect(over.verdict.problems).toEqual([]);
+    expect(over.incidents.map(({ id }) => id).sort()).toEqual([
+      'scrape_down/history',
+      'workflow_timeouts/orders',
+    ]);
+  });
+  test('is not over after a restart of the agent either', () => {
+    const first = createJudge();
+    look(first, 0, { ...back, exceeded: [timeouts] });
+    const second = restarted(first);
+    expect(look(second, 3_600, { startedAt: atOf(30), ...dead }).incidents).toEqual([]);
+    const { incidents } = look(second, 7_200, { startedAt: atOf(30), ...back });
+    expect(incidents.find(({ id }) => id === 'workflow_timeouts/orders')?.end).toBe(atOf(7_200));
+  });
 });

@@ -1,0 +1,156 @@
+import type { StatusFacts } from '../report.ts';
+import { settlingMs } from './conditions.ts';
+import { type Begun, type Found, idOf, lineOf, type Unread } from './found.ts';
+import { type KindOfProblem, logFaults, processFaults } from './kinds.ts';
+
+/**
+ * What a problem is read from. While one of its sources cannot be read, nobody knows whether the problem lasts: it stays,
+ * and it ends when the source can be read again and says so.
+ *
+ * - `page/ROLE`: the metrics of a role; `log/ROLE`: what it logs
+ * - `target/PROBE`: what only a check that succeeds shows
+ * - `lag/SOURCE to TARGET`: the lag between two clusters
+ */
+type Source = string;
+
+/** Reasons of a health check that a role has while it runs and misses something. */
+export const dependentReasons: ReadonlySet<string> = new Set([
+  ...['persistence', 'not_ok', 'http_status', 'warming_up'],
+]);
+
+/** What a probe cannot see while its target is down. */
+const seenInside: ReadonlySet<KindOfProblem> = new Set([
+  ...(['disk_full', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak'] as const),
+  ...(['certificate', 'disagreement', 'failover'] as const),
+]);
+/** The targets of probes whose values are judged. */
+const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[]>> = {
+  wal_stalled: ({ subject }) => [`target/store/${subject}`],
+  archival_stalled: ({ about }) => [`target/archive/${about.archive}`],
+  retention_unarchived: ({ about }) => [`target/archive/${about.archive}`],
+  replication_failures: ({ about }) =>
+    (about.clusters ?? []).map((cluster) => `target/replication/${cluster}`),
+  replication_lag: ({ subject }) => [`lag/${subject}`],
+};
+
+/** Everything that a problem is read from. */
+export function sourcesOf(found: Found): readonly Source[] {
+  const { kind, about, from = [] } = found;
+  const probe = seenInside.has(kind) ? [`target/${about.probe}`] : [];
+  return [...from, ...probe, ...(measured[kind]?.(found) ?? [])];
+}
+
+/** The kind of a source, and what it is of. */
+function partsOf(source: Source): [kind: string, of: string] {
+  const end = source.indexOf('/');
+  return [source.slice(0, end), source.slice(end + 1)];
+}
+
+/** Whether a source is what a role says. */
+export const isFromRole = (source: Source): boolean => /^(?:page|log)\//.test(source);
+
+/** Whether a problem is why a source cannot be read. */
+export function isWhy({ kind, about }: Found, source: Source): boolean {
+  const [by, of] = partsOf(source);
+  switch (by) {
+    case 'page':
+      return about.role === of && isOf(processFaults, kind);
+    case 'log':
+      return about.role === of && (isOf(processFaults, kind) || isOf(logFaults, kind));
+    case 'lag':
+      return (
+        kind === 'replication' || (kind === 'cluster_down' && of.split(' to ').includes(about.clusters![0]!))
+      );
+    default:
+      return about.probe === of;
+  }
+}
+
+const isOf = (group: readonly KindOfProblem[], kind: KindOfProblem): boolean => group.includes(kind);
+
+type IsRead = (source: Source) => boolean;
+
+/** Tells which sources can be read now; one that nobody watches any more hides nothing. */
+function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly Found[]): IsRead {
+  const byName = new Map(probes.map((probe) => [probe.name, probe]));
+  const failed = (name: string) => byName.get(name)?.last?.ok === false;
+  const page = (role: string) => scrapes.find(({ service }) => service === role);
+  const runs = (role: string): boolean => {
+    if (page(role)?.up) return true;
+    const last = byName.get(`health/${role}`)?.last;
+    return last ? last.ok || dependentReasons.has(last.reason ?? '') : !page(role);
+  };
+  return (source) => {
+    const [by, of] = partsOf(source);
+    switch (by) {
+      case 'page':
+        return page(of)?.up ?? runs(of);
+      case 'log':
+        return runs(of) && !now.some(({ kind, about }) => about.role === of && isOf(logFaults, kind));
+      case 'lag':
+        return (
+          replication.some((one) => of === `${one.source} to ${one.target}`) ||
+          !now.some((one) => isWhy(one, source))
+        );
+      default:
+        return !failed(of);
+    }
+  };
+}
+
+/** A line of problems that lasts, of the book. */
+interface Line {
+  line: string;
+  from?: readonly Source[];
+  /** Of one that no other explains. */
+  cause?: object;
+}
+
+/** What nobody can tell about. */
+interface Silence {
+  /**
+   * Problems of the last report that nothing shows now, though nothing says that they are over. `open`: also those that were
+   * seen before a restart of the agent.
+   */
+  of(before: readonly Begun[], now: readonly Found[], open: readonly Line[], at: Moment): readonly Begun[];
+  /** Whether nothing can be said about a line. */
+  isUnread(line: string): boolean;
+}
+
+interface Moment {
+  facts: StatusFacts;
+  nowMs: number;
+  monotonicMs: number;
+}
+
+const kindOf = (line: string): string => line.slice(0, line.indexOf('/'));
+
+export function createSilence(): Silence {
+  /** By line; `readMs`: monotonic, when a source could not be read for the last time. */
+  let unread: ReadonlyMap<string, Unread & { readMs: number }> = new Map();
+
+  return {
+    of(before, now, open, { facts, nowMs, monotonicMs }) {
+      const isRead = readerOf(facts, now);
+      const seen = new Set(now.flatMap((one) => [idOf(one), lineOf(one)]));
+      const next = new Map<string, Unread & { readMs: number }>();
+      for (const { line, from = [], cause } of open) {
+        if (seen.has(line)) continue;
+        const known = unread.get(line);
+        const sources = from.filter((source) => !isRead(source));
+        const one = { sinceMs: known?.sinceMs ?? nowMs, sources, wasCause: cause !== undefined };
+        if (sources.length > 0) next.set(line, { ...one, readMs: monotonicMs });
+        // A source that is back needs as long to say something as after a start of the agent.
+        else if (known && monotonicMs - known.readMs < settlingMs(kindOf(line)))
+          next.set(line, { ...one, readMs: known.readMs });
+      }
+      const silent = before.filter((one) => !seen.has(idOf(one)) && !seen.has(lineOf(one)));
+      unread = next;
+      return silent.flatMap((one) => {
+        const known = next.get(lineOf(one));
+        return known ? [{ ...one, unread: known }] : [];
+      });
+    },
+    isUnread: (line) => unread.has(line),
+  };
+}
