@@ -8,7 +8,8 @@ import { type KindOfProblem, logFaults, processFaults } from './kinds.ts';
  * and it ends when the source can be read again and says so.
  *
  * - `page/ROLE`: the metrics of a role; `log/ROLE`: what it logs
- * - `target/PROBE`: what only a check that succeeds shows
+ * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a check that succeeds shows
+ * - `backup/PROBE`: what is wrong with a backup, which only a check that could read it tells
  * - `lag/SOURCE to TARGET`: the lag between two clusters
  */
 type Source = string;
@@ -23,6 +24,14 @@ const seenInside: ReadonlySet<KindOfProblem> = new Set([
   ...(['disk_full', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak'] as const),
   ...(['certificate', 'disagreement', 'failover'] as const),
 ]);
+/** What is wrong with a backup that could be read. */
+const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
+  'backup_missing',
+  'backup_late',
+  'backup_damaged',
+  'backup_offsite',
+  'backup_retention',
+] as const);
 /** The targets of probes whose values are judged. */
 const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[]>> = {
   wal_stalled: ({ subject }) => [`target/store/${subject}`],
@@ -36,8 +45,10 @@ const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[
 /** Everything that a problem is read from. */
 export function sourcesOf(found: Found): readonly Source[] {
   const { kind, about, from = [] } = found;
-  const probe = seenInside.has(kind) ? [`target/${about.probe}`] : [];
-  return [...from, ...probe, ...(measured[kind]?.(found) ?? [])];
+  const probe = about.probe !== undefined && kind !== 'stale' ? [`result/${about.probe}`] : [];
+  const inside = seenInside.has(kind) ? [`target/${about.probe}`] : [];
+  const backup = ofReadBackup.has(kind) ? [`backup/${about.probe}`] : [];
+  return [...from, ...probe, ...inside, ...backup, ...(measured[kind]?.(found) ?? [])];
 }
 
 /** The kind of a source, and what it is of. */
@@ -61,6 +72,10 @@ export function isWhy({ kind, about }: Found, source: Source): boolean {
       return (
         kind === 'replication' || (kind === 'cluster_down' && of.split(' to ').includes(about.clusters![0]!))
       );
+    case 'result':
+      return kind === 'stale' && about.probe === of;
+    case 'backup':
+      return kind === 'backup_failed' && about.probe === of;
     default:
       return about.probe === of;
   }
@@ -92,6 +107,9 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
           replication.some((one) => of === `${one.source} to ${one.target}`) ||
           !now.some((one) => isWhy(one, source))
         );
+      case 'result':
+      case 'backup':
+        return !now.some((one) => isWhy(one, source));
       default:
         return !failed(of);
     }

@@ -24,14 +24,15 @@ const scraped = ['SvcServiceDown', 'SvcInstanceDown', 'SvcRoleUnwatched', 'SvcAg
 /** Addresses that the links of alerts begin with. */
 export const links = { runbooks: 'https://wiki.example/runbooks', grafana: 'https://grafana.example' };
 
-/** What every window of the rules becomes, but for the long memory of `last_over_time` and `max_over_time`. */
-const windowText = '10s';
-/** What the ten minutes of a canary become, as five are ten seconds: it is to outlast the restart of an agent and of Prometheus. */
-const canaryText = '20s';
-/** For how long the end of an outage is remembered: longer than the windows. */
-const afterwardsText = '20s';
-
-function cut(expr: string): string {
+/**
+ * Shortens the windows of the rules. Every window becomes `windowSeconds` long, but for the long memory of `last_over_time`
+ * and `max_over_time`. That of a canary is twice as long, as it is in the rules: it is to outlast the restart of an agent and of
+ * Prometheus. The end of an outage is remembered for longer than the windows.
+ */
+function cut(expr: string, windowSeconds: number): string {
+  const windowText = `${windowSeconds}s`;
+  const canaryText = `${2 * windowSeconds}s`;
+  const afterwardsText = `${windowSeconds + 10}s`;
   return (
     expr
       .replace(/(?<=ALERTS\{[^}]*\})\[\d+m\]/g, `[${afterwardsText}]`)
@@ -42,7 +43,7 @@ function cut(expr: string): string {
       .replace(/(?<=canary[\s\S]*)\[10m\]/g, `[${canaryText}]`)
       .replace(/(?<!(?:last|max)_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
       .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
-      .replace(/\boffset \d+[mhd]\b/g, 'offset 11s')
+      .replace(/\boffset \d+[mhd]\b/g, `offset ${windowSeconds + 1}s`)
       .replace('[day]', '[1d]')
   );
 }
@@ -55,6 +56,8 @@ const written = (args: readonly string[]) => {
 export interface RulesCut {
   /** From scrape to scrape. Default: 1. */
   scrapeSeconds?: number;
+  /** What a window of five minutes becomes. Default: 10. */
+  windowSeconds?: number;
   /** For how long a condition must hold; `cut`: as long as shipped, cut as the windows are. Default: 0. */
   forSeconds?: number | 'cut';
   /** Without the verdicts of the agents, for faults that are all there at once and would explain each other. */
@@ -74,7 +77,7 @@ const shortened = (text: string): number => Math.ceil(parseDuration(text)! / 100
  */
 export function writeRules(
   directory: string,
-  { scrapeSeconds = 1, forSeconds = 0, withoutIncidents }: RulesCut = {},
+  { scrapeSeconds = 1, windowSeconds = 10, forSeconds = 0, withoutIncidents }: RulesCut = {},
 ): void {
   const addresses = ['--runbook-url', links.runbooks, '--dashboard-url', links.grafana];
   written(['--out', directory, ...addresses, ...thresholds.flatMap((each) => ['--threshold', each])]);
@@ -88,7 +91,7 @@ export function writeRules(
     for (const group of file.groups) {
       group.interval = '1s';
       for (const rule of group.rules) {
-        rule.expr = cut(rule.expr);
+        rule.expr = cut(rule.expr, windowSeconds);
         if (rule.alert === undefined) continue;
         rule.for = `${heldSeconds(rule.alert, rule.for)}s`;
         if (rule.keep_firing_for)
