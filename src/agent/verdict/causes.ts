@@ -1,7 +1,7 @@
 import type { StatusFacts } from '../report.ts';
 import { type Begun, idOf, isFatal, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
-import { dependentReasons, isFromRole, isWhy } from './unread.ts';
+import { dependentReasons, isIndependent, isWhy } from './unread.ts';
 
 /** A problem and what it is folded under. */
 export interface Explained {
@@ -244,15 +244,16 @@ const followsFrom = (effect: Begun, cause: Begun, facts: StatusFacts, isInTime: 
 
 function explains(cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsInTime): boolean {
   const follows = (one: Begun, of: Begun) => followsFrom(one, of, facts, isInTime);
-  // What a role said of itself ended with the role. What a probe saw of a target may be why the target is down.
+  // What a role said of itself ended with the role, and what a probe found with its results. What a probe saw of a target may be
+  // why the target is down.
   const silences = (one: Begun, of: Begun) =>
-    one.unread === undefined && isWhyUnread(one, of) && (isOfRole(of) || !follows(one, of));
+    one.unread === undefined && isWhyUnread(one, of) && (isIndependentOf(of) || !follows(one, of));
   return silences(cause, effect) || (follows(effect, cause) && !silences(effect, cause));
 }
 
 const isWhyUnread = (cause: Begun, { unread }: Begun): boolean =>
   unread?.sources.some((source) => isWhy(cause, source)) ?? false;
-const isOfRole = ({ unread }: Begun): boolean => unread?.sources.some(isFromRole) ?? false;
+const isIndependentOf = ({ unread }: Begun): boolean => unread?.sources.some(isIndependent) ?? false;
 
 const severities = { critical: 0, warning: 1 } as const;
 

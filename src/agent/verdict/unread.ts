@@ -57,8 +57,8 @@ function partsOf(source: Source): [kind: string, of: string] {
   return [source.slice(0, end), source.slice(end + 1)];
 }
 
-/** Whether a source is what a role says. */
-export const isFromRole = (source: Source): boolean => /^(?:page|log)\//.test(source);
+/** Whether a source never falls silent because of what it shows, as a role that stops, or a probe without results. */
+export const isIndependent = (source: Source): boolean => /^(?:page|log|result)\//.test(source);
 
 /** Whether a problem is why a source cannot be read. */
 export function isWhy({ kind, about }: Found, source: Source): boolean {

@@ -117,7 +117,7 @@ describe('after a restart of the agent', () => {
     const unread = { probes: [{ ...probeStatusOf('backup/full'), last: undefined }] };
     expect([
       endedAt(backup, 900, unread),
-      endedAt(backup, 900, { probes: [probeStatusOf('backup/full')] }),
+      endedAt(backup, 900, { probes: [probeStatusOf('backup/full', { at: atOf(899) })] }),
     ]).toEqual([0, 1]);
   });
   test('a value lasts until it can be judged again', () => {

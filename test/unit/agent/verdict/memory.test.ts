@@ -454,3 +454,40 @@ describe('what the role that counts it cannot say any more', () => {
     expect(incidents.find(({ id }) => id === 'workflow_timeouts/orders')?.end).toBe(atOf(7_200));
   });
 });
+
+describe('what a probe cannot tell any more', () => {
+  const backup = (seconds: number, last: { reason?: 'late' | 'unreachable'; msg?: string }) => ({
+    probes: [probeStatusOf('backup/nightly', { at: atOf(seconds), ...last }, { since: atOf(seconds) })],
+  });
+
+  test('a store that was down while its probe hangs is unknown, and recovered once the probe says so', () => {
+    const judge = createJudge();
+    look(judge, 0, store(0, true, 0));
+    const stale = look(judge, 600, store(0, true, 0));
+    expect(stale.incidents).toEqual([]);
+    expect(stale.verdict.problems).toMatchObject([
+      { id: 'stale/store/main', consequences: ['store_down/main'] },
+      { id: 'store_down/main', causedBy: 'stale/store/main', since: atOf(0), unreadSince: atOf(600) },
+    ]);
+    const over = look(judge, 610, store(610, false));
+    expect(over.verdict.problems).toEqual([]);
+    expect(over.incidents.find(({ id }) => id === 'store_down/main')).toMatchObject({
+      start: atOf(0),
+      end: atOf(610),
+    });
+  });
+  test('a backup that was late is not on time because it cannot be read', () => {
+    const judge = createJudge();
+    look(judge, 0, backup(0, { reason: 'late', msg: 'the newest is 26 h old' }));
+    const unreadable = look(judge, 60, backup(60, { reason: 'unreachable', msg: 'no answer' }));
+    expect(unreadable.incidents).toEqual([]);
+    expect(unreadable.verdict.problems).toMatchObject([
+      { id: 'backup_failed/nightly', consequences: ['backup_late/nightly'] },
+      { id: 'backup_late/nightly', since: atOf(0), unreadSince: atOf(60) },
+    ]);
+    expect(look(judge, 120, backup(120, {})).incidents.map(({ id }) => id).sort()).toEqual([
+      'backup_failed/nightly',
+      'backup_late/nightly',
+    ]);
+  });
+});
