@@ -16,7 +16,7 @@ import { hasPrometheus } from './prometheus.ts';
 const withinMs = 60_000;
 /** A restart that takes longer is one of minutes, as windows and `for` are cut: what is told then may be right. */
 const longestRestartMs = 6000;
-const mostRounds = 3;
+const mostRounds = 2;
 
 const storeDown = (cluster: string): Expected =>
   critical('SvcStoreDown', { cluster, store: 'main', kind: 'postgres', database: 'persistence' }, /./);
