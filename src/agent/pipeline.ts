@@ -23,6 +23,7 @@ import { createRolePipeline, type RolePipeline } from './role-pipeline.ts';
 import { createRoles, type Roles } from './role-restarts.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
+import { incidentsIn } from './verdict/alike.ts';
 import { createServiceReadings } from './verdict/readings.ts';
 import { createJudge } from './verdict/verdict.ts';
 
@@ -149,7 +150,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       reporters: reporters.status,
       listeners: () => listening.addresses,
     });
-    self.noteVerdict(made);
+    self.showReport({ ...made, incidents: incidentsIn(made.verdict) });
     return made;
   };
   const watch = createWatch(clock, () => {

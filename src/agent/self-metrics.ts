@@ -71,7 +71,7 @@ export function createSelfMetrics(delays: Pick<EventLoopDelays, 'take'> = create
       labelNames: ['svc_service', 'reason'],
       registers: [registry],
     }),
-    noteVerdict: createVerdictGauges(registry),
+    showReport: createReportGauges(registry),
     reportLastSuccess: moment(registry, 'svc_agent_report_last_success_timestamp_seconds'),
     reportFailures,
     queueBytes: gauge(registry, 'svc_agent_queue_bytes'),
@@ -80,8 +80,8 @@ export function createSelfMetrics(delays: Pick<EventLoopDelays, 'take'> = create
 }
 
 /** What of a report is shown as series. */
-interface ShownVerdict {
-  verdict: { problems: readonly { kind: string; subject: string; causedBy?: string }[] };
+interface ShownReport {
+  incidents: readonly { kind: string; subject: string }[];
   telemetryTruth: Readonly<Record<string, number>>;
   maintenance?: string;
 }
@@ -89,17 +89,17 @@ interface ShownVerdict {
 /** Causes that have a series; the status has all of them. */
 const mostIncidents = 50;
 
-/** Shows what a verdict says as series: the causes that last, and how much of its errors each role's metrics show. */
-function createVerdictGauges(registry: Registry) {
+/** Shows what a report says as series: the incidents that last, and how much of its errors each role's metrics show. */
+function createReportGauges(registry: Registry) {
   const labelled = (name: AgentMetricName, labelNames: string[]) =>
     new Gauge({ name, help: agentMetric(name).help, labelNames, registers: [registry] });
   const incident = labelled('svc_incident', ['cause', 'subject']);
   const truth = labelled('svc_telemetry_truth_ratio', ['svc_service']);
   const maintenance = gauge(registry, 'svc_maintenance');
-  return ({ verdict, telemetryTruth, maintenance: until }: ShownVerdict): void => {
+  return ({ incidents, telemetryTruth, maintenance: until }: ShownReport): void => {
     incident.reset();
-    const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
-    for (const { kind, subject } of causes.slice(0, mostIncidents)) incident.set({ cause: kind, subject }, 1);
+    for (const { kind, subject } of incidents.slice(0, mostIncidents))
+      incident.set({ cause: kind, subject }, 1);
     truth.reset();
     for (const [role, ratio] of Object.entries(telemetryTruth)) truth.set({ svc_service: role }, ratio);
     maintenance.set(until === undefined ? 0 : 1);

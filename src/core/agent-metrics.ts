@@ -238,7 +238,7 @@ const verdict = group('verdict', [], {
   svc_incident: [
     'gauge',
     'none',
-    'Always 1 while a problem lasts that no other one explains; the labels are its kind and its subject.',
+    'Always 1 while a problem lasts that no other one explains, also while it cannot be read whether it lasts; the labels are its kind and its subject.',
     ['cause', 'subject'],
   ],
   svc_telemetry_truth_ratio: [

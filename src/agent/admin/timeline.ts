@@ -1,4 +1,5 @@
 import type { Change, Problem, StatusReport } from '../report.ts';
+import { incidentsIn } from '../verdict/alike.ts';
 import { span } from './page/format.ts';
 
 /** Something that happened, for the time line. */
@@ -20,9 +21,8 @@ export function timelineOf({
   incidents,
   changes,
 }: Pick<StatusReport, 'verdict' | 'incidents' | 'changes'>): TimelineEvent[] {
-  const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
   const events = [
-    ...causes.map(
+    ...incidentsIn(verdict).map(
       ({ since, severity, what }): TimelineEvent => ({ at: since, kind: 'began', severity, text: what }),
     ),
     ...incidents.flatMap(({ start, end, severity, what, over, durationSeconds }): TimelineEvent[] => [

@@ -1,5 +1,6 @@
 import { formatDuration } from '../../core/text-formats.ts';
-import type { Incident, StatusReport } from '../report.ts';
+import type { Incident, Problem, StatusReport } from '../report.ts';
+import { incidentsIn } from '../verdict/alike.ts';
 import { targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
 import { type Io, plain, table } from './io.ts';
@@ -20,16 +21,12 @@ export async function incidents(args: readonly string[], io: Io): Promise<number
     return 0;
   }
   const report = await askStatus(await targetOf(values, '/api/status', io));
-  const lasting = lastingIn(report);
+  const lasting = incidentsIn(report.verdict);
   if (values.json) io.stdout(`${JSON.stringify({ lasting, incidents: report.incidents })}\n`);
   else if (lasting.length + report.incidents.length === 0) io.stdout('No incident in the last 30 days.\n');
   else io.stdout(table(['START', 'LASTED', 'SEVERITY', 'WHAT'], rowsOf(report, lasting), io.screen));
   return 0;
 }
-
-/** The causes that last. */
-const lastingIn = ({ verdict }: StatusReport) =>
-  verdict.problems.filter(({ causedBy }) => causedBy === undefined);
 
 /** A time without its fraction of a second. */
 const timeOf = (text: string): string => text.replace(/\.\d+Z$/, 'Z');
@@ -45,12 +42,13 @@ function whatOf({
     .join('; ');
 }
 
-function rowsOf({ incidents: over, now }: StatusReport, lasting: ReturnType<typeof lastingIn>): string[][] {
+function rowsOf({ incidents: over, now }: StatusReport, lasting: readonly Problem[]): string[][] {
   const lasted = (ms: number) => formatDuration(Math.max(0, Math.round(ms / 1e3)) * 1e3) || '0s';
+  const lastedUntil = (since: string, at: string) => lasted(Date.parse(at) - Date.parse(since));
   return [
-    ...lasting.map(({ since, severity, what, changes }) => [
+    ...lasting.map(({ since, unreadSince, severity, what, changes }) => [
       timeOf(since),
-      `${lasted(Date.parse(now) - Date.parse(since))} so far`,
+      unreadSince ? `at least ${lastedUntil(since, unreadSince)}` : `${lastedUntil(since, now)} so far`,
       severity,
       plain(whatOf({ what, changes })),
     ]),

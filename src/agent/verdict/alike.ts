@@ -29,3 +29,10 @@ function rowOf(group: readonly Problem[]): Alike {
   const [problem, ...others] = [...group].sort((a, b) => a.since.localeCompare(b.since));
   return { problem: problem!, others, first: problem!.since, last: (others.at(-1) ?? problem!).since };
 }
+
+/**
+ * The problems that become incidents: those that no other one explains, and those of them of which nobody knows any more
+ * whether they last.
+ */
+export const incidentsIn = ({ problems }: { problems: readonly Problem[] }): Problem[] =>
+  problems.filter(({ causedBy, unreadSince }) => causedBy === undefined || unreadSince !== undefined);

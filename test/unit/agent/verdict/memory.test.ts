@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { timelineOf } from '../../../../src/agent/admin/timeline.ts';
 import type { StatusFacts } from '../../../../src/agent/report.ts';
+import { incidentsIn } from '../../../../src/agent/verdict/alike.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
 import { probeStatusOf } from '../../../status-report.ts';
@@ -431,6 +432,15 @@ describe('what the role that counts it cannot say any more', () => {
     expect(silent.verdict.headline).toBe(
       'Role history cannot be scraped; it is no longer known whether workflows of domain orders time out',
     );
+    // It has an incident of its own, which lasts.
+    expect(timelineOf(silent).map(({ at, kind, text }) => `${at} ${kind} ${text}`)).toEqual([
+      `${atOf(0)} began role history cannot be scraped: refused`,
+      `${atOf(0)} began workflows of domain orders time out: 9`,
+    ]);
+    expect(incidentsIn(silent.verdict).map(({ id }) => id)).toEqual([
+      'scrape_down/history',
+      'workflow_timeouts/orders',
+    ]);
     // The window of its alert is five minutes, the time that it must hold five more, and one for what is late.
     const returned = look(judge, 90, back);
     expect(returned.verdict).toMatchObject({
@@ -485,9 +495,10 @@ describe('what a probe cannot tell any more', () => {
       { id: 'backup_failed/nightly', consequences: ['backup_late/nightly'] },
       { id: 'backup_late/nightly', since: atOf(0), unreadSince: atOf(60) },
     ]);
-    expect(look(judge, 120, backup(120, {})).incidents.map(({ id }) => id).sort()).toEqual([
-      'backup_failed/nightly',
-      'backup_late/nightly',
-    ]);
+    expect(
+      look(judge, 120, backup(120, {}))
+        .incidents.map(({ id }) => id)
+        .sort(),
+    ).toEqual(['backup_failed/nightly', 'backup_late/nightly']);
   });
 });
