@@ -1,7 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { fileKey } from './discovery.ts';
-import { type Disk, type FileStat, saysAbsent } from './disk.ts';
-import type { Problems } from './problems.ts';
+import { type Disk, type FileStat, type Problems, saysAbsent } from './disk.ts';
 import { isSameLog } from './rotated-names.ts';
 
 /** A file as a scan saw it, under each of its names. */

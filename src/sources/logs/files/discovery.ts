@@ -1,15 +1,17 @@
-import { type Disk, type Entry, type FileStat, saysAbsent } from './disk.ts';
+import { type Disk, type Entry, type FileStat, type Problems, saysAbsent } from './disk.ts';
 import {
+  anyDepth,
   byOrder,
   type Found,
   type Interest,
+  type LogPattern,
   literalNames,
   type Meaning,
   meaningIn,
   type PassedOver,
-} from './names.ts';
-import { anyDepth, type LogPattern, type Patterns, type Step } from './patterns.ts';
-import type { Problems } from './problems.ts';
+  type Patterns,
+  type Step,
+} from './patterns.ts';
 import { isBetween } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 

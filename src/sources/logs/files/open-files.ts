@@ -1,8 +1,7 @@
 import { systemCode } from '../../../core/errors.ts';
 import { fileKey } from './discovery.ts';
-import type { Disk } from './disk.ts';
+import type { Disk, Problems } from './disk.ts';
 import type { Generations, Place } from './generations.ts';
-import type { Problems } from './problems.ts';
 
 /**
  * Open files, a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to

@@ -4,7 +4,8 @@ import type { Clock } from '../../../core/ports.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { LineSink, OpenSink } from '../sink.ts';
 import { append, appendRest, covered, cutOff, headBytes, learn, marksAgree, tailBytes } from './chain.ts';
-import type { Disk } from './disk.ts';
+import { inflated, inflateSmall, isGzipStart } from './contents.ts';
+import type { Disk, Problems } from './disk.ts';
 import {
   type Generation,
   type Generations,
@@ -13,9 +14,7 @@ import {
   noBytes,
   restKeptBytes,
 } from './generations.ts';
-import { inflated, inflateSmall, isGzipStart } from './gzip.ts';
 import type { OpenFiles } from './open-files.ts';
-import type { Problems } from './problems.ts';
 
 /** Hands a generation's bytes to its sink; what is counted and the offset move in the same step. */
 export interface Sinks {

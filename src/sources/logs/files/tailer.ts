@@ -5,15 +5,13 @@ import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from
 import { createComparedFiles } from './compared-files.ts';
 import { createContents } from './contents.ts';
 import { createDiscovery, noPicture } from './discovery.ts';
-import { type Disk, systemDisk } from './disk.ts';
+import { createProblems, type Disk, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
 import { createGenerations, type Generation, type Generations, isStale, type Place } from './generations.ts';
 import { createGlimpses } from './glimpses.ts';
 import { homesOf, targetsOf } from './groups.ts';
-import type { PassedOver } from './names.ts';
 import { createOpenFiles } from './open-files.ts';
-import { compilePatterns, type Patterns } from './patterns.ts';
-import { createProblems } from './problems.ts';
+import { compilePatterns, type PassedOver, type Patterns } from './patterns.ts';
 import { createReader, createSinks } from './reader.ts';
 import { createScan } from './scan.ts';
 import { createSlices, type Slices } from './schedule.ts';
