@@ -22,9 +22,15 @@ type IsUnknown = (line: string) => boolean;
 interface Aftermath {
   /**
    * Which problems that are seen now may be causes of which by their times. What outlasts its cause may have a cause that
-   * began when the first one ended; a cause that is back explains what it explained before.
+   * began when the first one ended; a cause that is back explains what it explained before. `goesOn`: whether a problem that
+   * is seen now, or soon, is the one that was seen before.
    */
-  timesOf(all: readonly Begun[], nowMs: number, isUnknown: IsUnknown): IsInTime;
+  timesOf(
+    all: readonly Begun[],
+    nowMs: number,
+    isUnknown: IsUnknown,
+    goesOn: (line: string) => boolean,
+  ): IsInTime;
   /** Takes what is seen now. */
   of(all: readonly Explained[], nowMs: number, isUnknown: IsUnknown): Left;
   /** The wall clock has jumped: what is over has been for as long as before. */
@@ -52,7 +58,8 @@ export function createAftermath(): Aftermath {
   let remembered: ReadonlyMap<string, ExplainedBy> = new Map();
 
   return {
-    timesOf(all, nowMs, isUnknown) {
+    timesOf(all, nowMs, isUnknown, goesOn) {
+      remembered = new Map([...remembered].filter(([line]) => isUnknown(line) || goesOn(line)));
       const lines = new Set(all.map(lineOf));
       return (cause, effect) => {
         const shownMs = shownSinceMs(effect);
@@ -66,10 +73,12 @@ export function createAftermath(): Aftermath {
       };
     },
     of(all, nowMs, isUnknown) {
+      const seen = new Set(all.map(({ found }) => lineOf(found)));
       const causes = new Map(
         all.filter(({ causedBy }) => causedBy === undefined).map((one) => [idOf(one.found), one]),
       );
-      const next = new Map([...remembered].filter(([line]) => isUnknown(line)));
+      const isKept = (line: string) => isUnknown(line) || !seen.has(line);
+      const next = new Map([...remembered].filter(([line]) => isKept(line)));
       const left = new Set<Explained>();
       for (const one of causes.values()) {
         const line = lineOf(one.found);

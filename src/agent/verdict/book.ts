@@ -50,6 +50,8 @@ interface IncidentBook {
   clockJumped(byMs: number): void;
   /** What lasted at the last update, or when the state was written that was restored. */
   lasting(): readonly OpenProblem[];
+  /** Whether a problem that is seen now goes on: it lasted at the last update, or a short pause before. */
+  goesOn(line: string): boolean;
   /** Adds a change; one that is there already is not added again. */
   changed(change: Change): void;
   /** Newest first. */
@@ -211,6 +213,7 @@ export function createIncidentBook(): IncidentBook {
       for (const [line, one] of open) open.set(line, { ...one, jumpedMs: (one.jumpedMs ?? 0) + byMs });
       frozen = undefined;
     },
+    goesOn: (line) => open.has(line) || paused.has(line),
     changed(change) {
       const { at, kind } = change;
       const what = cut(change.what);

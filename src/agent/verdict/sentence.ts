@@ -18,6 +18,14 @@ const plural = (noun: string, count: number): string => {
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
 };
 
+/** Of nouns that end with a word that is no noun: what there are several of. */
+const inNumbers: Readonly<Record<string, (count: number) => string>> = {
+  'requests from': (count) => `requests between ${count} pairs of roles`,
+  'data of': (count) => `data of ${count} components`,
+};
+const numbered = (noun: string, count: number): string =>
+  inNumbers[noun]?.(count) ?? `${count} ${plural(noun, count)}`;
+
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 const predicateOf = ({ kind, predicate }: Found): string => predicate ?? kinds[kind].predicate;
@@ -68,7 +76,7 @@ function clauseOf(found: readonly Found[]): string {
   const isShort = names.length <= mostNamed && names.every(({ length }) => length <= longestName);
   return isShort
     ? `${plural(noun, names.length)} ${listed(names)} ${verb}`
-    : `${names.length} ${plural(noun, names.length)} ${verb}`;
+    : `${numbered(noun, names.length)} ${verb}`;
 }
 
 /** What consequences are about, in the words of a sentence, in the order in which they are named. */

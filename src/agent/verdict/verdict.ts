@@ -238,7 +238,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       before = [...found, ...unread].map((one) =>
         withExit(begun(one, nowMs, reasonsBefore.get(one.about.probe)), changes),
       );
-      const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown));
+      const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown, book.goesOn));
       const { left, over, unchecked, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
       const effects = consequencesOf(lasting);

@@ -6,8 +6,8 @@ import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 
-const store = (seconds: number, isDown: boolean): ProbeStatus =>
-  probeStatusOf('store/main', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(10) });
+const store = (seconds: number, isDown: boolean, from = 10): ProbeStatus =>
+  probeStatusOf('store/main', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(from) });
 const unchecked = (probe: ProbeStatus): ProbeStatus => ({ ...probe, last: undefined, state: undefined });
 const history = (seconds: number): ProbeStatus =>
   probeStatusOf(
@@ -172,6 +172,18 @@ test('a consequence that is over is forgotten: what begins later is no rest of t
   const late = { ...errors(), since: atOf(490) };
   expect(look(judge, 500, { probes: [store(500, false)], exceeded: [late] }).verdict.problems).toMatchObject([
     { id: 'persistence_errors/history', since: atOf(490) },
+  ]);
+});
+
+test('what ended for a moment and is back with its cause is still explained by it', () => {
+  const judge = createJudge();
+  look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
+  look(judge, 50, { probes: [store(50, false)], exceeded: [errors()] });
+  expect(look(judge, 185, { probes: [store(185, false)] }).verdict.problems).toEqual([]);
+  const back = look(judge, 200, { probes: [store(200, true, 200)], exceeded: [errors()] });
+  expect(back.verdict.problems).toMatchObject([
+    { id: 'store_down/main', since: atOf(200) },
+    { id: 'persistence_errors/history', causedBy: 'store_down/main' },
   ]);
 });
 

@@ -114,7 +114,7 @@ test.each(named(every(hidden, { short: 80, long: 32, nightly: 1 }, 5)))(
 
 test.each(
   alone(every(incidentTypes, { short: 12, long: 6, nightly: 1 })).flatMap(([name, type]) =>
-    bySize({ short: [6], long: [1, 6], nightly: [1, 4, 6, 8, 12] }).map(
+    bySize({ short: [6], long: [1, 8], nightly: [1, 4, 6, 8, 12] }).map(
       (pause) => [name, pause, type] as const,
     ),
   ),

@@ -59,6 +59,14 @@ describe('causes of one kind', () => {
       ],
       'Requests from a and b fail',
     ],
+    [
+      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'request_errors', subject }) as const),
+      'Requests between 5 pairs of roles fail',
+    ],
+    [
+      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'dropping', subject }) as const),
+      'Data of 5 components is dropped by the agent',
+    ],
     [[{ kind: 'frontend_latency' }], 'The frontend answers slowly'],
     [[{ kind: 'state' }], 'The state cannot be written'],
     [
