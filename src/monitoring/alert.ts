@@ -153,6 +153,6 @@ export const recovering = ({ name, of, by, subject, windows, dashboard }: Outage
     labels: { window },
     summary: `${subject} is down, or was within the last ${seenFor[window]}.`,
     description: `${of} fires, or fired within the last ${seenFor[window]} (ALERTS was {{ $value }}). Until this alert ends, alerts that the outage explains stay inhibited, if their window is ${window} or less.`,
-    firstSteps: `Wait until this alert ends. Alerts that fire after that have another cause than ${of}.`,
+    firstSteps: `Wait until this alert ends. Alerts that fire after that have a cause other than ${of}.`,
     dashboard,
   }));

@@ -73,7 +73,7 @@ export const workflows: RuleGroup = {
       for: '10m',
       summary: 'A large share of the workflows of domain {{ $labels.domain }} times out.',
       description:
-        '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold, and more than of the canary’s if there is one.',
+        '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold, and more than the share of the canary, if there is one.',
       firstSteps: 'Find the workflow types that time out; check the task latency of their task lists.',
       dashboard: 'history',
     },
