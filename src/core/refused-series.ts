@@ -23,8 +23,8 @@ export interface RefusedLines {
    * `index` the line's number in the series; without a target the line is only known as refused.
    */
   add(hash: number, value: number, target: Handle | undefined, index: number): void;
-  /** Ends a page. `isComplete` is false for a page that was discarded. */
-  endPage(isComplete: boolean): void;
+  /** Ends a page that was taken. One that is discarded before its new lines were added needs no end. */
+  endPage(): void;
   /** Forgets all lines and releases the overflow handles. */
   clear(): void;
 }
@@ -136,13 +136,12 @@ export function createRefusedLines(most: number): RefusedLines {
       rebuild(slots * 2, () => true);
       return true;
     }
-    const known = size;
     const [now, before] = [page & 255, (page - 1) & 255];
     const { hashes, pages } = lines;
     if (!pages.some((seen, slot) => hashes[slot] !== 0 && seen !== now && seen !== before)) return false;
     rebuild(slots, (slot) => pages[slot] === now || pages[slot] === before);
     forgot = true;
-    return size < known;
+    return true;
   };
 
   return {
@@ -180,12 +179,10 @@ export function createRefusedLines(most: number): RefusedLines {
       targets.count(number, forgot ? Number.NaN : 0, first);
       values[slot] = first;
     },
-    endPage(isComplete) {
-      if (isComplete) {
-        page += 1;
-        isFull = false;
-      }
-      targets.endPage(isComplete);
+    endPage() {
+      page += 1;
+      isFull = false;
+      targets.endPage();
     },
     clear() {
       rebuild(firstSlots, () => false);
@@ -204,7 +201,7 @@ interface OverflowTargets {
   count(number: number, before: number, value: number): void;
   /** Adds the value of a line for which the table has no room. */
   addRest(number: number, value: number): void;
-  endPage(isComplete: boolean): void;
+  endPage(): void;
   clear(): void;
 }
 
@@ -235,13 +232,11 @@ function createOverflowTargets(): OverflowTargets {
       const target = targets[number];
       if (target) target.rest += value;
     },
-    endPage(isComplete) {
+    endPage() {
       for (const target of targets) {
-        if (isComplete) {
-          const increase = target.rest - target.lastRest;
-          if (increase > 0) target.handle.addIncrease(target.index, increase);
-          target.lastRest = target.rest;
-        }
+        const increase = target.rest - target.lastRest;
+        if (increase > 0) target.handle.addIncrease(target.index, increase);
+        target.lastRest = target.rest;
         target.rest = 0;
       }
     },

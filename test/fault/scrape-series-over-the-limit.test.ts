@@ -38,13 +38,12 @@ function target(seriesPerMetric: number) {
       for (let at = 0; at < bytes.length; at += 65_536) reader.write(bytes.subarray(at, at + 65_536));
       if (isCut) {
         reader.discard();
-        pageSeries.endPage(false);
         return;
       }
       const page = reader.end(true);
       await pageSeries.arrange(page);
       pageSeries.fill(page);
-      pageSeries.endPage(true);
+      pageSeries.endPage();
       reader.take(page);
       store.swap();
     },

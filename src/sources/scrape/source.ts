@@ -197,7 +197,7 @@ function createTargetSeries(
       slice.begin();
       await pageSeries.arrange(page);
       const result = pageSeries.fill(page);
-      pageSeries.endPage(true);
+      pageSeries.endPage();
       reader.take(page);
       if (!isShown()) return { page, result };
       show.swap();
@@ -207,10 +207,7 @@ function createTargetSeries(
       onPage({ fallen: result.fallen, counters: result.counters });
       return { page, result };
     },
-    discard() {
-      reader.discard();
-      pageSeries.endPage(false);
-    },
+    discard: () => reader.discard(),
     hide() {
       show.hide();
       up.set(0);

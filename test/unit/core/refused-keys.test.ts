@@ -23,3 +23,20 @@ test('starts anew when it is full', () => {
   expect(keys.find(2000)).toBeUndefined();
   expect(keys.find(2001)).toBe('a');
 });
+
+test('starts anew when there is no number left for another target', () => {
+  const keys = createRefusedKeys<number>(1e6);
+  for (let n = 1; n <= 0xffff; n++) keys.add(n, n);
+  expect([keys.size, keys.find(1), keys.find(0xffff)]).toEqual([0xffff, 1, 0xffff]);
+  keys.add(1, 0);
+  expect([keys.size, keys.find(1), keys.find(2)]).toEqual([1, 0, undefined]);
+});
+
+test('counts a key once, and knows its last target', () => {
+  const keys = createRefusedKeys<string>(2);
+  keys.add(7, 'a');
+  keys.add(7, 'b');
+  expect([keys.size, keys.find(7)]).toEqual([1, 'b']);
+  keys.clear();
+  expect([keys.size, keys.find(7)]).toEqual([0, undefined]);
+});

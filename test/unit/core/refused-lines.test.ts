@@ -35,8 +35,9 @@ function source(seriesPerMetric: number, mostLines = 1000) {
     close: () => intake.close(),
     page(values: Record<string, number>, isComplete = true) {
       for (const [name, value] of Object.entries(values)) line(name, value);
-      refused.endPage(isComplete);
-      if (isComplete) store.swap();
+      if (!isComplete) return;
+      refused.endPage();
+      store.swap();
     },
     sum: () => bed.shown()['x{overflow="true"}'],
   };
@@ -110,6 +111,48 @@ describe('lines over the limit', () => {
     expect(sum()).toBe(Number(before) + 2);
   });
 
+  it.each([
+    ['before', ['b', 'd']],
+    ['after', ['d', 'b']],
+  ])('that are still sent stay when others make room, %s the new line', (_, order) => {
+    const { page, sum, refused } = source(1, 2);
+    const ofPage = (values: Record<string, number>) =>
+      Object.fromEntries(order.flatMap((name) => (name in values ? [[name, values[name]!]] : [])));
+    page({ a: 1, b: 1, c: 1 });
+    page({ a: 1, b: 2 });
+    page({ a: 1, b: 3 });
+    page({ a: 1, ...ofPage({ b: 4, d: 5 }) });
+    expect(refused.size).toBe(2);
+    page({ a: 1, ...ofPage({ b: 7, d: 6 }) });
+    // b has counted 7 and c 1; the first value of d may have been counted before.
+    expect(sum()).toBe(7 + 1 + 1);
+  });
+
+  it('count their first value again once their source has forgotten all of them', () => {
+    const { page, sum, refused } = source(1, 1);
+    page({ a: 1, b: 1, c: 1 });
+    for (let i = 0; i < 2; i++) page({ a: 1 });
+    page({ a: 1, c: 2 });
+    refused.clear();
+    page({ a: 1, c: 4 });
+    expect([refused.size, sum()]).toEqual([1, 4]);
+    page({ a: 1, c: 5 });
+    expect(sum()).toBe(5);
+  });
+
+  it('without a finite value are known, and begin with the next that is', () => {
+    const { page, sum, refused } = source(1);
+    page({ a: 1, b: Number.NaN, c: 3 });
+    expect(refused.size).toBe(2);
+    page({ a: 1, b: 5, c: Number.POSITIVE_INFINITY });
+    page({ a: 1, b: 7, c: 4 });
+    // The total of b is not known before 5; c goes on from 3.
+    expect(sum()).toBe(3 + 2 + 1);
+    const full = source(1, 1);
+    full.page({ a: 1, b: 1, c: Number.NaN, d: 2 });
+    expect(full.sum()).toBe(1 + 2);
+  });
+
   it('of a page that is discarded add what their next page adds', () => {
     const { page, sum } = source(1);
     page({ a: 1, b: 5 });
@@ -127,6 +170,7 @@ describe('lines over the limit', () => {
     refused.add(hashOf('2'), 5, intake.overflowOf(over), 0);
     over.release();
     expect(refused.set(hashOf('2'), 6)).toBe(true);
+    expect(refused.countedNowhere).toBe(true);
     expect(bed.shown()).toEqual({ 'g{i="1"}': 1 });
   });
 

@@ -53,8 +53,8 @@ interface PageSeries {
   arrange(page: Page): Promise<void>;
   /** Sets the values of an arranged page, in one step. */
   fill(page: Page): PageResult;
-  /** Ends a page for the refused lines. `isComplete` is false if the page was discarded. */
-  endPage(isComplete: boolean): void;
+  /** Ends a page that was arranged, for the refused lines. */
+  endPage(): void;
   /** Closes all series in the registry, in slices. The lines stay known, because the target may come back. */
   withdraw(): Promise<void>;
   /** The last values of a single-valued metric, by the target's name or the catalog's. */
@@ -271,7 +271,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       for (const lines of repeated.values()) refused += lines;
       return { series: groups.series.size, refusedLines: refused, counters, fallen };
     },
-    endPage: (isComplete) => refusedLines.endPage(isComplete),
+    endPage: () => refusedLines.endPage(),
     async withdraw() {
       if (withdrawn) return;
       withdrawn = true;
