@@ -65,7 +65,7 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
   const targetOf = (spec: SeriesSpec, mayRefuse: boolean): Handle | 'refused' | undefined => {
     if (!isSummable(spec.kind)) return mayRefuse ? 'refused' : undefined;
     const target = overflows.get(keyOf(spec));
-    return target && target.at >= 0 && sameLayout(target.spec.layout, spec.layout) ? target : undefined;
+    return target && sameLayout(target.spec.layout, spec.layout) ? target : undefined;
   };
   /** For a family that does not exist: it would be created only to refuse its first series. */
   const targetOfNew = ({ kind, family }: SeriesSpec, mayRefuse: boolean): 'refused' | undefined => {
@@ -82,14 +82,15 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
     decide({ spec, unfit, faults, also }, accepts) {
       if (isClosed() || unfit || also) return undefined;
       const family = holderOf(spec);
-      const isNew = family === undefined && !state.families.has(spec.family);
+      const isNew = !state.families.has(spec.family);
       if (!isNew && (family === undefined || family.series.has(spec.identity))) return undefined;
       const limit = overLimit(state, family, spec);
-      const mayRefuse = limit !== undefined && accepts('refused');
-      const target = limit && (isNew ? targetOfNew(spec, mayRefuse) : targetOf(spec, mayRefuse));
+      if (limit === undefined) return undefined;
+      const mayRefuse = accepts('refused');
+      const target = isNew ? targetOfNew(spec, mayRefuse) : targetOf(spec, mayRefuse);
       if (target === undefined || !accepts(target)) return undefined;
       onFaults(spec, faults);
-      onRefused(spec, limit!);
+      onRefused(spec, limit);
       return target;
     },
     formOf({ spec, unfit, faults, also }, placeholders, mayRefuse) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { OpenIntake } from '../../../src/core/intake.ts';
+import type { IntakeOptions, OpenIntake } from '../../../src/core/intake.ts';
 import { hashText } from '../../../src/core/labels.ts';
 import type { Kind, RawTags, Shape } from '../../../src/core/model.ts';
 import { type TestRegistry, testRegistry, wideLimits } from '../../registry.ts';
@@ -128,6 +128,48 @@ test('a form of a counter ends with its overflow series', () => {
   expect([form.takes(hashes('first')), form.takes(hashes('x'))]).toEqual([false, true]);
   overflow.release();
   expect(form.takes(hashes('x'))).toBe(false);
+});
+
+test('a form takes nothing while there is room', () => {
+  const { source, refused } = full();
+  const first = source.counter('y', { i: 'first' });
+  const over = source.parts('counter', 'y', { i: 'second' });
+  source.overflowOf(over);
+  const form = source.overLimitForm('counter', 'y', new Map([['i', '?']]), {}, false)!;
+  first.release();
+  over.release();
+  const counted = refused('y', 'limit_metric');
+  expect(form.takes(hashes('x'))).toBe(false);
+  expect(refused('y', 'limit_metric')).toBe(counted);
+});
+
+test('only opening decides about a series that cannot be, that is left out, or that is a pair', () => {
+  const translate: IntakeOptions['translate'] = (_, name, tags) => {
+    if (name === 'dropped') return 'left_out';
+    return name === 'pair' ? { name: 'g', tags, also: { name: 'k', tags } } : undefined;
+  };
+  const { source, refused } = full({ translate });
+  source.gauge('g', { i: 'a' });
+  source.gauge('dropped', { i: 'a' });
+  for (const name of ['pair', 'dropped', 'svc_agent_own', '']) {
+    expect(decide(source, 'gauge', name)).toBeUndefined();
+    expect(source.overLimitForm('gauge', name, new Map([['i', '?']]), {}, true)).toBeUndefined();
+  }
+  expect(refused('g', 'limit_metric')).toBe(0);
+});
+
+test('tags that are dropped on the way are counted as opening counts them', () => {
+  const tags = { i: 'b', secret: 'x' };
+  const reasons = ['forbidden_tag', 'tag_collision'];
+  const counts = (take: (source: OpenIntake) => unknown) => {
+    const { source, dropped } = full();
+    source.gauge('g', { i: 'a' });
+    take(source);
+    return reasons.map((reason) => dropped(reason));
+  };
+  expect(counts((source) => decide(source, 'gauge', 'g', tags))).toEqual(
+    counts((source) => source.gauge('g', tags)),
+  );
 });
 
 test.each<[string, Record<string, string>]>([
