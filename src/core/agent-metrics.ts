@@ -334,13 +334,12 @@ export function agentMetric(name: AgentMetricName): Metric {
 const parts = ['_bucket', '_sum', '_count'];
 const isDistribution = (kind: Kind) => kind === 'histogram' || kind === 'summary';
 
-/** Names that a received family must not have, with the group of the metric that they would replace. */
+/** Names that a received family must not have, with the group of the metric, a counter or a gauge, that they would replace. */
 const reserved = new Map<string, string>(
-  agentMetrics.flatMap(({ name, kind, group }: Metric) => [
+  agentMetrics.flatMap(({ name, group }: Metric) => [
     [name, group] as const,
     // OpenMetrics names a counter's family without `_total`.
     ...(name.endsWith('_total') ? [[name.slice(0, -'_total'.length), group] as const] : []),
-    ...(isDistribution(kind) ? parts.map((part) => [name + part, group] as const) : []),
   ]),
 );
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { copySelfMetrics, createSelfMetrics } from '../../../src/agent/self-metrics.ts';
-import { agentMetric, agentMetrics } from '../../../src/core/agent-metrics.ts';
+import { agentMetric, agentMetrics, isAgentName } from '../../../src/core/agent-metrics.ts';
 import { findMetric } from '../../../src/core/catalog.ts';
 import { testRegistry } from '../../registry.ts';
 
@@ -41,6 +41,19 @@ describe('the agent’s own metrics', () => {
   it('shares no name with the service’s catalog', () => {
     expect(agentMetrics.filter(({ name }) => findMetric(name))).toEqual([]);
   });
+});
+
+it.each<[string, Parameters<typeof isAgentName>, boolean]>([
+  ['one of the table', ['svc_store_up', 'gauge'], true],
+  ['one of the table, of another kind', ['svc_store_up', 'histogram'], true],
+  ['one of the table that its own source makes', ['svc_store_up', 'gauge', 'stores'], false],
+  ['one of the table that another source makes', ['svc_store_up', 'gauge', 'logs'], true],
+  ['whatever the agent says of itself', ['svc_agent_nodejs_handles', 'gauge', 'stores'], true],
+  ['a counter without its ending', ['svc_log_entries', 'counter'], true],
+  ['another name', ['svc_store_ups', 'gauge'], false],
+  ['a name with an ending', ['svc_store_up_total', 'counter'], false],
+])('knows its names: %s', (_, [name, kind, own], expected) => {
+  expect(isAgentName(name, kind, own)).toBe(expected);
 });
 
 it('gives none of its gauges a suffix that means a counter or a distribution', async () => {

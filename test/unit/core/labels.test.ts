@@ -103,6 +103,13 @@ describe('labels', () => {
       { exported_exported_job: 'j', exported_job: 'g' },
       [],
     ],
+    [
+      'of global tags that meet the first counts, and empty ones do not',
+      {},
+      { globalTags: { 'a.b': '1', a_b: '2', c: '', '': 'x' } },
+      { a_b: '1' },
+      [],
+    ],
     ['global tags are not cleaned or forbidden', {}, { globalTags: { time: id } }, { time: id }, []],
     [
       'svc_service is no global tag',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
 import { expect, test } from 'vitest';
-import { createProtobufWriter, fieldsOf } from '../../../src/core/protobuf.ts';
+import { createProtobufWriter, fieldsOf, packedOf } from '../../../src/core/protobuf.ts';
 import { runs } from '../../size.ts';
 
 const { root } = protobuf.parse(`
@@ -128,4 +128,39 @@ test('any bytes are fields or a RangeError, never anything else', () => {
     }),
     { numRuns: runs(500) },
   );
+});
+
+test.each([0x7f, 0x80, 0x3fff, 0x4000, 0x1f_ffff, 0x20_0000])(
+  'a part of %d bytes has a length that others read',
+  (bytes) => {
+    const writer = createProtobufWriter(16);
+    // The field's tag and length are part of what is inside.
+    writer.open(100_000);
+    writer.chunk(5, new Uint8Array(bytes).fill(7));
+    writer.close();
+    const { inner } = All.decode(writer.take()) as unknown as { inner: { chunk: Uint8Array }[] };
+    expect(inner.map(({ chunk }) => [chunk.length, chunk[0], chunk.at(-1)])).toEqual([[bytes, 7, 7]]);
+  },
+);
+
+// Encoded by hand: https://protobuf.dev/programming-guides/encoding
+test.each<[string, number[], unknown]>([
+  ['a varint of ten bytes', [0x08, ...Array(9).fill(0x80), 0x01], [[1, 2 ** 63]]],
+  ['a varint of eleven bytes', [0x08, ...Array(10).fill(0x80), 0x01], 'ends within a field'],
+  ['a varint without an end', [0x08, 0x80], 'ends within a field'],
+  ['four bytes', [0x0d, 1, 2, 3, 4], [[1, 0]]],
+  ['eight bytes', [0x09, 1, 2, 3, 4, 5, 6, 7, 8], [[1, 0]]],
+  ['seven of eight bytes', [0x09, 1, 2, 3, 4, 5, 6, 7], 'ends within a field'],
+  ['a text that ends early', [0x0a, 3, 1, 2], 'ends within a field'],
+  ['a group', [0x0b, 0, 0, 0, 0], 'ends within a field'],
+  ['a type that does not exist', [0x0e, 0, 0, 0, 0], 'ends within a field'],
+])('%s', (_, bytes, expected) => {
+  const read = () => [...fieldsOf(Buffer.from(bytes))].map(({ field, value }) => [field, value]);
+  if (typeof expected === 'string') expect(read).toThrow(expected);
+  else expect(read()).toEqual(expected);
+});
+
+test('a packed list has its numbers', () => {
+  expect([...packedOf(Buffer.from([3, 0x8e, 0x02, 0x9e, 0xa7, 0x05]))]).toEqual([3, 270, 86_942]);
+  expect([...packedOf(Buffer.alloc(0))]).toEqual([]);
 });

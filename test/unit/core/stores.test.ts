@@ -260,14 +260,17 @@ describe('durable values', () => {
     expect([shown(), registry.durable.retainedCount]).toEqual([{}, 0]);
   });
 
-  it('start at 0 when the buckets changed', () => {
-    const first = durable();
-    first.logs.histogram('h', {}, { bounds: [1, 2] }).observe(1.5);
-    const { logs, commit, shown } = restart(first.registry);
-    logs.restore('histogram', 'h', { bounds: [1, 3] });
-    logs.histogram('h', {}, { bounds: [1, 3] });
-    commit();
-    expect(shown()).toEqual({ 'h{svc_service="frontend"}': [0, 0, 0, 0, 0] });
+  it.each([[[1, 3]], [[1]], [[1, 2, 3]]])('start at 0 when the buckets changed to %j', (bounds) => {
+    const nothing = Array<number>(bounds.length + 3).fill(0);
+    for (const isRestored of [true, false]) {
+      const first = durable();
+      first.logs.histogram('h', {}, { bounds: [1, 2] }).observe(1.5);
+      const { logs, commit, shown } = restart(first.registry);
+      if (isRestored) logs.restore('histogram', 'h', { bounds });
+      logs.histogram('h', {}, { bounds });
+      commit();
+      expect(shown()).toEqual({ 'h{svc_service="frontend"}': nothing });
+    }
   });
 
   it('start at 0 when the global tags changed and no other family shows which they were', () => {
