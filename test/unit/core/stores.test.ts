@@ -329,6 +329,61 @@ describe('durable values', () => {
     expect(shown()).toEqual({ 'x{a="1",svc_service="frontend"}': 6 });
   });
 
+  it('stay through a reload that comes before anybody asked for them, and give their name back', () => {
+    const first = durable();
+    first.logs.counter('x', { a: '1' }).add(3);
+    first.logs.counter('x', { a: '2' }).add(4);
+    const { logs, intake, shown, commit, registry } = restart(first.registry);
+    const open = () =>
+      intake({ store: registry.durable, component: 'logs', relayed: false, tagService: true });
+    logs.restore('counter', 'x', { tags: ['a'] });
+    commit();
+    const both = { 'x{a="1",svc_service="frontend"}': 3, 'x{a="2",svc_service="frontend"}': 4 };
+    expect([shown(), registry.durable.retainedCount]).toEqual([both, 0]);
+    logs.close();
+    expect([shown(), registry.durable.retainedCount]).toEqual([{}, 2]);
+    const other = intake();
+    other.gauge('x', {}).set(7);
+    expect(shown()).toEqual({ x: 7 });
+    other.close();
+    const next = open();
+    expect(next.restore('counter', 'x', { tags: ['a'] })).toEqual([{ a: '1' }, { a: '2' }]);
+    commit();
+    expect(shown()).toEqual(both);
+    // One that was asked for is its handle's.
+    next.counter('x', { a: '2' }).add(1);
+    commit();
+    next.close();
+    const last = open();
+    last.restore('counter', 'x', { tags: ['a'] });
+    commit();
+    expect(shown()).toEqual({ ...both, 'x{a="2",svc_service="frontend"}': 5 });
+  });
+
+  it('stay in the state while their name is a part of a histogram', () => {
+    const first = durable();
+    first.logs.counter('h_count', {}).add(3);
+    const { logs, intake, shown, commit, registry } = restart(first.registry);
+    const other = intake();
+    other.histogram('h', {}, { bounds: [1] }).observe(0.5);
+    expect(logs.restore('counter', 'h_count')).toEqual([]);
+    commit();
+    expect([shown(), registry.durable.retainedCount]).toEqual([{ h: [1, 1, 0.5, 1] }, 1]);
+    other.close();
+    expect(logs.restore('counter', 'h_count')).toEqual([{}]);
+  });
+
+  it('keep the help of their declaration', () => {
+    const first = durable();
+    first.logs.counter('x', {}).add(3);
+    const { logs, registry, commit } = restart(first.registry);
+    logs.restore('counter', 'x', { help: 'What it counts.' });
+    commit();
+    const view = registry.view();
+    expect(view.families.find(({ name }) => name === 'x')?.help).toBe('What it counts.');
+    view.release();
+  });
+
   it('refuse to be restored over series that are open', () => {
     const { registry } = durable();
     expect(() => registry.durable.restore(bytes(''), new Float64Array(0))).toThrow(/restored after/);
