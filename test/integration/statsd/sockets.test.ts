@@ -45,6 +45,16 @@ describe('datagrams', () => {
     expect(open.statsd.status()).toMatchObject({ lines: 4, refused: { invalid_line: 2 }, knownLines: 2 });
   });
 
+  test('of several prefixes the longest goes', async () => {
+    open = await openStatsd(
+      { listen: '127.0.0.1:0', prefixes: ['svc', 'svc.history', 'other'] },
+      systemClock,
+    );
+    await sendDatagrams(open.statsd.status().addresses.listen!, ['svc.a:1|c\nsvc.history.b:1|c\nsvcs.c:1|c']);
+    await until('all were read', () => open!.statsd.status().lines === 3);
+    expect(open.shown()).toEqual({ 'counter a': 1, 'counter b': 1, 'counter svcs.c': 1 });
+  });
+
   test('the log says where it listens, and what it was sent that it cannot read, once', async () => {
     const entries: [string, Record<string, unknown>?][] = [];
     const log: Log = { write: (_, msg, fields) => void entries.push([msg, fields]), named: () => log };

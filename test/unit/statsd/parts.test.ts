@@ -321,6 +321,11 @@ describe('words', () => {
 describe('words of series that several lines share, at a real registry', () => {
   test.each([
     ['a counter', 'starts:1|c\nstarts:1|c|@0.5', { 'svc_restarts{svc_service="frontend"}': 3 }],
+    [
+      'a counter whose tags come in another order',
+      'starts:1|c|#a:1,b:2\nstarts:1|c|#b:2,a:1',
+      { 'svc_restarts{a="1",b="2",svc_service="frontend"}': 2 },
+    ],
     ['a histogram', 'lat:500|ms\nlat:500|ms|@0.5', { 'svc_lat{svc_service="frontend"}': [3, 3, 3, 1.5, 3] }],
   ])('%s is translated whole', async (_, lines, expected) => {
     const bed = testRegistry();

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createSliceQueue } from '../../../src/core/slices.ts';
+import { createLazyStore } from '../../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import type { StatsdType } from '../../../src/sources/statsd/lines/line-format.ts';
 import {
@@ -8,6 +10,7 @@ import {
   isShared,
   type StatsdIntake,
 } from '../../../src/sources/statsd/lines/statsd-series.ts';
+import { createSummaries, type Summaries } from '../../../src/sources/statsd/summaries.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 import { recordingIntake } from '../../statsd.ts';
 
@@ -27,11 +30,12 @@ test.each<[number, StatsdType[]]>([
 });
 
 /** Opens series of lines at an intake. */
-function recorderOf(intake: StatsdIntake) {
+function recorderOf(intake: StatsdIntake, summaries?: Summaries) {
   const recorder = createSeriesRecorder({
     intake,
     detector: createVocabularyDetector([], true),
     bounds: [1],
+    ...(summaries && { summaries }),
   });
   const open = (name: string, tags: Record<string, string> = {}, type: StatsdType = 'counter', weight = 1) =>
     recorder.open({ name, tags, type, weight, hasSuffixTags: false }, 0);
@@ -129,4 +133,27 @@ describe('what counts for series over the limit', () => {
     recorder.take(one, 500, false);
     expect(shown()['h{overflow="true"}']).toEqual([2, 2, 1, 2]);
   });
+});
+
+test('summaries over the limit are refused, and what they would have taken is counted', () => {
+  const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 1 } });
+  const store = createLazyStore();
+  const intake = bed.intake({ component: 'statsd', store });
+  const summaries = createSummaries({ intake, store, clock: bed.clock, slices: createSliceQueue(bed.clock) });
+  const { open, recorder } = recorderOf(intake, summaries);
+  const first = open('h', { i: '0' }, 'histogram', 4);
+  expect([isOverLimit(first), isShared(first), recorder.share(first)]).toEqual([false, false, undefined]);
+  const over = open('h', { i: '1' }, 'histogram');
+  expect([isOverLimit(over), isShared(over)]).toEqual([true, true]);
+  const one = recorder.share(over)!;
+  expect(recorder.share(open('h', { i: '2' }, 'histogram', 2))).toBe(one);
+  recorder.take(one, 5, false);
+  expect(bed.dropped('refused_series')).toBe(1);
+  // Four times as much is no number.
+  recorder.take(first, Number.MAX_VALUE / 2, false);
+  recorder.take(first, 3, false);
+  expect(bed.dropped('not_finite')).toBe(1);
+  const shown = bed.shown();
+  expect(Object.keys(shown)).toEqual(['h{i="0"}']);
+  expect((shown['h{i="0"}'] as number[]).slice(-2)).toEqual([12, 4]);
 });
