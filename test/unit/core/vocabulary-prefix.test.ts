@@ -4,7 +4,7 @@ import { createVocabularyDetector, withPrefix } from '../../../src/core/vocabula
 
 const product = createVocabulary({
   name: 'product',
-  metrics: { calls: 'svc_calls', starts: { to: 'svc_starts', where: { kind: 'cold' } } },
+  metrics: { calls: 'svc_calls', starts: { to: 'svc_starts', where: { kind: ['cold'] } } },
   tags: {},
   twins: { suffix: '_h' },
 });
