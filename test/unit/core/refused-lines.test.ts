@@ -174,6 +174,18 @@ describe('lines over the limit', () => {
     expect(bed.shown()).toEqual({ 'g{i="1"}': 1 });
   });
 
+  it('without a target count nowhere, nor when there is no room for them', () => {
+    const refused = createRefusedLines(1);
+    for (const name of ['1', '2']) refused.add(hashOf(name), 5, undefined, 0);
+    refused.endPage();
+    expect(refused.size).toBe(1);
+    expect([refused.set(hashOf('1'), 6), refused.countedNowhere, refused.set(hashOf('2'), 6)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
   it('leave no series behind when their source forgets them', () => {
     const { page, refused, close, registry } = source(1);
     page({ a: 1, b: 5, c: 5 });
