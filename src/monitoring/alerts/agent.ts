@@ -56,7 +56,7 @@ export const logs: RuleGroup = {
       description:
         'At least {{ $value | humanize1024 }}B of the log of {{ $labels.svc_service }} on {{ $labels.instance }} have waited for 10m, above $threshold.',
       firstSteps:
-        'Check the processor time of the agent and whether the role logs at level debug; a file that cannot be read waits, too.',
+        'Check the processor time of the agent and whether the role logs at level debug; a file that cannot be read counts as waiting, too.',
       dashboard: 'logs',
     },
     {

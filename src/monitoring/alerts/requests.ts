@@ -75,7 +75,7 @@ export const requests: RuleGroup = {
       summary:
         'A large share of the requests{{ with $labels.svc_service }} from {{ . }}{{ end }} to {{ $labels.callee }} fails.',
       description:
-        '{{ $value | humanizePercentage }} of the requests{{ with $labels.svc_service }} from {{ . }}{{ end }} to {{ $labels.callee }} fail, above $threshold. Answers such as "already started" are no failures where {{ $labels.callee }} counts its own faults.',
+        '{{ $value | humanizePercentage }} of the requests{{ with $labels.svc_service }} from {{ . }}{{ end }} to {{ $labels.callee }} fail, above $threshold. Answers such as "already started" do not count as failures where {{ $labels.callee }} counts its own faults.',
       firstSteps:
         'Find the operations that fail, then read the errors in the log of the role that is called.',
       dashboard: 'overview',

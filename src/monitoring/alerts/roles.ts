@@ -228,7 +228,7 @@ const processAlerts: readonly Alert[] = [
     description:
       'The heap of {{ $labels.svc_service }} on {{ $labels.instance }} was at least {{ $value | humanize }}B for 10m, above $threshold.',
     firstSteps:
-      'Compare with the other instances. One alone: restart it after you took a heap profile. All: check cache sizes and shards per host.',
+      'Compare with the other instances. One alone: take a heap profile, then restart it. All: check cache sizes and shards per host.',
     dashboard: 'process',
   },
   {

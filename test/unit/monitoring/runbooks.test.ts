@@ -67,6 +67,21 @@ describe('runbooks', () => {
     expect([hasCommand, afterwards.length > 0]).toEqual([true, true]);
   });
 
+  /** Alerts at which series or counters that others read come to an end or stand still, or whose own condition does. */
+  test.each([
+    ['SvcAgentDown'],
+    ['SvcArchivalStalled'],
+    ['SvcInstanceDown'],
+    ['SvcLogSilent'],
+    ['SvcProbeStale'],
+    ['SvcRetentionBeforeArchive'],
+    ['SvcServiceDown'],
+    ['SvcTargetsVanished'],
+  ])('%s says that an alert which resolves meanwhile is not a recovery', (name) => {
+    const [, beforeDiagnosis = ''] = text(`${name}.md`).match(/^([\s\S]*?)^## Diagnosis$/m) ?? [];
+    expect(beforeDiagnosis).toContain('is not a recovery');
+  });
+
   test.each(runbookFiles)('%s asks only for what is there', (file) => {
     const rules = queriesOf(file).map((expr, index) => ({ record: `cluster:query:${index}`, expr }));
     const wanted = new Set(['known-metric', 'known-label', 'gauge', 'quantile']);
