@@ -90,9 +90,10 @@ backups:
     // The recovery point is the time in the dump, as its own tool prints it, and no time of its file.
     const list = execFileSync('pg_restore', ['--list', join(dumps, 'a.dump')], { encoding: 'utf8' });
     const created = /Archive created at (\S+ \S+)/.exec(list)![1]!;
-    expect(await shown(agent, 'svc_backup_recovery_point_timestamp_seconds')).toBe(
-      Date.parse(created.replace(' ', 'T')) / 1000,
+    const point = await until('its recovery point', () =>
+      shown(agent, 'svc_backup_recovery_point_timestamp_seconds'),
     );
+    expect(point).toBe(Date.parse(created.replace(' ', 'T')) / 1000);
 
     // Its table of contents stays readable.
     truncateSync(join(dumps, 'a.dump'), statSync(join(dumps, 'a.dump')).size - 2000);
