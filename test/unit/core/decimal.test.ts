@@ -57,6 +57,13 @@ test.each(['0', '17', '-3.25', '1234567.891', '1.2345e+06', '99999999999999', '0
   },
 );
 
+test.each(['', '-', '.', '1e', '1e+', '2E-', '1e1000'])(
+  'the fast path leaves %j to the other one',
+  (text) => {
+    expect(fast(text)).toBeUndefined();
+  },
+);
+
 describe('formatDecimal', () => {
   it.each([
     [0, '0'],
