@@ -80,15 +80,21 @@ function fetched(container: string, node: string, url: string): string | undefin
   return status === 0 ? stdout : undefined;
 }
 
-/** A role that writes 200 lines at once and waits for the rotation, which loses what is written while it copies. */
+/**
+ * A role that writes 200 lines at once and waits for the rotation, which loses what is written while it copies. It begins when
+ * the agent beside it asks for its health: a busy machine may rotate the first lines away before it has started the agent.
+ */
 const role = `const fs = require('fs'), http = require('http');
 const log = '/var/log/svc/history.log';
-let n = 0;
-http.createServer((_, to) => to.end('{"ok":true,"msg":"OK"}')).listen(7934, '127.0.0.1');
+let n = 0, isWatched = false;
+http.createServer((_, to) => {
+  isWatched = true;
+  to.end('{"ok":true,"msg":"OK"}');
+}).listen(7934, '127.0.0.1');
 http.createServer((_, to) => to.end('# TYPE written counter\\nwritten ' + n + '\\n')).listen(8001, '127.0.0.1');
 const line = () => JSON.stringify({ level: 'info', ts: new Date().toISOString(), logger: 'shard', msg: 'line ' + n++ });
 setInterval(() => {
-  if (n < 1000 && (n === 0 || fs.statSync(log).size === 0))
+  if (isWatched && n < 1000 && (n === 0 || fs.statSync(log).size === 0))
     fs.appendFileSync(log, Array.from({ length: 200 }, line).join('\\n') + '\\n');
 }, 20);`;
 

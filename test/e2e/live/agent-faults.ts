@@ -97,7 +97,7 @@ export const agentFaults: readonly Fault[] = [
       warning(
         'SvcCertificateExpiring',
         { cluster: 'dc1', probe: 'health/frontend' },
-        /^The certificate that probe health\/frontend sees expires in 4d 23h/,
+        /^The certificate that probe health\/frontend sees is valid for 4d 23h/,
       ),
     ],
   },

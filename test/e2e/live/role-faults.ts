@@ -306,7 +306,7 @@ export const roleFaults: readonly Fault[] = [
     what: 'shards move all the time',
     provoke: ({ service }) => service.shardsClosed.rise(10),
     undo: ({ service }) => service.shardsClosed.rise(0),
-    alerts: [warning('SvcShardMovement', dc1, /^The history hosts of dc1 release [\d.]+ shards\/s/)],
+    alerts: [warning('SvcShardMovement', dc1, /^The history hosts of dc1 release [\d.]+m? shards\/s/)],
   },
   {
     what: 'transfer tasks wait for 8 s',
