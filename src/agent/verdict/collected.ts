@@ -254,11 +254,10 @@ export const familiesRead: readonly string[] = [
 const fromLogs = /^svc_log_(?:entries|persistence_errors|bytes)_total$/;
 const own: ReadonlySet<string> = new Set(agentMetrics.map(({ name }) => name));
 
-/** What a family of a service is read from, as `unread.ts` names it; undefined for what the agent finds out itself. */
-function sourceOf(family: string, service: string): string | undefined {
-  if (service === '') return undefined;
-  if (fromLogs.test(family)) return `log/${service}`;
-  return own.has(family) ? undefined : `page/${service}`;
+/** What a family is read from, as `unread.ts` names it; undefined for what the agent finds out itself. */
+function sourceOf(family: string): 'log' | 'page' | undefined {
+  if (fromLogs.test(family)) return 'log';
+  return own.has(family) ? undefined : 'page';
 }
 
 /** By track, what its values were ever read from. */
@@ -275,10 +274,13 @@ export function collect(
   const sums = new Map<string, Map<string, { value: number; service: string }>>();
   for (const { track, family, about, value } of collected) {
     const found = rows(family);
-    for (const { service } of found) {
+    const services = new Set(found.map(({ service }) => service));
+    const source = sourceOf(family);
+    const from = origins.get(track) ?? new Set();
+    origins.set(track, from);
+    for (const service of services) {
       seen.add(service);
-      const source = sourceOf(family, service);
-      if (source !== undefined) origins.set(track, (origins.get(track) ?? new Set()).add(source));
+      if (source !== undefined && service !== '') from.add(`${source}/${service}`);
     }
     const into = sums.get(track) ?? new Map<string, { value: number; service: string }>();
     sums.set(track, into);

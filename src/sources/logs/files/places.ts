@@ -5,8 +5,9 @@ import type { Disk, FileStat } from './disk.ts';
 import { type Generation, type Generations, isUnread, newPlace, type Place } from './generations.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Patterns } from './patterns.ts';
-import type { Reader, Sinks } from './reader.ts';
+import type { Reader } from './reader.ts';
 import { isBetween, isRotationOf } from './rotated-names.ts';
+import type { Sinks } from './sinks.ts';
 
 export interface PlacesDeps {
   disk: Disk;

@@ -1,85 +1,12 @@
 import { crc32 } from 'node:zlib';
 import { AgentError, systemCode } from '../../../core/errors.ts';
 import type { Clock } from '../../../core/ports.ts';
-import type { SkipReason } from '../../../core/reasons.ts';
-import type { LineSink, OpenSink } from '../sink.ts';
-import { append, appendRest, covered, cutOff, headBytes, learn, marksAgree, tailBytes } from './chain.ts';
+import { covered, headBytes, learn, marksAgree, tailBytes } from './chain.ts';
 import { inflated, inflateSmall, isGzipStart } from './contents.ts';
 import type { Disk, Problems } from './disk.ts';
-import {
-  type Generation,
-  type Generations,
-  isUnread,
-  knownBytes,
-  noBytes,
-  restKeptBytes,
-} from './generations.ts';
+import { type Generation, type Generations, isUnread, knownBytes, noBytes } from './generations.ts';
 import type { OpenFiles } from './open-files.ts';
-
-/** Hands a generation's bytes to its sink; what is counted and the offset move in the same step. */
-export interface Sinks {
-  /** Presents `bytes[start, end)`, which begin at the offset, after the bytes of the tail; returns how many were taken. */
-  write(of: Generation, bytes: Buffer, start: number, end: number): number;
-  /** The unfinished line is a line: nothing follows it any more. Not if it `isCut`: what it goes on in was lost. */
-  finish(of: Generation, isCut?: boolean): void;
-  /** The file lost its unfinished line and no more: the line counts, the file goes on where it began. */
-  cut(of: Generation): void;
-  skip(of: Generation, reason: SkipReason, bytes: number): void;
-  /** Closes the sink; the next one gets its state. */
-  reopen(of: Generation): void;
-}
-
-export function createSinks(generations: Generations, openSink: () => OpenSink): Sinks {
-  const sinkOf = (of: Generation): LineSink => {
-    const { group: path, claimants, sinkState: state } = of;
-    of.sink ??= openSink()({ path, claimants, state });
-    if (state) generations.update(of, { sinkState: undefined });
-    return of.sink;
-  };
-  return {
-    write(of, bytes, start, end) {
-      const taken = sinkOf(of).write(bytes, start, end) - start;
-      const restBytes = end - start - taken;
-      const isKept = restBytes > 0 && restBytes <= restKeptBytes;
-      generations.update(of, {
-        chain: append(of.chain, bytes, start, start + taken),
-        restBytes,
-        rest: isKept ? Buffer.from(bytes.subarray(start + taken, end)) : noBytes,
-      });
-      return taken;
-    },
-    finish(of, isCut = false) {
-      const { rest } = of;
-      const length = isCut ? 0 : rest.length;
-      if (of.sink || of.sinkState || length > 0) sinkOf(of).finish(rest, 0, length);
-      const chain = length > 0 ? appendRest(of.chain, rest) : of.chain;
-      generations.update(of, {
-        chain,
-        restBytes: of.restBytes - rest.length,
-        rest: noBytes,
-        sink: undefined,
-      });
-    },
-    cut(of) {
-      const { rest } = of;
-      if (rest.length > 0) sinkOf(of).finish(rest, 0, rest.length);
-      generations.update(of, {
-        chain: cutOff(of.chain),
-        restBytes: 0,
-        rest: noBytes,
-        size: Math.max(of.chain.offset, of.size - rest.length),
-        sink: undefined,
-      });
-    },
-    skip(of, reason, bytes) {
-      if (bytes > 0) sinkOf(of).skip(reason, bytes);
-      generations.update(of, {});
-    },
-    reopen(of) {
-      generations.update(of, { sinkState: of.sink ? of.sink.state() : of.sinkState, sink: undefined });
-    },
-  };
-}
+import type { Sinks } from './sinks.ts';
 
 /**
  * The result of one read. 'changed': the bytes before the offset are not those that were read there; 'broken': an archive

@@ -12,9 +12,10 @@ import { createGlimpses } from './glimpses.ts';
 import { homesOf, targetsOf } from './groups.ts';
 import { createOpenFiles } from './open-files.ts';
 import { compilePatterns, type PassedOver, type Patterns } from './patterns.ts';
-import { createReader, createSinks } from './reader.ts';
+import { createReader } from './reader.ts';
 import { createScan } from './scan.ts';
 import { createSlices, type Slices } from './schedule.ts';
+import { createSinks } from './sinks.ts';
 
 interface TailerOptions {
   /** Services in the configuration's order, those that are not selected included. */
