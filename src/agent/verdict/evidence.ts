@@ -252,6 +252,12 @@ function scrapeProblems({ scrapes }: StatusFacts, ofProbes: readonly Found[]): F
   });
 }
 
+/** Whether the page of a line is still down: a problem that is not listed beside that of its role is not over for that. */
+export const isPageDown = (line: string, { scrapes }: StatusFacts): boolean =>
+  scrapes.some(
+    ({ service, up, lastFailure }) => line === `scrape_down/${service}` && !up && lastFailure !== undefined,
+  );
+
 type LogFaultText = (fault: LogFaultReport) => Required<Pick<Found, 'kind' | 'detail' | 'fix'>>;
 
 /** What each fault of a log file says, and what ends it. */

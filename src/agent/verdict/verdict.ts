@@ -6,7 +6,7 @@ import { createIncidentBook, type ExplainedBy, type OpenProblem } from './book.t
 import { type Explained, explained } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
 import { settlingMs } from './conditions.ts';
-import { problemsIn } from './evidence.ts';
+import { isPageDown, problemsIn } from './evidence.ts';
 import { type Begun, type Found, idOf, lineOf, severityOf } from './found.ts';
 import { alertNamed, kinds } from './kinds.ts';
 import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
@@ -233,7 +233,8 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const found = problemsIn(facts, nowMs);
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
-      const isUnknown = (line: string) => silence.isUnread(line) || isUnknownYet(line, facts, nowMs);
+      const isUnknown = (line: string) =>
+        silence.isUnread(line) || isPageDown(line, facts) || isUnknownYet(line, facts, nowMs);
       const reasonsBefore = new Map(before.map(({ about, reasonsMs }) => [about.probe, reasonsMs]));
       before = [...found, ...unread].map((one) =>
         withExit(begun(one, nowMs, reasonsBefore.get(one.about.probe)), changes),

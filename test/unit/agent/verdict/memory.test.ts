@@ -502,3 +502,39 @@ describe('what a probe cannot tell any more', () => {
     ).toEqual(['backup_failed/nightly', 'backup_late/nightly']);
   });
 });
+
+test('the page of a role that is killed does not come back because the health check fails, too', () => {
+  const judge = createJudge();
+  const facts = (seconds: number, pageUp: boolean, isWell: boolean) =>
+    ({
+      scrapes: [
+        {
+          ...{ service: 'history', url: '', up: pageUp, failures: {}, vocabulary: 'svc' },
+          lastTakenMs: Date.parse(atOf(pageUp ? seconds : 0)),
+          lastFailure: pageUp
+            ? undefined
+            : { reason: 'refused', what: 'refused', atMs: Date.parse(atOf(seconds)) },
+        },
+      ],
+      probes: [
+        probeStatusOf(
+          'health/history',
+          { at: atOf(seconds), ...(!isWell && refused) },
+          { since: atOf(isWell ? 0 : 10) },
+        ),
+      ],
+    }) as unknown as Partial<StatusFacts>;
+  look(judge, 0, facts(0, true, true));
+  expect(look(judge, 5, facts(5, false, true)).verdict.cause?.kind).toBe('scrape_down');
+  for (const seconds of [10, 20, 200]) {
+    const { verdict, incidents } = look(judge, seconds, facts(seconds, false, false));
+    expect(verdict.problems.map(({ kind }) => kind)).toEqual(['role_down']);
+    expect(incidents).toEqual([]);
+  }
+  const { verdict, incidents } = look(judge, 210, facts(210, true, true));
+  expect(verdict.problems).toEqual([]);
+  expect(incidents.map(({ id, end }) => `${id} ${end}`).sort()).toEqual([
+    `role_down/history ${atOf(210)}`,
+    `scrape_down/history ${atOf(210)}`,
+  ]);
+});
