@@ -229,18 +229,29 @@ function reasonsOf(
     .sort((a, b) => evidenceOrder.indexOf(a.source) - evidenceOrder.indexOf(b.source))
     .slice(0, mostEvidence);
   const [change] = changes;
-  const folded = all
-    .filter(({ id }) => consequences.includes(id))
-    // The details of consequences repeat the cause.
-    .map(
-      ({ what: text, unreadSince }) => `${text.split(': ')[0]!}${unreadSince ? ' (not known any more)' : ''}`,
-    );
-  const more = folded.length > 3 ? ` and ${folded.length - 3} more` : '';
+  const folded = all.filter(({ id }) => consequences.includes(id));
   return [
     ...shown.map(({ text }) => text),
     ...(change ? [`changed before, at ${timeText(Date.parse(change.at), nowMs)}: ${change.what}`] : []),
-    ...(folded.length > 0 ? [`because of it: ${folded.slice(0, 3).join(', ')}${more}`] : []),
+    ...foldedText(
+      'because of it',
+      folded.filter(({ unreadSince }) => unreadSince === undefined),
+    ),
+    ...foldedText(
+      'because of it nobody can tell whether it lasts',
+      folded.filter(({ unreadSince }) => unreadSince !== undefined),
+    ),
   ];
+}
+
+const mostFolded = 3;
+
+function foldedText(label: string, folded: readonly Problem[]): string[] {
+  if (folded.length === 0) return [];
+  // The details of consequences repeat the cause.
+  const shown = folded.slice(0, mostFolded).map(({ what }) => what.split(': ')[0]!);
+  const more = folded.length > mostFolded ? ` and ${folded.length - mostFolded} more` : '';
+  return [`${label}: ${shown.join(', ')}${more}`];
 }
 
 function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen: Screen): string[] {

@@ -146,3 +146,27 @@ describe('the status', () => {
     expect(lines.at(-1)).toContain('127.0.0.1:9465');
   });
 });
+
+test('what a cause takes down and what nobody can tell because of it are told apart, three of each', () => {
+  const effects = (kind: string, unreadSince?: string) =>
+    ['a', 'b', 'c', 'd'].map((subject) =>
+      problemOf({
+        id: `${kind}/${subject}`,
+        what: `${kind} ${subject} fails: details`,
+        causedBy: 'role_down/x',
+        unreadSince,
+      }),
+    );
+  const problems = [...effects('call'), ...effects('domain', now)];
+  const cause = problemOf({
+    id: 'role_down/x',
+    what: 'role x is down',
+    consequences: problems.map(({ id }) => id),
+  });
+  const verdict = { ...down.verdict, problems: [cause, ...problems] };
+  const lines = statusLines({ ...down, verdict }, plainScreen).map((line) => line.trim());
+  expect(lines.filter((line) => line.startsWith('because of it'))).toEqual([
+    'because of it: call a fails, call b fails, call c fails and 1 more',
+    'because of it nobody can tell whether it lasts: domain a fails, domain b fails, domain c fails and 1 more',
+  ]);
+});
