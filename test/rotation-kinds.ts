@@ -3,7 +3,7 @@ import { type Kind, kinds } from './rotation-model/kinds.ts';
 import { play } from './rotation-model/play.ts';
 import { bySize } from './size.ts';
 
-const longSeeds = 1_250;
+const longSeeds = 500;
 const seeds = bySize({ short: 50, long: longSeeds, nightly: 1_000_000 });
 /** CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */
 const limitSeconds = bySize({ short: 240, long: 240, nightly: 7200 });

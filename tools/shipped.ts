@@ -27,7 +27,7 @@ export const tests = [
   ['requests', requestPlans, 'recommended', 1],
   ['backups', backupPlans, 'recommended', 1],
   ['day-long', dayLongPlans, 'recommended', 5],
-  ['week-long', weekLongPlans, 'recommended', 5],
+  ['week-long', weekLongPlans, 'recommended', 10],
   ['stores', storePlans, 'recommended', 1],
   ['recovering', recoveringPlans, 'recommended', 1],
   ['replication', replicationPlans, 'recommended', 1],

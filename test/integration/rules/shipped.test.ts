@@ -39,7 +39,7 @@ const cases = caseFiles();
 const rules = ruleFiles().map(([path]) => path);
 /** promtool evaluates all rules in each case: minutes. alerts.test.ts always runs the cases of all, with the rules of one name. */
 const asShipped = bySize({
-  short: ['spec', 'recording', 'recovering'],
+  short: ['spec', 'recording'],
   long: [],
   nightly: cases.map(([path]) => basename(path, '.test.yml')),
 });
