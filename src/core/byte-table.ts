@@ -81,7 +81,7 @@ export function createByteTable(): ByteTable {
     keyLength: new Int32Array(firstCapacity).fill(-1),
     hash: new Int32Array(firstCapacity),
     next: new Int32Array(firstCapacity),
-    heads: new Int32Array(firstCapacity * 2).fill(-1),
+    heads: new Int32Array(firstCapacity).fill(-1),
     freeIds: noIds(),
   };
 }
@@ -221,9 +221,14 @@ function growColumns(table: ByteTable): void {
   table.keyAt = grownColumn(table.keyAt, capacity);
   table.keyLength = grownColumn(table.keyLength, capacity).fill(-1, held);
   table.hash = grownColumn(table.hash, capacity);
-  table.next = grownColumn(table.next, capacity);
-  table.heads = new Int32Array(capacity * 2).fill(-1);
-  for (let id = 0; id < held; id++) if (table.keyLength[id] !== -1) link(table, id);
+  linkAll(table, capacity);
+}
+
+/** Links the ids below the end anew, for columns of another capacity. */
+function linkAll(table: ByteTable, capacity: number): void {
+  table.next = new Int32Array(capacity);
+  table.heads = new Int32Array(capacity).fill(-1);
+  for (let id = 0; id < table.end; id++) if (table.keyLength[id] !== -1) link(table, id);
 }
 
 /**
@@ -243,12 +248,40 @@ export function trimTable(table: ByteTable): boolean {
     table.keyAt = grownColumn(table.keyAt, capacity);
     table.keyLength = grownColumn(table.keyLength, capacity);
     table.hash = grownColumn(table.hash, capacity);
-    table.next = new Int32Array(capacity);
-    table.heads = new Int32Array(capacity * 2).fill(-1);
-    for (let id = 0; id < end; id++) if (table.keyLength[id] !== -1) link(table, id);
+    linkAll(table, capacity);
   }
   moveKeys(table, table.arenaUsed - table.arenaFreed);
   return isShorter;
+}
+
+/** Whether at most half of the columns is in use, so that `packTable` makes them shorter. */
+export const isSparse = ({ size, keyAt }: ByteTable): boolean =>
+  keyAt.length > firstCapacity && 2 * size <= keyAt.length;
+
+/**
+ * Gives the keys the lowest ids, in the order of the ids that they have, if the table is sparse. Keys that stay among many
+ * that were removed would hold the columns at their length. Returns the new id of each old one, -1 for one that is not in
+ * use; undefined if the ids are the same. The caller moves its own columns with `packColumn`, and resizes them.
+ */
+export function packTable(table: ByteTable): Int32Array | undefined {
+  if (!isSparse(table)) return undefined;
+  const newIds = new Int32Array(table.end);
+  let size = 0;
+  for (let id = 0; id < table.end; id++) newIds[id] = table.keyLength[id] === -1 ? -1 : size++;
+  for (const column of [table.keyAt, table.keyLength, table.hash]) packColumn(column, newIds);
+  table.keyLength.fill(-1, size, table.end);
+  table.freeIds = noIds();
+  trimTable(table);
+  return newIds;
+}
+
+/**
+ * Moves the elements of a column to the ids that `packTable` gave. A column may end before the last id. Those behind the
+ * new end are left as they are.
+ */
+export function packColumn<T>(column: { [id: number]: T }, newIds: Int32Array): void {
+  // No id is higher than before.
+  for (let id = 0; id < newIds.length; id++) if (newIds[id] !== -1) column[newIds[id]!] = column[id]!;
 }
 
 /** Makes room for `needed` bytes in an arena without the keys that were removed. */

@@ -97,7 +97,7 @@ test('when it is trimmed, the keys that are left keep their ids, and the memory 
   expect([table.size, table.end]).toEqual([66, 99]);
   const columns = [table.keyAt, table.keyLength, table.hash, table.next];
   expect(columns.map(({ length }) => length)).toEqual([128, 128, 128, 128]);
-  expect(table.heads.length).toBe(256);
+  expect(table.heads.length).toBe(128);
   expect(table.arenaUsed).toBe(left.reduce((sum, id) => sum + name(id).length, 0));
   expect(table.arena.length).toBe(4096);
   for (const id of ids) expect(find(name(id))).toBe(left.includes(id) ? id : -1);

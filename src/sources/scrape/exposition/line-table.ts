@@ -7,6 +7,8 @@ import {
   hashRange,
   hashSeed,
   isKeyAt,
+  packColumn,
+  packTable,
   removeKey,
   trimTable,
   writeKey,
@@ -27,7 +29,7 @@ export interface LineTable {
   comment: Uint8Array;
   /** Values of the page that is being read. */
   incoming: Float64Array;
-  /** Values of the last accepted page. */
+  /** Values of the last accepted page. It ends before lines that were never on one. */
   taken: Float64Array;
 }
 
@@ -57,7 +59,7 @@ export function createLineTable(): LineTable {
     position: new Int32Array(firstCapacity),
     comment: new Uint8Array(firstCapacity),
     incoming: new Float64Array(firstCapacity),
-    taken: new Float64Array(firstCapacity),
+    taken: new Float64Array(0),
   };
 }
 
@@ -96,7 +98,7 @@ export function addLine(
   table.seen[id] = 0;
   table.position[id] = -1;
   table.comment[id] = comment ? 1 : 0;
-  table.taken[id] = Number.NaN;
+  if (id < table.taken.length) table.taken[id] = Number.NaN;
   return id;
 }
 
@@ -105,9 +107,29 @@ export function freeLine(table: LineTable, id: number): void {
   if (table.keys.keyLength[id] !== -1) removeKey(table.keys, id);
 }
 
-/** Releases memory after many lines were freed. */
+/** Releases memory after many lines were freed; the others keep their ids. */
 export function trimLines(table: LineTable): void {
   if (trimTable(table.keys)) resizeColumns(table, table.keys.keyAt.length);
+}
+
+/** Releases memory after many lines were freed. Returns the new ids if the lines have others now (`packTable`). */
+export function packLines(table: LineTable): Int32Array | undefined {
+  const newIds = packTable(table.keys);
+  if (newIds === undefined) trimLines(table);
+  else {
+    const { seen, position, comment, incoming, taken } = table;
+    for (const column of [seen, position, comment, incoming, taken]) packColumn(column, newIds);
+    resizeColumns(table, table.keys.keyAt.length);
+  }
+  return newIds;
+}
+
+/** Makes the values of the page that was read those of the last accepted one. */
+export function takeValues(table: LineTable): void {
+  const { incoming, taken } = table;
+  table.taken = incoming;
+  // Most lines of a page that exceeds a limit are gone by now, so that only those that stay get a second value.
+  table.incoming = taken.length < incoming.length ? grownColumn(taken, incoming.length) : taken;
 }
 
 function resizeColumns(table: LineTable, capacity: number): void {
@@ -115,5 +137,5 @@ function resizeColumns(table: LineTable, capacity: number): void {
   table.position = grownColumn(table.position, capacity);
   table.comment = grownColumn(table.comment, capacity);
   table.incoming = grownColumn(table.incoming, capacity);
-  table.taken = grownColumn(table.taken, capacity);
+  if (capacity < table.taken.length) table.taken = grownColumn(table.taken, capacity);
 }

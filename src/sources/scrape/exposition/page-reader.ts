@@ -14,6 +14,7 @@ import {
   type LineTable,
   type Page,
   tableBytes,
+  takeValues,
   trimLines,
 } from './line-table.ts';
 
@@ -257,7 +258,7 @@ export function createPageReader(
     take(page) {
       [lastOrder, order] = [page.order, lastOrder];
       lastCount = page.count;
-      [table.taken, table.incoming] = [table.incoming, table.taken];
+      takeValues(table);
       memory.set(tableBytes(table));
       added = noIds();
     },

@@ -1,4 +1,4 @@
-import { grownColumn } from '../../../core/byte-table.ts';
+import { grownColumn, packColumn } from '../../../core/byte-table.ts';
 import { createNames } from '../../../core/labels.ts';
 import type { Part } from '../../../core/model.ts';
 import type { Slice } from '../../../core/slices.ts';
@@ -89,11 +89,18 @@ export interface LineGroups {
   /**
    * Adds the new lines of the page to their series. A line that is a series by itself goes through `update` at
    * once, so that a line that the registry refuses is never kept. Distributions wait for their other lines: those that
-   * wait when too many do go through `update`, too. Returns the others.
+   * wait when too many do go through `update`, too. Returns the others. After each line `release` may take lines out of
+   * the page: it returns where the line at `at` is then.
    */
-  addNew(page: Page, update: (series: ScrapedSeries) => void): Promise<Set<ScrapedSeries>>;
+  addNew(
+    page: Page,
+    update: (series: ScrapedSeries) => void,
+    release: (page: Page, at: number) => number,
+  ): Promise<Set<ScrapedSeries>>;
   /** Removes a series with its lines. */
   remove(series: ScrapedSeries): void;
+  /** Notes the new ids of all lines (`packLines`). */
+  renumber(newIds: Int32Array): void;
   /** Makes the page the one that the next `removeMissing` compares with. */
   keep(page: Page): void;
   /** The lines of a series with their places, in the order of the page. */
@@ -129,7 +136,6 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
   const internName = createNames((name) => name);
   let live = new Int32Array(0);
   let metadata: Metadata = { types: new Map(), helps: new Map() };
-  let changed: ReadonlySet<string> = new Set();
 
   const setInvalid = (id: number, isInvalid: 0 | 1): void => {
     if (id >= invalid.length) invalid = grownColumn(invalid, table.keys.keyAt.length);
@@ -164,8 +170,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
 
   const isPlaced = (id: number) => seriesOf[id] !== undefined || invalid[id] === 1;
   /** Whether the line's family, or one that its name could be a part of, has another type now. */
-  const isRetyped = (id: number): boolean => {
-    if (changed.size === 0) return false;
+  const isRetyped = (id: number, changed: ReadonlySet<string>): boolean => {
     const family = seriesOf[id]?.family ?? nameOf(table, id);
     return changed.has(family) || strippedNames(family).some((name) => changed.has(name));
   };
@@ -181,7 +186,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     async removeMissing(page) {
       const affected = new Set<ScrapedSeries>();
       const now = await metadataOf(table, page, slice);
-      changed = changedTypes(metadata, now);
+      const changed = changedTypes(metadata, now);
       const note = (left: ScrapedSeries | undefined) => left !== undefined && affected.add(left);
       for (const id of live) {
         if (table.seen[id] === page.round) continue;
@@ -192,7 +197,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       const retyped: number[] = [];
       for (let n = 0; n < page.count && changed.size > 0; n++) {
         const id = page.order[n]!;
-        if (table.comment[id] === 0 && isPlaced(id) && isRetyped(id)) retyped.push(id);
+        if (table.comment[id] === 0 && isPlaced(id) && isRetyped(id, changed)) retyped.push(id);
         if (slice.isOver()) await slice.next();
       }
       // In one step: what reads the series in a pause finds each line's place by the metadata.
@@ -215,9 +220,9 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       for (const family of byName.values()) families.add(family);
       return families;
     },
-    async addNew(page, update) {
+    async addNew(page, update, release) {
       const waiting = new Set<ScrapedSeries>();
-      for (let n = 0; n < page.count; n++) {
+      for (let n = 0; n < page.count; n = release(page, n + 1)) {
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
         const place = locate(keyOf(table, id), metadata.types);
@@ -245,6 +250,14 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       }
       removed.lines = [];
       series.delete(removed.key);
+    },
+    renumber(newIds) {
+      for (const { lines } of series.values())
+        for (let n = 0; n < lines.length; n++) lines[n] = newIds[lines[n]!]!;
+      packColumn(seriesOf, newIds);
+      packColumn(invalid, newIds);
+      seriesOf.length = Math.min(seriesOf.length, table.keys.end);
+      invalid = invalid.slice(0, table.keys.end);
     },
     keep(page) {
       live = page.order.slice(0, page.count);

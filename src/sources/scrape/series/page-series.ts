@@ -1,4 +1,4 @@
-import { grownColumn } from '../../../core/byte-table.ts';
+import { grownColumn, isSparse, packColumn } from '../../../core/byte-table.ts';
 import { Handle } from '../../../core/handles.ts';
 import type { Translated } from '../../../core/intake.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
@@ -6,7 +6,7 @@ import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import type { Slice } from '../../../core/slices.ts';
 import type { MappedMetric } from '../../../core/vocabulary.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
-import { type LineTable, type Page, trimLines } from '../exposition/line-table.ts';
+import { type LineTable, type Page, packLines } from '../exposition/line-table.ts';
 import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
 import { createFamilyCounts } from './family-counts.ts';
 import { createLineGroups, type LineGroups, type ScrapedSeries, type SeriesParts } from './line-groups.ts';
@@ -205,22 +205,38 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     catalog.forgetRefused();
   };
 
-  /** Takes the ids of removed lines out of the page's order. */
-  const compact = (page: Page): void => {
-    const { keyLength } = table.keys;
+  /** Takes removed lines out of the page, and releases their memory. Returns where the line at `at` is then. */
+  const compact = (page: Page, at = 0): number => {
+    const { order } = page;
+    const isKept = (n: number): boolean => table.keys.keyLength[order[n]!] !== -1;
     let count = 0;
+    let newAt = 0;
     for (let n = 0; n < page.count; n++) {
-      const id = page.order[n]!;
-      if (keyLength[id] === -1) continue;
-      table.position[id] = count;
-      page.order[count++] = id;
+      if (n === at) newAt = count;
+      if (isKept(n)) order[count++] = order[n]!;
     }
+    if (at === page.count) newAt = count;
     page.count = count;
-    trimLines(table);
+    const newIds = packLines(table);
+    if (newIds !== undefined) {
+      for (let n = 0; n < count; n++) order[n] = newIds[order[n]!]!;
+      packColumn(partOf, newIds);
+      packColumn(grows, newIds);
+      groups.renumber(newIds);
+      // `values` may be called in a pause.
+      catalog.seriesChanged();
+      counts.forget();
+    }
+    for (let n = 0; n < count; n++) table.position[order[n]!] = n;
     partOf.length = Math.min(partOf.length, table.keys.end);
     grows = grows.slice(0, table.keys.end);
     removedLines = 0;
+    return newAt;
   };
+
+  /** While lines are refused, the memory of those before them is released. */
+  const release = (page: Page, at: number): number =>
+    removedLines > 0 && isSparse(table.keys) ? compact(page, at) : at;
 
   const updateLines = async (page: Page): Promise<Set<ScrapedSeries>> => {
     const affected = await groups.removeMissing(page);
@@ -230,7 +246,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       if (series.lines.length === 0) close(series);
       if (slice.isOver()) await slice.next();
     }
-    for (const series of await groups.addNew(page, update)) affected.add(series);
+    for (const series of await groups.addNew(page, update, release)) affected.add(series);
     counts.forget();
     closeRetranslated(detector.weigh(counts.of), affected);
     return affected;
@@ -249,7 +265,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
         if (series.lines.length > 0) update(series);
         if (slice.isOver()) await slice.next();
       }
-      if (removedLines > 0) compact(page);
+      if (removedLines > 0 || isSparse(table.keys)) compact(page);
       groups.keep(page);
       // `values` may have been called in a pause.
       catalog.seriesChanged();
@@ -263,7 +279,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
         const id = order[n]!;
         const value = incoming[id]!;
         partOf[id]?.set(value);
-        if (grows[id] !== 1) continue;
+        if (grows[id] !== 1 || id >= taken.length) continue;
         if (value < taken[id]!) fallen++;
         if (!Number.isNaN(taken[id]!)) counters++;
       }
