@@ -86,15 +86,15 @@ export function createByteTable(): ByteTable {
   };
 }
 
-/** The low bits of the hashes are poor: this mixes the high ones into them. */
-function slotOf(hash: number, slots: number): number {
+/** A slot for a hash among a power of two. The low bits of the hashes are poor: this mixes the high ones into them. */
+export function mixedSlot(hash: number, slots: number): number {
   const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
   return (mixed ^ (mixed >>> 13)) & (slots - 1);
 }
 
 /** The first id whose key may have this hash, or -1. */
 export function firstKey(table: ByteTable, hash: number): number {
-  const id = table.heads[slotOf(hash, table.heads.length)]!;
+  const id = table.heads[mixedSlot(hash, table.heads.length)]!;
   return id === -1 || table.hash[id] === hash ? id : nextKey(table, id, hash);
 }
 
@@ -186,7 +186,7 @@ export function writeKey(
 /** Removes a key; its id may be given to another one. */
 export function removeKey(table: ByteTable, id: number): void {
   const { heads, next } = table;
-  const slot = slotOf(table.hash[id]!, heads.length);
+  const slot = mixedSlot(table.hash[id]!, heads.length);
   if (heads[slot] === id) heads[slot] = next[id]!;
   else {
     let before = heads[slot]!;
@@ -200,7 +200,7 @@ export function removeKey(table: ByteTable, id: number): void {
 }
 
 function link(table: ByteTable, id: number): void {
-  const slot = slotOf(table.hash[id]!, table.heads.length);
+  const slot = mixedSlot(table.hash[id]!, table.heads.length);
   table.next[id] = table.heads[slot]!;
   table.heads[slot] = id;
 }

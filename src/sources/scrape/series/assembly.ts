@@ -3,6 +3,7 @@ import { joinTexts } from '../../../core/labels.ts';
 import type { Kind, RawTags, Shape } from '../../../core/model.ts';
 import type { SampleKey } from '../exposition/line-syntax.ts';
 import { type ExposedType, kindOf } from '../exposition/line-syntax.ts';
+import type { ByName } from './metadata.ts';
 
 /**
  * How sample lines form series. `locate` finds the series of one line and its role in it, by the types that the
@@ -25,7 +26,7 @@ export interface LinePlace {
 }
 
 /** Types by family name, as the page spells it. */
-type Types = ReadonlyMap<string, ExposedType>;
+type Types = ByName<ExposedType>;
 
 interface Suffix {
   ending: string;

@@ -2,7 +2,7 @@ import { grownColumn, packColumn } from '../../../core/byte-table.ts';
 import { createNames } from '../../../core/labels.ts';
 import type { Part } from '../../../core/model.ts';
 import type { Slice } from '../../../core/slices.ts';
-import { type ExposedType, readComment, readKey } from '../exposition/line-syntax.ts';
+import { readKey } from '../exposition/line-syntax.ts';
 import { freeLine, type LineTable, type Page } from '../exposition/line-table.ts';
 import {
   familyOfLine,
@@ -12,50 +12,14 @@ import {
   seriesKey,
   strippedNames,
 } from './assembly.ts';
+import { changedTypes, type Metadata, noMetadata, readMetadata } from './metadata.ts';
 
-/** The metadata of a page. Of two contradicting lines the first counts. */
-interface Metadata {
-  /** Types by family name, as the page spells it. */
-  types: ReadonlyMap<string, ExposedType>;
-  helps: ReadonlyMap<string, string>;
-}
-
-/** Characters of help texts that are kept of a page; those beyond are left out. */
-const maxHelpLength = 4 * 1024 * 1024;
 /** Lines of one series: those beyond are invalid. A histogram in use has at most some hundred buckets. */
 const maxLinesOfSeries = 10_000;
 /** Distributions that wait for their other lines. Each takes some 350 bytes that no limit of the registry counts. */
 const maxWaiting = 4_000;
 /** Names of lines that are not known yet that take part in the detection of the vocabulary. */
 const maxNewNames = 10_000;
-
-async function metadataOf(table: LineTable, page: Page, slice: Slice): Promise<Metadata> {
-  const types = new Map<string, ExposedType>();
-  const helps = new Map<string, string>();
-  let helpLength = 0;
-  const { keys } = table;
-  for (let n = 0; n < page.count; n++) {
-    const id = page.order[n]!;
-    if (table.comment[id] === 0) continue;
-    if (slice.isOver()) await slice.next();
-    const at = keys.keyAt[id]!;
-    const comment = readComment(keys.arena, at, at + keys.keyLength[id]!);
-    if (comment === 'invalid' || comment === undefined || comment.about === 'end') continue;
-    if (comment.about === 'help') {
-      helpLength += comment.help.length;
-      if (!helps.has(comment.name) && helpLength <= maxHelpLength) helps.set(comment.name, comment.help);
-    } else if (!types.has(comment.name)) types.set(comment.name, comment.type);
-  }
-  return { types, helps };
-}
-
-/** Names whose type changed. */
-function changedTypes(before: Metadata, now: Metadata): Set<string> {
-  const changed = new Set<string>();
-  for (const [name, type] of now.types) if (before.types.get(name) !== type) changed.add(name);
-  for (const name of before.types.keys()) if (!now.types.has(name)) changed.add(name);
-  return changed;
-}
 
 /** A series in the registry, of which each value is set by itself. */
 export interface SeriesParts {
@@ -135,7 +99,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
   let invalidLines = 0;
   const internName = createNames((name) => name);
   let live = new Int32Array(0);
-  let metadata: Metadata = { types: new Map(), helps: new Map() };
+  let metadata = noMetadata;
 
   const setInvalid = (id: number, isInvalid: 0 | 1): void => {
     if (id >= invalid.length) invalid = grownColumn(invalid, table.keys.keyAt.length);
@@ -185,13 +149,16 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     },
     async removeMissing(page) {
       const affected = new Set<ScrapedSeries>();
-      const now = await metadataOf(table, page, slice);
-      const changed = changedTypes(metadata, now);
+      const now = await readMetadata(table, page, slice);
+      // No line is placed yet: on a first page every type is new.
+      const changed = live.length === 0 ? new Set<string>() : await changedTypes(table, metadata, now, slice);
+      const isMissing = (id: number) => table.seen[id] !== page.round;
       const note = (left: ScrapedSeries | undefined) => left !== undefined && affected.add(left);
       for (const id of live) {
-        if (table.seen[id] === page.round) continue;
-        note(leave(id));
-        freeLine(table, id);
+        if (isMissing(id) && table.comment[id] === 0) {
+          note(leave(id));
+          freeLine(table, id);
+        }
         if (slice.isOver()) await slice.next();
       }
       const retyped: number[] = [];
@@ -203,6 +170,11 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       // In one step: what reads the series in a pause finds each line's place by the metadata.
       metadata = now;
       for (const id of retyped) note(leave(id));
+      // Those of the last metadata were needed until now.
+      for (const id of live) {
+        if (isMissing(id) && table.comment[id] === 1) freeLine(table, id);
+        if (slice.isOver()) await slice.next();
+      }
       return affected;
     },
     async families(page) {
@@ -254,6 +226,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     renumber(newIds) {
       for (const { lines } of series.values())
         for (let n = 0; n < lines.length; n++) lines[n] = newIds[lines[n]!]!;
+      metadata.renumber(newIds);
       packColumn(seriesOf, newIds);
       packColumn(invalid, newIds);
       seriesOf.length = Math.min(seriesOf.length, table.keys.end);
