@@ -45,8 +45,8 @@ export function seriesHeapBytes(given = givenHeapBytes()): number {
   return Math.max(leastHeapBytes, Math.floor(seriesShare * (given - ownHeapBytes)));
 }
 
-/** Lines of pages are outside the heap. They may take as much as half of it. */
-const lineShare = 0.5;
+/** Lines of pages are outside the heap. They may take as much as this part of it. */
+const lineShare = 0.375;
 
 /** What the lines of all pages may take; bytes. */
 export const lineBytes = (): number => lineShare * givenHeapBytes();

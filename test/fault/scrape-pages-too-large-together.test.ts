@@ -6,7 +6,7 @@ const kibibyte = 1024;
 const page = (lines: number) => Array.from({ length: lines }, (_, n) => `x{i="${n}"} ${n}\n`).join('');
 
 function targets() {
-  const memory = createLineMemory(200 * kibibyte);
+  const memory = createLineMemory(150 * kibibyte);
   const uses = [memory.open(), memory.open()];
   const [first, second] = uses.map((use) => pageTarget({}, use));
   return { uses, first: first!, second: second! };
@@ -17,7 +17,7 @@ test('of pages that are too large together the one that comes last is discarded,
   await first.read(page(1500));
   await expect(second.read(page(1500))).rejects.toMatchObject({
     reason: 'too_large',
-    message: 'the lines of all pages take more than 0 MiB, half of the heap',
+    message: 'the lines of all pages take more than 0 MiB, three eighths of the heap',
   });
   expect(second.intake.held.size).toBe(0);
   // A quarter of the limit is for both targets.

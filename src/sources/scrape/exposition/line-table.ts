@@ -64,11 +64,13 @@ export function createLineTable(): LineTable {
 }
 
 /** The columns of a table and those that are indexed by its ids elsewhere, for each line. */
-const columnBytes = 64;
+const columnBytes = 44;
+/** Those that only lines of an accepted page have. */
+const takenBytes = 16;
 
 /** What the lines take outside the heap. */
-export const tableBytes = ({ keys }: LineTable): number =>
-  keys.arena.length + columnBytes * keys.keyAt.length;
+export const tableBytes = ({ keys, taken }: LineTable): number =>
+  keys.arena.length + columnBytes * keys.keyAt.length + takenBytes * taken.length;
 
 /** Whether the bytes at `at` are the key of line `id`; those of `view` end at `end`. */
 export function hasKey({ keys }: LineTable, id: number, view: DataView, at: number, end: number): boolean {

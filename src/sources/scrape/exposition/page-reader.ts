@@ -1,4 +1,3 @@
-import { noIds, pushId } from '../../../core/byte-table.ts';
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import type { ScrapeLimits } from '../block.ts';
@@ -76,7 +75,7 @@ export function createPageReader(
   let comments = 0;
   let invalidLines = 0;
   let firstInvalid: Page['firstInvalid'];
-  let added = noIds();
+  let hasAdded = false;
   const leftOut = createBucketRun();
 
   const countSample = (): void => {
@@ -92,10 +91,10 @@ export function createPageReader(
 
   const add = ({ bytes, view }: LineBytes, start: number, end: number, comment: boolean): number => {
     const id = addLine(table, view, bytes, start, end, comment);
-    pushId(added, id);
+    hasAdded = true;
     if (!memory.set(tableBytes(table))) {
       const mebibytes = Math.round(memory.limitBytes / 1024 ** 2);
-      const what = `the lines of all pages take more than ${mebibytes} MiB, half of the heap`;
+      const what = `the lines of all pages take more than ${mebibytes} MiB, three eighths of the heap`;
       throw new ScrapeFailure('too_large', what);
     }
     return id;
@@ -224,11 +223,11 @@ export function createPageReader(
   const body = createBody(limits, { readLines, linesRead: () => lines });
 
   const discard = (): void => {
-    for (let n = 0; n < added.count; n++) freeLine(table, added.ids[n]!);
+    if (hasAdded) freeAdded(table, lastOrder.subarray(0, lastCount));
     const isFit = memory.set(tableBytes(table));
     if (table.keys.arenaFreed > manyBytes || !isFit) trimLines(table);
     memory.set(tableBytes(table));
-    added = noIds();
+    hasAdded = false;
   };
 
   return {
@@ -256,15 +255,26 @@ export function createPageReader(
       return { round, order, count, samples, bytes: body.bytes, invalidLines, firstInvalid, changed };
     },
     take(page) {
-      [lastOrder, order] = [page.order, lastOrder];
+      [lastOrder, order] = [fitting(page), lastOrder];
       lastCount = page.count;
       takeValues(table);
       memory.set(tableBytes(table));
-      added = noIds();
+      hasAdded = false;
     },
     discard,
   };
 }
+
+/** Frees the lines that are not among those that are known. */
+function freeAdded(table: LineTable, known: Int32Array): void {
+  const isKnown = new Uint8Array(table.keys.end);
+  for (const id of known) isKnown[id] = 1;
+  for (let id = 0; id < isKnown.length; id++) if (isKnown[id] === 0) freeLine(table, id);
+}
+
+/** The order of a page. That of one whose lines were mostly refused is made to fit. */
+const fitting = ({ order, count }: Page): Int32Array =>
+  order.length > 4 * Math.max(count, 64) ? order.slice(0, Math.max(count, 64)) : order;
 
 /** The body of one page, which comes in chunks that may end within a line. */
 interface Body {
