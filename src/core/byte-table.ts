@@ -215,19 +215,32 @@ export function grownColumn<T extends Int32Array | Float64Array | Uint8Array>(
   return grown;
 }
 
+/** Beyond it columns grow by a quarter: those of a page may be several megabytes. */
+const largeCapacity = 65_536;
+
+/** The length of columns that have room for so many keys. */
+function capacityOf(keys: number): number {
+  let capacity = firstCapacity;
+  while (capacity < keys) capacity += capacity < largeCapacity ? capacity : capacity >> 2;
+  return capacity;
+}
+
 function growColumns(table: ByteTable): void {
   const held = table.keyAt.length;
-  const capacity = held * 2;
+  const capacity = capacityOf(held + 1);
   table.keyAt = grownColumn(table.keyAt, capacity);
   table.keyLength = grownColumn(table.keyLength, capacity).fill(-1, held);
   table.hash = grownColumn(table.hash, capacity);
-  linkAll(table, capacity);
+  if (capacity > table.heads.length) linkAll(table, capacity);
+  else table.next = grownColumn(table.next, capacity);
 }
 
 /** Links the ids below the end anew, for columns of another capacity. */
 function linkAll(table: ByteTable, capacity: number): void {
+  let slots = firstCapacity;
+  while (slots < capacity) slots *= 2;
   table.next = new Int32Array(capacity);
-  table.heads = new Int32Array(capacity).fill(-1);
+  table.heads = new Int32Array(slots).fill(-1);
   for (let id = 0; id < table.end; id++) if (table.keyLength[id] !== -1) link(table, id);
 }
 
@@ -241,8 +254,7 @@ export function trimTable(table: ByteTable): boolean {
   table.end = end;
   const ids = table.freeIds.ids.subarray(0, table.freeIds.count).filter((id) => id < end);
   table.freeIds = { ids, count: ids.length };
-  let capacity = firstCapacity;
-  while (capacity < end) capacity *= 2;
+  const capacity = capacityOf(end);
   const isShorter = capacity < table.keyAt.length;
   if (isShorter) {
     table.keyAt = grownColumn(table.keyAt, capacity);
@@ -254,9 +266,8 @@ export function trimTable(table: ByteTable): boolean {
   return isShorter;
 }
 
-/** Whether at most half of the columns is in use, so that `packTable` makes them shorter. */
-export const isSparse = ({ size, keyAt }: ByteTable): boolean =>
-  keyAt.length > firstCapacity && 2 * size <= keyAt.length;
+/** Whether `packTable` makes the columns shorter, although a quarter more keys fit into them then. */
+export const isSparse = ({ size, keyAt }: ByteTable): boolean => capacityOf(1.25 * size) < keyAt.length;
 
 /**
  * Gives the keys the lowest ids, in the order of the ids that they have, if the table is sparse. Keys that stay among many
