@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 interface Options {
   pool?: 'threads';
@@ -7,6 +8,7 @@ interface Options {
   maxWorkers?: number;
   sequence?: { groupOrder: number };
   testTimeout?: number;
+  setupFiles?: string[];
 }
 
 /** Time-outs end what hangs. No test expects a time, and a busy machine needs many times what an idle one does. */
@@ -115,17 +117,49 @@ const usual = [
   }),
 ];
 
-/** Each in a process of its own: they measure, kill or use all there is. Those that run live come first, by themselves. */
+/** Files that wait for a service to run for minutes. They begin first, so that the others end beside them. */
+const longest = [
+  'limits-as-shipped',
+  'demo-tutorial',
+  'recovery-point',
+  'demo-alert',
+  'rehearsal',
+  'alerts-live',
+  'backup-reports',
+  'truth-table',
+  'recover-at-night',
+  'one-cause',
+  'recorded-alerts',
+  'recorded-dashboards',
+].map((name) => `test/e2e/${name}.long.test.ts`);
+
+/** Those that run live come before those that repeat. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      const at = longest.findIndex((file) => moduleId.endsWith(file));
+      return at >= 0 ? at : longest.length + (project.name === 'repeated' ? 1 : 0);
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
+/** Each in a process of its own: they measure, kill or use all there is. Those that repeat leave the processor to those that run live. */
 const live = (include: string[], testTimeout: number) =>
   project('live', include, { maxWorkers: 4, testTimeout });
 const repeated = (include: string[], testTimeout: number) =>
-  project('repeated', include, { maxWorkers: 3, testTimeout, sequence: { groupOrder: 1 } });
+  project('repeated', include, {
+    maxWorkers: 4,
+    testTimeout,
+    setupFiles: ['test/background.ts', 'test/environment.ts'],
+  });
 const long = [live([longFiles], 600_000), repeated(sized, 600_000)];
 const nightly = [live([longFiles, nightlyFiles], 0), repeated([...sized, ...sizedAtNight], 0)];
 
 export default defineConfig({
   test: {
     globalSetup: 'test/templates.ts',
+    sequence: { sequencer: LongestFirst },
     projects: { long, nightly }[process.env.TEST_SIZE ?? ''] ?? usual,
   },
 });

@@ -1,3 +1,5 @@
+import { test } from 'vitest';
+
 const sizes = ['short', 'long', 'nightly'] as const;
 type Size = (typeof sizes)[number];
 
@@ -13,12 +15,18 @@ function sizeOf(text = 'short'): Size {
  */
 const size = sizeOf(process.env.TEST_SIZE);
 
+/** Takes what would be defined, and defines nothing. */
+const nothing = Object.assign(() => {}, { each: () => () => {}, skipIf: () => nothing });
+
 /**
- * Defines a test or a group that does not repeat, in a file of which a longer run repeats the rest: `npm test` has shown it.
- * `define` is `test`, `describe` or `test.each(…)`.
+ * Defines a group that does not repeat, in a file of which a longer run repeats the rest: `npm test` has shown it. `define` is
+ * `describe` or `describe.skipIf(…)`.
  */
 export const onlyShort = <Define extends object>(define: Define): Define =>
-  size === 'short' ? define : ((() => {}) as unknown as Define);
+  size === 'short' ? define : (nothing as unknown as Define);
+
+/** Defines such a test, as `test` does. */
+export const testOnce = onlyShort(test);
 
 /** Defines a test or a group that takes long and shows one more case of what `npm test` shows: the longer runs have it. */
 export const onlyLong = <Define extends object>(define: Define): Define =>

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { bySize, onlyShort } from '../size.ts';
+import { bySize, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
@@ -54,7 +54,7 @@ describe('backup run', () => {
     expect(runs('job').at(-1)).toMatchObject({ status: 5 });
   });
 
-  test('hands SIGTERM on, and takes the status that the command then ends with', async () => {
+  testOnce('hands SIGTERM on, and takes the status that the command then ends with', async () => {
     const running = start(process.execPath, [
       mainFile,
       ...job('sh', '-c', 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.1; done'),
@@ -65,13 +65,13 @@ describe('backup run', () => {
     expect(runs('job').at(-1)).toMatchObject({ status: 7 });
   });
 
-  test('a command that is killed has failed, by 128 and the number of the signal', () => {
+  testOnce('a command that is killed has failed, by 128 and the number of the signal', () => {
     const { status, stderr } = command(job('sh', '-c', 'kill -9 $$'));
     expect({ status, stderr }).toEqual({ status: 137, stderr: 'svc-agent: sh was ended by SIGKILL\n' });
     expect(runs('job').at(-1)).toMatchObject({ status: 137, msg: 'sh was ended by SIGKILL' });
   });
 
-  test('two runs of one job at once are two runs', async () => {
+  testOnce('two runs of one job at once are two runs', async () => {
     const [one, other] = ['one', 'other'].map((name) => join(place.path, name));
     // Each waits until the other has begun.
     const meet = 'touch "$0"; until [ -e "$1" ]; do sleep 0.05; done';
@@ -84,14 +84,14 @@ describe('backup run', () => {
     expect(recorded.filter(({ status }) => status === 0)).toHaveLength(2);
   });
 
-  test('what cannot be recorded is told, and neither prevents nor fails the backup', () => {
+  testOnce('what cannot be recorded is told, and neither prevents nor fails the backup', () => {
     writeFileSync(state, 'not a directory');
     const { status, stdout, stderr } = command(job('echo', 'saved'));
     expect({ status, stdout }).toEqual({ status: 0, stdout: 'saved\n' });
     expect(stderr).toContain('this run cannot be recorded in');
   });
 
-  test.each([
+  testOnce.each([
     ['an invalid configuration', 'stores: {', 'job'],
     ['a configuration without the entry', 'admin: ~\nroles: []\n', 'job'],
     ['no configuration', undefined, 'job'],
@@ -105,7 +105,7 @@ describe('backup run', () => {
     expect(stderr).toContain('the command runs all the same; this run is not recorded');
   });
 
-  test.each(['../../etc/passwd', 'job/../job', 'job\n', '', '--', '$(id)'])(
+  testOnce.each(['../../etc/passwd', 'job/../job', 'job\n', '', '--', '$(id)'])(
     'a job %j does not exist',
     async (name) => {
       const { status } = await commandHere(['backup', 'run', '--job', name, '-c', file, '--', 'true']);
@@ -113,7 +113,7 @@ describe('backup run', () => {
     },
   );
 
-  test.each([
+  testOnce.each([
     ['nothing', []],
     ['an argument with spaces, quotes and a line break', ['a b', '"c"', "d'e", 'f\ng', '$HOME', '*']],
   ])('hands on %s as it was given', (_, words) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { onlyLong } from '../size.ts';
+import { onlyLong, testOnce } from '../size.ts';
 import { pollUntil } from '../until.ts';
 
 // Needs the built program: `npm run build`.
@@ -110,57 +110,60 @@ function linesIn(directory: string, role: string): number {
 }
 
 describe('svc-agent demo', () => {
-  it('finds everything well, counts every log line, then shows what goes wrong, and ends on SIGINT, with nothing installed', async () => {
-    const { child, ended, addresses } = startDemo('--json');
-    const where = await addresses();
-    const { metrics, admin, directory, pids, probes, config, incident, end } = where;
-    expect((await fetch(admin)).status).toBe(200);
-    const scrape = async () => (await fetch(metrics)).text();
-    const probeResults = async () => (await (await fetch(probes)).json()) as ProbeResult[];
-    const all = await pollUntil(probeResults, (found) => found.every(({ last }) => last?.ok === true));
-    expect(all.map(({ name }) => name).sort()).toEqual(everyProbe);
-    const once = spawnSync(process.execPath, [main, 'probe', '-c', config], { encoding: 'utf8' });
-    expect([once.status, once.stderr]).toEqual([0, '']);
+  testOnce(
+    'finds everything well, counts every log line, then shows what goes wrong, and ends on SIGINT, with nothing installed',
+    async () => {
+      const { child, ended, addresses } = startDemo('--json');
+      const where = await addresses();
+      const { metrics, admin, directory, pids, probes, config, incident, end } = where;
+      expect((await fetch(admin)).status).toBe(200);
+      const scrape = async () => (await fetch(metrics)).text();
+      const probeResults = async () => (await (await fetch(probes)).json()) as ProbeResult[];
+      const all = await pollUntil(probeResults, (found) => found.every(({ last }) => last?.ok === true));
+      expect(all.map(({ name }) => name).sort()).toEqual(everyProbe);
+      const once = spawnSync(process.execPath, [main, 'probe', '-c', config], { encoding: 'utf8' });
+      expect([once.status, once.stderr]).toEqual([0, '']);
 
-    await pollUntil(scrape, (page) => sum(page, 'svc_log_entries_total') > 100);
-    // A stopped service writes nothing more, so that both sides can be counted.
-    process.kill(pids.service, 'SIGSTOP');
-    for (const role of ['frontend', 'history', 'matching', 'worker']) {
-      const written = linesIn(directory, role);
-      const ofRole = `svc_service="${role}"`;
-      const isCounted = (page: string) => sum(page, 'svc_log_entries_total', ofRole) >= written;
-      expect(sum(await pollUntil(scrape, isCounted), 'svc_log_entries_total', ofRole)).toBe(written);
-    }
-    process.kill(pids.service, 'SIGCONT');
+      await pollUntil(scrape, (page) => sum(page, 'svc_log_entries_total') > 100);
+      // A stopped service writes nothing more, so that both sides can be counted.
+      process.kill(pids.service, 'SIGSTOP');
+      for (const role of ['frontend', 'history', 'matching', 'worker']) {
+        const written = linesIn(directory, role);
+        const ofRole = `svc_service="${role}"`;
+        const isCounted = (page: string) => sum(page, 'svc_log_entries_total', ofRole) >= written;
+        expect(sum(await pollUntil(scrape, isCounted), 'svc_log_entries_total', ofRole)).toBe(written);
+      }
+      process.kill(pids.service, 'SIGCONT');
 
-    const strike = async (kind: string, target = '') =>
-      expect((await fetch(`${incident}?kind=${kind}${target}`, { method: 'POST' })).status).toBe(200);
-    await strike('persistence-errors', '&target=worker');
-    await pollUntil(
-      scrape,
-      (page) => sum(page, 'svc_log_persistence_errors_total', 'svc_service="worker"') > 5,
-    );
-    expect((await fetch(`${end}?kind=persistence-errors`, { method: 'POST' })).status).toBe(200);
-    await strike('failover');
-    await strike('store-down');
-    const seenDown = async () => ({ page: await scrape(), found: await probeResults() });
-    await pollUntil(seenDown, ({ page, found }) => {
-      const roles = found.filter(({ kind }) => kind === 'health');
-      const blamesStore = roles.every(({ last }) => last?.reason === 'persistence');
-      return blamesStore && sum(page, 'svc_store_up') === 0 && sum(page, 'svc_role_up') === 0;
-    });
-    expect(await (await fetch(`${end}?kind=store-down`, { method: 'POST' })).text()).toBe(
-      'ended: store-down main\n',
-    );
-    const failovers = (page: string) => sum(page, 'svc_domain_failovers_total', 'domain="orders"');
-    const isBack = (page: string) => sum(page, 'svc_store_up') === 2 && sum(page, 'svc_role_up') === 4;
-    const back = await pollUntil(scrape, (page) => isBack(page) && failovers(page) > 0);
-    expect(failovers(back)).toBe(1);
-    expect(back).toMatch(/^svc_domain_active_cluster\{(?=.*domain="orders").*active_cluster="dc2".*\} 1$/m);
-    child.kill('SIGINT');
-    expect(await ended).toMatchObject({ status: 0, stderr: '' });
-    expectNothingLeft(where);
-  });
+      const strike = async (kind: string, target = '') =>
+        expect((await fetch(`${incident}?kind=${kind}${target}`, { method: 'POST' })).status).toBe(200);
+      await strike('persistence-errors', '&target=worker');
+      await pollUntil(
+        scrape,
+        (page) => sum(page, 'svc_log_persistence_errors_total', 'svc_service="worker"') > 5,
+      );
+      expect((await fetch(`${end}?kind=persistence-errors`, { method: 'POST' })).status).toBe(200);
+      await strike('failover');
+      await strike('store-down');
+      const seenDown = async () => ({ page: await scrape(), found: await probeResults() });
+      await pollUntil(seenDown, ({ page, found }) => {
+        const roles = found.filter(({ kind }) => kind === 'health');
+        const blamesStore = roles.every(({ last }) => last?.reason === 'persistence');
+        return blamesStore && sum(page, 'svc_store_up') === 0 && sum(page, 'svc_role_up') === 0;
+      });
+      expect(await (await fetch(`${end}?kind=store-down`, { method: 'POST' })).text()).toBe(
+        'ended: store-down main\n',
+      );
+      const failovers = (page: string) => sum(page, 'svc_domain_failovers_total', 'domain="orders"');
+      const isBack = (page: string) => sum(page, 'svc_store_up') === 2 && sum(page, 'svc_role_up') === 4;
+      const back = await pollUntil(scrape, (page) => isBack(page) && failovers(page) > 0);
+      expect(failovers(back)).toBe(1);
+      expect(back).toMatch(/^svc_domain_active_cluster\{(?=.*domain="orders").*active_cluster="dc2".*\} 1$/m);
+      child.kill('SIGINT');
+      expect(await ended).toMatchObject({ status: 0, stderr: '' });
+      expectNothingLeft(where);
+    },
+  );
 
   onlyLong(it)('says what to open and ends by itself after --for', async () => {
     const { ended } = startDemo('--for', '2s');
@@ -186,7 +189,7 @@ describe('svc-agent demo', () => {
     expectNothingLeft(where);
   });
 
-  it.each([
+  testOnce.each([
     ['--for', 'soon', '--for: not a duration, got "soon"'],
     ['--for', '2d', '--for: too short or too long, got "2d"'],
     ['--incident-after', 'never', '--incident-after: not a duration, got "never"'],

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { httpServer } from '../health.ts';
 import { keys, openObjectStore } from '../object-store.ts';
-import { onlyLong } from '../size.ts';
+import { onlyLong, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, start } from './process.ts';
 
@@ -63,7 +63,7 @@ async function ended(args: readonly string[], env: Record<string, string>) {
   return { status: await running.ended, output: running.output() };
 }
 
-describe('domains', () => {
+onlyShort(describe)('domains', () => {
   test('what two clusters say reaches /metrics: disagreement, a failing client, failovers there and back', async () => {
     const directory = place();
     const shows = (cluster: string, active: string, version: number) =>
@@ -172,7 +172,7 @@ domainDefaults:
     },
   );
 
-  test('keys of the environment are enough', async () => {
+  testOnce('keys of the environment are enough', async () => {
     const directory = place();
     const store = await openObjectStore({ clock: systemClock });
     endings.push(() => store.close());
@@ -194,7 +194,7 @@ domainDefaults:
   });
 });
 
-test('the agent loads neither the schema library nor the AWS SDK until something needs them', () => {
+testOnce('the agent loads neither the schema library nor the AWS SDK until something needs them', () => {
   const chunks = join(mainFile, '..', 'chunks');
   const files = readdirSync(chunks);
   const text = (file: string) => readFileSync(join(chunks, file), 'utf8');

@@ -6,7 +6,7 @@ import { agentFile } from './agent-file.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 import { createWriter, type Writer } from './writer.ts';
 
-const kills = bySize({ short: 4, long: 30, nightly: 500 });
+const kills = bySize({ short: 4, long: 12, nightly: 500 });
 /** Batches that are written while one agent lives, so that the work does not grow with the time that a busy machine takes. */
 const batchesPerLife = 100;
 const place = folder();

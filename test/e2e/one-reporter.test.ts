@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { openReceiver } from '../hosted.ts';
 import { metricsOf } from '../hosted-wire.ts';
 import { freePort } from '../ports.ts';
-import { onlyLong } from '../size.ts';
+import { onlyLong, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, type Running, start } from './process.ts';
 import { hasPrometheus, queryAt } from './prometheus.ts';
@@ -46,7 +46,7 @@ async function whileRunning<T>(
   return Promise.race([until(what, fact), ended]);
 }
 
-test('pullmetrics: serves until it is told to stop', async () => {
+testOnce('pullmetrics: serves until it is told to stop', async () => {
   const address = `127.0.0.1:${await freePort()}`;
   const agent = startWith(`pullmetrics: {listenAddress: "${address}"}`);
   for (let scrape = 0; scrape < 3; scrape++) {
@@ -59,7 +59,7 @@ test('pullmetrics: serves until it is told to stop', async () => {
   expect(await agent.end()).toBe(0);
 });
 
-test('pushmetrics: flushes until it is told to stop, and once more then', async () => {
+testOnce('pushmetrics: flushes until it is told to stop, and once more then', async () => {
   const received: string[] = [];
   const socket = createSocket('udp4', (datagram) => received.push(datagram.toString()));
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
@@ -72,19 +72,22 @@ test('pushmetrics: flushes until it is told to stop, and once more then', async 
   socket.close();
 });
 
-test('hostedmetrics, OTLP: the endpoint gets its path, reports arrive until it is told to stop', async () => {
-  const receiver = await openReceiver();
-  const { origin } = new URL(receiver.url);
-  const agent = startWith(`hostedmetrics: {protocol: otlp, endpoint: "${origin}"}`);
-  await whileRunning(agent, 'five reports', () => receiver.taken().length >= 5);
-  expect(new Set(receiver.received.map(({ url }) => url))).toEqual(new Set(['/v1/metrics']));
-  const names = receiver.taken().map((one) => metricsOf(one.resources()).map(({ name }) => name));
-  expect(names[0]).toContain('svc_agent_build_info');
-  expect(await agent.end()).toBe(0);
-  await receiver.close();
-});
+testOnce(
+  'hostedmetrics, OTLP: the endpoint gets its path, reports arrive until it is told to stop',
+  async () => {
+    const receiver = await openReceiver();
+    const { origin } = new URL(receiver.url);
+    const agent = startWith(`hostedmetrics: {protocol: otlp, endpoint: "${origin}"}`);
+    await whileRunning(agent, 'five reports', () => receiver.taken().length >= 5);
+    expect(new Set(receiver.received.map(({ url }) => url))).toEqual(new Set(['/v1/metrics']));
+    const names = receiver.taken().map((one) => metricsOf(one.resources()).map(({ name }) => name));
+    expect(names[0]).toContain('svc_agent_build_info');
+    expect(await agent.end()).toBe(0);
+    await receiver.close();
+  },
+);
 
-describe.skipIf(!hasPrometheus)('hostedmetrics, remote write to Prometheus', () => {
+onlyShort(describe.skipIf(!hasPrometheus))('hostedmetrics, remote write to Prometheus', () => {
   test('series are there while it runs, and gauges end with it', async () => {
     const configFile = join(directory.path, 'prometheus.yml');
     writeFileSync(configFile, 'global: {}\n');

@@ -10,7 +10,7 @@ import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/rep
 import { manualClock } from '../clock.ts';
 import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
-import { bySize, onlyLong, onlyShort } from '../size.ts';
+import { bySize, onlyLong, onlyShort, testOnce } from '../size.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
 import { until } from '../until.ts';
@@ -143,7 +143,7 @@ test.each(bySize({ short: someAppearances, long: everyAppearance, nightly: every
   },
 );
 
-onlyShort(test)('the policy has no exceptions, and nothing comes from elsewhere', async () => {
+testOnce('the policy has no exceptions, and nothing comes from elsewhere', async () => {
   const { url } = await serve({});
   const answer = await fetch(url);
   const policy = answer.headers.get('content-security-policy');
@@ -158,7 +158,7 @@ onlyShort(test)('the policy has no exceptions, and nothing comes from elsewhere'
   expect(asked.filter((one) => !one.startsWith(url))).toEqual([]);
 });
 
-onlyShort(test)('a fault and its end show on the open page', async () => {
+testOnce('a fault and its end show on the open page', async () => {
   const well = { probes: [probeStatusOf('health/frontend')] };
   const served = await serve(well);
   const { tab } = await open(served.url);
@@ -179,7 +179,7 @@ onlyLong(test)('an agent that falls silent does not leave a green page', async (
   expect(await tab.locator('.banner.good').count()).toBe(0);
 });
 
-onlyShort(test)('markup from outside stays text', async () => {
+testOnce('markup from outside stays text', async () => {
   const nasty = `"><img src=x onerror=document.title='owned'><script>document.title='owned'</script>&lt;b&gt;\${x}`;
   const { url } = await serve({
     instance: nasty,
@@ -242,37 +242,34 @@ onlyShort(test)('markup from outside stays text', async () => {
   expect(complaints).toEqual([]);
 });
 
-onlyShort(test)(
-  'everything can be done by keyboard: the window of time, and the runbook of a problem',
-  async () => {
-    const { url } = await serve({ probes: [probeStatusOf('store/main', refused)] });
-    const { tab, complaints } = await open(url);
-    await tab.keyboard.press('Tab');
-    expect(await tab.evaluate('document.activeElement.className')).toBe('skip');
-    await tab.keyboard.press('Tab');
-    expect(await tab.evaluate('document.activeElement.id')).toBe('filter');
-    await tab.keyboard.press('Tab');
-    // The agent is a minute old.
-    expect(await tab.locator('input:checked').getAttribute('value')).toBe('15 min');
-    await tab.keyboard.press('ArrowRight');
-    expect(await tab.locator('input:checked').getAttribute('value')).toBe('1 h');
-    expect(tab.url()).toContain('?window=1+h');
-    await tab.keyboard.press('Tab');
-    expect(await tab.evaluate('document.activeElement.textContent')).toContain('What to do');
-    await tab.keyboard.press('Enter');
-    const dialog = tab.getByRole('dialog');
-    await dialog.getByText('No agent can connect to the store.').waitFor();
-    expect(await violations(tab)).toEqual([]);
-    // A link leads to the next runbook.
-    await dialog.getByRole('button', { name: 'database corruption' }).click();
-    await dialog.getByRole('heading', { name: /Recovery: database-corruption/ }).waitFor();
-    await tab.keyboard.press('Escape');
-    expect(await dialog.count()).toBe(0);
-    expect(complaints).toEqual([]);
-  },
-);
+testOnce('everything can be done by keyboard: the window of time, and the runbook of a problem', async () => {
+  const { url } = await serve({ probes: [probeStatusOf('store/main', refused)] });
+  const { tab, complaints } = await open(url);
+  await tab.keyboard.press('Tab');
+  expect(await tab.evaluate('document.activeElement.className')).toBe('skip');
+  await tab.keyboard.press('Tab');
+  expect(await tab.evaluate('document.activeElement.id')).toBe('filter');
+  await tab.keyboard.press('Tab');
+  // The agent is a minute old.
+  expect(await tab.locator('input:checked').getAttribute('value')).toBe('15 min');
+  await tab.keyboard.press('ArrowRight');
+  expect(await tab.locator('input:checked').getAttribute('value')).toBe('1 h');
+  expect(tab.url()).toContain('?window=1+h');
+  await tab.keyboard.press('Tab');
+  expect(await tab.evaluate('document.activeElement.textContent')).toContain('What to do');
+  await tab.keyboard.press('Enter');
+  const dialog = tab.getByRole('dialog');
+  await dialog.getByText('No agent can connect to the store.').waitFor();
+  expect(await violations(tab)).toEqual([]);
+  // A link leads to the next runbook.
+  await dialog.getByRole('button', { name: 'database corruption' }).click();
+  await dialog.getByRole('heading', { name: /Recovery: database-corruption/ }).waitFor();
+  await tab.keyboard.press('Escape');
+  expect(await dialog.count()).toBe(0);
+  expect(complaints).toEqual([]);
+});
 
-onlyShort(test)('what the reader opened stays open while data come in', async () => {
+testOnce('what the reader opened stays open while data come in', async () => {
   const { url, ...served } = await serve({
     conflicts: [],
     logs: [{ path: '/a.log', services: ['a'], offset: 1, lagBytes: 0, state: 'following' }],
@@ -361,7 +358,7 @@ function large(): Partial<StatusFacts> {
   };
 }
 
-onlyShort(test)(
+testOnce(
   'forty stores and five hundred domains: two screens, a filter by name, and all of it in the address',
   async () => {
     const clock = manualClock(Date.parse('2026-01-01T00:01:00.000Z'));
@@ -395,27 +392,22 @@ onlyShort(test)(
   },
 );
 
-onlyShort(test)(
-  'without JavaScript the verdict can be read, and markup from outside stays text',
-  async () => {
-    const { url } = await serve({ probes: [probeStatusOf('store/<b>main</b>', refused)] });
-    const context = await browser.newContext({ javaScriptEnabled: false });
-    closing.push(() => context.close());
-    const tab = await context.newPage();
-    await tab.goto(url);
-    expect(await tab.locator('h1').innerText()).toBe(
-      'Store <b>main< refuses connections since 00:00:30 UTC.',
-    );
-    expect(await tab.locator('main li').allInnerTexts()).toEqual([
-      'critical store <b>main</b> refuses connections: connection refused, since 2026-01-01T00:00:30.000Z. See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent. SvcStoreDown',
-    ]);
-    const runbook = await tab.locator('main li a').getAttribute('href');
-    expect(await (await fetch(new URL(runbook!, url))).text()).toMatch(/^# SvcStoreDown/);
-    expect(await tab.locator('main b').count()).toBe(0);
-  },
-);
+testOnce('without JavaScript the verdict can be read, and markup from outside stays text', async () => {
+  const { url } = await serve({ probes: [probeStatusOf('store/<b>main</b>', refused)] });
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  closing.push(() => context.close());
+  const tab = await context.newPage();
+  await tab.goto(url);
+  expect(await tab.locator('h1').innerText()).toBe('Store <b>main< refuses connections since 00:00:30 UTC.');
+  expect(await tab.locator('main li').allInnerTexts()).toEqual([
+    'critical store <b>main</b> refuses connections: connection refused, since 2026-01-01T00:00:30.000Z. See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent. SvcStoreDown',
+  ]);
+  const runbook = await tab.locator('main li a').getAttribute('href');
+  expect(await (await fetch(new URL(runbook!, url))).text()).toMatch(/^# SvcStoreDown/);
+  expect(await tab.locator('main b').count()).toBe(0);
+});
 
-onlyShort(test)('the selected window can be seen with forced colours', async () => {
+testOnce('the selected window can be seen with forced colours', async () => {
   const { url } = await serve({ probes: [probeStatusOf('health/frontend')] });
   const page = await browser.newPage({ forcedColors: 'active' });
   const { tab } = await open(url, {}, page);
@@ -426,7 +418,7 @@ onlyShort(test)('the selected window can be seen with forced colours', async () 
   expect(new Set(colours as string[]).size).toBe(2);
 });
 
-onlyShort(test)('the verification of a backup shows how far it is', async () => {
+testOnce('the verification of a backup shows how far it is', async () => {
   const nightly = (progress: Pick<ProbeStatus, 'progress'>) => ({
     probes: [probeStatusOf('backup/nightly', {}, progress)],
     backups: [{ backup: 'nightly', type: 'full' as const, rpoSeconds: 86_400, rtoSeconds: 14_400 }],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { serving } from '../serving.ts';
-import { bySize } from '../size.ts';
+import { bySize, testOnce } from '../size.ts';
 import { anyMoment, until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { mainFile, type Running, start, startAgent } from './process.ts';
@@ -33,28 +33,31 @@ function stopped(one: Running): Promise<number | string> {
   return one.ended;
 }
 
-test('SIGTERM with 100 scrapes and a reload under way ends with 0, and waits for none of them', async () => {
-  const directory = newFolder();
-  const silent = await silentServer();
-  const file = agentFile(directory, {
-    more: `  worker: {scrape: {url: "http://${silent.at}/metrics", interval: 60s, timeout: 30s}}\n`,
-  });
-  const agent = await startAgent(file);
-  running.push(agent);
-  const address = agent.address('metrics');
-  const scrapes = Array.from({ length: 100 }, () =>
-    fetch(`http://${address}/metrics`, {
-      headers: { 'X-Prometheus-Scrape-Timeout-Seconds': '30' },
-    }).then(
-      (answer) => answer.text(),
-      () => '',
-    ),
-  );
-  await until('the role is asked', () => silent.requests() > 0);
-  agent.child.kill('SIGHUP');
-  expect([silent.givenUp(), await stopped(agent)]).toEqual([0, 0]);
-  await Promise.all(scrapes);
-});
+testOnce(
+  'SIGTERM with 100 scrapes and a reload under way ends with 0, and waits for none of them',
+  async () => {
+    const directory = newFolder();
+    const silent = await silentServer();
+    const file = agentFile(directory, {
+      more: `  worker: {scrape: {url: "http://${silent.at}/metrics", interval: 60s, timeout: 30s}}\n`,
+    });
+    const agent = await startAgent(file);
+    running.push(agent);
+    const address = agent.address('metrics');
+    const scrapes = Array.from({ length: 100 }, () =>
+      fetch(`http://${address}/metrics`, {
+        headers: { 'X-Prometheus-Scrape-Timeout-Seconds': '30' },
+      }).then(
+        (answer) => answer.text(),
+        () => '',
+      ),
+    );
+    await until('the role is asked', () => silent.requests() > 0);
+    agent.child.kill('SIGHUP');
+    expect([silent.givenUp(), await stopped(agent)]).toEqual([0, 0]);
+    await Promise.all(scrapes);
+  },
+);
 
 /** Whether a process has started another: the agent checks its configuration in one, once it handles signals. */
 const hasChild = (pid: number): boolean =>
@@ -107,23 +110,26 @@ test.each(bySize({ short: alone.slice(0, 3), long: alone, nightly: alone }))(
   },
 );
 
-test('started by itself, without flags for Node, its young generation stays small under load', async () => {
-  const directory = newFolder();
-  const log = join(directory, 'history.log');
-  const line = (n: number) =>
-    `{"level":"info","logger":"l${n % 50}","msg":"m${n}","ts":"2026-01-02T03:04:05Z"}\n`;
-  writeFileSync(log, Array.from({ length: 300_000 }, (_, n) => line(n)).join(''));
-  const agent = await startAgent(agentFile(directory, { logs: log }));
-  running.push(agent);
-  const value = async (series: RegExp) => {
-    const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
-    return [...page.matchAll(series)].reduce((sum, [, number]) => sum + Number(number), 0);
-  };
-  await until(
-    'all lines are counted',
-    async () => (await value(/^svc_log_entries_total\{.*\} (\S+)$/gm)) === 300_000,
-  );
-  const bytes = await value(/^svc_agent_nodejs_heap_space_size_total_bytes\{.*space="new".*\} (\S+)$/gm);
-  expect(bytes).toBeGreaterThan(0);
-  expect(bytes).toBeLessThanOrEqual(4 * 1024 * 1024);
-});
+testOnce(
+  'started by itself, without flags for Node, its young generation stays small under load',
+  async () => {
+    const directory = newFolder();
+    const log = join(directory, 'history.log');
+    const line = (n: number) =>
+      `{"level":"info","logger":"l${n % 50}","msg":"m${n}","ts":"2026-01-02T03:04:05Z"}\n`;
+    writeFileSync(log, Array.from({ length: 300_000 }, (_, n) => line(n)).join(''));
+    const agent = await startAgent(agentFile(directory, { logs: log }));
+    running.push(agent);
+    const value = async (series: RegExp) => {
+      const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+      return [...page.matchAll(series)].reduce((sum, [, number]) => sum + Number(number), 0);
+    };
+    await until(
+      'all lines are counted',
+      async () => (await value(/^svc_log_entries_total\{.*\} (\S+)$/gm)) === 300_000,
+    );
+    const bytes = await value(/^svc_agent_nodejs_heap_space_size_total_bytes\{.*space="new".*\} (\S+)$/gm);
+    expect(bytes).toBeGreaterThan(0);
+    expect(bytes).toBeLessThanOrEqual(4 * 1024 * 1024);
+  },
+);

@@ -11,7 +11,7 @@ import {
   written,
 } from '../hosted.ts';
 import { partialSuccess } from '../hosted-wire.ts';
-import { bySize } from '../size.ts';
+import { bySize, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 
 const receiver = receiverForEachTest();
@@ -29,7 +29,7 @@ const many = (n: number) => [
   },
 ];
 
-describe('answers after which a batch is tried again', () => {
+onlyShort(describe)('answers after which a batch is tried again', () => {
   test.each<[string, Reply, string]>([
     ['500', status(500), 'server_error'],
     ['503', status(503), 'server_error'],
@@ -107,7 +107,7 @@ describe('answers after which a batch is tried again', () => {
   });
 });
 
-describe('answers after which a batch is dropped and counted', () => {
+onlyShort(describe)('answers after which a batch is dropped and counted', () => {
   test.each([400, 401, 404, 409, 422])('%i', async (code) => {
     const bed = await openBed(receiver.url);
     await bed.tick();
@@ -139,7 +139,7 @@ describe('answers after which a batch is dropped and counted', () => {
 });
 
 describe('413', () => {
-  test.each(['remotewrite', 'otlp'] as const)(
+  testOnce.each(['remotewrite', 'otlp'] as const)(
     '%s: the batch goes in pieces, later ones are made smaller',
     async (protocol) => {
       const bed = await openBed(receiver.url, { protocol });
@@ -167,7 +167,7 @@ describe('413', () => {
     },
   );
 
-  test('one sample that is too large is dropped', async () => {
+  testOnce('one sample that is too large is dropped', async () => {
     const bed = await openBed(receiver.url, { reportingIntervalMs: 600_000 });
     receiver.reply(status(413));
     await bed.tick(600_000);
@@ -195,27 +195,30 @@ describe('413', () => {
     },
   );
 
-  test('one sample that is too large costs nothing but itself, and no smaller requests for all others', async () => {
-    const bed = await openBed(receiver.url, { reportingIntervalMs: 600_000 });
-    bed.show(many(1000));
-    await bed.tick(600_000);
-    await until('the receiver has accepted 1,000 points', () => bed.delivered() === 1);
-    receiver.reply((received, response) => {
-      const isTooLarge = received.samples().some(({ value }) => value === 700);
-      (isTooLarge ? status(413) : written)(received, response);
-    });
-    await bed.tick(600_000);
-    await untilMoving(bed.clock, 50, () => bed.queued().bytes === 0, 'the queue is empty');
-    expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
-    const requests = receiver.received.length;
-    receiver.reply(written);
-    await bed.tick(600_000);
-    await until('the queue is empty', () => bed.queued().bytes === 0);
-    expect(receiver.received.length).toBe(requests + 1);
-    await bed.stop();
-  });
+  testOnce(
+    'one sample that is too large costs nothing but itself, and no smaller requests for all others',
+    async () => {
+      const bed = await openBed(receiver.url, { reportingIntervalMs: 600_000 });
+      bed.show(many(1000));
+      await bed.tick(600_000);
+      await until('the receiver has accepted 1,000 points', () => bed.delivered() === 1);
+      receiver.reply((received, response) => {
+        const isTooLarge = received.samples().some(({ value }) => value === 700);
+        (isTooLarge ? status(413) : written)(received, response);
+      });
+      await bed.tick(600_000);
+      await untilMoving(bed.clock, 50, () => bed.queued().bytes === 0, 'the queue is empty');
+      expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
+      const requests = receiver.received.length;
+      receiver.reply(written);
+      await bed.tick(600_000);
+      await until('the queue is empty', () => bed.queued().bytes === 0);
+      expect(receiver.received.length).toBe(requests + 1);
+      await bed.stop();
+    },
+  );
 
-  test('a failure within the pieces sends only those again that are left', async () => {
+  testOnce('a failure within the pieces sends only those again that are left', async () => {
     const bed = await openBed(receiver.url);
     let requests = 0;
     receiver.reply((received, response) => {
@@ -232,7 +235,7 @@ describe('413', () => {
   });
 });
 
-describe('a receiver of remote write 1.0', () => {
+onlyShort(describe)('a receiver of remote write 1.0', () => {
   test.each<[string, Reply]>([
     ['answers 415', status(415)],
     ['answers 400', status(400)],
@@ -270,37 +273,43 @@ const valuesByName = (): Record<string, unknown[]> => {
   return byName;
 };
 
-test('a point at which the receiver fails each time does not block others, in its batch and behind it', async () => {
-  const bed = await openBed(receiver.url);
-  receiver.reply((received, response) => {
-    const isPoison = received.samples().some(({ value }) => value === 666);
-    (isPoison ? status(500) : written)(received, response);
-  });
-  bed.show(named({ a: 1, b: 2, c: 666, d: 4 }));
-  await bed.tick();
-  bed.show(named({ a: 2, b: 3, c: 4, d: 5 }));
-  await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'the point is dropped');
-  await until('the backlog is gone', () => bed.queued().bytes === 0);
-  const { a, b, c, d } = valuesByName();
-  expect([a!.slice(0, 2), b!.slice(0, 2), c![0], d!.slice(0, 2)]).toEqual([[1, 2], [2, 3], 4, [4, 5]]);
-  expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
-  await bed.stop();
-});
+testOnce(
+  'a point at which the receiver fails each time does not block others, in its batch and behind it',
+  async () => {
+    const bed = await openBed(receiver.url);
+    receiver.reply((received, response) => {
+      const isPoison = received.samples().some(({ value }) => value === 666);
+      (isPoison ? status(500) : written)(received, response);
+    });
+    bed.show(named({ a: 1, b: 2, c: 666, d: 4 }));
+    await bed.tick();
+    bed.show(named({ a: 2, b: 3, c: 4, d: 5 }));
+    await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'the point is dropped');
+    await until('the backlog is gone', () => bed.queued().bytes === 0);
+    const { a, b, c, d } = valuesByName();
+    expect([a!.slice(0, 2), b!.slice(0, 2), c![0], d!.slice(0, 2)]).toEqual([[1, 2], [2, 3], 4, [4, 5]]);
+    expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
+    await bed.stop();
+  },
+);
 
-test('a batch of one point at which the receiver fails each time does not block those behind it', async () => {
-  const bed = await openBed(receiver.url);
-  receiver.reply((received, response) => {
-    const isPoison = received.samples().some(({ value }) => value === 666);
-    (isPoison ? status(500) : written)(received, response);
-  });
-  bed.show([counter(666)]);
-  await bed.tick();
-  bed.show([counter(2)]);
-  await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'it is dropped');
-  await until('those behind it are delivered', () => bed.delivered() >= 2);
-  expect(new Set(valuesOf(receiver.taken()))).toEqual(new Set([2]));
-  await bed.stop();
-});
+testOnce(
+  'a batch of one point at which the receiver fails each time does not block those behind it',
+  async () => {
+    const bed = await openBed(receiver.url);
+    receiver.reply((received, response) => {
+      const isPoison = received.samples().some(({ value }) => value === 666);
+      (isPoison ? status(500) : written)(received, response);
+    });
+    bed.show([counter(666)]);
+    await bed.tick();
+    bed.show([counter(2)]);
+    await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'it is dropped');
+    await until('those behind it are delivered', () => bed.delivered() >= 2);
+    expect(new Set(valuesOf(receiver.taken()))).toEqual(new Set([2]));
+    await bed.stop();
+  },
+);
 
 describe('a receiver that fails at more than 50 points and accepts fewer', () => {
   const hang: Reply = () => {};
@@ -333,7 +342,7 @@ describe('a receiver that fails at more than 50 points and accepts fewer', () =>
   );
 });
 
-test('while the receiver fails at everything, no batch is dropped', async () => {
+testOnce('while the receiver fails at everything, no batch is dropped', async () => {
   const bed = await openBed(receiver.url);
   receiver.reply(status(500));
   for (let value = 1; value <= 5; value++) {

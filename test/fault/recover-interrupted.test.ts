@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { folder, mainFile, type Running, start } from '../e2e/process.ts';
 import { available } from '../installed.ts';
-import { bySize } from '../size.ts';
+import { bySize, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 
 // Runs of the built program that end before their procedure does.
@@ -56,46 +56,49 @@ const commandOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 
 const failed = { status: 1, output: expect.stringContaining('false ended with exit status 1') };
 
-test('a command that outlives its run keeps out every run of the same database until its end', async () => {
-  configure(['sleep', '600.75']);
-  const killed = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
-  const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
-  const recorded = await until('the command is on record with its process', () => {
-    const read = JSON.parse(readFileSync(record, 'utf8')) as { pid?: number };
-    return read.pid === undefined ? undefined : { ...read, pid: read.pid };
-  });
-  const { pid } = recorded;
-  const gone = once(killed.child, 'exit');
-  killed.child.kill('SIGKILL');
-  await gone;
-  try {
-    for (const [procedure, ...args] of [
-      ['database-corruption'],
-      ['database-corruption', '--restart'],
-      ['database-corruption', '--domain', 'orders'],
-      ['cluster-loss'],
-    ] as const) {
-      const refused = recover(procedure, ...args, '--execute', '--yes', '--confirm', 'main');
-      expect(await refused.ended).toBe(1);
-      expect(refused.output()).toContain(`still runs (pid ${pid}): sleep 600.75`);
+testOnce(
+  'a command that outlives its run keeps out every run of the same database until its end',
+  async () => {
+    configure(['sleep', '600.75']);
+    const killed = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
+    const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
+    const recorded = await until('the command is on record with its process', () => {
+      const read = JSON.parse(readFileSync(record, 'utf8')) as { pid?: number };
+      return read.pid === undefined ? undefined : { ...read, pid: read.pid };
+    });
+    const { pid } = recorded;
+    const gone = once(killed.child, 'exit');
+    killed.child.kill('SIGKILL');
+    await gone;
+    try {
+      for (const [procedure, ...args] of [
+        ['database-corruption'],
+        ['database-corruption', '--restart'],
+        ['database-corruption', '--domain', 'orders'],
+        ['cluster-loss'],
+      ] as const) {
+        const refused = recover(procedure, ...args, '--execute', '--yes', '--confirm', 'main');
+        expect(await refused.ended).toBe(1);
+        expect(refused.output()).toContain(`still runs (pid ${pid}): sleep 600.75`);
+      }
+      // As a kill leaves it between the start of the command and the record of its process.
+      writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
+      const refused = await unattended();
+      expect(refused.status).toBe(1);
+      expect(refused.output).toContain(`still runs (pid ${pid}: sleep 600.75): sleep 600.75`);
+    } finally {
+      process.kill(pid);
     }
-    // As a kill leaves it between the start of the command and the record of its process.
-    writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
-    const refused = await unattended();
-    expect(refused.status).toBe(1);
-    expect(refused.output).toContain(`still runs (pid ${pid}: sleep 600.75): sleep 600.75`);
-  } finally {
-    process.kill(pid);
-  }
-  await until('its end', () => !existsSync(`/proc/${pid}`));
-  configure(['true']);
-  const after = await unattended('--domain', 'orders');
-  expect(after).toMatchObject(failed);
-  expect(after.output).toContain('Resumes the run of ');
-  expect(after.output).toMatch(/during this command, whose result is unknown.*\n {2}sleep 600\.75/);
-});
+    await until('its end', () => !existsSync(`/proc/${pid}`));
+    configure(['true']);
+    const after = await unattended('--domain', 'orders');
+    expect(after).toMatchObject(failed);
+    expect(after.output).toContain('Resumes the run of ');
+    expect(after.output).toMatch(/during this command, whose result is unknown.*\n {2}sleep 600\.75/);
+  },
+);
 
-test('a service that a killed run has started does not keep out the next one', async () => {
+testOnce('a service that a killed run has started does not keep out the next one', async () => {
   configure(['sh', '-c', 'sleep 600.375 & echo $!; exec sleep 600.625']);
   const killed = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
   const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
@@ -178,7 +181,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
   },
 );
 
-test('a command that a signal ends with exit status 0 does not count as done', async () => {
+testOnce('a command that a signal ends with exit status 0 does not count as done', async () => {
   configure(['sh', '-c', 'trap "exit 0" TERM; echo waits; while :; do sleep 0.05; done']);
   const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
   await until('the command runs', () => run.output().includes('\nwaits'));
@@ -187,7 +190,7 @@ test('a command that a signal ends with exit status 0 does not count as done', a
   expect(run.output()).not.toContain('Step 3 of 7');
 });
 
-test('the end of the input at a prompt is a no', async () => {
+testOnce('the end of the input at a prompt is a no', async () => {
   configure(['true']);
   const run = recover('database-corruption', '--execute');
   run.child.stdin?.end();
@@ -197,7 +200,7 @@ test('the end of the input at a prompt is a no', async () => {
   expect(run.output()).not.toContain('Error');
 });
 
-test('a step that cannot be undone is shown before its name is asked for', async () => {
+testOnce('a step that cannot be undone is shown before its name is asked for', async () => {
   configure(['true']);
   const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
   writeFileSync(join(place.path, 'agent.yaml'), config.replace("restore: ['false'], ", ''));
@@ -211,7 +214,7 @@ test('a step that cannot be undone is shown before its name is asked for', async
   expect(run.output()).toContain('main was not confirmed');
 });
 
-test.skipIf(!available('script', existsSync('/usr/bin/script')))(
+testOnce.skipIf(!available('script', existsSync('/usr/bin/script')))(
   'Ctrl-C in a terminal ends the command',
   async () => {
     configure(['sh', '-c', 'echo waits; exec sleep 600.5']);
@@ -229,7 +232,7 @@ test.skipIf(!available('script', existsSync('/usr/bin/script')))(
   },
 );
 
-test('without --execute, --yes does not pass over a command that nobody has run', async () => {
+testOnce('without --execute, --yes does not pass over a command that nobody has run', async () => {
   configure(['true']);
   const run = recover('database-corruption', '--yes');
   expect(await run.ended).toBe(1);
@@ -238,7 +241,7 @@ test('without --execute, --yes does not pass over a command that nobody has run'
   );
 });
 
-test('a journal that is deleted meanwhile is written again', async () => {
+testOnce('a journal that is deleted meanwhile is written again', async () => {
   configure(['rm', journal()]);
   expect(await unattended()).toMatchObject(failed);
   const events = readFileSync(journal(), 'utf8').match(/"event":"\w+"/g);
@@ -246,7 +249,7 @@ test('a journal that is deleted meanwhile is written again', async () => {
   expect(events?.at(-1)).toBe('"event":"stopped"');
 });
 
-test('a journal that cannot be written stops the run before anything is done', async () => {
+testOnce('a journal that cannot be written stops the run before anything is done', async () => {
   const ran = join(place.path, 'ran');
   configure(['touch', ran]);
   mkdirSync(journal(), { recursive: true });
@@ -261,23 +264,26 @@ test('a journal that cannot be written stops the run before anything is done', a
   expect(existsSync(ran)).toBe(false);
 });
 
-test('a command that succeeded is not repeated by the run that resumes before its step was done', async () => {
-  const ran = join(place.path, 'ran');
-  configure(['sh', '-c', `echo once >> ${ran}`]);
-  expect(await unattended()).toMatchObject(failed);
-  const text = readFileSync(journal(), 'utf8');
-  const end = text.indexOf('\n', text.indexOf('"event":"command_ended"'));
-  // As a kill leaves it, while a line is written.
-  writeFileSync(journal(), `${text.slice(0, end)}\n{"event":"step_do`);
-  const { output } = await unattended();
-  expect(output).toContain('Nothing to run: the commands succeeded in the earlier run.');
-  expect(output).toContain('Step 3 of 7');
-  expect(readFileSync(ran, 'utf8')).toBe('once\n');
-  expect(await unattended('--restart')).toMatchObject(failed);
-  expect(readFileSync(ran, 'utf8')).toBe('once\nonce\n');
-});
+testOnce(
+  'a command that succeeded is not repeated by the run that resumes before its step was done',
+  async () => {
+    const ran = join(place.path, 'ran');
+    configure(['sh', '-c', `echo once >> ${ran}`]);
+    expect(await unattended()).toMatchObject(failed);
+    const text = readFileSync(journal(), 'utf8');
+    const end = text.indexOf('\n', text.indexOf('"event":"command_ended"'));
+    // As a kill leaves it, while a line is written.
+    writeFileSync(journal(), `${text.slice(0, end)}\n{"event":"step_do`);
+    const { output } = await unattended();
+    expect(output).toContain('Nothing to run: the commands succeeded in the earlier run.');
+    expect(output).toContain('Step 3 of 7');
+    expect(readFileSync(ran, 'utf8')).toBe('once\n');
+    expect(await unattended('--restart')).toMatchObject(failed);
+    expect(readFileSync(ran, 'utf8')).toBe('once\nonce\n');
+  },
+);
 
-test('a run of another target, or of long ago, is not resumed without a word', async () => {
+testOnce('a run of another target, or of long ago, is not resumed without a word', async () => {
   configure(['true']);
   expect(await unattended()).toMatchObject(failed);
   configure(['true'], '127.0.0.1:2');

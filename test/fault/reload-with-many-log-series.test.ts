@@ -11,7 +11,7 @@ import type { Log } from '../../src/core/ports.ts';
 import { createRegistry } from '../../src/core/registry.ts';
 import { newFolder } from '../folder.ts';
 import { showAll } from '../registry.ts';
-import { bySize } from '../size.ts';
+import { bySize, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 
 const silent: Log = { write() {}, named: () => silent };
@@ -108,7 +108,7 @@ test(`${2 * loggers} series change their intake in slices, and each keeps its to
   expect(registry.status().series).toBe(all + 1);
 });
 
-test('every scrape during a reload shows every series', async () => {
+testOnce('every scrape during a reload shows every series', async () => {
   const { path, configure, load } = folder(20_000);
   const agent = await startAgent((await load()) as ReadyConfig, { clock: systemClock, load });
   onTestFinished(() => agent.stop());

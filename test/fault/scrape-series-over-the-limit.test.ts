@@ -8,7 +8,7 @@ import { createLineTable } from '../../src/sources/scrape/exposition/line-table.
 import { createPageReader } from '../../src/sources/scrape/exposition/page-reader.ts';
 import { createPageSeries } from '../../src/sources/scrape/series/page-series.ts';
 import { testRegistry, wideLimits } from '../registry.ts';
-import { bySize } from '../size.ts';
+import { bySize, testOnce } from '../size.ts';
 
 /** A target whose pages go through the real registry. */
 function target(seriesPerMetric: number) {
@@ -53,44 +53,47 @@ function target(seriesPerMetric: number) {
 const counterPage = (values: Iterable<[string, number]>) =>
   `# TYPE c counter\n${Array.from(values, ([id, value]) => `c{i="${id}"} ${value}\n`).join('')}`;
 
-test('whatever comes and goes: admitted series have their values, the overflow series adds all increases', async () => {
-  const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-  const pageOf = fc.dictionary(fc.constantFrom(...ids), fc.nat(50), { noNullPrototype: true });
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(pageOf, fc.boolean()), { maxLength: 10 }), async (pages) => {
-      const limit = 2;
-      const { read, shown } = target(limit);
-      const admitted = new Set<string>();
-      const refused = new Map<string, number>();
-      let overflow = 0;
-      for (const [values, isCut] of pages) {
-        const page = Object.entries(values);
-        await read(counterPage(page), isCut);
-        for (const [id, value] of page) {
-          const before = refused.get(id);
-          if (before === undefined) continue;
-          overflow += value >= before ? value - before : value;
-          refused.set(id, value);
-        }
-        if (isCut) continue;
-        for (const id of admitted) if (!(id in values)) admitted.delete(id);
-        for (const [id, value] of page) {
-          if (admitted.has(id) || refused.has(id)) continue;
-          if (admitted.size < limit) admitted.add(id);
-          else {
+testOnce(
+  'whatever comes and goes: admitted series have their values, the overflow series adds all increases',
+  async () => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const pageOf = fc.dictionary(fc.constantFrom(...ids), fc.nat(50), { noNullPrototype: true });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(pageOf, fc.boolean()), { maxLength: 10 }), async (pages) => {
+        const limit = 2;
+        const { read, shown } = target(limit);
+        const admitted = new Set<string>();
+        const refused = new Map<string, number>();
+        let overflow = 0;
+        for (const [values, isCut] of pages) {
+          const page = Object.entries(values);
+          await read(counterPage(page), isCut);
+          for (const [id, value] of page) {
+            const before = refused.get(id);
+            if (before === undefined) continue;
+            overflow += value >= before ? value - before : value;
             refused.set(id, value);
-            overflow += value;
           }
+          if (isCut) continue;
+          for (const id of admitted) if (!(id in values)) admitted.delete(id);
+          for (const [id, value] of page) {
+            if (admitted.has(id) || refused.has(id)) continue;
+            if (admitted.size < limit) admitted.add(id);
+            else {
+              refused.set(id, value);
+              overflow += value;
+            }
+          }
+          const expected = Object.fromEntries([...admitted].map((id) => [`c{i="${id}"}`, values[id]]));
+          const all = refused.size > 0 ? { ...expected, 'c{overflow="true"}': overflow } : expected;
+          expect(shown()).toEqual(all);
         }
-        const expected = Object.fromEntries([...admitted].map((id) => [`c{i="${id}"}`, values[id]]));
-        const all = refused.size > 0 ? { ...expected, 'c{overflow="true"}': overflow } : expected;
-        expect(shown()).toEqual(all);
-      }
-    }),
-  );
-});
+      }),
+    );
+  },
+);
 
-test('histograms over the limit add up, bucket by bucket', async () => {
+testOnce('histograms over the limit add up, bucket by bucket', async () => {
   const { read, shown, table, refusedLines } = target(1);
   const series = (id: string, [a, b, sum]: [number, number, number]) =>
     `h_bucket{i="${id}",le="1"} ${a}\nh_bucket{i="${id}",le="+Inf"} ${b}\nh_sum{i="${id}"} ${sum}\nh_count{i="${id}"} ${b}\n`;
@@ -124,22 +127,25 @@ test(`a page of ${pageSeries} series with a limit of 2,000 keeps 2,000 lines, an
   expect(shown()).toEqual({ 'c{i="client-0"}': 5, 'c{overflow="true"}': 2 * refusedSeries });
 });
 
-test('refused lines count however they are written: times, odd numbers, blanks in values, a broken one', async () => {
-  const { read, shown } = target(1);
-  const page = (n: number) => `# TYPE c counter
+testOnce(
+  'refused lines count however they are written: times, odd numbers, blanks in values, a broken one',
+  async () => {
+    const { read, shown } = target(1);
+    const page = (n: number) => `# TYPE c counter
 c{i="a"} ${n}
 c{i="b c 7"} ${n}
 c{i="d"} ${n} 1700000000000
 c{i="e"}\t${n}e0
 c{i="f"} ${n} \n`;
-  for (const n of [1, 3, 10]) await read(page(n));
-  expect(shown()).toEqual({ 'c{i="a"}': 10, 'c{overflow="true"}': 40 });
-  // A line that only ends like a refused one is not valid.
-  await read(`${page(10)}c{i="b c 7"x} 99\n`);
-  expect(shown()).toEqual({ 'c{i="a"}': 10, 'c{overflow="true"}': 40 });
-});
+    for (const n of [1, 3, 10]) await read(page(n));
+    expect(shown()).toEqual({ 'c{i="a"}': 10, 'c{overflow="true"}': 40 });
+    // A line that only ends like a refused one is not valid.
+    await read(`${page(10)}c{i="b c 7"x} 99\n`);
+    expect(shown()).toEqual({ 'c{i="a"}': 10, 'c{overflow="true"}': 40 });
+  },
+);
 
-test('a refused histogram asks for its overflow series once, however many buckets it has', async () => {
+testOnce('a refused histogram asks for its overflow series once, however many buckets it has', async () => {
   const bounds = [...Array.from({ length: 500 }, (_, n) => String(n)), '+Inf'];
   const histogram = (id: number) =>
     `${bounds.map((le) => `h_bucket{i="${id}",le="${le}"} ${id}\n`).join('')}h_sum{i="${id}"} 7\nh_count{i="${id}"} ${id}\n`;

@@ -3,11 +3,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { takeLock } from '../../src/agent/state/lock.ts';
-import { runs } from '../size.ts';
+import { runs, testOnce } from '../size.ts';
 import { afterRestart, loadedBed, temporaryDirectory } from './state/bed.ts';
 import { holderStarter } from './state/holder-process.ts';
 
-test('the lock that a killed holder left is taken over', async () => {
+testOnce('the lock that a killed holder left is taken over', async () => {
   const directory = temporaryDirectory();
   const start = await holderStarter();
   const holder = start(directory);
@@ -20,7 +20,7 @@ test('the lock that a killed holder left is taken over', async () => {
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('the lock keeps no process alive: one that ends without giving it back is taken over', async () => {
+testOnce('the lock keeps no process alive: one that ends without giving it back is taken over', async () => {
   const directory = temporaryDirectory();
   const start = await holderStarter();
   const holder = start(directory, 'leave');
@@ -29,7 +29,7 @@ test('the lock keeps no process alive: one that ends without giving it back is t
   expect(state.status().degraded).toBeUndefined();
 });
 
-test('without a umask the lock is not for everybody to write to', async () => {
+testOnce('without a umask the lock is not for everybody to write to', async () => {
   const directory = temporaryDirectory();
   const before = process.umask(0);
   onTestFinished(() => void process.umask(before));
@@ -53,7 +53,7 @@ test('of many that find it at once exactly one gets it, every time', async () =>
   }
 });
 
-test('of several processes that find it at once exactly one gets it', async () => {
+testOnce('of several processes that find it at once exactly one gets it', async () => {
   const directory = temporaryDirectory();
   const start = await holderStarter();
   await leaveDeadLock(directory);
@@ -65,7 +65,7 @@ test('of several processes that find it at once exactly one gets it', async () =
   for (const line of others) expect(line).toMatch(new RegExp(`^state_locked .*pid ${winner.pid}`));
 });
 
-test('killed again and again while it commits: a value once shown comes back', async () => {
+testOnce('killed again and again while it commits: a value once shown comes back', async () => {
   const directory = temporaryDirectory();
   const start = await holderStarter();
   let atLeast = 0;

@@ -18,7 +18,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { checkGrpc } from '../../src/probes/health/grpc-check.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { newFolder } from '../folder.ts';
-import { onlyLong } from '../size.ts';
+import { onlyLong, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 
 let directory: string;
@@ -77,7 +77,7 @@ const entries = (file: string) =>
     .split('\n')
     .map((line) => JSON.parse(line));
 
-describe('the example service', () => {
+onlyShort(describe)('the example service', () => {
   it('answers health checks and scrapes of every role, and nothing else', async () => {
     await start();
     clock.advance(10_000);
@@ -138,7 +138,7 @@ describe('the example service', () => {
   });
 });
 
-describe('a restart', () => {
+onlyShort(describe)('a restart', () => {
   it('refuses connections for some seconds, then begins with new counters at the same ports', async () => {
     await start();
     clock.advance(60_000);
@@ -186,7 +186,7 @@ describe('a restart', () => {
 });
 
 describe('incidents', () => {
-  it('come by POST', async () => {
+  testOnce('come by POST', async () => {
     await start();
     const post = async (query: string) => {
       const answer = await fetch(`${addresses.incident}${query}`, { method: 'POST' });
@@ -232,7 +232,7 @@ describe('incidents', () => {
   });
 });
 
-describe('the clusters', () => {
+onlyShort(describe)('the clusters', () => {
   it('answer the standard health check and no other call of gRPC', async () => {
     await start();
     for (const address of Object.values(addresses.clusters)) {
@@ -271,7 +271,7 @@ describe('the clusters', () => {
   });
 });
 
-describe('the archives', () => {
+onlyShort(describe)('the archives', () => {
   const files = () => Object.values(addresses.archives).map((uri) => readdirSync(fileURLToPath(uri)).sort());
 
   it('get a file each while the worker works', async () => {
@@ -308,7 +308,7 @@ describe('the archives', () => {
   });
 });
 
-describe('the store', () => {
+onlyShort(describe)('the store', () => {
   const port = () => Number(addresses.store!.address.split(':')[1]);
   const query = async (text: string, database: string) => {
     const client = new pg.Client({ host: '127.0.0.1', port: port(), user: 'somebody', database, ssl: false });
@@ -378,7 +378,7 @@ describe('the store', () => {
   });
 });
 
-it('a port that is taken ends the start and leaves nothing open', async () => {
+testOnce('a port that is taken ends the start and leaves nothing open', async () => {
   await start();
   const first = service;
   const taken = Number(new URL(addresses.roles.frontend.metrics).port);

@@ -27,7 +27,7 @@ import {
   postgresPrograms,
   startArchiving,
 } from '../../postgres.ts';
-import { runs } from '../../size.ts';
+import { onlyShort, runs, testOnce } from '../../size.ts';
 
 /** Reads segments of a directory in their order, as the agent's child process does. */
 async function verify(
@@ -96,12 +96,12 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     for (const path of [folder, scratch]) if (path) rmSync(path, { recursive: true, force: true });
   });
 
-  test('is good, together and one by one', async () => {
+  testOnce('is good, together and one by one', async () => {
     expect(await verify(archive, 'wal', names)).toMatchObject({ result: 'ok' });
     for (const name of names) expect(await verify(archive, 'wal', [name])).toMatchObject({ result: 'ok' });
   });
 
-  test('each shows its newest commit, as pg_waldump prints it', async () => {
+  testOnce('each shows its newest commit, as pg_waldump prints it', async () => {
     const { contents } = await verify(archive, 'wal', names);
     let shown = 0;
     for (const name of names) {
@@ -148,7 +148,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     expect(found).toBeGreaterThanOrEqual(0.85 * rounds);
   });
 
-  test('it says which segment is damaged', async () => {
+  testOnce('it says which segment is damaged', async () => {
     const place = join(scratch, 'one');
     cpSync(archive, place, { recursive: true });
     flip(join(place, names[2]!), 300_000);
@@ -158,7 +158,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     expect(damaged![names[4]!]).toBe('it is cut off');
   });
 
-  test('a segment under the name of another, one that is empty, something else', async () => {
+  testOnce('a segment under the name of another, one that is empty, something else', async () => {
     const place = join(scratch, 'names');
     mkdirSync(place);
     copyFileSync(join(archive, names[1]!), join(place, names[2]!));
@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     });
   });
 
-  test('a record that begins in one segment and ends in the next', async () => {
+  testOnce('a record that begins in one segment and ends in the next', async () => {
     const long = names.findIndex(
       (_, index) => index > 1 && readFileSync(join(archive, names[index]!)).readUInt16LE(2) & 1,
     );
@@ -188,7 +188,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     });
   });
 
-  test.each(['gzip', 'zstd', 'lz4'])('compressed by %s', async (program) => {
+  testOnce.each(['gzip', 'zstd', 'lz4'])('compressed by %s', async (program) => {
     const suffix = { gzip: 'gz', zstd: 'zst', lz4: 'lz4' }[program]!;
     if (!succeeds(() => execFileSync(program, ['--version'], { stdio: 'pipe' }))) return;
     const place = join(scratch, program);
@@ -211,7 +211,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     expect(Object.keys(damaged!)).toEqual([compressed[2], compressed[3]]);
   });
 
-  test('a checksum in the name, a suffix that nobody knows, one that is gone', async () => {
+  testOnce('a checksum in the name, a suffix that nobody knows, one that is gone', async () => {
     const place = join(scratch, 'odd');
     mkdirSync(place);
     const plain = readFileSync(join(archive, names[0]!));
@@ -234,7 +234,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
   });
 });
 
-describe.skipIf(!hasMariadb)('archived binary log of a real MariaDB', () => {
+onlyShort(describe.skipIf(!hasMariadb))('archived binary log of a real MariaDB', () => {
   let server: Mariadb;
   let names: string[];
   const place = newFolder(afterAll);

@@ -56,7 +56,7 @@ const pairs = incidentTypes.flatMap((first, i) =>
 );
 const shown = bySize({
   short: pairs.filter((_, i) => i % 61 === 0),
-  long: pairs.filter((_, i) => i % 11 === 0),
+  long: pairs.filter((_, i) => i % 25 === 0),
   nightly: pairs,
 });
 
