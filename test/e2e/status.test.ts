@@ -59,7 +59,7 @@ describe('svc-agent status', () => {
     });
     expect(status).toBe(1);
     expect(stdout.split('\n')[0]).toMatch(
-      /^CRITICAL {2}Store main refuses connections since [\d:]+ UTC; 4 roles are down because of it\.$/,
+      /^CRITICAL {2}Store main refuses connections \(since [\d:]+ UTC\); 4 roles are down because of it\.$/,
     );
     const json = await commandHere(['status', '-c', file, '--json']);
     expect([json.status, JSON.parse(json.stdout).verdict.level]).toEqual([1, 'critical']);

@@ -12,7 +12,7 @@ test.skipIf(!hasPostgres)(
       'the role is down because of its certificate',
       ({ verdict: { cause, sentence } }) =>
         cause?.kind === 'role_down' &&
-        /^Role frontend has an expired certificate since \d\d:\d\d:\d\d UTC\b/.test(sentence),
+        /^Role frontend has an expired certificate \(since \d\d:\d\d:\d\d UTC\)/.test(sentence),
     );
     const since = verdict.cause!.since;
     expect(Date.parse(since)).toBeGreaterThanOrEqual(endedMs);

@@ -12,7 +12,7 @@ test.skipIf(!hasPostgres)(
       ({ verdict: { problems } }) => problems.filter(({ kind }) => kind === 'role_down').length === 4,
     );
     expect(slow.verdict.sentence).toMatch(
-      /^Roles \w+, \w+, \w+ and \w+ cannot use their store since \d\d:\d\d:\d\d UTC\.$/,
+      /^Roles \w+, \w+, \w+ and \w+ cannot use their store \(since \d\d:\d\d:\d\d UTC\)\.$/,
     );
     const killedMs = Date.now();
     service.signal('history', 'SIGKILL');
@@ -22,8 +22,8 @@ test.skipIf(!hasPostgres)(
           id === 'role_down/history' && causedBy === undefined && /refused/.test(what),
       ),
     );
-    expect(both.verdict.sentence).toMatch(/roles \w+, \w+ and \w+ cannot use their store since/i);
-    expect(both.verdict.sentence).toMatch(/role history is down since/i);
+    expect(both.verdict.sentence).toMatch(/roles \w+, \w+ and \w+ cannot use their store \(since/i);
+    expect(both.verdict.sentence).toMatch(/role history is down \(since/i);
     const since = both.verdict.problems.find(({ id }) => id === 'role_down/history')!.since;
     // It is down since the store is slow: the end of its process changed why, not that.
     expect(Date.parse(since)).toBeLessThan(killedMs);
@@ -33,7 +33,7 @@ test.skipIf(!hasPostgres)(
       'history is left',
       ({ verdict: { cause, problems } }) => cause?.id === 'role_down/history' && problems.length === 1,
     );
-    expect(left.verdict.sentence).toMatch(/^Role history is down since/);
+    expect(left.verdict.sentence).toMatch(/^Role history is down \(since/);
     await service.begin('history');
     expect(await service.isOver('role_down/history')).toMatchObject({ start: since });
     expect(await service.isOver('role_down/worker')).toMatchObject({

@@ -12,7 +12,7 @@ test.skipIf(!hasPostgres)(
       'matching is down',
       ({ verdict: { cause } }) => cause?.kind === 'role_down',
     );
-    expect(verdict.sentence).toMatch(/^Role matching is down since \d\d:\d\d:\d\d UTC\.$/);
+    expect(verdict.sentence).toMatch(/^Role matching is down \(since \d\d:\d\d:\d\d UTC\)\.$/);
     expect(verdict.cause?.what).toMatch(/^role matching is down: connection refused by 127\.0\.0\.1:\d+$/);
     const since = verdict.cause!.since;
     expect(Date.parse(since)).toBeGreaterThanOrEqual(killedMs);

@@ -12,7 +12,7 @@ test.skipIf(!hasPostgres)(
       'history is down',
       ({ verdict: { cause } }) => cause?.kind === 'role_down',
     );
-    expect(verdict.sentence).toMatch(/^Role history is down since \d\d:\d\d:\d\d UTC\.$/);
+    expect(verdict.sentence).toMatch(/^Role history is down \(since \d\d:\d\d:\d\d UTC\)\.$/);
     expect(verdict.cause).toMatchObject({
       subject: 'history',
       what: expect.stringMatching(/no byte of the response arrived in time/),

@@ -25,7 +25,7 @@ test.skipIf(!hasPostgres || !available('the right to mount a file system', canMo
       'the state cannot be written',
       ({ verdict: { cause } }) => cause?.kind === 'state',
     );
-    expect(full.verdict.sentence).toMatch(/^The state cannot be written since \d\d:\d\d:\d\d UTC\.$/);
+    expect(full.verdict.sentence).toMatch(/^The state cannot be written \(since \d\d:\d\d:\d\d UTC\)\.$/);
     expect(full.verdict.cause?.what).toMatch(
       new RegExp(`(?:open|write) fails in ${directory}/state: no space left on device \\(ENOSPC\\)$`),
     );
@@ -39,7 +39,7 @@ test.skipIf(!hasPostgres || !available('the right to mount a file system', canMo
       ({ verdict: { cause } }) => cause?.kind === 'role_down',
     );
     expect(both.verdict.sentence).toMatch(
-      /^Role worker is down since \d\d:\d\d:\d\d UTC and the state cannot be written since \d\d:\d\d:\d\d UTC\.$/,
+      /^Role worker is down \(since \d\d:\d\d:\d\d UTC\) and the state cannot be written \(since \d\d:\d\d:\d\d UTC\)\.$/,
     );
     await service.begin('worker');
     const left = await service.sees('the state is left', ({ verdict: { cause } }) => cause?.kind === 'state');

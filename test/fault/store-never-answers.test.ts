@@ -15,7 +15,7 @@ test.skipIf(!hasPostgres)(
         problems[0].consequences.filter((id) => id.startsWith('role_down/')).length === 4,
     );
     expect(verdict.sentence).toMatch(
-      /^Store main does not answer since \d\d:\d\d:\d\d UTC; 4 roles are down because of it\.$/,
+      /^Store main does not answer \(since \d\d:\d\d:\d\d UTC\); 4 roles are down because of it\.$/,
     );
     const since = verdict.cause!.since;
     expect(Date.parse(since)).toBeGreaterThanOrEqual(silentMs);

@@ -268,7 +268,7 @@ export const incidentTypes: readonly IncidentType[] = [
   ),
   simple(
     'no worker polls',
-    /task list orders\/default has tasks and no poller/i,
+    /task list orders\/default has tasks but no poller/i,
     (state) => {
       state.workers = 'gone';
     },
@@ -424,7 +424,7 @@ export const incidentTypes: readonly IncidentType[] = [
     },
     { shows: 'recovery' },
   ),
-  simple('a certificate ends soon', /certificate health\/frontend expires soon/i, (state) => {
+  simple('a certificate ends soon', /certificate of health\/frontend expires soon/i, (state) => {
     state.certificateDays = 3;
   }),
   simple(

@@ -52,11 +52,9 @@ export function probeRoutes(
 }
 
 const unknownProbe = (names: readonly string[]): string =>
-  [
-    'No such probe. Use /probe?name=…, and &debug=1 for all that is known, with one of these:',
-    ...names,
-    '',
-  ].join('\n');
+  ['No such probe. Use /probe?name=NAME; &debug=1 adds every detail. The probes are:', ...names, ''].join(
+    '\n',
+  );
 
 /** The data of the status page. */
 export interface StatusSources {

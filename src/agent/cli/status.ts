@@ -232,13 +232,13 @@ function reasonsOf(
   const folded = all.filter(({ id }) => consequences.includes(id));
   return [
     ...shown.map(({ text }) => text),
-    ...(change ? [`changed before, at ${timeText(Date.parse(change.at), nowMs)}: ${change.what}`] : []),
+    ...(change ? [`shortly before, at ${timeText(Date.parse(change.at), nowMs)}: ${change.what}`] : []),
     ...foldedText(
       'because of it',
       folded.filter(({ unreadSince }) => unreadSince === undefined),
     ),
     ...foldedText(
-      'because of it nobody can tell whether it lasts',
+      'cannot be checked because of it',
       folded.filter(({ unreadSince }) => unreadSince !== undefined),
     ),
   ];
@@ -261,7 +261,7 @@ function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen
   const mark = screen.unicode ? '●' : severity === 'critical' ? '!' : '-';
   const more = [
     `for ${ageOf(since, nowMs)}`,
-    ...(unreadSince ? [`not known for ${ageOf(unreadSince, nowMs)}`] : []),
+    ...(unreadSince ? [`state unknown for ${ageOf(unreadSince, nowMs)}`] : []),
     ...(runbook ? [`runbook ${runbook}`] : []),
   ].join(', ');
   const [first, ...rest] = wrapped(`${plain(what)}${more && ` (${more})`}`, columns - 4);

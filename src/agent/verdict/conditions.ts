@@ -216,7 +216,7 @@ export const conditions: readonly Condition[] = [
     of: 'wal oldest',
     value: ageOf('wal oldest'),
     ...limited('SvcWalArchivingStalled', 'seconds'),
-    noun: 'since the oldest segment that is not archived was closed',
+    noun: 'since the oldest unarchived segment was closed',
   },
   {
     kind: 'archival_stalled',
@@ -233,7 +233,7 @@ export const conditions: readonly Condition[] = [
     value: pastRetention,
     limit: 0,
     unit: 'seconds',
-    noun: 'longer than the shortest retention since the newest object, although workflows complete',
+    noun: 'beyond the shortest retention, although workflows complete',
   },
   {
     kind: 'refused',
@@ -248,7 +248,7 @@ export const conditions: readonly Condition[] = [
     of: 'backup end',
     value: backupAhead,
     ...limited('SvcBackupClockSkew', 'seconds'),
-    noun: 'ahead of this clock',
+    noun: 'ahead of the agent’s clock',
   },
 ];
 

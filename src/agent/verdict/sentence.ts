@@ -12,19 +12,33 @@ const listed = (items: readonly string[]): string =>
 
 /** Nouns that are the same in the plural, and those that end with a word that is no noun. */
 const unchanging = /^replication$| (?:of|from)$|^the frontend$/;
+/** Nouns whose first word is in the plural, too. */
+const inPlural: Readonly<Record<string, string>> = {
+  'the disk of store': 'the disks of stores',
+  'the task queue': 'the task queues',
+  'the backlog of task list': 'the backlogs of task lists',
+  'the canary in domain': 'the canaries in domains',
+  'the certificate of': 'the certificates of',
+  'the log of role': 'the logs of roles',
+};
 
 const plural = (noun: string, count: number): string => {
-  if (count === 1 || unchanging.test(noun)) return noun;
+  if (count === 1) return noun;
+  const known = inPlural[noun];
+  if (known !== undefined || unchanging.test(noun)) return known ?? noun;
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
 };
 
-/** Of nouns that end with a word that is no noun: what there are several of. */
+/** Nouns that end with a word that is no noun, with a number. */
 const inNumbers: Readonly<Record<string, (count: number) => string>> = {
   'requests from': (count) => `requests between ${count} pairs of roles`,
   'data of': (count) => `data of ${count} components`,
+  'the certificate of': (count) => `the certificates of ${count} probes`,
+  'the task queue': (count) => `${count} task queues`,
 };
+/** The number stands before what is counted: `the disks of 5 stores`. */
 const numbered = (noun: string, count: number): string =>
-  inNumbers[noun]?.(count) ?? `${count} ${plural(noun, count)}`;
+  inNumbers[noun]?.(count) ?? plural(noun, count).replace(/^(.* (?:of|in) )?/, `$1${count} `);
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -48,13 +62,13 @@ type Named = Pick<Found, 'kind' | 'subject'>;
 /** What is said while all that is seen looks back at causes that are over. */
 export const overSentence = (causes: readonly Named[]): string => {
   const texts = causes.map((cause) => overTextOf(cause.kind, nameOf(cause)));
-  return `${capital(listed([...new Set(texts)]))}; whether what it caused is over is not known yet`;
+  return `${capital(listed([...new Set(texts)]))}; it is not known yet whether the consequences are over`;
 };
 
 /** What is said while all that is seen may be of causes that a new agent has not checked yet. */
 export const uncheckedSentence = (causes: readonly Named[]): string => {
   const names = causes.map((cause) => [kinds[cause.kind].noun, nameOf(cause)].join(' '));
-  return `What was wrong with ${listed([...new Set(names)])} when the agent started has not been checked again yet`;
+  return `The agent has not checked ${listed([...new Set(names)])} again yet since it started`;
 };
 
 /** At most four are named, to keep the sentence short. */
@@ -202,7 +216,7 @@ export function wrongSentence(
     timeText(Math.min(...group.map(({ sinceMs }) => sinceMs)), nowMs);
   return {
     headline: sentenceOf(clauseOf),
-    sentence: `${sentenceOf((group) => `${clauseOf(group)} since ${since(group)}`)}.`,
+    sentence: `${sentenceOf((group) => `${clauseOf(group)} (since ${since(group)})`)}.`,
   };
 }
 

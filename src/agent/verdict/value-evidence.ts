@@ -44,8 +44,8 @@ function conflicts(role: string, { value }: Exceeded, facts: StatusFacts): Evide
   const stores = facts.probes.filter(({ kind, last }) => kind === 'store' && last?.ok === true);
   const truth = facts.telemetryTruth[role] ?? 1;
   const texts = [
-    health?.ok === true && `Health says ok, but ${value.replace(/ its (log|metrics)$/, ' the $1')}`,
-    stores.length > 0 && `The agent reaches ${stores[0]!.name}, but the role does not get answers`,
+    health?.ok === true && `The health check passes, but ${value.replace(/ its (log|metrics)$/, ' the $1')}`,
+    stores.length > 0 && `The agent reaches ${stores[0]!.name}, but persistence calls of the role fail`,
     truth < 0.5 && `The metrics of the role show ${Math.round(truth * 100)} % of the errors in its log`,
   ];
   return texts.flatMap((text): Evidence[] => (text ? [{ source: 'conflict', text }] : []));

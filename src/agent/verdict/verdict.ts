@@ -164,7 +164,7 @@ function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: n
 /** Changes that a problem brings about as often as they bring it about. */
 const followed: ReadonlySet<ChangeKind> = new Set(['restart', 'exit', 'maintenance']);
 const beforeText = ({ at, what }: Change, nowMs: number): string =>
-  `Before it, at ${timeText(Date.parse(at), nowMs)}: ${what}.`;
+  `Shortly before, at ${timeText(Date.parse(at), nowMs)}: ${what}.`;
 
 const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
   `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;

@@ -134,7 +134,7 @@ export const workConditions: readonly Condition[] = [
     value: canarySilence,
     limit: canarySilentMs / 1e3,
     unit: 'seconds',
-    noun: 'without a workflow that completed',
+    noun: 'without a completed workflow',
     heldMs: canarySilentMs,
   },
 ];

@@ -106,7 +106,7 @@ const of = (pattern: RegExp, value: (grownValue: number, line: Line, step: numbe
 const faults: Readonly<Record<string, Fault>> = {
   'nobody polls a list, as recorded': {
     hasOrphans: true,
-    says: /^Task list cadence_bench\/nobody_polls has tasks and no poller since /,
+    says: /^Task list cadence_bench\/nobody_polls has tasks but no poller since /,
   },
   'all workflows of a domain time out': {
     change: of(/^workflow_success\{.*domain="cadence_bench"/, (_, line) => grown(line, 20)),
@@ -119,7 +119,7 @@ const faults: Readonly<Record<string, Fault>> = {
   },
   'workflows of a domain fail': {
     change: of(/^workflow_failed\{/, (own, _, step) => own * (1 + (step - 20) / 2)),
-    says: /^Workflows of domain cadence_bench fail since /,
+    says: /^Workflows of domain cadence_bench fail \(since /,
   },
   'the canary stands still': {
     change: of(/^workflow_\w+\{.*domain="cadence_canary"/, (_, line) => grown(line, 20)),
@@ -131,7 +131,7 @@ const faults: Readonly<Record<string, Fault>> = {
       /^cadence_errors_context_timeout\{cadence_service="cadence_history"/,
       (own, _, step) => own + (step - 20) * 60,
     ),
-    says: /^Requests from .* to history fail since /,
+    says: /^Requests from .* to history fail \(since /,
   },
   'the store fails history': {
     adds: (after) => ({
@@ -139,7 +139,7 @@ const faults: Readonly<Record<string, Fault>> = {
         `persistence_errors_per_domain{cadence_service="cadence_history",domain="cadence_bench",operation="UpdateWorkflowExecution",is_retry="false"} ${after * 400}`,
       ],
     }),
-    says: /^Role history has persistence errors since /,
+    says: /^Role history has persistence errors \(since /,
   },
   'the heap of matching is of 9 GB': {
     change: of(/^memory_heap\{cadence_service="cadence_matching"/, () => 9e9),
@@ -161,7 +161,7 @@ const faults: Readonly<Record<string, Fault>> = {
       (_, line) => grown(line, 20),
     ),
     steps: 45,
-    says: /^The task queue transfer of history is late since /,
+    says: /^The task queue transfer of history is late \(since /,
   },
 };
 

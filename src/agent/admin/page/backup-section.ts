@@ -68,7 +68,7 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
     'div',
     { class: 'links' },
     runbookLink('database-corruption', 'Recover a database'),
-    runbookLink('datacenter-failure', 'Lose a datacenter'),
+    runbookLink('datacenter-failure', 'Survive the loss of a datacenter'),
   );
   return section(
     { id: 'backups', title: 'Backups and recovery', wide: true, aside },

@@ -123,7 +123,7 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 /** Said of a problem that cannot be read. */
 const doubt = (since: string | undefined, nowMs: number): string =>
-  since === undefined ? '' : `; since ${moment(since, nowMs)} nobody can tell whether it lasts`;
+  since === undefined ? '' : `; since ${moment(since, nowMs)} it is not known whether it lasts`;
 
 /** What a cause took down, folded under it; equal kinds together. */
 function consequences(cause: Problem, byId: ReadonlyMap<string, Problem>, nowMs: number): Child {

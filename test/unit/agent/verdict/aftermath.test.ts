@@ -33,7 +33,7 @@ test('a new agent waits for its first check of a cause before it blames what the
     look(second, 61, { ...started, probes: [unchecked(store(0, true)), history(61)] }).verdict,
   ).toMatchObject({
     level: 'unknown',
-    sentence: 'What was wrong with store main when the agent started has not been checked again yet.',
+    sentence: 'The agent has not checked store main again yet since it started.',
     problems: [],
   });
   const { verdict } = look(second, 65, { ...started, probes: [store(64, true), history(61)] });
@@ -66,7 +66,7 @@ test('a cause that ended while the agent was down still explains what has not be
   const report = look(second, 70, { ...started, probes: [store(69, false), history(65)] });
   expect(report.verdict).toMatchObject({
     level: 'unknown',
-    sentence: 'Store main recovered; whether what it caused is over is not known yet.',
+    sentence: 'Store main recovered; it is not known yet whether the consequences are over.',
   });
   // A second restart changes nothing about it: the end of the cause is known, too.
   const third = restarted(second);
@@ -210,7 +210,7 @@ test('a cause of two consequences is named once when it is over', () => {
   const exceeded = [errors(), errors(undefined, 'matching')];
   look(judge, 30, { probes: [store(30, true)], exceeded });
   expect(look(judge, 40, { probes: [store(40, false)], exceeded }).verdict.sentence).toBe(
-    'Store main recovered; whether what it caused is over is not known yet.',
+    'Store main recovered; it is not known yet whether the consequences are over.',
   );
   // Both are one again when the store is down again.
   expect(look(judge, 50, { probes: [store(50, true)], exceeded }).verdict.problems).toMatchObject([

@@ -41,7 +41,7 @@ test('two roles with faults of their own are two causes, and the end of one leav
   );
   expect(causesOf(both)).toEqual([`role_down/worker ${atOf(30)}`, `role_down/matching ${atOf(45)}`]);
   expect(both.verdict.sentence).toMatch(
-    /role worker .* since 12:00:30 UTC and role matching .* since 12:00:45/i,
+    /role worker .* \(since 12:00:30 UTC\) and role matching .* \(since 12:00:45/i,
   );
   const one = look(
     judge,
@@ -185,7 +185,7 @@ test('forty stores and five hundred domains that fail at once: stores are named 
   const { verdict } = look(judge, 60, { probes: [...stores, ...domains] });
   expect(verdict.problems).toHaveLength(540);
   expect(verdict.sentence).toBe(
-    '40 stores refuse connections since 12:00:10 UTC; 500 domains are down because of them.',
+    '40 stores refuse connections (since 12:00:10 UTC); 500 domains are down because of them.',
   );
   expect(verdict.sentence.length).toBeLessThan(200);
   const { incidents } = look(judge, 120, {

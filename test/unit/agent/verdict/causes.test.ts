@@ -237,6 +237,6 @@ test('5,000 domains behind one cluster are one cause, and found soon', () => {
   );
   const { verdict } = statusReportOf({ now, probes: [down('cluster/dc2', '11:00:00'), ...domains] });
   expect(verdict.sentence).toBe(
-    'Cluster dc2 refuses connections since 11:00:00 UTC; 5000 domains suffer because of it.',
+    'Cluster dc2 refuses connections (since 11:00:00 UTC); 5000 domains suffer because of it.',
   );
 });

@@ -134,7 +134,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   list_unpolled: [
     exceeding('list_unpolled', { domain: 'd', tasklist: 't' }),
-    'task list d/t has tasks and no poller: 9 of them',
+    'task list d/t has tasks but no poller: 9 of them',
   ],
   list_stalled: [
     exceeding('list_stalled', { domain: 'd', tasklist: 't' }),
@@ -158,7 +158,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   retention_unarchived: [
     exceeding('retention_unarchived', { archive: 'history', scheme: 's3' }),
-    'archive history is behind the retention: 9 of them',
+    'archive history has received nothing for longer than the retention: 9 of them',
   ],
   refused: [
     exceeding('refused', { family: 'calls', reason: 'limit_total' }),
@@ -212,7 +212,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   certificate: [
     () => ({ certificates: [{ probe: 'health/f', notAfter: '2026-01-10T00:00:00.000Z' }] }),
-    'certificate health/f expires soon: on 2026-01-10T00:00:00.000Z',
+    'the certificate of health/f expires soon: on 2026-01-10T00:00:00.000Z',
   ],
   flapping: [failing('health/f', {}, { flapping: true }), 'target health/f is flapping'],
   stale: [
@@ -304,7 +304,7 @@ describe.each(kindNames)('%s', (kind) => {
     expect(severity).toBe(kinds[kind].severity);
     expect(runbook).toBe(kinds[kind].alerts[0]);
     expect(first).toMatchObject({ ok: false, level: severity, cause: { id, kind } });
-    expect(first.sentence).toMatch(/ since [\d:]+ UTC\.$/);
+    expect(first.sentence).toMatch(/ \(since [\d:]+ UTC\)\.$/);
 
     for (const minute of [2, 3]) {
       const later = look(judge, minute, factsAt(timeAt(minute))).verdict;

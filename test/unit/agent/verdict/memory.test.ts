@@ -29,7 +29,7 @@ test('a restart of the agent keeps the start of a problem, also before its first
   // The probe of a new process knows nothing of the beginning.
   const { verdict } = look(second, 50, { ...started, ...store(50, true, 50) });
   expect(verdict.problems[0]?.since).toBe(atOf(10));
-  expect(verdict.sentence).toBe('Store main refuses connections since 00:00:10 UTC.');
+  expect(verdict.sentence).toBe('Store main refuses connections (since 00:00:10 UTC).');
   look(second, 60, { ...started, ...store(60, false) });
   const third = restarted(second);
   expect(look(third, 200, store(200, false)).incidents).toEqual([
@@ -100,7 +100,7 @@ test('what a probe saw before its target went down still holds: a full disk stay
   look(judge, 0, { probes: [probeStatusOf('store/main', { at: atOf(0), details: { checks } })] });
   expect(look(judge, 30, store(30, true, 30)).verdict).toMatchObject({
     cause: { id: 'disk_full/main', since: atOf(0) },
-    sentence: 'The disk of store main is almost full since 00:00:00 UTC; it causes 1 more problem.',
+    sentence: 'The disk of store main is almost full (since 00:00:00 UTC); it causes 1 more problem.',
   });
   expect(look(judge, 60, store(60, false)).verdict.problems).toEqual([]);
 });
@@ -164,7 +164,7 @@ test('what changed in the half hour before stands beside the cause, and on the t
   ]);
   // A restart may as well be a consequence; the newest of the others is in the sentence.
   expect(report.verdict.sentence).toBe(
-    'Store main refuses connections since 00:00:20 UTC. Before it, at 00:00:15 UTC: store/main has a new certificate, valid until 2028-01-01T00:00:00.000Z.',
+    'Store main refuses connections (since 00:00:20 UTC). Shortly before, at 00:00:15 UTC: store/main has a new certificate, valid until 2028-01-01T00:00:00.000Z.',
   );
   expect(timelineOf(report).map(({ at, kind }) => `${at} ${kind}`)).toEqual([
     `${atOf(20)} began`,
@@ -229,7 +229,7 @@ test('what only looks back at a cause that is over is not wrong any more, and be
     expect(verdict).toMatchObject({
       ok: false,
       level: 'unknown',
-      sentence: 'Store main recovered; whether what it caused is over is not known yet.',
+      sentence: 'Store main recovered; it is not known yet whether the consequences are over.',
       problems: [],
     });
   }
@@ -380,8 +380,8 @@ test('health that says ok beside errors is a conflict, and so are metrics that h
   expect(
     verdict.problems[0]!.evidence.filter(({ source }) => source === 'conflict').map(({ text }) => text),
   ).toEqual([
-    'Health says ok, but 1,899 persistence errors a minute are in the log',
-    'The agent reaches store/main, but the role does not get answers',
+    'The health check passes, but 1,899 persistence errors a minute are in the log',
+    'The agent reaches store/main, but persistence calls of the role fail',
     'The metrics of the role show 3 % of the errors in its log',
   ]);
 });

@@ -55,7 +55,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'warning',
-    'Replication has failing tasks since 2025-12-31 23:59:10 UTC.',
+    'Replication has failing tasks (since 2025-12-31 23:59:10 UTC).',
   ],
   'a probe has not run yet': [
     { probes: [...healthy, { ...store({}), state: undefined, last: undefined }] },
@@ -72,17 +72,17 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       scrapes: [scrape('frontend', false)],
     },
     'critical',
-    'Store main refuses connections since 2025-12-31 23:59:10 UTC; 4 roles are down because of it.',
+    'Store main refuses connections (since 2025-12-31 23:59:10 UTC); 4 roles are down because of it.',
   ],
   'a health check failed once': [
     { probes: [probeStatusOf('health/worker', refused, { state: 'up' }), store({})] },
     'warning',
-    'Role worker failed a health check since 00:00:29 UTC.',
+    'Role worker failed a health check (since 00:00:29 UTC).',
   ],
   'a role cannot be scraped': [
     { probes: healthy, scrapes: [scrape('worker', false), scrape('history', true)] },
     'warning',
-    'Role worker cannot be scraped since 00:00:40 UTC.',
+    'Role worker cannot be scraped (since 00:00:40 UTC).',
   ],
   'checks of a store fail, advice and accepted ones apart': [
     {
@@ -98,7 +98,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'warning',
-    'Store main has settings that weaken recovery since 00:01:00 UTC.',
+    'Store main has settings that weaken recovery (since 00:01:00 UTC).',
   ],
   'more than three kinds of problems': [
     {
@@ -112,12 +112,12 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'critical',
-    'Store main refuses connections since 00:00:30 UTC, cluster dc2 refuses connections since 00:00:30 UTC and backup nightly is late since 00:00:30 UTC; 5 roles are down and 1 objective suffers because of them.',
+    'Store main refuses connections (since 00:00:30 UTC), cluster dc2 refuses connections (since 00:00:30 UTC) and backup nightly is late (since 00:00:30 UTC); 5 roles are down and 1 objective suffers because of them.',
   ],
   'the state cannot be written': [
     { probes: healthy, state: { directory: '/x', sequence: 1, commitFailures: 2, degraded: 'ENOSPC' } },
     'warning',
-    'The state cannot be written since 00:01:00 UTC.',
+    'The state cannot be written (since 00:01:00 UTC).',
   ],
   'a reporter cannot deliver': [
     {
@@ -134,7 +134,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'warning',
-    'Reporter metrics.hostedmetrics cannot deliver since 00:00:20 UTC.',
+    'Reporter metrics.hostedmetrics cannot deliver (since 00:00:20 UTC).',
   ],
   'replication is behind by more than the objective': [
     {
@@ -145,7 +145,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'critical',
-    'Replication dc1 to dc2 lags behind since 00:01:00 UTC.',
+    'Replication dc1 to dc2 lags behind (since 00:01:00 UTC).',
   ],
   'a result is too old': [
     {
@@ -158,7 +158,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'warning',
-    'Probe health/worker has no new result since 00:00:55 UTC.',
+    'Probe health/worker has no new result (since 00:00:55 UTC).',
   ],
 };
 

@@ -90,7 +90,7 @@ describe('a value above its limit', () => {
         .filter(({ source }) => source === 'conflict')
         .map(({ text }) => text);
     expect(conflicts({})).toEqual([]);
-    const ok = 'Health says ok, but 9 errors are in the log';
+    const ok = 'The health check passes, but 9 errors are in the log';
     expect(conflicts({ probes: [probe('health/history')] })).toEqual([ok]);
     expect(conflicts({ probes: [probe('health/matching')] })).toEqual([]);
     expect(conflicts({ probes: [probe('health/history', refused)] })).toEqual([]);
@@ -98,7 +98,7 @@ describe('a value above its limit', () => {
     expect(conflicts({ probes: [probe('store/main/p', refused), probe('archive/a')] })).toEqual([]);
     expect(conflicts({ probes: [{ ...probe('store/main/p'), last: undefined }] })).toEqual([]);
     expect(conflicts({ probes: [probe('store/main/p')] })).toEqual([
-      'The agent reaches store/main/p, but the role does not get answers',
+      'The agent reaches store/main/p, but persistence calls of the role fail',
     ]);
     const truth = 'The metrics of the role show 49 % of the errors in its log';
     expect(conflicts({ telemetryTruth: { history: 0.49 } })).toEqual([truth]);

@@ -67,6 +67,26 @@ describe('causes of one kind', () => {
       ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'dropping', subject }) as const),
       'Data of 5 components is dropped by the agent',
     ],
+    [
+      ['a/p', 'b/p'].map((subject) => ({ kind: 'disk_full', subject }) as const),
+      'The disks of stores a and b are almost full',
+    ],
+    [
+      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'disk_full', subject }) as const),
+      'The disks of 5 stores are almost full',
+    ],
+    [
+      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'canary', subject }) as const),
+      'The canaries in 5 domains complete no workflow',
+    ],
+    [
+      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'task_latency', subject }) as const),
+      '5 task queues are late',
+    ],
+    [
+      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'certificate', subject }) as const),
+      'The certificates of 5 probes expire soon',
+    ],
     [[{ kind: 'frontend_latency' }], 'The frontend answers slowly'],
     [[{ kind: 'state' }], 'The state cannot be written'],
     [
@@ -197,7 +217,7 @@ test('a sentence has the start of the first of each kind, with its day if that i
       all.flatMap((one) => caused(one)),
       nowMs + 120_000,
     ).sentence,
-  ).toBe('Roles a and b are down since 2026-01-01 23:59:59 UTC.');
+  ).toBe('Roles a and b are down (since 2026-01-01 23:59:59 UTC).');
   expect(timeText(nowMs, nowMs + 86_399_999)).toBe('00:00:00 UTC');
   expect(timeText(nowMs, nowMs + 86_400_000)).toBe('2026-01-02 00:00:00 UTC');
 });
@@ -210,10 +230,10 @@ test('what is over, and what has not been checked again', () => {
   expect(overTextOf('later', '')).toBe('recovered');
   const stores = ['main/p', 'main/v', 'other/p'].map((subject) => ({ kind: 'store_down' as const, subject }));
   expect(overSentence(stores)).toBe(
-    'Store main recovered and store other recovered; whether what it caused is over is not known yet',
+    'Store main recovered and store other recovered; it is not known yet whether the consequences are over',
   );
   expect(uncheckedSentence(stores)).toBe(
-    'What was wrong with store main and store other when the agent started has not been checked again yet',
+    'The agent has not checked store main and store other again yet since it started',
   );
 });
 
