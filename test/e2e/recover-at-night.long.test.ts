@@ -98,7 +98,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     const disturbed = await ended(recover());
     expect(disturbed.status).toBe(1);
     expect(disturbed.output).toMatch(
-      /Stopped: Restore .*: every role of the service refuses connections did not hold while the step was done, so that it has to be done again: history still answers/,
+      /Stopped: Restore .*: the check "every role of the service refuses connections" failed while the step was running, so the step has to be done again: history still answers/,
     );
     expect(disturbed.output).toContain('persistence of main may be restored in part.');
     execFileSync(role.stop[0]!, role.stop.slice(1));

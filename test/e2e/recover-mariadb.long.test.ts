@@ -110,7 +110,7 @@ recovery:
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(await contents()).toEqual(whole);
     expect(await server.sql('SELECT i FROM svc_main.later')).toEqual([{ i: 1 }]);
-    expect(output).toMatch(/not in the backup, and are removed, and stay in the safety copy: later, stray/);
+    expect(output).toMatch(/not in the backup, and will be in the safety copy only: later, stray/);
     expect(output).toMatch(/Restores up to .* The dump, then \d files? of the binary log/);
     expect(output).toMatch(/ok +the schema has the version that the service needs/);
     expect(await role.isUp()).toBe(true);
@@ -158,7 +158,9 @@ recovery:
     await server.sql('DROP DATABASE svc_main');
     await archiveLog();
     const ahead = await recover('--until', new Date().toISOString());
-    expect(ahead.output).toMatch(/the log reaches to .* only, before --until|in the log svc_main is dropped/);
+    expect(ahead.output).toMatch(
+      /the log only reaches to .*, which is before --until|in the log svc_main is dropped/,
+    );
     const refused = await recover();
     expect(refused).toMatchObject({
       status: 1,

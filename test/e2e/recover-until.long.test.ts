@@ -146,7 +146,7 @@ ${recovery}`,
       [['--until', beforeBase, '--backup', moved], /the backup was begun at .*, after --until/],
       [
         ['--until', new Date().toISOString()],
-        /the log reaches to .* only, before --until: leave --until out/,
+        /the log only reaches to .*, which is before --until: leave --until out/,
       ],
       [
         ['--until-xid', '4000000000'],

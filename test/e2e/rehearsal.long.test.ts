@@ -121,7 +121,7 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
     [
       'a base backup without its log',
       () => ({ backup: base(), log: undefined }),
-      { result: 'failed', msg: expect.stringMatching(/the server does not start from it: .*FATAL/) },
+      { result: 'failed', msg: expect.stringMatching(/the server does not start from the backup: .*FATAL/) },
     ],
     [
       'a schema that is too old',

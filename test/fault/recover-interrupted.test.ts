@@ -160,14 +160,14 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
       process.kill(shell, 'SIGKILL');
       expect(await gone).toEqual(isRunKilled ? [null, 'SIGKILL'] : [1, null]);
       if (!isRunKilled) {
-        const stopped = /bash ended with SIGKILL; a process that it started still runs \(pid \d+: /;
+        const stopped = /bash ended with SIGKILL; a process that it started is still running \(pid \d+: /;
         await until('the run says why it stopped', () => stopped.test(run.output()));
       }
       await until('the shell is gone', () => !existsSync(`/proc/${shell}`) || commandOf(shell) === '');
       for (const args of [[], ['--restart']]) {
         const refused = await unattended(...args);
         expect(refused.status).toBe(1);
-        const left = /a command of an earlier run still runs \(pid (\d+): (\w+)/.exec(refused.output);
+        const left = /a command of an earlier run is still running \(pid (\d+): (\w+)/.exec(refused.output);
         expect(children).toContain(Number(left?.[1]));
         expect(refused.output).toContain('| cat');
         expect(refused.output).not.toContain('Step 1');
@@ -210,7 +210,7 @@ testOnce('a step that cannot be undone is shown before its name is asked for', a
   await until('it asks for the name', () => run.output().includes('Type main'));
   run.child.stdin?.write('mian\n');
   expect(await run.ended).toBe(1);
-  expect(run.output()).toMatch(/By hand: Restore the backup.*\n.*This cannot be taken back/);
+  expect(run.output()).toMatch(/By hand: Restore the backup.*\n.*This cannot be undone/);
   expect(run.output()).toContain('main was not confirmed');
 });
 

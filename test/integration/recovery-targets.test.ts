@@ -113,8 +113,8 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     const times = [begunMs - 1, begunMs, begunMs + 999].map((ms) => at(new Date(ms).toISOString()));
     expect([await refusal(times[0]!), await refusal(times[1]!), await refusal(times[2]!)]).toEqual([
       begun('after --until'),
-      begun('in the second of --until'),
-      begun('in the second of --until'),
+      begun('in the same second as --until'),
+      begun('in the same second as --until'),
     ]);
     expect(String(await refusal(at(new Date(begunMs + 1000).toISOString())))).not.toContain('was begun');
     const next = segments.at(-1)!.slice(0, -8);

@@ -132,7 +132,7 @@ function textOf(costs: readonly Cost[], { workflowRate: rate }: CostFacts): stri
     return 'There is nothing to recover: the configuration has neither backups nor domains.watch.\n';
   const lines = [
     typeof rate === 'number'
-      ? `About ${rate.toFixed(1)} workflows start in a second.`
+      ? `About ${rate.toFixed(1)} workflows start each second.`
       : `The rate of workflows is unknown: ${rate}.`,
   ];
   for (const { procedure, subject, timeSeconds, basis, lossSeconds, lossWorkflows, unknown } of costs) {

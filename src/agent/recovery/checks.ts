@@ -188,7 +188,7 @@ function serviceChecks(
         before ??= polls;
         return polls > before
           ? yes(`${polls - before} polls since the start`)
-          : no('no poll was counted yet');
+          : no('no poll has been counted yet');
       });
     },
     workflowsListed: () =>

@@ -84,7 +84,7 @@ function restoreTime(
   const last = probe?.details.last as Rehearsed | undefined;
   if (last?.result !== 'ok') {
     const how = probe === undefined ? 'set recovery.rehearsal, or run a drill' : probe.msg;
-    return { unknown: [`the time: the restore was never rehearsed; ${how}`] };
+    return { unknown: [`the time: the restore has never been rehearsed; ${how}`] };
   }
   const bytes = bytesNow(recovery, probes);
   const share = bytes === undefined || !last.backupBytes ? 1 : bytes / last.backupBytes;

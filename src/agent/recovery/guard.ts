@@ -48,7 +48,9 @@ export function createGuard({ services, store, database, runProbe, readSecret }:
       if (finding === undefined) return unknown(`there is no probe health/${name}`);
       if (finding.ok) return no(`${name} still answers: ${finding.msg}; stop it`);
       if (finding.reason !== 'refused')
-        return no(`${name} is not shown to be stopped: ${finding.msg}; only a refused connection counts`);
+        return no(
+          `${name} may still run: ${finding.msg}; only a refused connection shows that it is stopped`,
+        );
     }
     return yes(`${watched.map(({ name }) => name).join(', ')}: connections are refused`);
   };

@@ -56,7 +56,7 @@ async function unattendedFault(
   if (commands === undefined)
     return `it has to be done by hand; continue without --yes. ${byHand?.split('\n')[0]}`;
   if (!execute) return 'it has to be done by hand; add --execute, or continue without --yes';
-  if (confirm === undefined || (await operator.confirmName('This cannot be taken back', confirm)))
+  if (confirm === undefined || (await operator.confirmName('This cannot be undone', confirm)))
     return undefined;
   return `${confirm} was not confirmed; add --confirm ${confirm}`;
 }

@@ -149,7 +149,7 @@ function safetyCopy(situation: Situation): readonly RecoveryStep[] {
     {
       id: 'safety-copy',
       title: `Copy what is in ${subject.database} of ${subject.store} now`,
-      text: `The restore overwrites it. The copy is ${own ? 'that of recovery.commands.safetyCopy' : (restore.safetyCopy?.name ?? 'made by hand')}; remove it once the restore is proved. --no-safety-copy leaves this step out.`,
+      text: `The restore overwrites it. The copy is ${own ? 'made by recovery.commands.safetyCopy' : (restore.safetyCopy?.name ?? 'made by hand')}; remove it once the restore is proved. --no-safety-copy leaves this step out.`,
       needs: own ? programsOf('safety_copy', [own], situation) : restoreChecks.copyNeeds(),
       requires: guard.isDown(),
       commands,

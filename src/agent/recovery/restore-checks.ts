@@ -219,19 +219,23 @@ function versionCheck(
   asked: Asked,
   run: (words: readonly string[]) => Promise<string>,
 ): Check {
-  return check('versions', 'the program reads the dump, and the server is not older than it', async () => {
-    const kind = store?.kind ?? 'postgres';
-    try {
-      const from = await dumpedFrom(kind, backup, run);
-      const server = (await asked(kind === 'mysql' ? 'SELECT VERSION()' : 'SHOW server_version')).trim();
-      if (from === undefined) return unknown(`the dump names no version; the server is ${server}`);
-      const isOther = kind === 'mysql' && /mariadb/i.test(from) !== /mariadb/i.test(server);
-      const text = `the dump is of ${from}, the server ${server}`;
-      return !isOther && majorOf(server, kind) >= majorOf(from, kind) ? yes(text) : no(text);
-    } catch (thrown) {
-      return refusedBy(thrown);
-    }
-  });
+  return check(
+    'versions',
+    'the program can read the dump, and the server is not older than the dump',
+    async () => {
+      const kind = store?.kind ?? 'postgres';
+      try {
+        const from = await dumpedFrom(kind, backup, run);
+        const server = (await asked(kind === 'mysql' ? 'SELECT VERSION()' : 'SHOW server_version')).trim();
+        if (from === undefined) return unknown(`the dump names no version; the server has version ${server}`);
+        const isOther = kind === 'mysql' && /mariadb/i.test(from) !== /mariadb/i.test(server);
+        const text = `the dump is from version ${from}, the server has version ${server}`;
+        return !isOther && majorOf(server, kind) >= majorOf(from, kind) ? yes(text) : no(text);
+      } catch (thrown) {
+        return refusedBy(thrown);
+      }
+    },
+  );
 }
 
 const inMebibytes = (bytes: number) => `${Math.ceil(bytes / 1024 ** 2)} MiB`;
@@ -327,7 +331,7 @@ function extrasCheck(
     const names = there.split('\n').filter(Boolean);
     const extra = names.filter((name) => !saved.has(name)).sort();
     if (extra.length === 0) return yes(names.length === 0 ? 'there is nothing' : `${names.length} tables`);
-    const fate = isMysql ? 'are removed, and stay in the safety copy' : 'stay as they are';
+    const fate = isMysql ? 'will be in the safety copy only' : 'stay as they are';
     return unknown(`these tables are not in the backup, and ${fate}: ${extra.join(', ')}`);
   });
 }

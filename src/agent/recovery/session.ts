@@ -251,10 +251,7 @@ async function runStep(step: RecoveryStep, around: SessionContext): Promise<Step
     return proofs(step, around);
   }
   showWork(step, around);
-  if (
-    step.confirm !== undefined &&
-    !(await operator.confirmName('This cannot be taken back', step.confirm))
-  ) {
+  if (step.confirm !== undefined && !(await operator.confirmName('This cannot be undone', step.confirm))) {
     return { fault: `${step.confirm} was not confirmed` };
   }
   const byHand = (step.commands !== undefined && around.options.execute) || !step.byHand ? undefined : true;
@@ -283,7 +280,7 @@ function watch({ watches }: RecoveryStep, { pause = wait }: SessionOptions) {
     for (let isLast = false; disturbed === undefined && !isLast; ) {
       isLast = hasEnded;
       const { holds, msg } = await answerOf(check);
-      const what = `${check.text} did not hold while the step was done, so that it has to be done again`;
+      const what = `the check "${check.text}" failed while the step was running, so the step has to be done again`;
       if (holds === false) disturbed = { check: check.id, msg: `${what}: ${msg}` };
       else if (!isLast) await Promise.race([pause(watchMs), ended]);
     }
@@ -396,7 +393,7 @@ async function proofs(
     if (answer.holds === true) continue;
     const msg = `${check.text}: ${answer.msg}`;
     if (answer.holds === 'unknown' || check.isAdvisory) notProved.push(msg);
-    else return { fault: `${check.text} does not hold: ${answer.msg}` };
+    else return { fault: `the check "${check.text}" failed: ${answer.msg}` };
   }
   return { notProved };
 }

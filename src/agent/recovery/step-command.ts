@@ -38,7 +38,7 @@ export function runStepCommand(
     const kill = () => passOn('SIGKILL');
     const stop = () => {
       passOn('SIGTERM');
-      print(`  ${program} is asked to end; a second signal kills it.`);
+      print(`  ${program} has been asked to end; a second signal kills it.`);
       undo();
       undo = onSignals({ stop: kill, reload });
     };
@@ -47,7 +47,7 @@ export function runStepCommand(
     const startMs = performance.now();
     const notice = setInterval(() => {
       const ranMs = Math.round((performance.now() - startMs) / 1000) * 1000;
-      print(`  ${program} still runs after ${formatDuration(ranMs)}; Ctrl-C ends it.`);
+      print(`  ${program} is still running after ${formatDuration(ranMs)}; Ctrl-C ends it.`);
     }, noticeMs);
     const child = spawn(program, args, {
       stdio: ['ignore', output === 'stdout' ? 1 : 2, 2],
@@ -62,7 +62,7 @@ export function runStepCommand(
       undo();
       clearInterval(notice);
       const left = lock.commandEnded(fault === undefined);
-      const behind = left === undefined ? '' : `; a process that it started still runs (${left})`;
+      const behind = left === undefined ? '' : `; a process that it started is still running (${left})`;
       if (unrecorded === undefined) resolve(fault && `${fault}${behind}`);
       else reject(unrecorded);
     };

@@ -157,7 +157,7 @@ function refuseBeside(running: RunningCommand | undefined): void {
   if (left === undefined) return;
   throw new AgentError('state_locked', {
     where: 'svc-agent recover',
-    what: `a command of an earlier run still runs (${left}): ${shellText(command)}`,
+    what: `a command of an earlier run is still running (${left}): ${shellText(command)}`,
     allowed: 'wait for its end, or end it',
   });
 }

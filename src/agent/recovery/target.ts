@@ -142,7 +142,7 @@ function refusalOf(
   if (baseMs !== undefined && atMs < baseMs)
     return `the newest backup is of ${new Date(baseMs).toISOString()}, after --until: name an older one with --backup`;
   if (pointMs !== undefined && until.timeline === undefined && atMs > pointMs)
-    return `the log reaches to ${new Date(pointMs).toISOString()} only, before --until: leave --until out to restore all of it`;
+    return `the log only reaches to ${new Date(pointMs).toISOString()}, which is before --until: leave --until out to restore all of it`;
   return undefined;
 }
 

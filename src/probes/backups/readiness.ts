@@ -69,7 +69,7 @@ function drillFault(standings: readonly Standing[], drill: Drill | undefined) {
   const objective = `the objective is ${formatDuration(rtoMs)}`;
   if (drill === undefined) {
     if (!standings.some(({ options }) => options.type === 'log')) return undefined;
-    const msg = `how long a restore with the log takes was never measured; ${objective}: run svc-agent recover, or a rehearsal`;
+    const msg = `how long a restore with the log takes has never been measured; ${objective}: run svc-agent recover, or a rehearsal`;
     return { reason: 'drill_missing' as const, msg };
   }
   if (drill.durationMs <= rtoMs) return undefined;

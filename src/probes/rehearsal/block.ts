@@ -18,7 +18,7 @@ export const rehearsalBlock = () =>
         .min(1)
         .default(tmpdir)
         .describe(
-          'Where the throwaway server keeps its files. Default: the directory of the system for temporary files.',
+          'Where the throwaway server keeps its files. Default: the system’s directory for temporary files.',
         ),
       maxBytes: z
         .int()
@@ -29,11 +29,11 @@ export const rehearsalBlock = () =>
       stores: z
         .array(z.string().min(1))
         .optional()
-        .describe('Stores to rehearse. Default: each with backups.'),
+        .describe('Stores to rehearse. Default: every store with backups.'),
       databases: z
         .array(z.enum(storeRoles))
         .optional()
-        .describe('Databases to rehearse. Default: each with backups.'),
+        .describe('Databases to rehearse. Default: every database with backups.'),
       newestRow: z
         .string()
         .min(1)
@@ -56,7 +56,7 @@ export const rehearsalBlock = () =>
         },
     )
     .describe(
-      'Rehearses the recovery on this host: restores the newest verified backup into a server of its own.',
+      'Rehearses the recovery on this host: restores the newest verified backup into a throwaway server.',
     );
 
 export interface RehearsalOptions {

@@ -13,7 +13,7 @@ interface LogPosition {
   position: string;
 }
 
-/** Restores a dump, or a copy of the files by mariadb-backup, with the binary log into a server of its own. */
+/** Restores a dump, or a copy of the files by mariadb-backup, with the binary log into a throwaway server. */
 export async function rehearseMariadb(
   request: RehearsalRequest,
   sandbox: Sandbox,
@@ -100,7 +100,7 @@ async function startServer(data: string, sandbox: Sandbox, isCopy: boolean): Pro
     if (server.child.exitCode !== null || server.child.signalCode !== null) {
       await server.ended;
       if (sandbox.signal.aborted) throw sandbox.signal.reason;
-      const why = `the server does not start from it: ${lastWords(server.said())}`;
+      const why = `the server does not start from the backup: ${lastWords(server.said())}`;
       throw isCopy ? new Error(why) : new CannotLook(`no throwaway server can be made: ${why}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 50));

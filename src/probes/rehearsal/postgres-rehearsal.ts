@@ -20,7 +20,7 @@ const administrator = 'postgres';
 /** In a socket's name; no server of this sandbox listens on the network. */
 const port = '5432';
 
-/** Restores a dump or a base backup of PostgreSQL with its archived log into a server of its own. */
+/** Restores a dump or a base backup of PostgreSQL with its archived log into a throwaway server. */
 export async function rehearsePostgres(
   request: RehearsalRequest,
   sandbox: Sandbox,
@@ -205,7 +205,7 @@ function restoreCommandIn(data: string): string {
     if (found !== undefined) return found.replaceAll("''", "'");
   }
   throw new CannotLook(
-    'the tool wrote no restore_command beside what it restored; end source.command.restore with a script that does',
+    'the tool wrote no restore_command beside what it restored; end source.command.restore with a script that writes one',
   );
 }
 
@@ -331,7 +331,9 @@ async function restoreCommand(directory: string, sandbox: Sandbox): Promise<stri
       throw new CannotLook(`the user that the throwaway server runs as cannot read ${directory}`);
     });
     if (!/^[0-9A-F]{24}(?:\.gz)?(?:\.\w+\.backup)?$/.test(newest))
-      throw new CannotLook(`${directory} is the archive of a tool, which alone can restore from it`);
+      throw new CannotLook(
+        `${directory} is the archive of a backup tool, and only that tool can restore from it`,
+      );
   }
   return `sh ${shellWord(script)} ${shellWord(directory)} %f %p`;
 }
@@ -383,7 +385,7 @@ async function startServer(
     if (server.child.exitCode !== null || server.child.signalCode !== null) {
       await server.ended;
       if (sandbox.signal.aborted) throw sandbox.signal.reason;
-      throw new Error(`the server does not start from it: ${lastWords(server.said())}`);
+      throw new Error(`the server does not start from the backup: ${lastWords(server.said())}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -38,7 +38,7 @@ export interface CleaningRequest {
 }
 
 /**
- * JSON. `failed`: the backup does not restore to what the service needs. `unknown`: this host could not look, such as
+ * JSON. `failed`: the backup cannot be restored to what the service needs. `unknown`: this host could not look, such as
  * without the server's programs, space or time.
  */
 export interface RehearsalAnswer {

@@ -260,7 +260,8 @@ function findingOf(
       labels: { ...labels, phase: each },
       value: ms / 1000,
     });
-  const unknown = last?.status === 2 ? `it is unknown whether the backup restores: ${last.msg}` : obstacle;
+  const unknown =
+    last?.status === 2 ? `it is unknown whether the backup can be restored: ${last.msg}` : obstacle;
   const verdict: Pick<Finding, 'reason' | 'msg'> =
     judged?.reason !== undefined
       ? judged
@@ -301,7 +302,7 @@ function judgementOf(
   { rpoMs, rtoMs }: { rpoMs: number; rtoMs: number },
 ): { reason?: RehearsalFailureReason; msg: string } {
   if (answer?.result !== 'ok')
-    return { reason: 'rehearsal_failed', msg: `the backup does not restore: ${msg}` };
+    return { reason: 'rehearsal_failed', msg: `the backup cannot be restored: ${msg}` };
   const tookMs = endMs! - startMs;
   if (tookMs > rtoMs)
     return {

@@ -198,7 +198,7 @@ function spawned([program = '', ...args]: readonly string[], options: SpawnOptio
 export function lastWords(said: string): string {
   const lines = said.split('\n').filter((line) => line.trim() !== '');
   const telling = lines.filter((line) => /fatal|panic|error/i.test(line) && !/Aborting$/.test(line));
-  return (telling.at(-1) ?? lines.at(-1) ?? 'it said nothing').trim().slice(0, 300);
+  return (telling.at(-1) ?? lines.at(-1) ?? 'it printed nothing').trim().slice(0, 300);
 }
 
 export const mebibytes = (bytes: number): string => `${Math.ceil(bytes / (1 << 20))} MiB`;

@@ -132,7 +132,11 @@ test.each<[string, Partial<RehearsalAnswer>, object]>([
   [
     'a backup that does not restore',
     { result: 'failed', msg: 'pg_restore: exit status 1' },
-    { proven: 0, reason: 'rehearsal_failed', msg: 'the backup does not restore: pg_restore: exit status 1' },
+    {
+      proven: 0,
+      reason: 'rehearsal_failed',
+      msg: 'the backup cannot be restored: pg_restore: exit status 1',
+    },
   ],
   [
     'a host that cannot look',

@@ -230,8 +230,8 @@ test('workers poll again once more polls are counted than at the first look', as
   while (polls.length > 0) answers.push(await answerOf(check));
   expect(answers).toEqual([
     unknown('set services.matching.scrape to have it checked'),
-    no('no poll was counted yet'),
-    no('no poll was counted yet'),
+    no('no poll has been counted yet'),
+    no('no poll has been counted yet'),
     yes('2 polls since the start'),
   ]);
   // Nobody may be there at night who works.

@@ -73,7 +73,7 @@ test('what is not known is said, with what would make it known', () => {
     procedure: 'cluster-loss',
     subject: 'main/persistence',
     unknown: [
-      'the time: the restore was never rehearsed; set recovery.rehearsal, or run a drill',
+      'the time: the restore has never been rehearsed; set recovery.rehearsal, or run a drill',
       'the recovery point: there is no full backup',
     ],
   });
@@ -86,11 +86,11 @@ test('a rehearsal that failed measures nothing', () => {
   const { probes } = facts();
   const failed = {
     name: 'rehearsal/main/persistence',
-    msg: 'the backup does not restore: half',
+    msg: 'the backup cannot be restored: half',
     details: {},
   };
   expect(of('cluster-loss', { probes: [...probes.slice(0, 2), failed] })).toMatchObject([
-    { unknown: ['the time: the restore was never rehearsed; the backup does not restore: half'] },
+    { unknown: ['the time: the restore has never been rehearsed; the backup cannot be restored: half'] },
   ]);
 });
 

@@ -60,7 +60,7 @@ test.each([
     'a role does not answer in time, and may still write',
     both,
     { 'health/history': { reason: 'too_slow', msg: 'no answer' }, 'health/frontend': refused },
-    'false: history is not shown to be stopped: no answer; only a refused connection counts',
+    'false: history may still run: no answer; only a refused connection shows that it is stopped',
   ],
   ['a probe is missing', both, { 'health/history': refused }, 'unknown: there is no probe health/frontend'],
   [

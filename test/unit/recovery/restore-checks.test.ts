@@ -119,24 +119,54 @@ test.each([
 
 const ofPostgres = (version: string) => `-- Dumped from database version ${version}\n`;
 test.each([
-  ['postgres', ofPostgres('15.18'), '15.2\n', 'true: the dump is of 15.18, the server 15.2'],
-  ['postgres', ofPostgres('15.18'), '14.9', 'false: the dump is of 15.18, the server 14.9'],
-  ['postgres', ofPostgres('9.6.24'), '9.5.1', 'false: the dump is of 9.6.24, the server 9.5.1'],
-  ['postgres', ofPostgres('9.6.24'), '10.1', 'true: the dump is of 9.6.24, the server 10.1'],
-  ['postgres', 'select 1;\n', '15.2', 'unknown: the dump names no version; the server is 15.2'],
-  ['mysql', '-- Server version\t8.0.36\n', '8.4.0', 'true: the dump is of 8.0.36, the server 8.4.0'],
-  ['mysql', '-- Server version\t8.4.0\n', '8.0.36', 'false: the dump is of 8.4.0, the server 8.0.36'],
+  [
+    'postgres',
+    ofPostgres('15.18'),
+    '15.2\n',
+    'true: the dump is from version 15.18, the server has version 15.2',
+  ],
+  [
+    'postgres',
+    ofPostgres('15.18'),
+    '14.9',
+    'false: the dump is from version 15.18, the server has version 14.9',
+  ],
+  [
+    'postgres',
+    ofPostgres('9.6.24'),
+    '9.5.1',
+    'false: the dump is from version 9.6.24, the server has version 9.5.1',
+  ],
+  [
+    'postgres',
+    ofPostgres('9.6.24'),
+    '10.1',
+    'true: the dump is from version 9.6.24, the server has version 10.1',
+  ],
+  ['postgres', 'select 1;\n', '15.2', 'unknown: the dump names no version; the server has version 15.2'],
+  [
+    'mysql',
+    '-- Server version\t8.0.36\n',
+    '8.4.0',
+    'true: the dump is from version 8.0.36, the server has version 8.4.0',
+  ],
+  [
+    'mysql',
+    '-- Server version\t8.4.0\n',
+    '8.0.36',
+    'false: the dump is from version 8.4.0, the server has version 8.0.36',
+  ],
   [
     'mysql',
     '-- Server version\t10.6.1-MariaDB\n',
     '11.4.2-MariaDB-log',
-    'true: the dump is of 10.6.1-MariaDB, the server 11.4.2-MariaDB-log',
+    'true: the dump is from version 10.6.1-MariaDB, the server has version 11.4.2-MariaDB-log',
   ],
   [
     'mysql',
     '-- Server version\t8.0.36\n',
     '10.11.6-MariaDB',
-    'false: the dump is of 8.0.36, the server 10.11.6-MariaDB',
+    'false: the dump is from version 8.0.36, the server has version 10.11.6-MariaDB',
   ],
 ] as const)('versions of %s: %j on %s', async (kind, text, server, answer) =>
   expect(
@@ -155,7 +185,7 @@ test('an archive of PostgreSQL is read by pg_restore', async () => {
     { server_version: '16.2', pg_tables: 'public.executions\npublic.later\npublic.even\n' },
     { programs },
   );
-  expect(await check('versions')).toBe('true: the dump is of 16.1, the server 16.2');
+  expect(await check('versions')).toBe('true: the dump is from version 16.1, the server has version 16.2');
   expect(await check('not_in_backup')).toBe(
     'unknown: these tables are not in the backup, and stay as they are: public.even, public.later',
   );
@@ -174,7 +204,7 @@ test.each([
     'mysql',
     'CREATE TABLE `executions` (\n  CREATE TABLE `c` (\nCREATE TABLE IF NOT EXISTS `b` (\n',
     'executions\nb\nc',
-    'unknown: these tables are not in the backup, and are removed, and stay in the safety copy: c',
+    'unknown: these tables are not in the backup, and will be in the safety copy only: c',
   ],
 ] as const)('tables of a dump of %s: %j beside %j', async (kind, dump, there, answer) =>
   expect(await checksOf(kind, dumpWith(dump), { pg_tables: there, TABLE_NAME: there })('not_in_backup')).toBe(
@@ -382,7 +412,7 @@ test('a compressed dump in SQL is unpacked to find its tables; the administrator
   const file = join(newFolder(), 'svc.sql.gz');
   writeFileSync(file, gzipSync('CREATE TABLE `executions` (\n'));
   const check = checksOf('mysql', file, { TABLE_NAME: 'executions\nlater' });
-  expect(await check('not_in_backup')).toContain('stay in the safety copy: later');
+  expect(await check('not_in_backup')).toContain('will be in the safety copy only: later');
   const texts = (['mysql', 'postgres'] as const).map(
     (kind) =>
       createRestoreChecks({

@@ -118,7 +118,7 @@ test('with nobody there, commands run without a question that anyone could answe
     await sessions().run([step('one', { commands: [['true'], ['true', 'x']], confirm: 'main' })], who),
   ).toMatchObject({ ok: true });
   expect(who.asked).toEqual([
-    ...['This cannot be taken back: main', 'This cannot be taken back: main'],
+    ...['This cannot be undone: main', 'This cannot be undone: main'],
     ...['Run command 1 of 2?', 'Run command 2 of 2?'],
   ]);
   // Each command is shown once, when it runs.
@@ -150,7 +150,7 @@ test.each([
     'a proof that does not hold',
     step('one', { proves: [holds(no('down'))] }),
     true,
-    'Do one: check c does not hold: down',
+    'Do one: the check "check c" failed: down',
   ],
   [
     'a condition that does not hold',
@@ -168,7 +168,7 @@ test.each([
     'a condition that fails meanwhile',
     step('one', { byHand: 'turn it', watches: holds(no('a role is back')) }),
     true,
-    'Do one: check c did not hold while the step was done, so that it has to be done again: a role is back',
+    'Do one: the check "check c" failed while the step was running, so the step has to be done again: a role is back',
   ],
 ])('%s stops the run', async (_, one, answer, msg) => {
   const { run, events } = sessions();

@@ -158,7 +158,7 @@ test.each<[string, Left, string]>([
   await expect(next()).rejects.toMatchObject({
     code: 'state_locked',
     message: expect.stringContaining(
-      `a command of an earlier run still runs (${who.replace('PID', String(child.pid))}): ${(record.command ?? ['sleep', '600.25']).join(' ')}`,
+      `a command of an earlier run is still running (${who.replace('PID', String(child.pid))}): ${(record.command ?? ['sleep', '600.25']).join(' ')}`,
     ),
   });
   await ended(child);

@@ -197,7 +197,7 @@ const refusals: [
     'a time after the log',
     { until: '2026-11-23T12:00:01Z' },
     {},
-    'the log reaches to 2026-11-23T12:00:00.000Z only, before --until: leave --until out to restore all of it',
+    'the log only reaches to 2026-11-23T12:00:00.000Z, which is before --until: leave --until out to restore all of it',
   ],
   ['the very end of the log', { until: '2026-11-23T12:00:00Z' }, {}, undefined],
   [
