@@ -238,7 +238,7 @@ const verdict = group('verdict', [], {
   svc_incident: [
     'gauge',
     'none',
-    'Always 1 while a problem lasts that no other one explains, also while it cannot be read whether it lasts; the labels are its kind and its subject.',
+    'Always 1 for a problem that no other problem explains, as long as it lasts or may still last; the labels are its kind and its subject.',
     ['cause', 'subject'],
   ],
   svc_telemetry_truth_ratio: [
@@ -299,7 +299,7 @@ const agent = group('agent', [], {
   svc_agent_log_files_passed_over: [
     'gauge',
     'none',
-    'Files that a log pattern matches and that are not read.',
+    'Files that match a log pattern but are not read.',
     ['svc_service', 'reason'],
   ],
 });

@@ -264,7 +264,7 @@ recovery:
         // A command that outlived its run is waited for.
         const { status, output } = await until('the run goes on', async () => {
           const again = await execute(procedure, 'orders', to);
-          return again.output.includes('still runs') ? undefined : again;
+          return again.output.includes('is still running') ? undefined : again;
         });
         expect(status, `${killedAfter}: ${output}`).toBe(0);
         const isDone = (step: string) =>
@@ -304,7 +304,7 @@ recovery:
     const beside = await execute('datacenter-failure', 'orders', 'dc2');
     expect(beside).toMatchObject({
       status: 1,
-      output: expect.stringMatching(/still runs \(pid \d+\): sleep 600.25/),
+      output: expect.stringMatching(/is still running \(pid \d+\): sleep 600.25/),
     });
     process.kill(Number(/pid (\d+)/.exec(beside.output)?.[1]));
     await until('its end', () => !existsSync(`/proc/${/pid (\d+)/.exec(beside.output)?.[1]}`));

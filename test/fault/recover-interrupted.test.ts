@@ -79,13 +79,13 @@ testOnce(
       ] as const) {
         const refused = recover(procedure, ...args, '--execute', '--yes', '--confirm', 'main');
         expect(await refused.ended).toBe(1);
-        expect(refused.output()).toContain(`still runs (pid ${pid}): sleep 600.75`);
+        expect(refused.output()).toContain(`is still running (pid ${pid}): sleep 600.75`);
       }
       // As a kill leaves it between the start of the command and the record of its process.
       writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
       const refused = await unattended();
       expect(refused.status).toBe(1);
-      expect(refused.output).toContain(`still runs (pid ${pid}: sleep 600.75): sleep 600.75`);
+      expect(refused.output).toContain(`is still running (pid ${pid}: sleep 600.75): sleep 600.75`);
     } finally {
       process.kill(pid);
     }

@@ -40,7 +40,7 @@ plan: prints, for each configured store, the commands that back up, verify, copy
   --region REGION   the remote is an S3-compatible bucket, which the agent observes; nothing is configured in rclone
   --endpoint URL    URL of an object store that is not Amazon S3
   --out FOLDER      writes files instead: backups.yaml for the agent's configuration, a script for each job, crontab
-A fault in the configuration is printed and keeps no backup from running; such a run is not recorded.
+A fault in the configuration is printed, but the backup runs all the same; such a run is not recorded.
 Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage.
 `;
 

@@ -19,8 +19,9 @@ Collects what a support case needs as one JSON document: versions, the machine, 
 doctor say, and the status of the running agent. Secrets are replaced by "<secret>", also where they occur inside other
 texts. The status contains messages and identifiers from the service's log: read the document before you pass it on.
       --out FILE  write to FILE, with mode 0600, instead of printing
-${targetUsage}A part that cannot be had says why in its place.
-Exit status: 0 success; 1 the file cannot be written; 2 wrong usage, or the configuration has faults, which the document has too.
+${targetUsage}Where a part cannot be collected, the document says why.
+Exit status: 0 success; 1 the file cannot be written; 2 wrong usage, or the configuration has faults, which the
+document lists.
 `;
 
 /** Shown in the place of a secret. */

@@ -116,7 +116,7 @@ function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagn
 /** Permissions are those of the user who runs the command. */
 function examineUser(): Diagnosis[] {
   if (process.getuid?.() !== 0) return [];
-  const msg = 'root, which may read everything: run doctor as the user of the agent to check its rights';
+  const msg = 'root may read everything: run doctor as the agent’s user to check its rights';
   return [ok('user', msg)];
 }
 
@@ -244,7 +244,7 @@ function examineBuffers({ config }: ReadyConfig): Diagnosis[] {
     advice(
       check,
       msg,
-      `sysctl -w net.core.rmem_max=${wantedBufferBytes}: bursts of datagrams are lost in the kernel otherwise`,
+      `sysctl -w net.core.rmem_max=${wantedBufferBytes}: otherwise the kernel drops bursts of datagrams`,
     ),
   ];
 }
@@ -258,7 +258,7 @@ function examineLimits({ config }: ReadyConfig): Diagnosis[] {
       advice(
         'open files',
         `at most ${files}`,
-        `raise LimitNOFILE or ulimit -n to ${wantedOpenFiles}: log files beyond it are opened in turns`,
+        `raise LimitNOFILE or ulimit -n to ${wantedOpenFiles}: log files beyond the limit are opened in turns`,
       ),
     );
   }
@@ -268,7 +268,7 @@ function examineLimits({ config }: ReadyConfig): Diagnosis[] {
       'sysctl -w fs.inotify.max_user_watches=8192: directories that are not watched are noticed at the next scan';
     found.push(advice('inotify', `fs.inotify.max_user_watches is ${watches}`, fix));
   }
-  return found.length > 0 ? found : [ok('limits', 'open files and inotify watches suffice')];
+  return found.length > 0 ? found : [ok('limits', 'the limits of open files and inotify watches suffice')];
 }
 
 /** With a larger difference between two hosts, ages and failover times are misleading. */

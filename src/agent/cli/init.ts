@@ -9,8 +9,8 @@ import { type StarterStore, starterPassword } from './starter-stores.ts';
 
 const usage = `Usage: svc-agent init [FILE | --out FILE] [--service-config FILE]... [--role ROLE]...
 
-Writes a commented starter configuration to FILE, or to standard output. It never overwrites a file, and leaves none
-behind when it fails. With --service-config, everything that the service's files describe is filled in and enabled: roles,
+Writes a commented starter configuration to FILE, or to standard output. It never overwrites a file, and leaves no
+file behind when it fails. With --service-config, everything that the service's files describe is filled in and enabled: roles,
 logs, scrapes, health checks, stores, clusters, archives and domains. Only credentials have to be added. If the variable
 ${starterPassword} holds the password of the user ${usualStoreUser}, init also asks each store for the versions of its
 schemas.

@@ -7,8 +7,8 @@ import type { Io } from './io.ts';
 
 const usage = `Usage: svc-agent maintenance --for TIME --reason TEXT [-c FILE] [--url URL [--ca FILE | --insecure]]
 
-Announces planned work to the running agent: its status says so until the time is over, and svc_maintenance is 1, on which
-alerts can be joined. It needs admin.events.token in the configuration.
+Announces planned work to the running agent: its status says so until the time is over, and svc_maintenance is 1, so
+that alerts can be joined on it. It needs admin.events.token in the configuration.
       --for TIME     how long the work takes, such as 30m; at most 7d
       --reason TEXT  what is done, shown on the status page
 ${targetUsage}Exit status: 0 announced; 1 the agent did not take it; 2 wrong usage or an invalid configuration.
@@ -38,7 +38,7 @@ export async function maintenance(args: readonly string[], io: Io): Promise<numb
   const { config } = await configured(values, io);
   const token = config.admin?.events?.token;
   if (token === undefined) {
-    const fault = { where: 'admin.events.token', what: 'missing, so that nothing can be announced' };
+    const fault = { where: 'admin.events.token', what: 'missing, so nothing can be announced' };
     throw new AgentError('usage', { ...fault, allowed: 'set it to a secret' });
   }
   const target = await targetOf(values, '/event', io);

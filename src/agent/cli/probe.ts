@@ -20,8 +20,8 @@ domain/DOMAIN, archive/ARCHIVE, backup/BACKUP, recovery/STORE/DATABASE, replicat
 all probes that begin with it (store, store/main). The probe of a named backup waits until the backup is verified.
 Shows the result and the duration of each phase and, for each failed check, why it matters and what to set.
 --print-grants prints the statements that give the agent's user the permissions it needs in each store, and no others.
-Exit status: 0 all probes succeeded, advice at most; 1 a probe failed, or a check of a store that is more than advice; 2 wrong usage
-or an invalid configuration.
+Exit status: 0 every probe succeeded, and store checks found at most advice; 1 a probe failed, or a store check found
+more than advice; 2 wrong usage or an invalid configuration.
 `;
 
 /** `svc-agent probe`: every probe once, without an agent that runs. */
@@ -196,7 +196,7 @@ function adviceText(probed: readonly Probed[], screen: Screen): string {
       ...(unknown.length > 0
         ? [
             `  not known: ${unknown.map(({ check, found }) => `${check} (${found})`).join(', ')}`,
-            '    where rights are lacking, svc-agent probe --print-grants prints them',
+            '    where rights are missing, svc-agent probe --print-grants prints them',
           ]
         : []),
     ];

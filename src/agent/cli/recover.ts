@@ -34,7 +34,7 @@ commands for this configuration, and checks the result.
   --force REASON        continue although a check refuses; the reason is recorded
   --store NAME --database persistence|visibility   what to restore
   --backup FILE         the backup to restore; default: the newest verified one
-  --until TIME          leave out what was written from then on, such as 2026-11-23T10:00:00Z
+  --until TIME          restore only what was written before, such as 2026-11-23T10:00:00Z
   --until-xid XID, --until-name NAME   PostgreSQL: the last transaction, or the restore point, to restore
   --until-timeline N    PostgreSQL: the timeline to follow; default: the latest
   --no-safety-copy      do not copy what is in the database before it is overwritten

@@ -59,8 +59,8 @@ export const clientTlsBlock: z.ZodType<ClientTls> = z
   .strictObject({
     caFile: file.optional().describe('Authorities to trust instead of the system’s.'),
     certFile: file.optional().describe('PEM file of the client certificate.'),
-    keyFile: file.optional().describe('PEM file of its key.'),
-    serverName: z.string().min(1).optional().describe('Name the certificate must have.'),
+    keyFile: file.optional().describe('PEM file of the key of the certificate.'),
+    serverName: z.string().min(1).optional().describe('Name that the certificate must have.'),
     insecure: z.boolean().optional().describe('Accepts any certificate.'),
   })
   .refine(...together('certFile', 'keyFile'))
@@ -140,7 +140,7 @@ const words = (table: Readonly<Record<string, string>>) => z.array(z.enum(Object
 
 const tlsShape = {
   certFile: file.describe('PEM file of the certificate, leaf first; read again when it changes.'),
-  keyFile: file.describe('PEM file of its key, without a passphrase.'),
+  keyFile: file.describe('PEM file of the key of the certificate, without a passphrase.'),
   clientCaFile: file.describe('PEM file of the authorities whose client certificates are verified.'),
   clientAuthType: z
     .enum(clientAuthTypes)
@@ -154,7 +154,9 @@ const tlsShape = {
   minVersion: z.enum(tlsVersions).describe('Minimum version of TLS. Default: TLS12.'),
   maxVersion: z.enum(tlsVersions).describe('Maximum version of TLS. Default: TLS13.'),
   cipherSuites: words(cipherSuites).describe('Cipher suites of TLS 1.2, by Go’s names.'),
-  preferServerCipherSuites: z.boolean().describe('Whether the order of the listener is used. Default: true.'),
+  preferServerCipherSuites: z
+    .boolean()
+    .describe('Whether the listener’s order of cipher suites is used. Default: true.'),
   curvePreferences: words(curves).describe('Curves by Go’s names, the preferred one first.'),
 };
 

@@ -92,7 +92,7 @@ const maintenanceBlock = z
         }),
       )
       .default([])
-      .describe('Weekly windows. During one the verdict says so, and svc_maintenance is 1.'),
+      .describe('Weekly windows. During a window the verdict says so, and svc_maintenance is 1.'),
   })
   .describe('Planned work.');
 
@@ -189,7 +189,9 @@ const limitsBlock = z
       .default([])
       .describe('Tags whose values are never dropped or replaced.'),
   })
-  .describe('Limits of the series that are received. What the agent finds itself does not count.');
+  .describe(
+    'Limits of the series that are received. Series of the agent itself and of its probes do not count.',
+  );
 
 const linkTo = (what: string, example: string) => {
   const link = webAddress(['http', 'https'], example);
@@ -207,7 +209,7 @@ const adminBlock = z
         z.string().regex(/^[^\s/@]+$/, 'not a host; use a name or an address, such as agent.example.com'),
       )
       .optional()
-      .describe('Further names that the Host header of a request may have, such as that of a proxy.'),
+      .describe('Further names that the Host header of a request may have, such as the name of a proxy.'),
     tls: listenerTlsBlock.optional(),
     auth: listenerAuthBlock.optional(),
     events: z

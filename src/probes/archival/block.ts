@@ -22,7 +22,7 @@ const providerBlock = () =>
           .string()
           .refine((text) => objectStoreAddress.read(text) !== undefined, objectStoreAddress.fault)
           .optional()
-          .describe('URL of the object store. Default: that of the region.'),
+          .describe('URL of the object store. Default: the URL of the region.'),
       })
       .optional()
       .describe('Archives with the scheme s3.'),

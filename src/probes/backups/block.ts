@@ -107,7 +107,11 @@ const restorePlaces = placeholders(['id', 'directory']);
 
 const objectStore = (secret: z.ZodType<Secret>) =>
   z.strictObject({
-    endpoint: z.string().min(1).optional().describe('URL of the object store. Default: that of the region.'),
+    endpoint: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('URL of the object store. Default: the URL of the region.'),
     region: z.string().min(1).describe('Region that requests are signed for.'),
     bucket: z.string().min(1).describe('Name of the bucket.'),
     prefix: z.string().default('').describe('Prefix of the keys to include.'),
@@ -138,7 +142,7 @@ const filesSource = z
       .enum(takenFromServers)
       .optional()
       .describe(
-        'Server that the backups are taken from. primary: each is of the primary, and none of pg_dump --snapshot. A dump, and a copy by mariadb-backup or xtrabackup, does not state it; without it their recovery point is unknown, as it is with replica, whose lag nobody states.',
+        'Server that the backups are taken from. primary: each backup is taken from the primary, and none by pg_dump --snapshot. A dump, and a copy by mariadb-backup or xtrabackup, does not state its server. Without this key their recovery point is unknown, as with replica, whose lag no backup states.',
       ),
   })
   .transform(
@@ -290,7 +294,11 @@ const offsite = (secret: z.ZodType<Secret>) =>
   z
     .strictObject({
       objectStore: objectStore(secret).optional().describe('An S3-compatible bucket.'),
-      directory: z.string().min(1).optional().describe('A second directory, such as one of another machine.'),
+      directory: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('A second directory, such as a mounted directory of another machine.'),
       maxLag: time().prefault('2h').describe('How long after its end the copy of a backup may be missing.'),
       checksums: z
         .boolean()
@@ -359,7 +367,7 @@ const retentionBlock = z
   .strictObject({
     keep: time()
       .optional()
-      .describe('How long backups are kept. Default: full 30d, incremental and log 7d, config for ever.'),
+      .describe('How long backups are kept. Default: full 30d, incremental and log 7d, config forever.'),
     minCount: z.int().min(0).default(1).describe('Minimum number of backups.'),
   })
   .prefault({})

@@ -136,7 +136,7 @@ async function goesOn(stage: Stage, args: readonly string[], at: string): Promis
     };
     const again = startRecover(stage, args);
     const ended = { status: await again.ended, output: again.output() };
-    return ended.output.includes('still runs') ? undefined : { ...before, ...ended };
+    return ended.output.includes('is still running') ? undefined : { ...before, ...ended };
   });
   if (isDown && hasBegun) expect(output, at).toMatch(said);
   expect(status, `${at}: ${output}`).toBe(0);

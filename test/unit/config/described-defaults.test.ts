@@ -25,7 +25,7 @@ function described(schema: Schema, path: readonly string[]): string | undefined 
   return schema.anyOf?.map((each) => described(each, path)).find(Boolean);
 }
 
-/** `Default: full 30d, incremental and log 7d, config for ever.` as ms by type; Infinity where there is no limit. */
+/** `Default: full 30d, incremental and log 7d, config forever.` as ms by type; Infinity where there is no limit. */
 function defaultsIn(path: string): Record<string, number> {
   const text = described(configurationSchema() as Schema, ['backups', '[]', ...path.split('.')]) ?? '';
   const [, list = ''] = /Default: ([^.]*)\./.exec(text) ?? [];

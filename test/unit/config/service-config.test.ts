@@ -99,7 +99,7 @@ describe('the words of real files', () => {
       'vendor.yaml:2:28: log.level: unknown level, got "INFO"; use debug, info, warn, error or fatal (lower case)',
       'vendor.yaml:25:48: archival.visibility.enableRead: reads are on while archival is disabled, got true; enable it, or set enableRead to false',
       'vendor.yaml:36:74: services.frontend.metrics.pullmetrics.defaultHistogramBuckets[2]: not above the bound before it, got 0.005; use each bound once, the smallest first',
-      'vendor.yaml:41:7: services.history.metrics: more than one reporter, pullmetrics and pushmetrics, which the service refuses to start with; keep one',
+      'vendor.yaml:41:7: services.history.metrics: more than one reporter, pullmetrics and pushmetrics, with which the service refuses to start; keep one',
       'vendor.yaml:41:31: services.history.metrics.pullmetrics.timerType: not histogram, so latency alerts see nothing, got "summary"; use histogram',
     ]);
   });
@@ -261,7 +261,7 @@ domainDefaults: {archival: {history: {status: enabled, URI: "${uri}"}}}
     const { config, advice } = await allowed(text, `scope: all\n${all}`);
     expect(config!.stores.map(({ name }) => name)).toEqual(['one']);
     expect(lines(advice)).toEqual([
-      expect.stringContaining('persistence.datastores.two: not watched, as it'),
+      expect.stringContaining('persistence.datastores.two: not watched, because'),
     ]);
     expect(lines(advice)[0]).toContain(why);
   });

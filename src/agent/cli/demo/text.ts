@@ -28,7 +28,7 @@ export const usage = `Usage: svc-agent demo [--for DURATION] [--incident-after D
 Runs an example service and the agent beside it, and Prometheus and Alertmanager if they are installed. Simulates an
 incident, and prints what to look at. Ctrl-C stops everything and removes its files.
   --for DURATION             stop after this time, such as 10m
-  --incident-after DURATION  when the first incident begins (30s; 0s: no incident by itself)
+  --incident-after DURATION  when the first incident begins (30s; 0s: no incident starts by itself)
   --json                     print the addresses as one line of JSON, and nothing else
 `;
 

@@ -292,21 +292,21 @@ export function unwatchedStore(tree: TreeNode, name: string): string | undefined
   const shards = itemsAt(tree, ...base, 'sql', 'multipleDatabasesConfig').length;
   const kinds = entriesAt(tree, ...base).map(([kind]) => kind);
   if (scalarAt(tree, ...base, 'sql', 'useMultipleDatabases') === true || shards > 0) {
-    return `not watched, as it is spread over ${shards > 0 ? shards : 'several'} databases; add each of them to stores`;
+    return `not watched, because it is spread over ${shards > 0 ? shards : 'several'} databases; add each of them to stores`;
   }
   if (plugin !== undefined && sqlKind(plugin) === undefined) {
-    return `not watched, as its plugin is ${plugin}; the agent watches mysql and postgres`;
+    return `not watched, because its plugin is ${plugin}; the agent watches mysql and postgres`;
   }
   const other = kinds.find((kind) => !['sql', 'nosql', 'cassandra'].includes(kind));
   if (other !== undefined) {
-    return `not watched, as it is of the kind ${other}; the agent watches sql, nosql and cassandra`;
+    return `not watched, because it is of the kind ${other}; the agent watches sql, nosql and cassandra`;
   }
   const nosql = textAt(tree, ...base, 'nosql', 'pluginName');
   if (nosql !== undefined && nosql !== 'cassandra') {
-    return `not watched, as its plugin is ${nosql}; the agent watches cassandra`;
+    return `not watched, because its plugin is ${nosql}; the agent watches cassandra`;
   }
   return datastore(tree, name, 'persistence') === undefined
-    ? 'not watched, as it has no address that the agent can read; add it to stores'
+    ? 'not watched, because it has no address that the agent can read; add it to stores'
     : undefined;
 }
 

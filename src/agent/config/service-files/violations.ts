@@ -62,7 +62,7 @@ function metricsFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   const findings: PlacedFault[] = [];
   const clash = tooManyReporters(tree, path);
   if (clash) {
-    const message = `more than one reporter, ${clash.names}, which the service refuses to start with; keep one`;
+    const message = `more than one reporter, ${clash.names}, with which the service refuses to start; keep one`;
     findings.push(placedFault(clash.place, path, message));
   }
   findings.push(...durationFinding(tree, [...path, 'reportingInterval']));
