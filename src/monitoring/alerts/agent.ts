@@ -153,7 +153,7 @@ export const incidentsOfAgents: RuleGroup = {
       summary:
         'Incident in {{ $labels.cluster }}: {{ $labels.cause }}{{ with $labels.subject }} {{ . }}{{ end }}.',
       description:
-        'By its own values an agent of {{ $labels.cluster }} sees {{ $labels.cause }}{{ with $labels.subject }} of {{ . }}{{ end }}, which no other problem explains, or saw it within the last 7m (svc_incident is {{ $value }}).',
+        'According to its own values, an agent of {{ $labels.cluster }} sees {{ $labels.cause }}{{ with $labels.subject }} of {{ . }}{{ end }}, which no other problem explains, or saw it within the last 7m (svc_incident is {{ $value }}).',
       firstSteps:
         'Run svc-agent status on the host of the agent: it shows the evidence and what follows from it.',
       dashboard: 'agent',
@@ -164,7 +164,7 @@ export const incidentsOfAgents: RuleGroup = {
       expr: explainedRoles,
       summary: '{{ $labels.svc_service }} of {{ $labels.cluster }} is not well because of another incident.',
       description:
-        'By the verdict of the agents of {{ $labels.cluster }}, another problem explains that {{ $labels.svc_service }} is not well, or did within the last 7m (the rule returns {{ $value }}).',
+        'According to the verdict of the agents of {{ $labels.cluster }}, another problem explains why {{ $labels.svc_service }} is not well, or explained it within the last 7m (the rule returns {{ $value }}).',
       firstSteps: 'Follow the alert on the cause: svc-agent status names it.',
       dashboard: 'agent',
     },

@@ -69,7 +69,7 @@ export const replication: RuleGroup = {
       for: '5m',
       summary: 'Cluster {{ $labels.remote_cluster }} cannot be reached from {{ $labels.cluster }}.',
       description:
-        'The frontend of cluster {{ $labels.remote_cluster }} does not answer in {{ $labels.cluster }}: svc_cluster_up is {{ $value }}.',
+        'The frontend of cluster {{ $labels.remote_cluster }} does not answer the agents of {{ $labels.cluster }}: svc_cluster_up is {{ $value }}.',
       firstSteps:
         'Check the network and the certificates between the clusters. If the cluster is lost, follow the runbook on datacenter failure.',
       dashboard: 'dr',
@@ -96,9 +96,9 @@ export const replication: RuleGroup = {
       for: '5m',
       summary: 'Clusters disagree on where domain {{ $labels.domain }} is active.',
       description:
-        '{{ $labels.cluster }} has domain {{ $labels.domain }} active in {{ $labels.active_cluster }}; the clusters of the group report {{ $value }} different ones.',
+        'According to {{ $labels.cluster }}, domain {{ $labels.domain }} is active in {{ $labels.active_cluster }}; the clusters of the group report {{ $value }} different active clusters.',
       firstSteps:
-        'Describe the domain in each cluster. Stop writes to the one that should be standby, then update the domain with the right active cluster.',
+        'Describe the domain in each cluster. Stop writes to the cluster that should be standby, then update the domain with the right active cluster.',
       dashboard: 'dr',
     },
     {
@@ -192,7 +192,7 @@ export const archival: RuleGroup = {
       for: '1h',
       summary: 'Nothing was ever written to the {{ $labels.archive }} archive of {{ $labels.cluster }}.',
       description:
-        'The {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} can be used (svc_archival_up is {{ $value }}) and holds no object, although workflows closed more than 8 days ago.',
+        'The {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} can be used (svc_archival_up is {{ $value }}) but holds no object, although workflows closed more than 8 days ago.',
       firstSteps:
         'Describe a domain: its archival must be enabled, with the URI of this archive. Then check that the worker role runs and what it logs about archival.',
       dashboard: 'worker',

@@ -167,7 +167,7 @@ export const stores: RuleGroup = {
       },
       for: '2m',
       summary: `The ${storeName} is down.`,
-      description: `The ${storeName} does not answer, or did not when its agent was last seen: svc_store_up is {{ $value }}.`,
+      description: `The ${storeName} does not answer, or did not answer when its agent was last seen: svc_store_up is {{ $value }}.`,
       firstSteps:
         'See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent.',
       dashboard: 'persistence',
@@ -230,7 +230,7 @@ export const stores: RuleGroup = {
       summary: `Data of the ${storeName} is at risk: check {{ $labels.check }} fails.`,
       description: `Check {{ $labels.check }} of the ${storeName} fails: svc_store_check_ok is {{ $value }}. Data that is stored now may be damaged or lost.`,
       firstSteps:
-        'Run svc-agent probe on the host of the cluster’s agent: it prints what was found and what to do.',
+        'Run svc-agent probe on the host of the cluster’s agent: it prints what it found and what to do.',
       dashboard: 'dr',
     },
     {
@@ -282,7 +282,7 @@ export const stores: RuleGroup = {
         return `${ofBackups(names, `${site}, store`, configured)} == 1\nunless ${known}`;
       },
       for: '15m',
-      summary: `Nothing tells whether {{ $labels.store }}${onNode} could be recovered.`,
+      summary: `Nothing shows whether {{ $labels.store }}${onNode} could be recovered.`,
       description: `Store {{ $labels.store }}${onNode} has configured backups (svc_backup_configured is {{ $value }}) and no svc_recovery_ready.`,
       firstSteps:
         'Check whether the agent that observes the backups runs; run svc-agent probe backup recovery on its host.',
@@ -301,9 +301,9 @@ export const stores: RuleGroup = {
       for: '15m',
       summary: 'The recovery of {{ $labels.store }}/{{ $labels.database }} is not proven.',
       description:
-        'No rehearsal of the last two intervals restored {{ $labels.store }}/{{ $labels.database }} from its backups within the objectives, or none is reported any more: svc_recovery_proven is {{ $value }}.',
+        'No rehearsal of the last two intervals restored {{ $labels.store }}/{{ $labels.database }} from its backups within the objectives, or no agent reports one any more: svc_recovery_proven is {{ $value }}.',
       firstSteps:
-        'Run svc-agent probe rehearsal on the host of the agent: it says what failed. A backup that does not restore is no backup.',
+        'Run svc-agent probe rehearsal on the host of the agent: it says what failed. Treat a backup that cannot be restored as lost.',
       dashboard: 'dr',
     },
   ],

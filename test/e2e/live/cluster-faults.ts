@@ -46,12 +46,12 @@ export const clusterFaults: readonly Fault[] = [
       critical(
         'SvcDomainDisagreement',
         { ...dc1, domain: 'orders', active_cluster: 'dc1', primary_cluster: 'dc1' },
-        /^dc1 has domain orders active in dc1; the clusters of the group report 2 different ones\./,
+        /^According to dc1, domain orders is active in dc1; the clusters of the group report 2 different active clusters\./,
       ),
       critical(
         'SvcDomainDisagreement',
         { cluster: 'dc2', domain: 'orders', active_cluster: 'dc2', primary_cluster: 'dc1' },
-        /^dc2 has domain orders active in dc2; the clusters of the group report 2 different ones\./,
+        /^According to dc2, domain orders is active in dc2; the clusters of the group report 2 different active clusters\./,
       ),
       {
         ...info(
