@@ -233,11 +233,11 @@ function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]):
   for (const [index, step] of steps.entries()) {
     const { title, text, needs = [], requires = [], commands = [], byHand, proves = [] } = step;
     lines.push('', `${index + 1}. ${title}`, `   ${text}`);
-    for (const check of needs) lines.push(`   first: ${check.text}`);
-    for (const check of requires) lines.push(`   before: ${check.text}`);
+    for (const check of needs) lines.push(`   check first: ${check.text}`);
+    for (const check of requires) lines.push(`   check before: ${check.text}`);
     for (const command of commands) lines.push(`   $ ${shellText(command)}`);
     if (commands.length === 0 && byHand) lines.push(`   by hand: ${byHand}`);
-    for (const check of proves) lines.push(`   after: ${check.text}`);
+    for (const check of proves) lines.push(`   check after: ${check.text}`);
   }
   return `${lines.join('\n')}\n`;
 }

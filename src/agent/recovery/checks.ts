@@ -148,7 +148,7 @@ function storeChecks(
     workflowsCounted: () =>
       check('workflows_counted', `there are workflows in ${database} of ${store}`, async () => {
         const command = commands.named('countWorkflows');
-        if (!command) return unknown('set recovery.commands.countWorkflows to have them counted');
+        if (!command) return unknown('set recovery.commands.countWorkflows to let svc-agent count them');
         // It fails where a table is missing.
         const counted = await output(command, env).catch(refusedBy);
         if (typeof counted !== 'string') return counted;
@@ -159,7 +159,7 @@ function storeChecks(
     newestRow: () =>
       check('newest_row', 'the newest row is as old as the recovery point', async () => {
         const command = commands.named('newestRow');
-        if (!command) return unknown('set recovery.commands.newestRow to have it compared');
+        if (!command) return unknown('set recovery.commands.newestRow to let svc-agent compare it');
         const printed = await output(command, env).catch(refusedBy);
         if (typeof printed !== 'string') return printed;
         return newestAgainst(timeIn(printed.trim()), recoveryPointMs, subject.until);
@@ -184,7 +184,7 @@ function serviceChecks(
       let before: number | undefined;
       return advisory('pollers_back', 'workers poll for tasks', async () => {
         const polls = await pollsSeen?.();
-        if (polls === undefined) return unknown('set services.matching.scrape to have it checked');
+        if (polls === undefined) return unknown('set services.matching.scrape to let svc-agent check it');
         before ??= polls;
         return polls > before
           ? yes(`${polls - before} polls since the start`)
@@ -195,7 +195,7 @@ function serviceChecks(
       check('workflows_listed', `the service lists workflows of ${domain || 'a domain'}`, async () => {
         if (domain === '') return unknown('name a domain with --domain');
         const command = commands.client('--domain', domain, 'workflow', 'list');
-        if (!command) return unknown('set recovery.client to have them listed');
+        if (!command) return unknown('set recovery.client to let svc-agent list them');
         const listed = linesOf(await output(command, env));
         return listed === 0 ? unknown(`${domain} lists no workflow`) : yes(`${listed} lines`);
       }),
@@ -340,7 +340,7 @@ function domainChecks({ domain = '' }: Subject, { runProbe }: ChecksDeps): Domai
 function schemaFound({ details }: Finding): string {
   const checks = (details?.checks ?? []) as readonly { check?: string; found?: string }[];
   const found = Array.isArray(checks) ? checks.find(({ check }) => check === 'schema')?.found : undefined;
-  return found ?? 'set stores[].schema to have the version checked';
+  return found ?? 'set stores[].schema to let svc-agent check the version';
 }
 
 function whyUnknown(domain: string, finding: Finding | undefined): string {

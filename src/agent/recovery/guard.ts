@@ -37,7 +37,7 @@ export function createGuard({ services, store, database, runProbe, readSecret }:
   const unwatched = (): string | undefined => {
     const blind = watched.find(({ health }) => health === undefined)?.name;
     const missing = watched.some(({ name }) => name === owner) ? blind : owner;
-    return missing && `set services.${missing}.health to have the role checked, and list it in roles`;
+    return missing && `set services.${missing}.health to let svc-agent check the role, and list it in roles`;
   };
 
   const rolesRefuse = async (): Promise<CheckAnswer> => {

@@ -85,7 +85,7 @@ export const procedures: Readonly<Record<RecoveryProcedure, Procedure>> = {
     steps: failback,
   },
   'cluster-loss': {
-    title: 'build a lost cluster again from its backups',
+    title: 'rebuild a lost cluster from its backups',
     needs: ['store', 'database'],
     steps: clusterLoss,
   },
@@ -115,7 +115,7 @@ function stopServices(situation: Situation): RecoveryStep {
     text: 'Nothing may write to the database while it is restored: the history role and every other role with a session in it.',
     needs: [...situation.guard.canBeShown(), ...programsOf('stop', commands, situation)],
     commands,
-    byHand: 'Scale the roles to zero. Set recovery.commands.stopServices to have it done here.',
+    byHand: 'Scale the roles to zero. Set recovery.commands.stopServices to let svc-agent do it.',
     leaves: { what: 'The services are stopped.', undo: `To start them: ${startText(situation)}` },
   };
 }
@@ -129,7 +129,7 @@ function startServices(situation: Situation): RecoveryStep {
     text: 'Workers reconnect and resume polling by themselves.',
     needs: programsOf('start', commands, situation),
     commands,
-    byHand: 'Scale the roles up again. Set recovery.commands.startServices to have it done here.',
+    byHand: 'Scale the roles up again. Set recovery.commands.startServices to let svc-agent do it.',
     proves: checks.healthy(),
     leaves: {
       what: 'The services may be down: nothing has shown yet that they started.',
@@ -148,13 +148,13 @@ function safetyCopy(situation: Situation): readonly RecoveryStep[] {
   return [
     {
       id: 'safety-copy',
-      title: `Copy what is in ${subject.database} of ${subject.store} now`,
+      title: `Copy the current content of ${subject.database} of ${subject.store}`,
       text: `The restore overwrites it. The copy is ${own ? 'made by recovery.commands.safetyCopy' : (restore.safetyCopy?.name ?? 'made by hand')}; remove it once the restore is proved. --no-safety-copy leaves this step out.`,
       needs: own ? programsOf('safety_copy', [own], situation) : restoreChecks.copyNeeds(),
       requires: guard.isDown(),
       commands,
       byHand:
-        'Copy the files or the tables of the database. Set recovery.commands.safetyCopy to have it done here.',
+        'Copy the files or the tables of the database. Set recovery.commands.safetyCopy to let svc-agent do it.',
       isDone: restoreChecks.nothingToCopy(),
     },
   ];
@@ -204,7 +204,7 @@ function verifyWorkflows({ commands, checks, subject }: Situation): RecoveryStep
   return {
     id: 'verify-workflows',
     title: 'Verify the workflows',
-    text: `Only the service itself can show that it reads what was restored: ${shellText(listing ?? ['<cli>', '--domain', 'DOMAIN', 'workflow', 'list'])}`,
+    text: `Only the service itself can show that it can read the restored data: ${shellText(listing ?? ['<cli>', '--domain', 'DOMAIN', 'workflow', 'list'])}`,
     proves: [...checks.healthy(), checks.pollersBack(), checks.workflowsListed()],
   };
 }
@@ -215,7 +215,7 @@ function databaseCorruption(situation: Situation): readonly RecoveryStep[] {
     {
       id: 'confirm',
       title: 'Confirm that the database is damaged',
-      text: `Workflows that fail to start, persistence errors in the logs and inconsistent state point to it. A restore of ${subject.database} loses what was written since the recovery point.`,
+      text: `Workflows that fail to start, persistence errors in the logs and inconsistent workflow state are signs of corruption. A restore of ${subject.database} loses what was written since the recovery point.`,
     },
     stopServices(situation),
     ...safetyCopy(situation),
@@ -237,7 +237,7 @@ function updateDomain(
     text: 'Failover is per domain: other domains stay where they are.',
     ...conditions,
     commands: oneOf(commands.client('--domain', domain, 'domain', 'update', '--active_cluster', to)),
-    byHand: `Run: <cli> --domain ${domain} domain update --active_cluster ${to}. Set recovery.client to have it done here.`,
+    byHand: `Run: <cli> --domain ${domain} domain update --active_cluster ${to}. Set recovery.client to let svc-agent do it.`,
     isDone: checks.activeIn(to),
     proves: [checks.activeIn(to)],
     confirm: domain,
@@ -251,7 +251,7 @@ function repointTraffic({ commands, subject }: Situation): RecoveryStep {
     text: `Clients and workers have to reach ${subject.to}.`,
     commands: oneOf(commands.named('repointTraffic')),
     byHand:
-      'Change the DNS record or the load balancer. Set recovery.commands.repointTraffic to have it done here.',
+      'Change the DNS record or the load balancer. Set recovery.commands.repointTraffic to let svc-agent do it.',
     owes: {
       what: `Clients and workers are not repointed to ${subject.to}.`,
       undo: 'Run the same command again: it resumes.',
@@ -317,8 +317,8 @@ function clusterLoss(situation: Situation): readonly RecoveryStep[] {
     {
       id: 'provision',
       title: 'Provision the infrastructure',
-      text: 'An empty store of the same kind and version, and the databases’ users.',
-      byHand: 'Provision as your cluster’s documentation says.',
+      text: 'The restore needs an empty store of the same kind and version, and the users of the databases.',
+      byHand: 'Provision them as the documentation of your cluster describes.',
       needs: guard.canBeShown(),
       isDone: checks.serverUp(),
     },
@@ -333,7 +333,7 @@ function clusterLoss(situation: Situation): readonly RecoveryStep[] {
       requires: checks.otherDatabasesUp(),
       commands: deploy,
       byHand:
-        'Deploy frontend, history, matching and worker. Set recovery.commands.deploy to have it done here.',
+        'Deploy frontend, history, matching and worker. Set recovery.commands.deploy to let svc-agent do it.',
       proves: checks.healthy(),
       owes: {
         what: 'The services are not deployed.',

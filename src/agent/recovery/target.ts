@@ -235,6 +235,6 @@ function reachText({ until, replay, reachesMs }: Omit<RestoreTarget, 'reaches'>,
   if (until?.name !== undefined) return `Restores up to the restore point ${until.name}.${log}`;
   if (until?.time) return `Restores what was written before ${until.time.toISOString()}.${log}`;
   if (until?.timeline !== undefined) return `Restores all of timeline ${until.timeline}.${log}`;
-  if (reachesMs === undefined) return `Restores up to what the backup and its log hold.${log}`;
+  if (reachesMs === undefined) return `Restores everything that the backup and its log hold.${log}`;
   return `Restores up to ${new Date(reachesMs).toISOString()}: what was written later is lost.${log}`;
 }

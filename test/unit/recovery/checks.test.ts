@@ -82,13 +82,13 @@ const ofStores: CheckCase[] = [
     'a schema that nobody asks for',
     schema,
     where({ [store]: { details: { checks: 'none' } } }),
-    unknown('set stores[].schema to have the version checked'),
+    unknown('set stores[].schema to let svc-agent check the version'),
   ],
   [
     'no count command',
     counted,
     where({}),
-    unknown('set recovery.commands.countWorkflows to have them counted'),
+    unknown('set recovery.commands.countWorkflows to let svc-agent count them'),
   ],
   ['some workflows', counted, where({}, prints(' 12\n')), yes('12 workflows')],
   ['no workflow', counted, where({}, prints('0')), no('there are none')],
@@ -138,7 +138,7 @@ const ofRows: CheckCase[] = [
     'no command for the newest row',
     newest,
     where({}),
-    unknown('set recovery.commands.newestRow to have it compared'),
+    unknown('set recovery.commands.newestRow to let svc-agent compare it'),
   ],
   ofNewestRow('', at, unknown('recovery.commands.newestRow did not print a time')),
   ofNewestRow('never', at, unknown('recovery.commands.newestRow did not print a time')),
@@ -176,7 +176,7 @@ const ofService: CheckCase[] = [
     where({}, { subject: { domain: undefined } }),
     unknown('name a domain with --domain'),
   ],
-  ['no client', listed, where({}), unknown('set recovery.client to have them listed')],
+  ['no client', listed, where({}), unknown('set recovery.client to let svc-agent list them')],
   ['no line', listed, where({}, prints('')), unknown('orders lists no workflow')],
   ['blank lines only', listed, where({}, prints('\n  \n')), unknown('orders lists no workflow')],
   ['a list as JSON', listed, where({}, prints('[{"id": 1},\n{"id": 2},\n{"id": 3}]')), yes('3 lines')],
@@ -229,7 +229,7 @@ test('workers poll again once more polls are counted than at the first look', as
   const answers: CheckAnswer[] = [];
   while (polls.length > 0) answers.push(await answerOf(check));
   expect(answers).toEqual([
-    unknown('set services.matching.scrape to have it checked'),
+    unknown('set services.matching.scrape to let svc-agent check it'),
     no('no poll has been counted yet'),
     no('no poll has been counted yet'),
     yes('2 polls since the start'),
@@ -237,6 +237,6 @@ test('workers poll again once more polls are counted than at the first look', as
   // Nobody may be there at night who works.
   expect(check.isAdvisory).toBe(true);
   expect(await answerOf(checksWhere({}).pollersBack())).toEqual(
-    unknown('set services.matching.scrape to have it checked'),
+    unknown('set services.matching.scrape to let svc-agent check it'),
   );
 });

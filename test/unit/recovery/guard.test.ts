@@ -67,13 +67,13 @@ test.each([
     'a role has no health check',
     [role('history'), role('worker', { health: undefined })],
     { 'health/history': refused },
-    'unknown: set services.worker.health to have the role checked, and list it in roles',
+    'unknown: set services.worker.health to let svc-agent check the role, and list it in roles',
   ],
   [
     'history is not watched',
     [role('frontend'), role('history', { selected: false })],
     { 'health/frontend': refused },
-    'unknown: set services.history.health to have the role checked, and list it in roles',
+    'unknown: set services.history.health to let svc-agent check the role, and list it in roles',
   ],
   [
     'a role of another agent',
@@ -100,7 +100,8 @@ test('a store that is not configured shows no session, and one that refuses conn
   const none = guardOf([role('frontend')], {});
   expect((await answers(none.isDown())).no_sessions).toBe('unknown: the store has no such database');
   expect(await answers(none.canBeShown())).toEqual({
-    roles_watched: 'unknown: set services.history.health to have the role checked, and list it in roles',
+    roles_watched:
+      'unknown: set services.history.health to let svc-agent check the role, and list it in roles',
     sessions_visible:
       "unknown: the store has no such database; svc-agent probe --print-grants prints what the agent's user needs",
   });

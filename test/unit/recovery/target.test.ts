@@ -147,7 +147,7 @@ test('MySQL: a dump without its place has no log, and cannot end at a time; a fo
   const at = place();
   expect(await restoreTarget(target(at, 'mysql', { subject: subject(at.plain) }))).toEqual({
     ...{ until: undefined, reachesMs: undefined, replay: undefined },
-    reaches: 'Restores up to what the backup and its log hold.',
+    reaches: 'Restores everything that the backup and its log hold.',
   });
   const until = { until: '2026-11-23T11:00:00Z' };
   expect(await restoreTarget(target(at, 'mysql', { subject: subject(at.plain, until) }))).toMatchObject({
@@ -240,7 +240,7 @@ test.each([
   [{ untilName: 'before-upgrade' }, 'Restores up to the restore point before-upgrade.'],
   [{ untilTimeline: '3' }, 'Restores all of timeline 3.'],
   [{ until: '2026-11-23T11:00:00Z' }, 'Restores what was written before 2026-11-23T11:00:00.000Z.'],
-  [{}, 'Restores up to what the backup and its log hold.'],
+  [{}, 'Restores everything that the backup and its log hold.'],
 ] as const)('up to when, in words: %j', async (over, reaches) => {
   const at = place();
   const given = target(at, 'widecolumn', { subject: subject('20261123-F', over) });
@@ -251,7 +251,7 @@ test('a command of the configuration applies the log by itself', async () => {
   const at = place();
   const given = target(at, 'mysql', { subject: subject(at.dump), restore: ['load'] });
   expect((await restoreTarget(given)).reaches).toBe(
-    'Restores up to what the backup and its log hold. This is done by recovery.commands.restore.',
+    'Restores everything that the backup and its log hold. This is done by recovery.commands.restore.',
   );
 });
 
