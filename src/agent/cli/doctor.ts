@@ -297,7 +297,7 @@ async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
       fault(
         'clock',
         msg,
-        'synchronise both clocks (chrony, systemd-timesyncd): ages and the order of events are wrong',
+        'synchronize both clocks (chrony, systemd-timesyncd): ages and the order of events are wrong',
       ),
     ];
   }

@@ -14,7 +14,7 @@ export async function checkArchive(
   { archived }: LogState,
 ): Promise<CheckResult> {
   const check = 'wal_archive';
-  if (archived === undefined) return { check, holds: 'unknown', found: 'no segment was archived yet' };
+  if (archived === undefined) return { check, holds: 'unknown', found: 'no segment has been archived yet' };
   let names: string[] | undefined;
   try {
     names = await listBackupDirectory(directory);

@@ -367,11 +367,14 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
     return fault(success ? 'late' : 'no_backup', `no successful backup ${since}${future}`);
   }
   if (evidence.unfinished.some(({ sinceMs }) => sinceMs > (success?.endMs ?? 0))) {
-    return fault('incomplete', 'a backup was begun and not completed');
+    return fault('incomplete', 'a backup was started but not completed');
   }
   if (evidence.gap !== undefined) return fault('log_gap', evidence.gap);
   if (!isRetentionKept && success) {
-    return fault('retention', 'backups are kept too long, too few are kept, or some are missing among them');
+    return fault(
+      'retention',
+      'backups are kept too long, too few are kept, or some between them are missing',
+    );
   }
   if (!success && newest === undefined) return { msg: 'no backup yet' };
   if (!success) return { msg: 'the newest backup is being verified' };

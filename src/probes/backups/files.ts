@@ -28,7 +28,7 @@ export async function listBackupDirectory(directory: string): Promise<string[] |
   const names = await unlessMissing(directory, firstNames(directory));
   if (names === undefined || names.length <= mostEntries) return names;
   throw unreadable(
-    `${directory} has more than ${mostEntries} entries, of which no more are read; remove old ones, or give each backup a directory of its own`,
+    `${directory} has more than ${mostEntries} entries, and the agent reads no more; remove old ones, or give each backup a directory of its own`,
   );
 }
 

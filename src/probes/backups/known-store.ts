@@ -137,5 +137,5 @@ function withTables(
   if (lost !== undefined) return { ...answer, result: 'corrupt', msg: `the table ${lost} is missing` };
   const unsure = missing.find((name) => tables[name] === firstMs || tables[name]! <= endMs);
   if (unsure === undefined) return known;
-  return doubtful(`it lacks the table ${unsure} of the store; if that is new, take another backup`);
+  return doubtful(`it lacks the table ${unsure} of the store; if that table is new, take another backup`);
 }

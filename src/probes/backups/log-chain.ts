@@ -113,7 +113,7 @@ export function lineageOf(
   if (target === base.timeline) return { timelines };
   const left = parents.find(({ timeline }) => timeline === base.timeline);
   if (left !== undefined && positionOf(left.lsn) >= positionOf(base.end)) return { timelines };
-  const fault = `the archive has the history of timeline ${target}, which the backup is no part of; take a new one`;
+  const fault = `the archive has the history of timeline ${target}, to which the backup does not belong; take a new backup`;
   return { timelines, fault };
 }
 
@@ -209,7 +209,7 @@ export function replayBinlog(
   const prefix = prefixOf(at.file);
   const placed = all.filter(({ segment }) => prefixOf(archivedName(segment.name)) === prefix);
   if (!placed.some((each) => each.at.number === number))
-    return nothing(`${at.file} is missing in the archive, in which the backup was taken`);
+    return nothing(`${at.file}, in which the backup was taken, is missing in the archive`);
   const steps: Step[] = [];
   let ends: string | undefined;
   for (const { segment, at: place } of placed) {

@@ -65,13 +65,13 @@ export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: n
   if (!isKnown(begun)) return { unknown: `${id}: ${begun.unknown}` };
   const { ms, note } = begun;
   if (ms > nowMs + mostAheadMs)
-    return { unknown: `${id} was begun in the future by its own account; compare the clocks and time zones` };
+    return { unknown: `${id} states a start in the future;  compare the clocks and time zones` };
   if (ms > endMs + mostOlderMs)
-    return { unknown: `${id} is older than its content says; compare the clocks, and source.files.timeZone` };
+    return { unknown: `${id} is older than its content;  compare the clocks, and source.files.timeZone` };
   return { ms: Math.min(ms, nowMs), ...(note !== undefined && { note: `${id}: ${note}` }) };
 }
 
-const zoneUnknown = 'its time has no zone; set source.files.timeZone to that of the host that makes it';
+const zoneUnknown = 'its time has no zone; set source.files.timeZone to the zone of the host that makes it';
 
 /** Why nothing is known of a restore of it, with a log or without. */
 const doubtOf = (content: Artifact['content']) => content?.unread ?? content?.lacks;

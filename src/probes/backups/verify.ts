@@ -181,7 +181,7 @@ async function notRestorable(rest: AsyncIterable<Buffer>, msg: string): Promise<
 function pgDumpAnswer(dump: PgDump): VerifyAnswer {
   const { compression, database, startWall, withData, withoutData, withoutTable, tables } = dump;
   if (compression === 'lz4' || compression === 'zstd')
-    return unknown(`data compressed by ${compression} was not decompressed; its framing is whole`);
+    return unknown(`data compressed by ${compression} was not decompressed; its framing is intact`);
   if (withData.length === 0) return corrupt('it has no data of any table (--schema-only)');
   if (withoutData.length > 0)
     return corrupt(`it has no data of ${withoutData.slice(0, 3).join(', ')} (--exclude-table-data)`);

@@ -223,7 +223,7 @@ function replica(facts: PostgresFacts): FactResult | undefined {
       return isRecent ? { holds: true, found } : unknown(found);
     }
     if (receivers === 0) return { holds: false, found: 'no WAL receiver: nothing is streamed' };
-    if (lagS === null) return unknown('nothing was replayed yet');
+    if (lagS === null) return unknown('nothing has been replayed yet');
     return { holds: lagS <= longestUnarchivedS, found: lag! };
   });
 }

@@ -287,7 +287,7 @@ export function createProtocolGuard(): ProtocolGuard {
     const letter = String.fromCharCode(head[0]!);
     const length = head.readUInt32BE(1);
     if (isFirst && !(greetings.includes(letter) && length <= longestGreeting))
-      throw notPostgres('its first answer is that of another protocol');
+      throw notPostgres('its first answer belongs to another protocol');
     if (length < 4) throw notPostgres('a length that is too small');
     isFirst = false;
     missing = length - 4;
@@ -301,7 +301,7 @@ export function createProtocolGuard(): ProtocolGuard {
       if (received > longestAnswers)
         throw new ProbeError('protocol', `more than ${longestAnswers} bytes of answers`);
       if (isFirst && !greetings.includes(String.fromCharCode(chunk[0]!)) && header.length === 0)
-        throw notPostgres('its first answer is that of another protocol');
+        throw notPostgres('its first answer belongs to another protocol');
       for (let at = 0; at < chunk.length; ) {
         const part = chunk.subarray(at, at + (missing || headerBytes - header.length));
         at += part.length;

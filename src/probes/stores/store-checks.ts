@@ -54,7 +54,7 @@ const general: Readonly<
   archive_mode: {
     kinds: postgres,
     why: 'Without an archive of the log, the database can only be restored to the last full backup.',
-    set: 'archive_mode = on and an archive_command that copies, or pg_receivewal with a slot. A standby is not an archive.',
+    set: 'Set archive_mode = on and an archive_command that copies, or run pg_receivewal with a slot. A standby is not an archive.',
     restart: server,
   },
   archive_timeout: {
@@ -92,7 +92,7 @@ const general: Readonly<
   timeline: {
     kinds: postgres,
     why: 'The server was promoted or restored: changes that it had not received are lost.',
-    set: 'Make sure that the old primary is off, and take a full backup on the new timeline. It shows for an hour.',
+    set: 'Make sure that the old primary is off, and take a full backup on the new timeline. The check fails for an hour.',
   },
   data_checksums: {
     kinds: postgres,
@@ -108,7 +108,7 @@ const general: Readonly<
   durable_settings: {
     kinds: postgres,
     why: 'Commits that the service relies on can be lost, or the data damaged, when the machine loses power.',
-    set: 'fsync = on, full_page_writes = on, and synchronous_commit not off, for no role either (ALTER ROLE … RESET synchronous_commit).',
+    set: 'fsync = on, full_page_writes = on, and synchronous_commit not off, not for any role either (ALTER ROLE … RESET synchronous_commit).',
     restart: reload,
   },
   replica: {

@@ -593,9 +593,9 @@ describe('the reason that is shown', () => {
   const cases: [name: string, shown: Evidence, answer: VerifyAnswer, reason: unknown, msg: string][] = [
     ['a failure after the last success', { ...seen, ...failed(endMs + 1) }, good, 'backup_failed', 'exit'],
     ['a failure before it', { ...seen, ...failed(endMs) }, good, undefined, 'newest backup ended 50m ago'],
-    ['one begun after it', { ...seen, ...begun(endMs + 1) }, good, 'incomplete', 'begun and not completed'],
+    ['one begun after it', { ...seen, ...begun(endMs + 1) }, good, 'incomplete', 'started but not completed'],
     ['one begun before it', { ...seen, ...begun(endMs) }, good, undefined, '50m ago'],
-    ['one begun, and none before', evidence([], begun(startMs)), good, 'incomplete', 'begun'],
+    ['one begun, and none before', evidence([], begun(startMs)), good, 'incomplete', 'started'],
     ['a gap in a log', { ...seen, gap: 'no segment 7' }, good, 'log_gap', 'no segment 7'],
     ['damage that was read', seen, { result: 'corrupt', msg: 'bit 7' }, 'corrupt', 'damaged: bit 7'],
     ['damage that its tool tells', evidence([segment]), good, 'corrupt', 'damaged: bad magic'],

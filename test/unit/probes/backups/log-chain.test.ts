@@ -237,7 +237,7 @@ describe('a base backup', () => {
     const archive = { ...archiveOf(two), histories: new Map([[2, [{ timeline: 1, lsn: '0/3000050' }]]]) };
     const segments = { [name(2)]: good(), [name(3, 2)]: good() };
     expect(replayWal([range], { ...archive, ...archiveOf(segments), histories: archive.histories })).toEqual({
-      ends: expect.stringContaining('the backup is no part of'),
+      ends: expect.stringContaining('the backup does not belong'),
       isEnough: false,
     });
   });
@@ -372,7 +372,7 @@ describe('a dump and an archive of binary logs', () => {
       ends: `the file after ${file(1)} is missing`,
     });
     expect(replayed([file(2)]).ends).toBe(
-      `${file(1)} is missing in the archive, in which the backup was taken`,
+      `${file(1)}, in which the backup was taken, is missing in the archive`,
     );
   });
 

@@ -75,7 +75,7 @@ describe('the moment that a backup shows by itself', () => {
     [
       'further ahead: unknown',
       () => shown({ startMs: nowMs + 10_001 }),
-      'a was begun in the future by its own account; compare the clocks and time zones',
+      'a states a start in the future;  compare the clocks and time zones',
     ],
     [
       'a minute newer than its file',
@@ -85,7 +85,7 @@ describe('the moment that a backup shows by itself', () => {
     [
       'newer than that: unknown',
       () => shown({ startMs: nowMs - minuteMs + 1 }, { endMs: nowMs - 2 * minuteMs }),
-      'a is older than its content says; compare the clocks, and source.files.timeZone',
+      'a is older than its content;  compare the clocks, and source.files.timeZone',
     ],
     ['files that nobody could read: unknown', () => shown({ startMs: 0, unread: 'no list' }), 'a: no list'],
     ['a table that it lacks: unknown', () => shown({ startMs: 0, lacks: 'no orders' }), 'a: no orders'],
@@ -100,7 +100,7 @@ describe('the moment that a backup shows by itself', () => {
     [
       'an end of an unknown zone: unknown',
       () => shown({ endWall: wall }, {}, [job(nowMs - 2 * hourMs, nowMs)]),
-      'a: its time has no zone; set source.files.timeZone to that of the host that makes it',
+      'a: its time has no zone; set source.files.timeZone to the zone of the host that makes it',
     ],
     [
       'an end within two runs: the beginning of the newer one',
