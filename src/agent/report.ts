@@ -37,7 +37,7 @@ export interface Change {
   what: string;
   /** When the maintenance is over, RFC 3339. */
   until?: string;
-  /** Of an exit: the role whose process ended. */
+  /** The role whose process ended; for an exit only. */
   role?: string;
 }
 
@@ -128,7 +128,7 @@ export interface Exceeded {
   from?: readonly string[];
   /** When it was first above the limit, RFC 3339. */
   since: string;
-  /** Of what paused, though it may be above the limit all the time: when it paused, and when it began again, RFC 3339. */
+  /** When the value paused, and when it began again, RFC 3339; it may be above the limit all the time. */
   pause?: { from: string; until: string };
 }
 
@@ -169,7 +169,7 @@ export interface EntriesReport {
   loggerCount: number;
   /** The newest entries of level error and fatal, newest first. */
   lastErrors: readonly Dated<LoggedError>[];
-  /** By service, the newest few entries of level fatal, and those of level error, newest first. */
+  /** The newest few entries of level fatal, and of level error, by service, newest first. */
   lastWords: readonly { service: string; entries: readonly Dated<LoggedError>[] }[];
 }
 

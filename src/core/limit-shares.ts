@@ -3,9 +3,9 @@
  * starts after another one sent too many series is still served.
  */
 export interface SourceUse {
-  /** Of `limits.series`. */
+  /** The share of `limits.series`. */
   series: number;
-  /** Of `limits.heapBytes`. */
+  /** The share of `limits.heapBytes`. */
   heapBytes: number;
 }
 

@@ -11,7 +11,7 @@ interface LogPosition {
 }
 
 interface DumpHeader {
-  /** As the server reported it, such as `10.11.6-MariaDB`. */
+  /** The version as the server reported it, such as `10.11.6-MariaDB`. */
   serverVersion?: string;
   isMariadb: boolean;
   /** MySQL and MariaDB only, if the dump was taken with its place in the binary log. */

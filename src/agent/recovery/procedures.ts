@@ -139,7 +139,7 @@ function startServices(situation: Situation): RecoveryStep {
   };
 }
 
-/** None where the restore keeps what was there by itself, and with `--no-safety-copy`. */
+/** The step is left out where the restore itself keeps what was there, and with `--no-safety-copy`. */
 function safetyCopy(situation: Situation): readonly RecoveryStep[] {
   const { subject, commands: named, restore, restoreChecks, guard, copiesFirst } = situation;
   if (!copiesFirst || restore.byHand) return [];

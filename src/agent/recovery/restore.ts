@@ -83,7 +83,7 @@ export function restoreOf(
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 const stampOf = (ms: number) => new Date(ms).toISOString().replace(/[-:]|\.\d+/g, '');
-/** Not longer than a name may be. */
+/** The name of the copy, cut to the length that a name may have. */
 const copyName = (database: string, startMs: number) => `${database.slice(0, 32)}_before_${stampOf(startMs)}`;
 
 function restorePostgres(

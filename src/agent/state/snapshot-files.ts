@@ -331,7 +331,7 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
 
 export interface CommitStatus {
   readonly degraded?: DegradedReason;
-  /** Of a degraded state: what the system answered last, such as `no space left on device (ENOSPC)`. */
+  /** What the system answered last while the state is degraded, such as `no space left on device (ENOSPC)`. */
   readonly error?: string;
   /** Wall clock, ms, of the last commit that was written, or that equalled the last snapshot. */
   readonly lastCommitMs?: number;

@@ -54,7 +54,7 @@ function looksBack({ kind, evidence, pause }: Begun, endMs: number, nowMs: numbe
 const isChecked = (line: string): boolean => line.startsWith('probe/');
 
 export function createAftermath(): Aftermath {
-  /** By the lines of what is explained. */
+  /** What explained each line of problems, by the line that is explained. */
   let remembered: ReadonlyMap<string, ExplainedBy> = new Map();
 
   return {

@@ -39,7 +39,7 @@ export interface Condition {
   spanMs?: number;
   /** The counter by whose pauses one problem is told from the next: a rate has both in its window. */
   counts?: string;
-  /** Of an increase within a span, which began with its first step: that span. */
+  /** The span of a condition on an increase, which begins with the first step within that span. */
   countedMs?: number;
 }
 

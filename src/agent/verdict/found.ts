@@ -27,7 +27,7 @@ export interface Found {
   predicate?: string;
   /** The earliest moment that the evidence shows, wall clock. */
   sinceMs?: number;
-  /** Of what ended and began again while its evidence looked back at both: the end and the new beginning, wall clock. */
+  /** The end and the new beginning of a problem that ended and began again within the window of its evidence, wall clock. */
   pause?: { fromMs: number; untilMs: number };
   /** Why the probe failed, if one did. */
   reason?: string;
@@ -45,7 +45,7 @@ export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => ki
 /** Whether evidence is a fatal entry of a log. */
 export const isFatal = ({ source, text }: Evidence): boolean => source === 'log' && text.startsWith('fatal');
 
-/** Of a problem that nothing shows, because what it was read from cannot be read, or could not until shortly before. */
+/** Why nothing shows a problem: what it was read from cannot be read, or could not be read until shortly before. */
 export interface Unread {
   /** Wall clock. */
   sinceMs: number;

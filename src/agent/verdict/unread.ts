@@ -120,11 +120,11 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
 interface Line {
   line: string;
   from?: readonly Source[];
-  /** Of one that no other explains. */
+  /** Set if no other problem explains the line. */
   cause?: object;
 }
 
-/** What nobody can tell about. */
+/** Problems of which it is not known whether they last. */
 interface Silence {
   /**
    * Problems of the last report that nothing shows now, though nothing says that they are over. `open`: also those that were
@@ -144,7 +144,7 @@ interface Moment {
 const kindOf = (line: string): string => line.slice(0, line.indexOf('/'));
 
 export function createSilence(): Silence {
-  /** By line; `readMs`: monotonic, when a source could not be read for the last time. */
+  /** What cannot be read, by line; `readMs` is when a source could not be read for the last time, monotonic. */
   let unread: ReadonlyMap<string, Unread & { readMs: number }> = new Map();
 
   return {

@@ -25,7 +25,7 @@ const stalled: Condition['value'] = (key, judged) => {
   return countsPolls(judged) ? judged.tracks.least('backlog', key, longMs) : undefined;
 };
 
-/** Of the closed runs of a domain; undefined where fewer than one in a hundred seconds ended so. */
+/** The share of the closed runs of a domain that ended so; undefined where fewer than one in a hundred seconds did. */
 function closedShare(track: string, key: string, { tracks, spanMs }: Judged, closedTrack = 'closed') {
   const ended = tracks.rate(track, key, spanMs) ?? 0;
   // What ended so has closed, too.

@@ -90,7 +90,7 @@ export const schemes: Readonly<Record<string, SchemeRow>> = {
 export interface ArchiveTarget {
   archive: 'history' | 'visibility';
   scheme: string;
-  /** As configured. */
+  /** The URI as it is configured. */
   uri: string;
   /** The service writes to it; if not, it is only read, as after a pause. */
   isWritten: boolean;

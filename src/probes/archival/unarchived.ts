@@ -30,7 +30,7 @@ const slotsOfRetention = 42;
 
 /** What was closed in one domain; JSON, kept across checks and restarts. */
 interface ClosedInDomain {
-  /** As the last check that knew it has found it. */
+  /** The retention that the last check found; a check that does not find one keeps it. */
   retentionMs: number;
   /** The sum of its counters at the last check. */
   total: number;

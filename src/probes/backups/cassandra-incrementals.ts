@@ -107,7 +107,7 @@ export async function flushFault(
 
 /** Whether the node writes incremental backups, as the polls of the store have seen it. */
 interface Incrementals {
-  /** By the last poll; undefined where no poll shows it. */
+  /** Whether the node wrote incremental backups at the last poll; undefined where no poll shows it. */
   isOn?: boolean;
   /** It wrote none at some moment between these, ms since the epoch. */
   off?: { afterMs: number; untilMs: number };

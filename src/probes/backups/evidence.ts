@@ -17,7 +17,7 @@ export interface RunRecord {
   status?: number;
   sizeBytes?: number;
   msg?: string;
-  /** Of a snapshot or a flush: what was there afterwards, relative to the keyspace. */
+  /** The files that were there after a snapshot or a flush, relative to the keyspace. */
   files?: readonly string[];
 }
 

@@ -34,7 +34,7 @@ interface Tablespace {
   isCompressed: boolean;
 }
 
-/** By the flags in the first page of a tablespace. */
+/** Read from the flags in the first page of a tablespace. */
 export function spaceOf(head: Buffer): Tablespace {
   const flags = head.readUInt32BE(flagsAt);
   if (flags & isFullCrc32) return { pageBytes: 512 << (flags & 0xf), isCompressed: (flags & 0xe0) !== 0 };

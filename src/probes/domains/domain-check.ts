@@ -122,7 +122,7 @@ function spanOf({ clusters, global }: DomainDescription): number | undefined {
 
 interface DomainProbeOptions {
   domain: string;
-  /** As configured, with its placeholders. */
+  /** The command as it is configured, with its placeholders. */
   command: readonly string[];
   group?: ClusterGroupOptions;
   timeoutMs: number;

@@ -72,7 +72,7 @@ export async function rehearse(
   return { result: 'ok', msg: '', ...found, ...fault, phasesMs };
 }
 
-/** As the probe of the backup counts it: the sum of the sizes of its files. */
+/** The size as the probe of the backup counts it: the sum of the sizes of its files. */
 async function sizeOfBackup(path: string): Promise<number> {
   const found = await stat(path);
   if (!found.isDirectory()) return found.size;

@@ -36,7 +36,7 @@ export interface MysqlRefusal {
   message: string;
 }
 
-/** Not known to this server: a statement, a table, a variable. */
+/** Errors of a server that does not know a statement, a table, a variable. */
 const absent: ReadonlySet<number> = new Set([1064, 1109, 1146, 1193, 1682, 3167]);
 /** Another session holds a lock, or the statement takes too long. */
 const late: ReadonlySet<number> = new Set([1205, 1969, 3024]);

@@ -178,7 +178,7 @@ function createPiece(memory: ArrayBuffer = memoryOf(pieceBytes + 4_096)): PagePi
   return { bytes: Buffer.from(memory), view: new DataView(memory), end: 0 };
 }
 
-/** Not filled with zeros. */
+/** The buffer is not filled with zeros. */
 const memoryOf = (bytes: number): ArrayBuffer => Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer;
 
 function makeRoom(piece: PagePiece, bytes: number): void {

@@ -239,7 +239,7 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
   let controller: Dispatcher.DispatchController | undefined;
   let decoder: Decoder | undefined;
   let wholeBody = false;
-  /** Of a body with a length. */
+  /** For a body with a length. */
   let leftBytes = Number.NaN;
   let isAnswered = false;
   let isSettled = false;

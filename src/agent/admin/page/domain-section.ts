@@ -18,7 +18,7 @@ const lagColours = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
 const mostBeside = 8;
 /** Domains that are shown without opening a fold, beside those that need attention. */
 const mostDomains = 6;
-/** Of those that the reader asks for by name. */
+/** The most domains that are shown of those that the reader asks for by name. */
 const mostFound = 24;
 
 /** Whether the section takes the whole width, so that others stand closer. */

@@ -8,7 +8,7 @@ import { axis, failureText, probesOf, sinceText, stateOf, subjectOf, targetItem 
 
 /** Up to so many databases are shown with all that is known of them. */
 const mostWhole = 6;
-/** Of more, so many are shown without opening a fold, and those that fail; of one that is well, its state. */
+/** If there are more, so many stores and those that fail are shown without opening a fold; a store that is well shows its state only. */
 const mostStores = 4;
 
 /** Each database with its latency and the checks of its settings; those that fail come first. */

@@ -29,7 +29,7 @@ interface DiscoveryRequest {
   serviceOf(role: string): MapNode;
   agent: MapNode;
   scope: Scope;
-  /** Only these of its services are watched. */
+  /** The services of the file that are watched. */
   roles: readonly string[];
   localHosts: ReadonlySet<string>;
 }

@@ -25,7 +25,7 @@ type FoundFault = Omit<LogFault, 'sinceMs'>;
 
 /** Watches for faults of log files that do not show in what is read. */
 export interface FileFaults {
-  /** As of the last check. */
+  /** The faults as the last check found them. */
   faults(): readonly LogFault[];
   check(): Promise<void>;
   /** Checks now and again; the result ends it. */

@@ -368,7 +368,7 @@ function createSightings() {
       if (sighting.found.length > 1) sighting.found.sort(byOrder);
     },
 
-    /** Of files with several names that did not look alike or are in listings that did not settle, keeps those that are still theirs. */
+    /** Keeps, of the names of a file that did not look alike or are in listings that did not settle, those that are still its names. */
     recheck(isAt: (path: string, key: string) => boolean): void {
       for (const [key, sighting] of files) {
         if (sighting.paths.length === 1 || (sighting.isSettled && !unlike.has(key))) continue;

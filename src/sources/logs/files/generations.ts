@@ -65,7 +65,7 @@ export interface Place {
   readonly at: string;
   readonly state: PlaceState;
   readonly isGzip: boolean;
-  /** As last looked up. */
+  /** Size and time that the last look-up found. */
   readonly size: number;
   readonly mtimeNs: bigint;
 
@@ -186,9 +186,9 @@ export interface Generations {
   readonly open: ReadonlySet<Generation>;
   readonly lost: ReadonlySet<Generation>;
   readonly known: ReadonlyMap<string, Known>;
-  /** Of a group, the followed and lost ones, oldest first. */
+  /** The followed and lost generations of a group, oldest first. */
   group(path: string): readonly Generation[];
-  /** Of a group, the ended ones. */
+  /** The ended generations of a group. */
   ended(path: string): Iterable<Generation>;
   hasGroup(path: string): boolean;
   all(): Iterable<Generation>;
