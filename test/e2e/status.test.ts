@@ -105,7 +105,7 @@ describe('svc-agent status', () => {
     const check = await commandHere(['status', '--url', url, '--check']);
     expect(check.status).toBe(1);
     expect(check.stdout).toMatch(
-      /^The deploy should wait: store main\/persistence refuses connections: connection refused by [\d.:]+, since \d\d:\d\d:\d\d UTC(?:, and \d more problems?)?\.\n$/,
+      /^The deploy should wait: store main\/persistence refuses connections: connection refused by [\d.:]+ \(since \d\d:\d\d:\d\d UTC\)(?:, and \d more problems?)?\.\n$/,
     );
     const json = await commandHere(['status', '--url', url, '--check', '--for', 'failback', '--json']);
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, for: 'failback' });

@@ -89,7 +89,7 @@ function check({ verdict, now }: StatusReport, work: Undertaking, isJson: boolea
   const more = blocking.length - 1;
   const others = more > 0 ? `, and ${more} more ${more === 1 ? 'problem' : 'problems'}` : '';
   const why =
-    level === 'unknown' ? verdict.headline : first && `${first.what}, since ${since(first)}${others}`;
+    level === 'unknown' ? verdict.headline : first && `${first.what} (since ${since(first)})${others}`;
   const sentence = why === undefined ? `The ${work} may begin.` : `The ${work} should wait: ${why}.`;
   const ok = why === undefined;
   const json = { ok, for: work, sentence, problems: blocking.map(({ id }) => id) };
