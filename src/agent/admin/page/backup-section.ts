@@ -29,11 +29,11 @@ type BackupStatus = StatusReport['backups'][number];
 const recoveryHead = [
   'Database',
   'Recovery',
-  'Loss against objective',
+  'Data loss against objective',
   'Restore time against objective',
   'Evidence',
 ];
-const rehearsalHead = ['Rehearsal', 'Recovery', 'Restore time against objective', 'Newest row', 'Last one'];
+const rehearsalHead = ['Rehearsal', 'Recovery', 'Restore time against objective', 'Newest row', 'Last rehearsal'];
 const backupHead = ['Backup', 'State', 'Age against objective', 'Integrity', 'Size', 'Off-site', 'Retention'];
 
 /** Up to so many rows are shown without opening a fold; of more, the first two and those that fail. */
