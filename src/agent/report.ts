@@ -128,7 +128,7 @@ export interface Exceeded {
   from?: readonly string[];
   /** When it was first above the limit, RFC 3339. */
   since: string;
-  /** When the value paused, and when it began again, RFC 3339; it may be above the limit all the time. */
+  /** Of what paused, though it may be above the limit all the time: when it paused, and when it began again, RFC 3339. */
   pause?: { from: string; until: string };
 }
 

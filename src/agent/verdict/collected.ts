@@ -260,7 +260,7 @@ function sourceOf(family: string): 'log' | 'page' | undefined {
   return own.has(family) ? undefined : 'page';
 }
 
-/** The sources that the values of each track were ever read from. */
+/** By track, what its values were ever read from. */
 export type Origins = Map<string, Set<string>>;
 
 /** Keeps the newest values of a sample; `before` are the services that had values in the sample before. */

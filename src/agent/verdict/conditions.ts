@@ -233,7 +233,7 @@ export const conditions: readonly Condition[] = [
     value: pastRetention,
     limit: 0,
     unit: 'seconds',
-    noun: 'beyond the shortest retention, although workflows complete',
+    noun: 'longer than the shortest retention since the newest object, although workflows complete',
   },
   {
     kind: 'refused',

@@ -33,7 +33,13 @@ const recoveryHead = [
   'Restore time against objective',
   'Evidence',
 ];
-const rehearsalHead = ['Rehearsal', 'Recovery', 'Restore time against objective', 'Newest row', 'Last rehearsal'];
+const rehearsalHead = [
+  'Rehearsal',
+  'Recovery',
+  'Restore time against objective',
+  'Newest row',
+  'Last rehearsal',
+];
 const backupHead = ['Backup', 'State', 'Age against objective', 'Integrity', 'Size', 'Off-site', 'Retention'];
 
 /** Up to so many rows are shown without opening a fold; of more, the first two and those that fail. */
