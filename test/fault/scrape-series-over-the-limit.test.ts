@@ -128,6 +128,52 @@ test(`a page of ${pageSeries} series with a limit of 2,000 keeps 2,000 lines, an
 });
 
 testOnce(
+  'lines that stay among many refused ones keep their values, and hold no memory for the others',
+  async () => {
+    const { read, shown, table } = target(2);
+    const families = Array.from({ length: 40 }, (_, n) => `c${n}`);
+    const callers = Array.from({ length: 20 }, (_, n) => `client-${n}`);
+    // The buckets of a distribution stand before the refused lines, its sum and count behind them.
+    const page = (value: number) =>
+      [
+        '# TYPE h histogram',
+        ...[1, 2, 3].flatMap((i) => [
+          `h_bucket{i="${i}",le="1"} ${value}`,
+          `h_bucket{i="${i}",le="+Inf"} ${3 * value}`,
+        ]),
+        ...families.flatMap((c) => [
+          `# HELP ${c} Calls.`,
+          `# TYPE ${c} counter`,
+          ...callers.map((i, n) => `${c}{i="${i}"} ${n * value}`),
+        ]),
+        ...[1, 2, 3].flatMap((i) => [`h_sum{i="${i}"} ${value}`, `h_count{i="${i}"} ${3 * value}`]),
+        `last ${value}\n`,
+      ].join('\n');
+    // The third to the last caller, and the third histogram.
+    const refusedCalls = callers.reduce((sum, _, n) => sum + (n >= 2 ? n : 0), 0);
+    for (const value of [1, 2, 5]) {
+      await read(page(value));
+      expect(shown()).toEqual({
+        'h{i="1"}': [value, 3 * value, value, 3 * value],
+        'h{i="2"}': [value, 3 * value, value, 3 * value],
+        'h{overflow="true"}': [value, 3 * value, value, 3 * value],
+        ...Object.fromEntries(
+          families.flatMap((c) => [
+            [`${c}{i="client-0"}`, 0],
+            [`${c}{i="client-1"}`, value],
+            [`${c}{overflow="true"}`, refusedCalls * value],
+          ]),
+        ),
+        last: value,
+      });
+      // For each family two comments and two lines; the histograms; the last.
+      expect(table.keys.size).toBe(4 * 40 + 1 + 8 + 1);
+      expect(table.keys.keyAt.length).toBe(256);
+    }
+  },
+);
+
+testOnce(
   'refused lines count however they are written: times, odd numbers, blanks in values, a broken one',
   async () => {
     const { read, shown } = target(1);

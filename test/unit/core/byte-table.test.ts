@@ -11,6 +11,8 @@ import {
   isKeyAt,
   isSame,
   nextKey,
+  packColumn,
+  packTable,
   removeKey,
   trimTable,
   writeKey,
@@ -164,4 +166,33 @@ test('two ranges are the same if, and only if, their bytes are: also where eight
     }),
     { numRuns: runs(2000) },
   );
+});
+
+test('when few keys are left, packing gives them the lowest ids in their order, and columns move along', () => {
+  const { table, find, add } = texts();
+  const ids = Array.from({ length: 1000 }, (_, i) => add(`key ${i}`));
+  const column = Int32Array.from(ids, (id) => id * 10);
+  for (const id of ids) if (id % 10 !== 9) removeKey(table, id);
+  const newIds = packTable(table)!;
+  packColumn(column, newIds);
+  expect([table.size, table.end, table.keyAt.length]).toEqual([100, 100, 128]);
+  for (const id of ids) expect(find(`key ${id}`)).toBe(id % 10 === 9 ? (id - 9) / 10 : -1);
+  expect(Array.from(column.subarray(0, 100))).toEqual(Array.from({ length: 100 }, (_, n) => n * 100 + 90));
+  expect(Array.from(newIds.subarray(0, 21))).toEqual(
+    Array.from({ length: 21 }, (_, id) => (id % 10 === 9 ? (id - 9) / 10 : -1)),
+  );
+  expect(add('another')).toBe(100);
+  expect(packTable(table)).toBeUndefined();
+});
+
+test('columns that are large grow by a quarter, and each key is found', () => {
+  const { table, find, add } = texts();
+  const lengths = new Set<number>();
+  for (let i = 0; i < 110_000; i++) {
+    add(`key ${i}`);
+    lengths.add(table.keyAt.length);
+  }
+  expect([...lengths].slice(-5)).toEqual([32_768, 65_536, 81_920, 102_400, 128_000]);
+  for (const i of [0, 65_535, 65_536, 81_920, 102_400, 109_999]) expect(find(`key ${i}`)).toBe(i);
+  expect(find('key 110000')).toBe(-1);
 });

@@ -14,6 +14,8 @@ const page = fc.record({
   }),
   typed: fc.constantFrom('', '# TYPE m gauge\n', '# TYPE m counter\n# HELP m Help.\n'),
   typeLast: fc.boolean(),
+  /** Lines before the others: when they are gone, these get other ids. */
+  before: fc.constantFrom(0, 0, 100),
   chunkBytes: fc.integer({ min: 1, max: 200 }),
   /** Fails as a whole: nothing of it may be taken. */
   broken: fc.boolean(),
@@ -31,19 +33,22 @@ test('after each page exactly its lines are there, whatever pages came before', 
     fc.asyncProperty(fc.array(page, { minLength: 1, maxLength: 10 }), async (pages) => {
       const target = pageTarget();
       let expected: Record<string, number> = {};
-      for (const { lines, typed, typeLast, chunkBytes, broken } of pages) {
+      for (const { lines, typed, typeLast, before, chunkBytes, broken } of pages) {
+        const first = Array.from({ length: before }, (_, n): [string, number] => [`first_${n}`, n]);
         const body = lines
           .map(
             ({ series: { name, label: text }, value }) => `${name}{k="${escaped(text)}"} ${spelled(value)}\n`,
           )
           .join('');
-        const text = typeLast ? body + typed : typed + body;
+        const firstLines = first.map(([name, value]) => `${name} ${value}\n`).join('');
+        const text = firstLines + (typeLast ? body + typed : typed + body);
         if (broken) {
           await expect(target.read(text, 'openmetrics', chunkBytes)).rejects.toThrow('# EOF');
         } else {
-          expected = Object.fromEntries(
-            lines.map(({ series: { name, label: k }, value }) => [sampleName(name, { k }), value]),
-          );
+          expected = Object.fromEntries([
+            ...first.map(([name, value]) => [sampleName(name, {}), value]),
+            ...lines.map(({ series: { name, label: k }, value }) => [sampleName(name, { k }), value]),
+          ]);
           const taken = await target.read(text, 'text', chunkBytes);
           expect(taken.invalidLines).toBe(0);
         }
@@ -61,6 +66,19 @@ test('the memory of lines that are gone is used again', async () => {
   expect(target.table.keys.end).toBeLessThanOrEqual(1000);
   expect(target.table.keys.arena.length).toBeLessThan(64 * 1024);
   expect(target.intake.held.size).toBe(500);
+});
+
+test('a page that shrinks gives its memory back, also if its last line stays', async () => {
+  const target = pageTarget();
+  const names = Array.from({ length: 20_000 }, (_, n) => `x{r="${n}"} 1\n`);
+  await target.read(names.join(''));
+  const { samples } = await target.read(`${names[0]}${names.at(-1)}`);
+  expect(samples).toEqual({ [sampleName('x', { r: '0' })]: 1, [sampleName('x', { r: '19999' })]: 1 });
+  const { keys, seen, incoming, taken } = target.table;
+  expect([keys.keyAt, keys.heads, seen, incoming, taken].map(({ length }) => length)).toEqual(
+    Array(5).fill(64),
+  );
+  expect(keys.arena.length).toBe(4096);
 });
 
 test('pages that fail leave no lines behind', async () => {
