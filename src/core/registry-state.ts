@@ -247,7 +247,7 @@ interface VisibleSeries {
 }
 
 function findVisible(family: Family): VisibleSeries {
-  const all: Series[] = [];
+  const found: Series[] = [];
   const stores: { store: Store; visibility: number }[] = [];
   let [latestStore, latestScope]: [Store?, SeriesScope?] = [];
   const scopes: SeriesScope[] = [];
@@ -257,14 +257,16 @@ function findVisible(family: Family): VisibleSeries {
       stores.push({ store, visibility: store.visibility });
     latestStore = store;
     if (series.openedStep >= store.shownStep) continue;
-    all.push(series);
+    found.push(series);
     const { scope } = series.spec;
     if (scope !== latestScope && !scopes.includes(scope)) scopes.push(scope);
     latestScope = scope;
   }
+  // An array that grew from nothing has room for 17. Each family keeps these, and most have one series.
+  const all = found.slice();
   const seriesOf = (scope: SeriesScope) =>
     scopes.length === 1 ? all : all.filter(({ spec }) => spec.scope === scope);
-  return { all, groups: scopes.map((scope) => ({ scope, series: seriesOf(scope) })), stores };
+  return { all, groups: scopes.map((scope) => ({ scope, series: seriesOf(scope) })), stores: stores.slice() };
 }
 
 const isCurrent = ({ stores }: VisibleSeries): boolean =>

@@ -73,16 +73,20 @@ interface LineReading {
 /** Names beyond it do not take part in the detection of the vocabulary. */
 const maxRefusedFamilies = 10_000;
 
-type Mapped = MappedMetric & { to: Set<string>; leftOut: boolean };
+/** A `MappedMetric` whose names are in a list: thousands are kept, most with one name. */
+interface Mapped {
+  name: string;
+  to: readonly string[];
+  leftOut: boolean;
+}
 
 /** Notes under which names a series of a family is relayed, or that it is left out. */
 function addMapped(metrics: Map<string, Mapped>, name: string, translated: Translated | 'left_out'): void {
-  const metric = metrics.get(name) ?? { name, to: new Set(), leftOut: false };
+  const metric = metrics.get(name) ?? { name, to: [], leftOut: false };
   if (translated === 'left_out') metric.leftOut = true;
-  else {
-    metric.to.add(translated.name);
-    if (translated.also) metric.to.add(translated.also.name);
-  }
+  else
+    for (const to of translated.also ? [translated.name, translated.also.name] : [translated.name])
+      if (!metric.to.includes(to)) metric.to = [...metric.to, to];
   metrics.set(name, metric);
 }
 
@@ -354,10 +358,9 @@ function createCatalogView(table: LineTable, groups: LineGroups, detector: Vocab
     },
     mapped() {
       const metrics = new Map<string, Mapped>();
-      for (const [name, { to, leftOut }] of refusedFamilies)
-        metrics.set(name, { name, to: new Set(to), leftOut });
+      for (const [name, refused] of refusedFamilies) metrics.set(name, { ...refused });
       for (const series of groups.series.values()) addMapped(metrics, series.family, read(series).translated);
-      return [...metrics.values()];
+      return Array.from(metrics.values(), (metric) => ({ ...metric, to: new Set(metric.to) }));
     },
   };
 }
