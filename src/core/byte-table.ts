@@ -39,9 +39,9 @@ interface IdList {
   count: number;
 }
 
-export const noIds = (): IdList => ({ ids: new Int32Array(0), count: 0 });
+const noIds = (): IdList => ({ ids: new Int32Array(0), count: 0 });
 
-export function pushId(list: IdList, id: number): void {
+function pushId(list: IdList, id: number): void {
   if (list.count === list.ids.length)
     list.ids = grownColumn(list.ids, Math.max(firstCapacity, list.count * 2));
   list.ids[list.count++] = id;
