@@ -128,6 +128,8 @@ export interface Exceeded {
   from?: readonly string[];
   /** When it was first above the limit, RFC 3339. */
   since: string;
+  /** Of what shows that a problem which has begun goes on, and is none by itself. */
+  onlyGoesOn?: true;
   /** Of what paused, though it may be above the limit all the time: when it paused, and when it began again, RFC 3339. */
   pause?: { from: string; until: string };
 }

@@ -21,8 +21,6 @@ export interface Condition {
   kind: KindOfProblem;
   /** The track whose keys are judged. */
   of: string;
-  /** A track without which nothing can be said of it, whatever its key. */
-  also?: string;
   /** Undefined: not known, or too little traffic to judge. */
   value(key: string, judged: Judged): number | undefined;
   limit: number;
@@ -31,6 +29,12 @@ export interface Condition {
   noun: string;
   /** Multiplies the number for readers, such as 60 for a rate per minute. */
   shownTimes?: number;
+  /** Without this no problem begins; one that has begun goes on until its value is within the limit. */
+  begins?: {
+    if(judged: Judged): boolean;
+    /** Behind the noun while it holds. */
+    clause: string;
+  };
   /** How long it must hold before it is a problem. */
   forMs?: number;
   /** How long it has held already when it is first seen: the span of a least value. */

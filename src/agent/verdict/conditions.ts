@@ -54,8 +54,13 @@ const ageOf =
     return seconds === 0 ? undefined : nowMs / 1e3 - seconds;
   };
 
-const archiveAge: Condition['value'] = (key, judged) =>
-  (judged.tracks.rate('completed', '{}', longMs) ?? 0) > 0 ? ageOf('archived')(key, judged) : undefined;
+const archiveAge = ageOf('archived');
+
+/** What an archive receives; while nothing completes, an old archive may be whole. */
+const ifWorkflowsComplete: Condition['begins'] = {
+  if: ({ tracks }) => (tracks.rate('completed', '{}', longMs) ?? 0) > 0,
+  clause: 'although workflows complete',
+};
 
 /** How much older the newest object of an archive is than the shortest retention of a domain that archives, s. */
 const pastRetention: Condition['value'] = (key, judged) => {
@@ -221,19 +226,19 @@ export const conditions: readonly Condition[] = [
   {
     kind: 'archival_stalled',
     of: 'archived',
-    also: 'completed',
     value: archiveAge,
     ...limited('SvcArchivalStalled', 'seconds'),
-    noun: 'since the newest object, although workflows complete',
+    noun: 'since the newest object',
+    begins: ifWorkflowsComplete,
   },
   {
     kind: 'retention_unarchived',
     of: 'archived',
-    also: 'completed',
     value: pastRetention,
     limit: 0,
     unit: 'seconds',
-    noun: 'longer than the shortest retention since the newest object, although workflows complete',
+    noun: 'longer than the shortest retention since the newest object',
+    begins: ifWorkflowsComplete,
   },
   {
     kind: 'refused',

@@ -29,6 +29,8 @@ export interface Found {
   sinceMs?: number;
   /** The end and the new beginning of a problem that ended and began again within the window of its evidence, wall clock. */
   pause?: { fromMs: number; untilMs: number };
+  /** Shows that a problem which has begun goes on, and is none by itself. */
+  onlyGoesOn?: boolean;
   /** Why the probe failed, if one did. */
   reason?: string;
   /** Problems of one line have one start: a role that fails its checks and then is down. Default: the id. */

@@ -58,25 +58,18 @@ export function createServiceReadings(): ServiceReadings {
   };
 
   /** What a value of a condition is read from; one of a role only from what is the role's or its callee's. */
-  const originsOf = ({ of, also }: Condition, { role, callee }: About): string[] => {
-    const all = [of, also ?? ''].flatMap((track) => [...(origins.get(track) ?? [])]);
+  const originsOf = ({ of }: Condition, { role, callee }: About): string[] => {
+    const all = [...(origins.get(of) ?? [])];
     const own = role === undefined ? all : all.filter((source) => source.endsWith(`/${role}`));
     return callee === undefined ? own : [...own, `page/${callee}`];
   };
 
   /** What is above the limit of a condition, with the time since when. */
   const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
-    const {
-      kind,
-      of,
-      limit,
-      noun,
-      forMs = 0,
-      heldMs = 0,
-      countedMs = 0,
-      spanMs = rateMs,
-      counts,
-    } = condition;
+    const { kind, of, limit, noun, begins, counts } = condition;
+    const { forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } = condition;
+    const mayBegin = begins?.if({ tracks, nowMs, spanMs }) ?? true;
+    const clause = begins && mayBegin ? `, ${begins.clause}` : '';
     return tracks.keys(of).flatMap((key): Exceeded[] => {
       const id = `${place} ${key}`;
       const value = condition.value(key, { tracks, nowMs, spanMs });
@@ -87,7 +80,7 @@ export function createServiceReadings(): ServiceReadings {
       }
       const earlierMs = Math.max(heldMs, tracks.increasedAgoMs(of, key, countedMs));
       const one = { sinceMs: held.get(id)?.sinceMs ?? nowMs - earlierMs, value };
-      into.set(id, one);
+      if (mayBegin || held.has(id)) into.set(id, one);
       if (nowMs - one.sinceMs < forMs) return [];
       const about = JSON.parse(key) as About;
       const from = originsOf(condition, about);
@@ -99,10 +92,11 @@ export function createServiceReadings(): ServiceReadings {
           kind,
           about,
           ...(from.length > 0 && { from }),
-          value: `${shownOf(condition, value)} ${noun}`,
+          value: `${shownOf(condition, value)} ${noun}${clause}`,
           ...(known !== undefined && { usual: shownOf(condition, known) }),
           limit: shownOf(condition, limit),
           since: new Date(one.sinceMs).toISOString(),
+          ...(!mayBegin && { onlyGoesOn: true }),
           ...(pause && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
         },
       ];

@@ -9,6 +9,7 @@ import { type KindOfProblem, logFaults, processFaults } from './kinds.ts';
  *
  * - `page/ROLE`: the metrics of a role; `log/ROLE`: what it logs
  * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a check that succeeds shows
+ * - `targets/KIND`: what only the checks of all probes of a kind show together
  * - `backup/PROBE`: what is wrong with a backup, which only a check that could read it tells
  * - `lag/SOURCE to TARGET`: the lag between two clusters
  */
@@ -36,7 +37,7 @@ const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
 const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[]>> = {
   wal_stalled: ({ subject }) => [`target/store/${subject}`],
   archival_stalled: ({ about }) => [`target/archive/${about.archive}`],
-  retention_unarchived: ({ about }) => [`target/archive/${about.archive}`],
+  retention_unarchived: ({ about }) => [`target/archive/${about.archive}`, 'targets/domain'],
   replication_failures: ({ about }) =>
     (about.clusters ?? []).map((cluster) => `target/replication/${cluster}`),
   replication_lag: ({ subject }) => [`lag/${subject}`],
@@ -76,6 +77,8 @@ export function isWhy({ kind, about }: Found, source: Source): boolean {
       return kind === 'stale' && about.probe === of;
     case 'backup':
       return kind === 'backup_failed' && about.probe === of;
+    case 'targets':
+      return about.probe?.startsWith(`${of}/`) ?? false;
     default:
       return about.probe === of;
   }
@@ -110,6 +113,8 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
       case 'result':
       case 'backup':
         return !now.some((one) => isWhy(one, source));
+      case 'targets':
+        return !probes.some(({ kind, last }) => kind === of && last?.ok === false);
       default:
         return !failed(of);
     }

@@ -97,6 +97,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
       known.from = [...new Set([...known.from!, ...(one.from ?? [])])];
       known.sinceMs = Math.min(known.sinceMs!, sinceMs);
       known.pause = common(known.pause, pauseOf(one));
+      known.onlyGoesOn &&= one.onlyGoesOn;
       continue;
     }
     const { role } = about;
@@ -112,6 +113,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
       pause,
       evidence,
       from: one.from ?? [],
+      onlyGoesOn: one.onlyGoesOn,
     });
   }
   return [...found.values()];

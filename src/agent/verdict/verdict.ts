@@ -230,7 +230,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     judge(facts, nowMs, monotonicMs = nowMs) {
       noteJump(nowMs - monotonicMs);
       for (const change of findChanges(facts)) book.changed(change);
-      const found = problemsIn(facts, nowMs);
+      const found = problemsIn(facts, nowMs).filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)));
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
       const isUnknown = (line: string) =>

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { timelineOf } from '../../../../src/agent/admin/timeline.ts';
-import type { StatusFacts } from '../../../../src/agent/report.ts';
+import type { StatusFacts, StatusReport } from '../../../../src/agent/report.ts';
 import { incidentsIn } from '../../../../src/agent/verdict/alike.ts';
+import type { Row } from '../../../../src/agent/verdict/collected.ts';
+import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
 import { probeStatusOf } from '../../../status-report.ts';
@@ -537,4 +539,103 @@ test('the page of a role that is killed does not come back because the health ch
     `role_down/history ${atOf(210)}`,
     `scrape_down/history ${atOf(210)}`,
   ]);
+});
+
+describe('an archive that is behind', () => {
+  const hour = 3_600;
+  const archive = { archive: 'history', scheme: 's3' };
+  /** The newest object is from this second. */
+  const course = () => {
+    const readings = createServiceReadings();
+    let completed = 0;
+    let judge = createJudge();
+    let probes = [probeStatusOf('domain/orders')];
+    const rows = (newest: number): Record<string, readonly Row[]> => ({
+      svc_archival_newest_object_timestamp_seconds: [
+        { service: '', labels: archive, value: Date.parse(atOf(newest)) / 1e3 },
+      ],
+      svc_workflow_completed: [{ service: 'history', labels: { domain: 'orders' }, value: completed }],
+      ...(probes[0]!.last?.ok && {
+        svc_domain_retention_seconds: [{ service: '', labels: { domain: 'orders' }, value: 2 * 24 * hour }],
+        svc_domain_archival_enabled: [
+          { service: '', labels: { domain: 'orders', archive: 'history' }, value: 1 },
+        ],
+      }),
+    });
+    const judged = (at: number) =>
+      look(judge, at, {
+        probes: probes.map((one) => ({ ...one, ageMs: 0 })),
+        exceeded: readings.report().exceeded,
+      });
+    return {
+      /** What is said after a quarter of an hour of samples. */
+      pass(from: number, completes: boolean, newest: number) {
+        for (let at = from; at < from + 900; at += 60) {
+          completed += completes ? 5 : 0;
+          const families = rows(newest);
+          const monotonicMs = at * 1e3;
+          readings.sample((family) => families[family] ?? [], { nowMs: Date.parse(atOf(at)), monotonicMs });
+          judged(at);
+        }
+        return judged(from + 900);
+      },
+      describe(fails: boolean) {
+        probes = [
+          probeStatusOf('domain/orders', fails ? { reason: 'command_failed', msg: 'no answer' } : {}),
+        ];
+      },
+      restart() {
+        judge = restarted(judge);
+      },
+    };
+  };
+  const causes = ({ verdict: { problems } }: Pick<StatusReport, 'verdict'>) =>
+    problems.filter(({ causedBy }) => causedBy === undefined).map(({ id }) => id);
+  const stalled = ['archival_stalled/history'];
+
+  test('goes on when no workflow completes any more, also after a restart, until something is archived', () => {
+    const { pass, restart } = course();
+    const first = pass(0, true, -25 * hour);
+    expect(causes(first)).toEqual(stalled);
+    expect(first.verdict.problems[0]?.what).toContain('since the newest object, although workflows complete');
+    const { since } = first.verdict.problems[0]!;
+    const idle = pass(hour, false, -25 * hour);
+    expect(causes(idle)).toEqual(stalled);
+    expect(idle.verdict.problems[0]).toMatchObject({ since });
+    expect(idle.verdict.problems[0]?.what).not.toContain('complete');
+    restart();
+    const later = pass(30 * hour, false, -25 * hour);
+    expect(later.verdict.problems.map(({ id, since: from }) => [id, from])).toEqual([
+      ['archival_stalled/history', since],
+    ]);
+    expect(later.incidents).toEqual([]);
+    const over = pass(31 * hour, false, 31 * hour);
+    expect(over.verdict.problems).toEqual([]);
+    expect(over.incidents).toMatchObject([
+      { id: 'archival_stalled/history', start: since, end: atOf(31 * hour) },
+    ]);
+  });
+
+  test('past the shortest retention goes on, too, and is not over because the domain cannot be read', () => {
+    const { pass, describe: read } = course();
+    const ids = (report: Pick<StatusReport, 'verdict'>) => report.verdict.problems.map(({ id }) => id).sort();
+    const both = [...stalled, 'retention_unarchived/history'];
+    expect(ids(pass(0, true, -49 * hour))).toEqual(both);
+    expect(ids(pass(hour, false, -49 * hour))).toEqual(both);
+    read(true);
+    const unread = pass(2 * hour, true, -49 * hour);
+    expect(ids(unread)).toEqual([stalled[0], 'domain/orders', both[1]]);
+    expect(unread.verdict.problems.find(({ id }) => id === both[1])?.causedBy).toBe('domain/orders');
+    read(false);
+    expect(ids(pass(3 * hour, false, 3 * hour))).toEqual([]);
+  });
+
+  test('is none of an installation that has nothing to archive', () => {
+    const { pass } = course();
+    expect(pass(0, false, -100 * hour).verdict.problems).toEqual([]);
+    expect(pass(hour, false, -100 * hour).verdict.problems).toEqual([]);
+    const { verdict } = pass(2 * hour, true, -100 * hour);
+    // It began when workflows began to complete.
+    expect(verdict.problems.map(({ since }) => since >= atOf(2 * hour))).toEqual([true, true]);
+  });
 });
