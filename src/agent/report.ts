@@ -130,6 +130,11 @@ export interface Exceeded {
   since: string;
   /** Of what shows that a problem which has begun goes on, and is none by itself. */
   onlyGoesOn?: true;
+  /**
+   * Of what is within the limit again, and no problem, only because these of `from` have counted nothing since it was above:
+   * nobody knows whether the problem lasts.
+   */
+  silent?: readonly string[];
   /** Of what paused, though it may be above the limit all the time: when it paused, and when it began again, RFC 3339. */
   pause?: { from: string; until: string };
 }

@@ -198,6 +198,8 @@ export function createWorld(state: WorldState = healthy()) {
     const { gone, crashesWith, health } = state.roles[role];
     return gone || crashesWith !== undefined || health !== undefined;
   };
+  /** It serves its page, and counts nothing. */
+  const hangs = (role: RoleName): boolean => state.roles[role].health?.[0] === 'first_byte_timeout';
   const hasPage = (role: RoleName): boolean => {
     const { gone, crashesWith, pageClosed } = state.roles[role];
     return !gone && !crashesWith && !pageClosed;
@@ -252,7 +254,7 @@ export function createWorld(state: WorldState = healthy()) {
   const work = () => {
     for (const role of roleNames) {
       const own = state.roles[role];
-      if (own.gone || own.crashesWith) continue;
+      if (own.gone || own.crashesWith || hangs(role)) continue;
       const calls = 40 * seconds;
       const isFailing = storeIsLost() || (state.store.readOnly && role !== 'frontend');
       const failed = isFailing ? calls : own.ownErrors * seconds;
@@ -332,7 +334,7 @@ export function createWorld(state: WorldState = healthy()) {
         totals.reset(role);
       } else totals.add('svc_role_restarts_total', role, {}, 0);
       if (own.gone) totals.reset(role);
-      totals.add('svc_log_entries_total', role, { level: 'info' }, 50);
+      if (!hangs(role)) totals.add('svc_log_entries_total', role, { level: 'info' }, 50);
     }
     if (state.fatal && step % 20 === 0) say(state.fatal.role, 'fatal', state.fatal.msg);
     totals.add(

@@ -78,6 +78,8 @@ interface Collected {
   value?(row: Row): number;
   /** The sum of what was counted is kept, also before a restart of the role. */
   isSum?: true;
+  /** It changes although the role does nothing. */
+  isState?: true;
 }
 
 const outcomes = ['completed', 'failed', 'canceled', 'continued_as_new', 'timeout'];
@@ -146,8 +148,8 @@ const collected: readonly Collected[] = [
       ...(what === 'late' && { value: (row) => slower(row, limitOf('SvcHistoryTaskLatency')) }),
     }),
   ),
-  { track: 'backlog', family: 'svc_matching_tasklist_backlog', about: byList },
-  { track: 'pollers', family: 'svc_matching_pollers', about: byList },
+  { track: 'backlog', family: 'svc_matching_tasklist_backlog', about: byList, isState: true },
+  { track: 'pollers', family: 'svc_matching_pollers', about: byList, isState: true },
   { track: 'handed', family: 'svc_matching_tasks_dispatched', about: byList },
   { track: 'handed', family: 'svc_matching_poll_success', about: byList },
   { track: 'polls', family: 'svc_matching_poll_success', about: byList },
@@ -178,13 +180,14 @@ const collected: readonly Collected[] = [
     },
   ]),
   { track: 'completed', family: 'svc_workflow_completed', about: () => ({}) },
-  { track: 'heap', family: 'svc_memory_heap', about: byRole },
+  { track: 'heap', family: 'svc_memory_heap', about: byRole, isState: true },
   {
     track: 'gc',
     family: 'svc_memory_gc_pause_ms',
     // A counter of ms, or a timer, whose sum is in seconds. The quantiles of a summary are neither.
     about: (row) => ('quantile' in row.labels ? undefined : byRole(row)),
     value: ({ value, sum }) => (sum === undefined ? value : sum * 1e3),
+    isState: true,
   },
   {
     track: 'fatal',
@@ -260,6 +263,9 @@ function sourceOf(family: string): 'log' | 'page' | undefined {
   return own.has(family) ? undefined : 'page';
 }
 
+/** What each source counted, by the source: while none of it changes, the source says nothing. */
+export const countedTrack = 'counted';
+
 /** By track, what its values were ever read from. */
 export type Origins = Map<string, Set<string>>;
 
@@ -272,7 +278,8 @@ export function collect(
 ): ReadonlySet<string> {
   const seen = new Set<string>();
   const sums = new Map<string, Map<string, { value: number; service: string }>>();
-  for (const { track, family, about, value } of collected) {
+  const counted = new Map<string, number>();
+  for (const { track, family, about, value, isState } of collected) {
     const found = rows(family);
     const services = new Set(found.map(({ service }) => service));
     const source = sourceOf(family);
@@ -282,6 +289,11 @@ export function collect(
       seen.add(service);
       if (source !== undefined && service !== '') from.add(`${source}/${service}`);
     }
+    if (source !== undefined && !isState)
+      for (const row of found) {
+        const of = `${source}/${row.service}`;
+        counted.set(of, (counted.get(of) ?? 0) + row.value);
+      }
     const into = sums.get(track) ?? new Map<string, { value: number; service: string }>();
     sums.set(track, into);
     for (const [key, one] of summed(found, about, value)) {
@@ -289,6 +301,7 @@ export function collect(
       into.set(key, { value: one.value + (known?.value ?? 0), service: one.service });
     }
   }
+  for (const [of, value] of counted) tracks.set(countedTrack, of, value);
   const waiting = sums.get('backlog')!;
   for (const [track, values] of sums) {
     if (sumTracks.has(track)) {

@@ -208,7 +208,7 @@ export type KindOfProblem = keyof typeof rows;
 /** Kinds of problems of the process of a role: its metrics, or more, cannot be had. */
 export const processFaults = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
 /** Kinds of problems for which the log of a role says nothing. */
-export const logFaults = ['log_unread', 'log_deleted', 'log_disk_full', 'log_gone'] as const;
+export const logFaults = ['log_unread', 'log_deleted', 'log_disk_full', 'log_gone', 'log_silent'] as const;
 
 export const kinds: Readonly<Record<KindOfProblem, KindRow>> = rows;
 export const kindNames = Object.keys(rows) as readonly KindOfProblem[];

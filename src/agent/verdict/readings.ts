@@ -1,6 +1,6 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import type { Exceeded } from '../report.ts';
-import { type About, collect, type Origins, type Rows } from './collected.ts';
+import { type About, collect, countedTrack, type Origins, type Rows } from './collected.ts';
 import { type Condition, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
 import { createTracks } from './tracks.ts';
@@ -19,10 +19,13 @@ interface ServiceReadings {
   report(): ReadingsReport;
 }
 
-/** A condition that holds, or held within the hold. */
+/** A value that is above its limit, or was before what it is read from fell silent. */
 interface Held {
   sinceMs: number;
-  value: number;
+  /** When it was above the limit for the last time, monotonic. */
+  aboveMs: number;
+  /** Unset until it has been above the limit for long enough. */
+  shown?: Exceeded;
 }
 
 /** What is usual is an average over some ten minutes of samples. */
@@ -43,12 +46,17 @@ function countText(value: number): string {
   return rounded.toLocaleString('en-US');
 }
 
+/** Of sources, those of a role. */
+const ownOf = (sources: readonly string[], role: string): string[] =>
+  sources.filter((source) => source.endsWith(`/${role}`));
+
 export function createServiceReadings(): ServiceReadings {
   const tracks = createTracks();
   let held = new Map<string, Held>();
   const usual = new Map<string, number>();
   const origins: Origins = new Map();
-  let before: ReadonlySet<string> = new Set();
+  let seen: ReadonlySet<string> = new Set();
+  let sampledMs = 0;
   let report: ReadingsReport = { exceeded: [], telemetryTruth: {}, versions: {} };
 
   const noteUsual = (id: string, value: number) => {
@@ -60,8 +68,29 @@ export function createServiceReadings(): ServiceReadings {
   /** What a value of a condition is read from; one of a role only from what is the role's or its callee's. */
   const originsOf = ({ of }: Condition, { role, callee }: About): string[] => {
     const all = [...(origins.get(of) ?? [])];
-    const own = role === undefined ? all : all.filter((source) => source.endsWith(`/${role}`));
+    const own = role === undefined ? all : ownOf(all, role);
     return callee === undefined ? own : [...own, `page/${callee}`];
+  };
+
+  /**
+   * What was above its limit, and no longer is only because what it is read from has counted nothing since: a role that
+   * hangs, whose page is read all the same. An event within a span has ended once anything was counted after it.
+   */
+  const silentOf = (
+    { of, countedMs }: Condition,
+    key: string,
+    id: string,
+    into: Map<string, Held>,
+  ): Exceeded[] => {
+    const known = held.get(id);
+    const { from = [], about = {} } = known?.shown ?? {};
+    const own = about.role === undefined ? from : ownOf(from, about.role);
+    if (!known?.shown || own.length === 0) return [];
+    const sinceMs = countedMs ? (tracks.unchangedMs(of, key) ?? 0) : sampledMs - known.aboveMs;
+    const silentMs = Math.min(...own.map((source) => tracks.unchangedMs(countedTrack, source) ?? 0));
+    if (silentMs < sinceMs) return [];
+    into.set(id, known);
+    return [{ ...known.shown, silent: own }];
   };
 
   /** What is above the limit of a condition, with the time since when. */
@@ -73,40 +102,41 @@ export function createServiceReadings(): ServiceReadings {
     return tracks.keys(of).flatMap((key): Exceeded[] => {
       const id = `${place} ${key}`;
       const value = condition.value(key, { tracks, nowMs, spanMs });
-      if (value === undefined) return [];
-      if (value <= limit) {
-        noteUsual(id, value);
-        return [];
+      if (value === undefined || value <= limit) {
+        if (value !== undefined) noteUsual(id, value);
+        return silentOf(condition, key, id, into);
       }
+      const before = held.get(id);
       const earlierMs = Math.max(heldMs, tracks.increasedAgoMs(of, key, countedMs));
-      const one = { sinceMs: held.get(id)?.sinceMs ?? nowMs - earlierMs, value };
-      if (mayBegin || held.has(id)) into.set(id, one);
-      if (nowMs - one.sinceMs < forMs) return [];
+      const sinceMs = before?.sinceMs ?? nowMs - earlierMs;
+      const one: Held = { sinceMs, aboveMs: sampledMs };
+      if (mayBegin || before) into.set(id, one);
+      if (nowMs - sinceMs < forMs) return [];
       const about = JSON.parse(key) as About;
       const from = originsOf(condition, about);
       const known = usual.get(id);
       const pause = counts && tracks.pause(counts, key, leastPauseMs);
       const atOf = (agoMs: number) => new Date(nowMs - agoMs).toISOString();
-      return [
-        {
-          kind,
-          about,
-          ...(from.length > 0 && { from }),
-          value: `${shownOf(condition, value)} ${noun}${clause}`,
-          ...(known !== undefined && { usual: shownOf(condition, known) }),
-          limit: shownOf(condition, limit),
-          since: new Date(one.sinceMs).toISOString(),
-          ...(!mayBegin && { onlyGoesOn: true }),
-          ...(pause && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
-        },
-      ];
+      one.shown = {
+        kind,
+        about,
+        ...(from.length > 0 && { from }),
+        value: `${shownOf(condition, value)} ${noun}${clause}`,
+        ...(known !== undefined && { usual: shownOf(condition, known) }),
+        limit: shownOf(condition, limit),
+        since: new Date(sinceMs).toISOString(),
+        ...(!mayBegin && { onlyGoesOn: true }),
+        ...(pause && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
+      };
+      return [one.shown];
     });
   };
 
   return {
     sample(rows, { nowMs, monotonicMs }) {
       tracks.begin(monotonicMs);
-      before = collect(rows, tracks, before, origins);
+      sampledMs = monotonicMs;
+      seen = collect(rows, tracks, seen, origins);
       const next = new Map<string, Held>();
       const exceeded = conditions.flatMap((condition, place) => judge(condition, place, nowMs, next));
       held = next;

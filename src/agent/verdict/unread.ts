@@ -2,6 +2,7 @@ import type { StatusFacts } from '../report.ts';
 import { settlingMs } from './conditions.ts';
 import { type Begun, type Found, idOf, lineOf, type Unread } from './found.ts';
 import { type KindOfProblem, logFaults, processFaults } from './kinds.ts';
+import { silentIn } from './value-evidence.ts';
 
 /**
  * What a problem is read from. While one of its sources cannot be read, nobody knows whether the problem lasts: it stays,
@@ -155,21 +156,22 @@ export function createSilence(): Silence {
   return {
     of(before, now, open, { facts, nowMs, monotonicMs }) {
       const isRead = readerOf(facts, now);
+      const silent = silentIn(facts);
       const seen = new Set(now.flatMap((one) => [idOf(one), lineOf(one)]));
       const next = new Map<string, Unread & { readMs: number }>();
       for (const { line, from = [], cause } of open) {
         if (seen.has(line)) continue;
         const known = unread.get(line);
-        const sources = from.filter((source) => !isRead(source));
+        const sources = from.filter((source) => !isRead(source) || silent.get(line)?.includes(source));
         const one = { sinceMs: known?.sinceMs ?? nowMs, sources, wasCause: cause !== undefined };
         if (sources.length > 0) next.set(line, { ...one, readMs: monotonicMs });
         // A source that is back needs as long to say something as after a start of the agent.
         else if (known && monotonicMs - known.readMs < settlingMs(kindOf(line)))
           next.set(line, { ...one, readMs: known.readMs });
       }
-      const silent = before.filter((one) => !seen.has(idOf(one)) && !seen.has(lineOf(one)));
+      const missing = before.filter((one) => !seen.has(idOf(one)) && !seen.has(lineOf(one)));
       unread = next;
-      return silent.flatMap((one) => {
+      return missing.flatMap((one) => {
         const known = next.get(lineOf(one));
         return known ? [{ ...one, unread: known }] : [];
       });

@@ -1,5 +1,5 @@
 import type { EntriesReport, Evidence, Exceeded, StatusFacts } from '../report.ts';
-import type { Found, Subjects } from './found.ts';
+import { type Found, idOf, type Subjects } from './found.ts';
 import { isKind, type KindOfProblem } from './kinds.ts';
 
 type Labels = Exceeded['about'];
@@ -83,13 +83,24 @@ function common(one: Pause, other: Pause): Pause {
   return fromMs < untilMs ? { fromMs, untilMs } : undefined;
 }
 
+/** By the id of a problem, the sources of it that have fallen silent, so that nobody knows whether it lasts. */
+export function silentIn({ exceeded }: StatusFacts): ReadonlyMap<string, readonly string[]> {
+  const silent = new Map<string, readonly string[]>();
+  for (const { kind, about, silent: sources } of exceeded) {
+    if (!sources || !isKind(kind)) continue;
+    const id = idOf({ kind, subject: subjectOf(kind, about).subject });
+    silent.set(id, [...(silent.get(id) ?? []), ...sources]);
+  }
+  return silent;
+}
+
 /** Problems that values above their limits show; those of one subject are one. */
 export function valueProblems(facts: StatusFacts): Found[] {
   const found = new Map<string, Found & { evidence: Evidence[] }>();
   for (const one of facts.exceeded) {
-    if (!isKind(one.kind)) continue;
+    if (!isKind(one.kind) || one.silent) continue;
     const { subject, about } = subjectOf(one.kind, one.about);
-    const id = `${one.kind}/${subject}`;
+    const id = idOf({ kind: one.kind, subject });
     const sinceMs = Date.parse(one.since);
     const known = found.get(id);
     if (known) {

@@ -467,6 +467,33 @@ describe('what the role that counts it cannot say any more', () => {
   });
 });
 
+test('what was within its limit only because a role counts nothing is unknown, and over once the role has counted for a while', () => {
+  const judge = createJudge();
+  const failing = {
+    kind: 'workflow_failures',
+    ...{ about: { domain: 'orders' }, value: '9', limit: '5', since: atOf(0), from: ['page/history'] },
+  };
+  const silent = { ...failing, silent: ['page/history'] };
+  look(judge, 0, { exceeded: [failing] });
+  const { verdict, incidents } = look(judge, 60, { exceeded: [silent] });
+  expect(incidents).toEqual([]);
+  expect(verdict).toMatchObject({
+    level: 'unknown',
+    headline: 'It is no longer known whether workflows of domain orders fail',
+    problems: [{ id: 'workflow_failures/orders', since: atOf(0), unreadSince: atOf(60) }],
+  });
+  expect(look(judge, 90, {}).verdict.problems).toHaveLength(1);
+  expect(look(judge, 3_600, {}).incidents).toMatchObject([{ id: 'workflow_failures/orders' }]);
+});
+
+test('a role that was well is well while it counts nothing', () => {
+  const silent = {
+    kind: 'workflow_failures',
+    ...{ about: { domain: 'orders' }, value: '9', limit: '5', since: atOf(0), silent: ['page/history'] },
+  };
+  expect(look(createJudge(), 0, { exceeded: [silent] }).verdict.problems).toEqual([]);
+});
+
 describe('what a probe cannot tell any more', () => {
   const backup = (seconds: number, last: { reason?: 'late' | 'unreachable'; msg?: string }) => ({
     probes: [probeStatusOf('backup/nightly', { at: atOf(seconds), ...last }, { since: atOf(seconds) })],

@@ -276,3 +276,62 @@ describe('errors that pause', () => {
     expect(report.exceeded[0]).not.toHaveProperty('pause');
   });
 });
+
+describe('a role that falls silent', () => {
+  const silentOf = (report: ReturnType<typeof sampled>) =>
+    report.exceeded.map(({ kind, silent = [] }) => [kind, ...silent]);
+  /** Ten minutes with errors up to a step, and calls up to another one. */
+  const counted = (errorsUntil: number, callsUntil: number, errors = 3_000) =>
+    sampled(40, (step) => ({
+      svc_persistence_errors: [row('history', Math.min(step, errorsUntil) * errors)],
+      svc_persistence_requests: [row('history', Math.min(step, callsUntil) * 1e6)],
+      // Another role, and a process whose memory changes, say nothing about it.
+      svc_history_client_requests: [row('frontend', step * 1_000)],
+      svc_memory_heap: [row('history', step)],
+      svc_memory_gc_pause_ms: [row('history', step)],
+    }));
+
+  test.each([
+    ['counts nothing since it had errors', 20, 20, ['persistence_errors', 'page/history']],
+    ['counts on without errors', 20, 40, undefined],
+    ['counted on for as long as errors are looked back at', 20, 30, undefined],
+    [
+      'counted on for a moment, in which errors were above the limit',
+      20,
+      22,
+      ['persistence_errors', 'page/history'],
+    ],
+  ])('%s', (_, errorsUntil, callsUntil, shown) => {
+    expect(silentOf(counted(errorsUntil, callsUntil))).toEqual(shown ? [shown] : []);
+  });
+  test('is no problem without errors', () => {
+    expect(silentOf(counted(20, 20, 0))).toEqual([]);
+  });
+
+  const logged = (fatalAt: number, linesUntil: number, steps = 80) =>
+    sampled(steps, (step) => ({
+      svc_log_entries_total: [row('matching', step < fatalAt ? 0 : 1, { level: 'fatal' })],
+      svc_log_bytes_total: [row('matching', Math.min(step, linesUntil) * 100)],
+      svc_role_up: [row('matching', 1)],
+    }));
+  test.each([
+    ['its last words were fatal', 20, 20, ['fatal', 'log/matching']],
+    ['it wrote something after them', 20, 21, undefined],
+    ['it wrote nothing, and nothing was fatal', 100, 20, undefined],
+  ])('its log: %s', (_, fatalAt, linesUntil, shown) => {
+    expect(silentOf(logged(fatalAt, linesUntil))).toEqual(shown ? [shown] : []);
+  });
+
+  test('what several roles count is known while one of them counts', () => {
+    const timedOut = (othersCount: boolean) =>
+      sampled(60, (step) => ({
+        svc_workflow_timeout: [
+          row('history', Math.min(step, 20) * 9_000, { domain: 'orders' }),
+          row('matching', othersCount ? step * 0.1 : 0, { domain: 'other' }),
+        ],
+      }));
+    const own = ['workflow_timeouts', 'page/history', 'page/matching'];
+    expect(silentOf(timedOut(false))).toContainEqual(own);
+    expect(silentOf(timedOut(true))).toEqual([]);
+  });
+});
