@@ -194,6 +194,12 @@ describe('what a cause takes down', () => {
       'Store calls of role a are slow; 1 role suffers because of it',
     );
   });
+  test('a domain of the name of a role suffers from it', () => {
+    const cause: Given = { kind: 'crash_loop', subject: 'a', about: { role: 'a' } };
+    expect(
+      headline(...caused(cause, { kind: 'workflow_timeouts', subject: 'a', about: { domain: 'a' } })),
+    ).toBe('Role a crashes again and again; 1 domain suffers because of it');
+  });
   test('of two causes is because of them, of two databases of one store because of it', () => {
     const two = (kind: Begun['kind'], ...subjects: string[]) =>
       headline(...subjects.flatMap((subject) => caused({ kind, subject }, role('a')))).split('; ')[1];
@@ -207,6 +213,28 @@ describe('what a cause takes down', () => {
   });
   test('is nothing where there is nothing', () => {
     expect(consequencesText([], [])).toBeUndefined();
+  });
+  test('is counted where it has no name', () => {
+    expect(consequencesText([problem({ kind: 'stale' })], [])).toBe('1 more problem');
+    expect(consequencesText([problem({ kind: 'stale' }), problem({ kind: 'state' })], [])).toBe(
+      '2 more problems',
+    );
+  });
+});
+
+describe('what nobody can tell any more', () => {
+  const unread = { sinceMs: nowMs, sources: [], wasCause: true };
+  const kindsInDoubt = ['fatal', 'heap', 'gc_pause', 'log_silent', 'log_lost'] as const;
+  const inDoubt = (count: number) =>
+    causes(...kindsInDoubt.slice(0, count).map((kind) => ({ kind, subject: 'a', unread })));
+  const three = 'role a logged fatal errors, role a has a large heap';
+  test.each([
+    [1, 'role a logged fatal errors'],
+    [3, `${three} and role a pauses for garbage collection`],
+    [4, `${three}, role a pauses for garbage collection and 1 more problem lasts`],
+    [5, `${three}, role a pauses for garbage collection and 2 more problems last`],
+  ])('%d: %s', (count, text) => {
+    expect(inDoubt(count)).toBe(`It is no longer known whether ${text}`);
   });
 });
 
