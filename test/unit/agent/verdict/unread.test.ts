@@ -1,0 +1,218 @@
+import { describe, expect, test } from 'vitest';
+import type { StatusFacts } from '../../../../src/agent/report.ts';
+import type { Begun, Found } from '../../../../src/agent/verdict/found.ts';
+import { createSilence, isWhy, sourcesOf } from '../../../../src/agent/verdict/unread.ts';
+import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+
+/** What each problem is read from, what of that cannot be read, and what is said of the problem meanwhile. */
+
+type Given = Pick<Found, 'kind'> & Partial<Found>;
+const foundOf = (given: Given): Found => ({ subject: '', about: {}, evidence: [], ...given });
+const ofRole = (kind: Found['kind'], role = 'history'): Given => ({ kind, subject: role, about: { role } });
+const ofProbe = (kind: Found['kind'], probe: string): Given => ({ kind, subject: probe, about: { probe } });
+
+test.each<[Given, string[]]>([
+  [{ kind: 'heap', from: ['page/history'] }, ['page/history']],
+  [{ kind: 'state' }, []],
+  [ofProbe('store_down', 'store/main'), ['result/store/main']],
+  // A probe without results says so itself.
+  [ofProbe('stale', 'store/main'), []],
+  [ofProbe('schema', 'store/main'), ['result/store/main', 'target/store/main']],
+  [ofProbe('backup_late', 'backup/n'), ['result/backup/n', 'backup/backup/n']],
+  [ofProbe('backup_failed', 'backup/n'), ['result/backup/n']],
+  [{ kind: 'wal_stalled', subject: 'main/p' }, ['target/store/main/p']],
+  [{ kind: 'archival_stalled', about: { archive: 'a' } }, ['target/archive/a']],
+  [{ kind: 'retention_unarchived', about: { archive: 'a' } }, ['target/archive/a', 'targets/domain']],
+  [{ kind: 'replication_lag', subject: 'a to b' }, ['lag/a to b']],
+  [{ kind: 'replication_failures', about: {} }, []],
+  [
+    { kind: 'replication_failures', about: { clusters: ['a', 'b'] } },
+    ['target/replication/a', 'target/replication/b'],
+  ],
+])('%j is read from %j', (found, sources) => {
+  expect(sourcesOf(foundOf(found))).toEqual(sources);
+});
+
+test.each<[string, Given, boolean]>([
+  ['page/history', ofRole('role_down'), true],
+  ['page/history', ofRole('role_down', 'worker'), false],
+  ['page/history', ofRole('heap'), false],
+  ['page/history', ofRole('log_gone'), false],
+  ['log/history', ofRole('role_down'), true],
+  ['log/history', ofRole('log_gone'), true],
+  ['log/history', ofRole('log_silent'), true],
+  ['log/history', ofRole('log_gone', 'worker'), false],
+  ['log/history', ofRole('heap'), false],
+  ['lag/a to b', { kind: 'replication' }, true],
+  ['lag/a to b', { kind: 'cluster_down', about: { clusters: ['b'] } }, true],
+  ['lag/a to b', { kind: 'cluster_down', about: { clusters: ['c'] } }, false],
+  ['lag/a to b', { kind: 'domain', about: { clusters: ['a'] } }, false],
+  ['result/store/main', ofProbe('stale', 'store/main'), true],
+  ['result/store/main', ofProbe('stale', 'store/other'), false],
+  ['result/store/main', ofProbe('store_down', 'store/main'), false],
+  ['backup/backup/n', ofProbe('backup_failed', 'backup/n'), true],
+  ['backup/backup/n', ofProbe('backup_failed', 'backup/m'), false],
+  ['backup/backup/n', ofProbe('backup_late', 'backup/n'), false],
+  ['targets/domain', ofProbe('domain', 'domain/orders'), true],
+  ['targets/domain', ofProbe('store_down', 'store/domain'), false],
+  ['targets/domain', { kind: 'heap' }, false],
+  ['target/store/main', ofProbe('store_down', 'store/main'), true],
+  ['target/store/main', ofProbe('store_down', 'store/other'), false],
+])('%s cannot be read because of %j: %s', (source, found, is) => {
+  expect(isWhy(foundOf(found), source)).toBe(is);
+});
+
+const health = (reason?: 'refused' | 'persistence') =>
+  probeStatusOf('health/history', reason ? { reason } : {});
+const page = (service: string, up: boolean) => ({ service, up }) as StatusFacts['scrapes'][number];
+const lag = [{ source: 'a', target: 'b', lagSeconds: 1 }];
+const unchecked = (name: 'health/history' | 'store/main' | 'domain/a') => ({
+  ...probeStatusOf(name),
+  last: undefined,
+});
+
+test.each<[string, string, Partial<StatusFacts>, Given[], boolean]>([
+  ['a page', 'page/history', { scrapes: [page('worker', false), page('history', true)] }, [], true],
+  [
+    'a page that is down',
+    'page/history',
+    { scrapes: [page('worker', true), page('history', false)] },
+    [],
+    false,
+  ],
+  [
+    'a page that is down of a role that is well',
+    'page/history',
+    { scrapes: [page('history', false)], probes: [health()] },
+    [],
+    false,
+  ],
+  ['datagrams of a role that nobody checks', 'page/history', {}, [], true],
+  [
+    'datagrams of a role that was not checked yet',
+    'page/history',
+    { probes: [unchecked('health/history')] },
+    [],
+    true,
+  ],
+  ['datagrams of a role that is well', 'page/history', { probes: [health()] }, [], true],
+  ['datagrams of a role that runs', 'page/history', { probes: [health('persistence')] }, [], true],
+  ['datagrams of a role that is down', 'page/history', { probes: [health('refused')] }, [], false],
+  ['a log', 'log/history', {}, [ofRole('log_gone', 'worker'), ofRole('heap')], true],
+  ['a log that is gone', 'log/history', {}, [ofRole('heap'), ofRole('log_gone')], false],
+  ['a log of a role that is down', 'log/history', { probes: [health('refused')] }, [], false],
+  [
+    'a log of a role whose page is there',
+    'log/history',
+    { scrapes: [page('history', true)], probes: [health('refused')] },
+    [],
+    true,
+  ],
+  ['a log of a role without its page', 'log/history', { scrapes: [page('history', false)] }, [], false],
+  ['a lag', 'lag/a to b', { replication: lag }, [{ kind: 'replication' }], true],
+  ['another lag', 'lag/b to a', { replication: lag }, [{ kind: 'heap' }, { kind: 'replication' }], false],
+  ['a lag that nobody measures', 'lag/a to b', {}, [], true],
+  ['results', 'result/store/main', {}, [ofProbe('stale', 'store/other')], true],
+  ['no results', 'result/store/main', {}, [{ kind: 'heap' }, ofProbe('stale', 'store/main')], false],
+  ['a backup', 'backup/backup/n', {}, [ofProbe('backup_failed', 'backup/m')], true],
+  [
+    'a backup that cannot be read',
+    'backup/backup/n',
+    {},
+    [{ kind: 'heap' }, ofProbe('backup_failed', 'backup/n')],
+    false,
+  ],
+  ['a target', 'target/store/main', { probes: [probeStatusOf('store/main')] }, [], true],
+  ['a target that nobody checks', 'target/store/main', {}, [], true],
+  ['a target that was not checked yet', 'target/store/main', { probes: [unchecked('store/main')] }, [], true],
+  [
+    'a target that fails',
+    'target/store/main',
+    { probes: [probeStatusOf('store/main', { reason: 'refused' })] },
+    [],
+    false,
+  ],
+  ['all domains', 'targets/domain', { probes: [probeStatusOf('domain/a'), unchecked('domain/a')] }, [], true],
+  [
+    'all domains, beside a store that is down',
+    'targets/domain',
+    { probes: [probeStatusOf('domain/a'), probeStatusOf('store/main', { reason: 'refused' })] },
+    [],
+    true,
+  ],
+  [
+    'one domain of two',
+    'targets/domain',
+    { probes: [probeStatusOf('domain/a'), probeStatusOf('domain/b', { reason: 'refused' })] },
+    [],
+    false,
+  ],
+])('%s, %s', (_, source, facts, now, isRead) => {
+  const silence = createSilence();
+  const at = { facts: statusFactsOf(facts), nowMs: 0, monotonicMs: 0 };
+  silence.of([], now.map(foundOf), [{ line: 'fatal/worker', from: [source] }], at);
+  expect(silence.isUnread('fatal/worker')).toBe(!isRead);
+});
+
+describe('a problem whose source cannot be read', () => {
+  const heap: Begun = { ...foundOf(ofRole('heap')), sinceMs: 5 };
+  const restarted: Begun = { ...foundOf(ofRole('role_down')), line: 'probe/health/history', sinceMs: 5 };
+  const open = { line: 'heap/history', from: ['page/history', 'page/worker'], cause: {} };
+  const facts = (...down: string[]) =>
+    statusFactsOf({ scrapes: ['history', 'worker'].map((role) => page(role, !down.includes(role))) });
+  const at = (ms: number, ...down: string[]) => ({ facts: facts(...down), nowMs: ms + 1e6, monotonicMs: ms });
+  /** The time that the condition of a heap needs after a start, by its table: ten minutes of values, and one. */
+  const settledMs = 11 * 60_000;
+
+  test('stays with what it was, since when that is, and why; and settles once it can be read', () => {
+    const silence = createSilence();
+    const [first] = silence.of([heap], [], [open], at(0, 'history'));
+    const unread = { sinceMs: 1e6, sources: ['page/history'], wasCause: true };
+    expect(first).toMatchObject({ ...heap, unread });
+    expect(silence.of([first!], [], [open], at(10, 'history', 'worker'))).toMatchObject([
+      { ...heap, unread: { ...unread, sources: ['page/history', 'page/worker'] } },
+    ]);
+    const back = { ...heap, unread: { ...unread, sources: [] } };
+    expect(silence.of([first!], [], [open], at(20))).toMatchObject([back]);
+    expect(silence.of([back], [], [open], at(10 + settledMs - 1))).toMatchObject([back]);
+    expect(silence.of([back], [], [open], at(10 + settledMs))).toEqual([]);
+    expect(silence.isUnread(open.line)).toBe(false);
+  });
+  test('is seen again, by its line or by its name', () => {
+    const silence = createSilence();
+    expect(silence.of([heap], [heap], [open], at(0, 'history'))).toEqual([]);
+    expect(silence.isUnread(open.line)).toBe(false);
+    const line = { line: restarted.line!, from: ['page/history'] };
+    const failing = { ...foundOf(ofRole('role_failing')), line: restarted.line! };
+    expect(silence.of([restarted], [failing], [line], at(0, 'history'))).toEqual([]);
+    const unlined = foundOf(ofRole('role_down'));
+    expect(silence.of([restarted], [unlined], [line], at(0, 'history'))).toEqual([]);
+  });
+  test('is no incident of its own if another explained it, and ends if it is not in the book', () => {
+    const silence = createSilence();
+    const { cause: _, ...explained } = open;
+    expect(silence.of([heap], [], [explained], at(0, 'history'))[0]?.unread?.wasCause).toBe(false);
+    expect(silence.of([heap], [], [], at(0, 'history'))).toEqual([]);
+    expect(silence.of([heap], [], [{ line: open.line }], at(0, 'history'))).toEqual([]);
+  });
+  test('is one of whose sources one counts nothing, by its subject', () => {
+    const silent = {
+      ...{
+        kind: 'heap',
+        about: { role: 'history' },
+        value: '9',
+        limit: '5',
+        since: '2026-01-01T00:00:00.000Z',
+      },
+      silent: ['page/history'],
+    };
+    const silence = createSilence();
+    const seen = (exceeded: StatusFacts['exceeded'], from = open.from) => {
+      silence.of([], [], [{ ...open, from }], { ...at(0), facts: { ...facts(), exceeded } });
+      return silence.isUnread(open.line);
+    };
+    expect(seen([{ ...silent, about: { role: 'worker' } }])).toBe(false);
+    expect(seen([silent], ['page/worker'])).toBe(false);
+    expect(seen([silent])).toBe(true);
+  });
+});
