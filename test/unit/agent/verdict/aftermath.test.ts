@@ -333,3 +333,43 @@ test('a page that failed minutes before the role failed its check is a problem o
   expect(kindsOf(219, 'down')).toEqual(['role_down', 'scrape_down']);
   expect(kindsOf(219, 'up')).toEqual(['role_failing', 'scrape_down']);
 });
+
+test('a role that failed because of a store and now fails of itself is not what the store left behind', () => {
+  const judge = createJudge();
+  const own = (seconds: number) =>
+    probeStatusOf(
+      'health/history',
+      { at: atOf(seconds), reason: 'tls_expired', msg: 'certificate has expired' },
+      { since: atOf(20) },
+    );
+  const causes = (seconds: number, probes: ProbeStatus[]) =>
+    look(judge, seconds, { probes })
+      .verdict.problems.filter(({ causedBy }) => causedBy === undefined)
+      .map(({ id }) => id);
+  expect(causes(30, [store(30, true), history(30)])).toEqual(['store_down/main']);
+  expect(causes(40, [store(40, true), own(40)])).toEqual(['store_down/main', 'role_down/history']);
+  expect(causes(50, [store(50, false), own(45)])).toEqual(['role_down/history']);
+});
+
+test('a check at the very moment at which the cause ended is one after it', () => {
+  const ids = (checkedAt: number) => {
+    const judge = createJudge();
+    look(judge, 30, { probes: [store(30, true), history(30)] });
+    const { verdict } = look(judge, 50, { probes: [store(50, false), history(checkedAt)] });
+    return verdict.problems.map(({ id }) => id);
+  };
+  expect(ids(49)).toEqual([]);
+  expect(ids(50)).toEqual(['role_down/history']);
+});
+
+test('errors that began again when their cause ended are none that it left, also for a new agent', () => {
+  const since = (pause?: [number, number]) => {
+    const first = createJudge();
+    look(first, 30, { probes: [store(30, true)], exceeded: [errors()] });
+    const second = restarted(first);
+    const facts = { startedAt: atOf(60), probes: [store(70, false)], exceeded: [errors(pause)] };
+    return look(second, 70, facts).verdict.problems.map(({ id, since: began }) => [id, began]);
+  };
+  expect(since()).toEqual([]);
+  expect(since([61, 70])).toEqual([['persistence_errors/history', atOf(70)]]);
+});

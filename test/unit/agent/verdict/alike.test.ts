@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Problem } from '../../../../src/agent/report.ts';
-import { alike } from '../../../../src/agent/verdict/alike.ts';
+import { alike, incidentsIn } from '../../../../src/agent/verdict/alike.ts';
 
 const problem = (kind: string, subject: string, minute: number): Problem => ({
   ...{
@@ -30,4 +30,11 @@ test('three of a kind are rows of their own, and severities are kept apart', () 
   const three = [1, 2, 3].map((minute) => problem('fatal', `role-${minute}`, minute));
   expect(alike(three)).toHaveLength(3);
   expect(alike([...three, { ...problem('fatal', 'role-4', 4), severity: 'critical' }])).toHaveLength(4);
+});
+
+test('incidents are what nothing explains, and what nobody can read any more', () => {
+  const cause = problem('store_down', 'main', 1);
+  const explained = { ...problem('role_down', 'history', 2), causedBy: cause.id };
+  const unread = { ...explained, id: 'heap/history', unreadSince: cause.since };
+  expect(incidentsIn({ problems: [cause, explained, unread] })).toEqual([cause, unread]);
 });

@@ -65,7 +65,10 @@ test.each<[string, Given, boolean]>([
 const health = (reason?: 'refused' | 'persistence') =>
   probeStatusOf('health/history', reason ? { reason } : {});
 const page = (service: string, up: boolean) => ({ service, up }) as StatusFacts['scrapes'][number];
-const lag = [{ source: 'a', target: 'b', lagSeconds: 1 }];
+const lag = [
+  { source: 'a', target: 'b', lagSeconds: 1 },
+  { source: 'c', target: 'd', lagSeconds: 1 },
+];
 const unchecked = (name: 'health/history' | 'store/main' | 'domain/a') => ({
   ...probeStatusOf(name),
   last: undefined,
