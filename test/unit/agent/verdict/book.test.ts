@@ -68,6 +68,15 @@ describe('an incident', () => {
     expect(ended({ consequences: '', changes: [] })[0]).not.toHaveProperty('consequences');
     expect(ended({})[0]).not.toHaveProperty('changes');
   });
+  test('lasts as long as it lasted, though the wall clock jumps forth twice, and back', () => {
+    const book = createIncidentBook();
+    book.update([problem('main', 0)], at(0), never);
+    for (const jumpS of [3_600, 3_600, -1_800]) book.clockJumped(jumpS * 1e3);
+    book.update([], at(5_400 + 100), never);
+    expect(book.incidents(at(5_500))).toMatchObject([
+      { start: atOf(0), end: atOf(5_500), durationSeconds: 100 },
+    ]);
+  });
   test('lasts no time if a clock was set back', () => {
     expect(ended({}, 100, 0)).toMatchObject([{ durationSeconds: 0 }]);
   });
