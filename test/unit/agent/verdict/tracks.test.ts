@@ -183,3 +183,48 @@ describe('a pause of a counter', () => {
     expect(tracksOf([1]).pause('a', 'other', leastMs)).toBeUndefined();
   });
 });
+
+describe('a sum', () => {
+  const hourMs = 3_600_000;
+  /** Samples of a counter at hours; undefined: it is missing. */
+  const summed = (...samples: [hour: number, value: number | undefined][]) => {
+    const tracks = createTracks();
+    for (const [hour, value] of samples) {
+      tracks.begin(hour * hourMs);
+      tracks.accumulate('a', new Map(value === undefined ? [] : [['k', value]]));
+    }
+    return tracks;
+  };
+  test('goes on over a restart of the counter, and while it is missing', () => {
+    expect(summed([0, 50], [1, 3]).newest('a', 'k')).toBe(53);
+    expect(summed([0, 50], [1, undefined]).newest('a', 'k')).toBe(50);
+    expect(summed([0, 50], [1, undefined], [2, 60]).newest('a', 'k')).toBe(60);
+  });
+  test('has no value once it has not grown for a day, and has one when it grows', () => {
+    expect(summed([0, 50], [24, 50]).newest('a', 'k')).toBe(50);
+    expect(summed([0, 50], [25, 50]).newest('a', 'k')).toBeUndefined();
+    expect(summed([0, 50], [25, 50], [26, 50]).newest('a', 'k')).toBeUndefined();
+    expect(summed([0, 50], [23, 51], [30, 51]).newest('a', 'k')).toBe(51);
+    expect(summed([0, 50], [25, 50], [26, 3]).newest('a', 'k')).toBe(53);
+  });
+  test('begins anew if the counter was missing then', () => {
+    expect(summed([0, 50], [25, undefined], [26, 3]).newest('a', 'k')).toBe(3);
+  });
+  test('that is new has counted nothing before', () => {
+    expect(summed([0, undefined], [1, 50]).increase('a', 'k', 2 * hourMs)).toBe(0);
+  });
+  test('is kept of 4,000 counters', () => {
+    const tracks = createTracks();
+    const values = new Map(Array.from({ length: 4_000 }, (_, i) => [`k${i}`, 5]));
+    const sample = (hour: number) => {
+      tracks.begin(hour * hourMs);
+      tracks.accumulate('a', values);
+    };
+    sample(0);
+    // All of them stand still for so long that there is room for other tracks.
+    for (let i = 0; i <= 61; i++) sample(25 + i / 60);
+    values.set('k0', 8).set('other', 1);
+    sample(27);
+    expect([tracks.newest('a', 'k0'), tracks.newest('a', 'other')]).toEqual([8, undefined]);
+  });
+});
