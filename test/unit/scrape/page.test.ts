@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { Kind } from '../../../src/core/model.ts';
 import { createRefusedLines } from '../../../src/core/refused-series.ts';
 import { scrapeDefaults } from '../../../src/sources/scrape/block.ts';
 import { createLineTable } from '../../../src/sources/scrape/exposition/line-table.ts';
@@ -257,6 +258,38 @@ test('texts of HELP are handed on without their escapes', async () => {
     d: '',
     e: undefined,
   });
+});
+
+test('the kind of a family follows its first TYPE line from page to page', async () => {
+  const target = pageTarget();
+  const kindAfter = async (comments: string): Promise<Kind | undefined> =>
+    (await target.read(`${comments}a 1\nm 1\nb 1\n`)).kinds.m;
+  expect(await kindAfter('')).toBe('untyped');
+  expect(await kindAfter('# TYPE a gauge\n# TYPE m counter\n')).toBe('counter');
+  expect(await kindAfter('# TYPE a gauge\n#  TYPE  m  counter\n')).toBe('counter');
+  expect(await kindAfter('# TYPE m gauge\n# TYPE m counter\n')).toBe('gauge');
+  expect(await kindAfter('# TYPE m counter\n# TYPE m gauge\n')).toBe('counter');
+  expect(await kindAfter('# TYPE m gauge\n# HELP m counter\n')).toBe('gauge');
+  expect(await kindAfter('# HELP m counter\n')).toBe('untyped');
+  expect(target.intake.kinds()).toEqual({ a: 'untyped', b: 'untyped', m: 'untyped' });
+});
+
+test('lines of a distribution are found again under each type of their family, among thousands', async () => {
+  const target = pageTarget();
+  const families = Array.from({ length: 2000 }, (_, n) => `h${n}`);
+  const page = (type: (n: number) => string) =>
+    families.map((h, n) => `${type(n)}${h}_bucket{le="+Inf"} 1\n${h}_count 1\n`).join('');
+  const kindsAfter = async (type: (n: number) => string) => (await target.read(page(type))).kinds;
+  const apart = (n: number) => [
+    [`h${n}_bucket`, 'untyped'],
+    [`h${n}_count`, 'untyped'],
+  ];
+  const typed = (n: number) => `# TYPE h${n} histogram\n`;
+  expect(await kindsAfter(typed)).toEqual(Object.fromEntries(families.map((h) => [h, 'histogram'])));
+  const odd = await kindsAfter((n) => (n % 2 === 1 ? typed(n) : ''));
+  expect(odd).toEqual(
+    Object.fromEntries(families.flatMap((h, n) => (n % 2 === 1 ? [[h, 'histogram']] : apart(n)))),
+  );
 });
 
 test('OpenMetrics: every type, exemplars, timestamps', async () => {
