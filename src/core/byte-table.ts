@@ -287,12 +287,20 @@ export function packTable(table: ByteTable): Int32Array | undefined {
 }
 
 /**
- * Moves the elements of a column to the ids that `packTable` gave. A column may end before the last id. Those behind the
- * new end are left as they are.
+ * Moves the elements of a column to the ids that `packTable` gave. A column may end before the last id: what it does not have
+ * is undefined, or what a typed array makes of that. Those behind the new end are left as they are.
  */
-export function packColumn<T>(column: { [id: number]: T }, newIds: Int32Array): void {
-  // No id is higher than before.
-  for (let id = 0; id < newIds.length; id++) if (newIds[id] !== -1) column[newIds[id]!] = column[id]!;
+export function packColumn<T>(
+  column: { readonly length: number; [id: number]: T },
+  newIds: Int32Array,
+): void {
+  const { length } = column;
+  for (let id = 0; id < newIds.length; id++) {
+    // No id is higher than before.
+    const to = newIds[id]!;
+    if (to >= length) break;
+    if (to !== -1) column[to] = id < length ? column[id]! : (undefined as T);
+  }
 }
 
 /** Makes room for `needed` bytes in an arena without the keys that were removed. */
@@ -303,15 +311,24 @@ function makeRoom(table: ByteTable, needed: number): void {
 
 /** Moves the keys into a new arena of at least `size` bytes. */
 function moveKeys(table: ByteTable, size: number): void {
+  const { keyAt, keyLength } = table;
   const arena = Buffer.allocUnsafeSlow(Math.max(size, smallestArena));
   let used = 0;
+  // Most keys stand in the order of their ids: those without a gap between them are copied at once.
+  let [from, to] = [0, 0];
+  const copyRun = () => table.arena.copy(arena, used - (to - from), from, to);
   for (let id = 0; id < table.end; id++) {
-    const length = table.keyLength[id]!;
+    const length = keyLength[id]!;
     if (length < 0) continue;
-    table.arena.copy(arena, used, table.keyAt[id]!, table.keyAt[id]! + length);
-    table.keyAt[id] = used;
+    if (keyAt[id] !== to) {
+      copyRun();
+      from = to = keyAt[id]!;
+    }
+    keyAt[id] = used;
     used += length;
+    to += length;
   }
+  copyRun();
   table.arenaUsed = used;
   table.arenaFreed = 0;
   table.arena = arena;
