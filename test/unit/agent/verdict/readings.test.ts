@@ -335,3 +335,43 @@ describe('a role that falls silent', () => {
     expect(silentOf(timedOut(true))).toEqual([]);
   });
 });
+
+describe('what a value is read from', () => {
+  const fromOf = (report: ReturnType<typeof sampled>) =>
+    report.exceeded.map(({ about, from }) => [about.role, ...(from ?? [])]);
+  test('is the page of the role alone, and that of its callee', () => {
+    const failing = sampled(20, (step) => ({
+      svc_persistence_errors: [row('history', step * 3_000), row('worker', 0)],
+      svc_persistence_requests: [row('history', step * 1e6), row('worker', step)],
+    }));
+    expect(fromOf(failing)).toEqual([['history', 'page/history']]);
+    const requests = sampled(20, (step) => ({
+      svc_history_client_requests: [row('frontend', step * 100), row('matching', step * 100)],
+      svc_history_client_errors: [row('frontend', step * 100)],
+    }));
+    expect(fromOf(requests)).toEqual([['frontend', 'page/frontend', 'page/history']]);
+  });
+  test('is nothing where the agent finds it out itself', () => {
+    const [refused] = sampled(1, (step) => ({
+      svc_agent_series_refused_total: [row('', step, { family: 'a', reason: 'limit_series' })],
+    })).exceeded;
+    expect(refused?.kind).toBe('refused');
+    expect(refused).not.toHaveProperty('from');
+  });
+  test('has fallen silent with the caller, though the callee counts on', () => {
+    const { exceeded } = sampled(40, (step) => ({
+      svc_history_client_requests: [row('frontend', Math.min(step, 20) * 100)],
+      svc_history_client_errors: [row('frontend', Math.min(step, 20) * 100)],
+      svc_persistence_requests: [row('history', step * 100)],
+    }));
+    expect(exceeded).toMatchObject([{ kind: 'request_errors', silent: ['page/frontend'] }]);
+  });
+});
+
+test('what is usual is of the times at which there was enough to judge', () => {
+  const { exceeded } = sampled(40, (step) => ({
+    svc_history_client_requests: [row('frontend', (Math.min(step, 10) + Math.max(0, step - 30)) * 100)],
+    svc_history_client_errors: [row('frontend', Math.max(0, step - 30) * 100)],
+  }));
+  expect(exceeded).toMatchObject([{ kind: 'request_errors', usual: '0%' }]);
+});
