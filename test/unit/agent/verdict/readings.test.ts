@@ -358,6 +358,18 @@ describe('what a value is read from', () => {
     expect(refused?.kind).toBe('refused');
     expect(refused).not.toHaveProperty('from');
   });
+  test('is nothing of a role that nobody names, nor what the agent counts of a role', () => {
+    const { exceeded } = sampled(20, (step) => ({
+      svc_role_restarts_total: [row('history', step)],
+      svc_workflow_timeout: [row('', step * 9_000, { domain: 'orders' })],
+    }));
+    expect(exceeded.map(({ kind, from }) => [kind, from])).toEqual(
+      expect.arrayContaining([
+        ['crash_loop', undefined],
+        ['workflow_timeouts', undefined],
+      ]),
+    );
+  });
   test('has fallen silent with the caller, though the callee counts on', () => {
     const { exceeded } = sampled(40, (step) => ({
       svc_history_client_requests: [row('frontend', Math.min(step, 20) * 100)],
@@ -374,4 +386,15 @@ test('what is usual is of the times at which there was enough to judge', () => {
     svc_history_client_errors: [row('frontend', Math.max(0, step - 30) * 100)],
   }));
   expect(exceeded).toMatchObject([{ kind: 'request_errors', usual: '0%' }]);
+});
+
+test.each([
+  ['canary', ['canary']],
+  ['canary-archival', []],
+  ['orders', []],
+])('workflows of domain %s that stop completing', (domain, kinds) => {
+  const report = sampled(90, (step) => ({
+    svc_workflow_completed: [row('history', Math.min(step, 20) * 100, { domain })],
+  }));
+  expect(kindsOf(report)).toEqual(kinds);
 });
