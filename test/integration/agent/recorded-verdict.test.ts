@@ -106,7 +106,7 @@ const of = (pattern: RegExp, value: (grownValue: number, line: Line, step: numbe
 const faults: Readonly<Record<string, Fault>> = {
   'nobody polls a list, as recorded': {
     hasOrphans: true,
-    says: /^Task list cadence_bench\/nobody_polls has tasks but no poller since /,
+    says: /^Task list cadence_bench\/nobody_polls has tasks but no poller \(since /,
   },
   'all workflows of a domain time out': {
     change: of(/^workflow_success\{.*domain="cadence_bench"/, (_, line) => grown(line, 20)),
@@ -115,7 +115,7 @@ const faults: Readonly<Record<string, Fault>> = {
         `workflow_timeout{cadence_service="cadence_history",domain="cadence_bench",workflowType="late"} ${after * 30}`,
       ],
     }),
-    says: /^Workflows of domain cadence_bench time out since /,
+    says: /^Workflows of domain cadence_bench time out \(since /,
   },
   'workflows of a domain fail': {
     change: of(/^workflow_failed\{/, (own, _, step) => own * (1 + (step - 20) / 2)),
@@ -124,7 +124,7 @@ const faults: Readonly<Record<string, Fault>> = {
   'the canary stands still': {
     change: of(/^workflow_\w+\{.*domain="cadence_canary"/, (_, line) => grown(line, 20)),
     steps: 66,
-    says: /^The canary in domain cadence_canary completes no workflow since /,
+    says: /^The canary in domain cadence_canary completes no workflow \(since /,
   },
   'history fails a tenth of what it serves': {
     change: of(
@@ -144,7 +144,7 @@ const faults: Readonly<Record<string, Fault>> = {
   'the heap of matching is of 9 GB': {
     change: of(/^memory_heap\{cadence_service="cadence_matching"/, () => 9e9),
     steps: 44,
-    says: /^Role matching has a large heap since /,
+    says: /^Role matching has a large heap \(since /,
   },
   'shards move': {
     adds: (after) => ({
@@ -153,7 +153,7 @@ const faults: Readonly<Record<string, Fault>> = {
       ],
     }),
     steps: 65,
-    says: /^Shards of role history keep moving since /,
+    says: /^Shards of role history keep moving \(since /,
   },
   'transfer tasks are late': {
     change: of(
