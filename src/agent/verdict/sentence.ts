@@ -35,6 +35,7 @@ const inNumbers: Readonly<Record<string, (count: number) => string>> = {
   'data of': (count) => `data of ${count} components`,
   'the certificate of': (count) => `the certificates of ${count} probes`,
   'the task queue': (count) => `${count} task queues`,
+  replication: (count) => `${count} replication streams`,
 };
 /** The number stands before what is counted: `the disks of 5 stores`. */
 const numbered = (noun: string, count: number): string =>

@@ -53,6 +53,10 @@ describe('causes of one kind', () => {
       'Replication a and b lag behind',
     ],
     [
+      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'replication_lag', subject }) as const),
+      '5 replication streams lag behind',
+    ],
+    [
       [
         { kind: 'request_errors', subject: 'a' },
         { kind: 'request_errors', subject: 'b' },
