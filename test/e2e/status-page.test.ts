@@ -398,7 +398,9 @@ testOnce('without JavaScript the verdict can be read, and markup from outside st
   closing.push(() => context.close());
   const tab = await context.newPage();
   await tab.goto(url);
-  expect(await tab.locator('h1').innerText()).toBe('Store <b>main< refuses connections (since 00:00:30 UTC).');
+  expect(await tab.locator('h1').innerText()).toBe(
+    'Store <b>main< refuses connections (since 00:00:30 UTC).',
+  );
   expect(await tab.locator('main li').allInnerTexts()).toEqual([
     'critical store <b>main</b> refuses connections: connection refused, since 2026-01-01T00:00:30.000Z. See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent. SvcStoreDown',
   ]);
