@@ -117,44 +117,60 @@ const usual = [
   }),
 ];
 
-/** Files that wait for a service to run for minutes. They begin first, so that the others end beside them. */
+/** Files in which a real Prometheus evaluates rules with windows of seconds, or a demo is watched. */
+const alerting = [
+  'alerts-live',
+  'backup-alerts',
+  'demo-alert',
+  'demo-tutorial',
+  'healthy',
+  'one-cause',
+  'outage-ends',
+  'recorded-alerts',
+  'recorded-dashboards',
+  'truth-table',
+  'two-cluster-agents',
+  'two-environments',
+].map((name) => `test/e2e/${name}.long.test.ts`);
+
+/** Files that take minutes. They begin first, so that the others end beside them. */
 const longest = [
   'limits-as-shipped',
   'demo-tutorial',
   'recovery-point',
   'demo-alert',
   'rehearsal',
-  'alerts-live',
   'backup-reports',
-  'truth-table',
+  'alerts-live',
   'recover-at-night',
+  'truth-table',
   'one-cause',
-  'recorded-alerts',
-  'recorded-dashboards',
 ].map((name) => `test/e2e/${name}.long.test.ts`);
 
-/** Those that run live come before those that repeat. */
+/** The longest come first, and those that repeat last. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId, project }: TestSpecification) => {
+    const rank = ({ moduleId }: TestSpecification) => {
       const at = longest.findIndex((file) => moduleId.endsWith(file));
-      return at >= 0 ? at : longest.length + (project.name === 'repeated' ? 1 : 0);
+      return at >= 0 ? at : longest.length + (sized.some((file) => moduleId.endsWith(file)) ? 1 : 0);
     };
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
   }
 }
 
-/** Each in a process of its own: they measure, kill or use all there is. Those that repeat leave the processor to those that run live. */
-const live = (include: string[], testTimeout: number) =>
-  project('live', include, { maxWorkers: 4, testTimeout });
-const repeated = (include: string[], testTimeout: number) =>
-  project('repeated', include, {
-    maxWorkers: 4,
-    testTimeout,
-    setupFiles: ['test/background.ts', 'test/environment.ts'],
-  });
-const long = [live([longFiles], 600_000), repeated(sized, 600_000)];
-const nightly = [live([longFiles, nightlyFiles], 0), repeated([...sized, ...sizedAtNight], 0)];
+/**
+ * Each file has a process of its own, because it measures, kills or uses all there is. Most wait for programs, so that more of
+ * them run than there are cores. Alerts are judged within seconds: all others leave the processor to those files.
+ */
+const eachAlone = (name: string, include: string[], options: Options) =>
+  project(name, include, { maxWorkers: 6, ...options });
+const inBackground = { setupFiles: ['test/background.ts', 'test/environment.ts'] };
+const ofSize = (files: string[], testTimeout: number) => [
+  eachAlone('alerting', alerting, { testTimeout }),
+  eachAlone('background', files, { ...inBackground, exclude: alerting, testTimeout }),
+];
+const long = ofSize([longFiles, ...sized], 600_000);
+const nightly = ofSize([longFiles, nightlyFiles, ...sized, ...sizedAtNight], 0);
 
 export default defineConfig({
   test: {

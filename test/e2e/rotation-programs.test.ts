@@ -6,7 +6,7 @@ import { killWhileRotating, type OpenService, timeoutOf } from './rotation/kill-
 import { buildLumberjack, lumberjack, multilog, svlogd } from './rotation/piped.ts';
 import { docker, kubelet, logrotate } from './rotation/rotated.ts';
 
-const kills = Number(process.env.ROTATION_KILLS ?? bySize({ short: 1, long: 2, nightly: 300 }));
+const kills = Number(process.env.ROTATION_KILLS ?? bySize({ short: 1, long: 1, nightly: 300 }));
 
 const isOnPath = (program: string) =>
   available(program, spawnSync('sh', ['-c', `command -v ${program}`]).status === 0);
