@@ -55,6 +55,8 @@ const alone = [
 const longFiles = 'test/**/*.long.test.ts';
 const nightlyFiles = 'test/**/*.nightly.test.ts';
 
+const size = process.env.TEST_SIZE ?? '';
+
 /** Files that `npm test` runs in a small size: they ask `bySize` of test/size.ts. */
 const sized = [
   'e2e/backup-run',
@@ -133,26 +135,33 @@ const alerting = [
   'two-environments',
 ].map((name) => `test/e2e/${name}.long.test.ts`);
 
-/** Files that take minutes. They begin first, so that the others end beside them. */
+/** Files that take a minute or more. They begin first, so that the others end beside them. */
 const longest = [
-  'limits-as-shipped',
-  'demo-tutorial',
-  'recovery-point',
-  'demo-alert',
-  'rehearsal',
-  'backup-reports',
-  'alerts-live',
-  'recover-at-night',
-  'truth-table',
-  'one-cause',
-].map((name) => `test/e2e/${name}.long.test.ts`);
+  'e2e/limits-as-shipped.long',
+  'e2e/demo-tutorial.long',
+  'e2e/recovery-point.long',
+  'e2e/demo-alert.long',
+  'e2e/rehearsal.long',
+  'e2e/backup-reports.long',
+  'e2e/alerts-live.long',
+  'e2e/recover-at-night.long',
+  'e2e/truth-table.long',
+  'e2e/one-cause.long',
+  'e2e/status-page',
+  'e2e/recover',
+  'e2e/backups',
+  'fault/wall-clock-jumps',
+  'fault/agent-restarted-between-two-faults',
+  'integration/rules/alerts',
+].map((name) => `test/${name}.test.ts`);
 
-/** The longest come first, and those that repeat last. */
+/** The longest come first; in a longer run those that repeat come last. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const last = size === '' ? [] : sized;
     const rank = ({ moduleId }: TestSpecification) => {
       const at = longest.findIndex((file) => moduleId.endsWith(file));
-      return at >= 0 ? at : longest.length + (sized.some((file) => moduleId.endsWith(file)) ? 1 : 0);
+      return at >= 0 ? at : longest.length + (last.some((file) => moduleId.endsWith(file)) ? 1 : 0);
     };
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
   }
@@ -176,6 +185,6 @@ export default defineConfig({
   test: {
     globalSetup: 'test/templates.ts',
     sequence: { sequencer: LongestFirst },
-    projects: { long, nightly }[process.env.TEST_SIZE ?? ''] ?? usual,
+    projects: { long, nightly }[size] ?? usual,
   },
 });
