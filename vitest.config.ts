@@ -168,11 +168,12 @@ class LongestFirst extends BaseSequencer {
 }
 
 /**
- * Each file has a process of its own, because it measures, kills or uses all there is. Most wait for programs, so that more of
- * them run than there are cores. Alerts are judged within seconds: all others leave the processor to those files.
+ * Each file has a process of its own, because it measures, kills or uses all there is. Six at once take longer than four: a
+ * service that is waited for costs as much as the wait is long. Alerts are judged within seconds: all others leave the processor
+ * to those files.
  */
 const eachAlone = (name: string, include: string[], options: Options) =>
-  project(name, include, { maxWorkers: 6, ...options });
+  project(name, include, { maxWorkers: 4, ...options });
 const inBackground = { setupFiles: ['test/background.ts', 'test/environment.ts'] };
 const ofSize = (files: string[], testTimeout: number) => [
   eachAlone('alerting', alerting, { testTimeout }),
