@@ -123,7 +123,6 @@ const usual = [
 const alerting = [
   'alerts-live',
   'backup-alerts',
-  'demo-alert',
   'demo-tutorial',
   'healthy',
   'one-cause',
@@ -140,7 +139,6 @@ const longest = [
   'e2e/limits-as-shipped.long',
   'e2e/demo-tutorial.long',
   'e2e/recovery-point.long',
-  'e2e/demo-alert.long',
   'e2e/rehearsal.long',
   'e2e/backup-reports.long',
   'e2e/alerts-live.long',

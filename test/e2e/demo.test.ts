@@ -56,7 +56,7 @@ afterEach(() => {
 });
 
 function startDemo(...args: string[]) {
-  // Without Prometheus on the path, which demo-alert.long.test.ts starts, and without an incident by itself.
+  // Without Prometheus on the path, which demo-alert.nightly.test.ts starts, and without an incident by itself.
   const child = spawn(process.execPath, [main, 'demo', '--incident-after', '0s', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, PATH: '/nonexistent' },

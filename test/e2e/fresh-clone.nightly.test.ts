@@ -9,7 +9,7 @@ import { folder, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 // The first ten minutes of a stranger: a clone with nothing installed, and README alone. Installing takes minutes, so
-// it is part of the nightly run; demo-alert.long.test.ts plays the same on the built program.
+// it is part of the nightly run; demo-alert.nightly.test.ts plays the same on the built program.
 
 const place = folder();
 let demo: Running | undefined;
