@@ -133,6 +133,7 @@ const alerting = [
   'two-cluster-agents',
   'two-environments',
 ].map((name) => `test/e2e/${name}.long.test.ts`);
+const alertingAtNight = [...alerting, 'test/e2e/demo-alert.nightly.test.ts'];
 
 /** Files that take a minute or more. They begin first, so that the others end beside them. */
 const longest = [
@@ -173,12 +174,12 @@ class LongestFirst extends BaseSequencer {
 const eachAlone = (name: string, include: string[], options: Options) =>
   project(name, include, { maxWorkers: 4, ...options });
 const inBackground = { setupFiles: ['test/background.ts', 'test/environment.ts'] };
-const ofSize = (files: string[], testTimeout: number) => [
-  eachAlone('alerting', alerting, { testTimeout }),
-  eachAlone('background', files, { ...inBackground, exclude: alerting, testTimeout }),
+const ofSize = (first: string[], others: string[], testTimeout: number) => [
+  eachAlone('alerting', first, { testTimeout }),
+  eachAlone('background', others, { ...inBackground, exclude: first, testTimeout }),
 ];
-const long = ofSize([longFiles, ...sized], 600_000);
-const nightly = ofSize([longFiles, nightlyFiles, ...sized, ...sizedAtNight], 0);
+const long = ofSize(alerting, [longFiles, ...sized], 600_000);
+const nightly = ofSize(alertingAtNight, [longFiles, nightlyFiles, ...sized, ...sizedAtNight], 0);
 
 export default defineConfig({
   test: {

@@ -273,14 +273,18 @@ const valuesByName = (): Record<string, unknown[]> => {
   return byName;
 };
 
+/** The receiver fails at each request with this point. */
+const failAtPoison = () =>
+  receiver.reply((received, response) => {
+    const isPoison = received.samples().some(({ value }) => value === 666);
+    (isPoison ? status(500) : written)(received, response);
+  });
+
 testOnce(
   'a point at which the receiver fails each time does not block others, in its batch and behind it',
   async () => {
     const bed = await openBed(receiver.url);
-    receiver.reply((received, response) => {
-      const isPoison = received.samples().some(({ value }) => value === 666);
-      (isPoison ? status(500) : written)(received, response);
-    });
+    failAtPoison();
     bed.show(named({ a: 1, b: 2, c: 666, d: 4 }));
     await bed.tick();
     bed.show(named({ a: 2, b: 3, c: 4, d: 5 }));
@@ -297,10 +301,7 @@ testOnce(
   'a batch of one point at which the receiver fails each time does not block those behind it',
   async () => {
     const bed = await openBed(receiver.url);
-    receiver.reply((received, response) => {
-      const isPoison = received.samples().some(({ value }) => value === 666);
-      (isPoison ? status(500) : written)(received, response);
-    });
+    failAtPoison();
     bed.show([counter(666)]);
     await bed.tick();
     bed.show([counter(2)]);

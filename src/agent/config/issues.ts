@@ -23,7 +23,7 @@ type Issue = z.core.$ZodIssue;
 /** zod's names of types in plain words. */
 const typeWords: Readonly<Record<string, string>> = {
   string: 'a string',
-  number: 'a number; use digits, such as 0.5',
+  number: 'a number; use digits, such as 10',
   int: 'a whole number; use one without a point',
   boolean: 'a boolean; use true or false',
   array: 'a list',
