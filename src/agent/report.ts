@@ -155,8 +155,12 @@ export type LogFaultReport = Omit<LogFault, 'sinceMs'> & { since: string };
 export type Dated<T extends { atMs: number }> = Omit<T, 'atMs'> & { at: string };
 
 /** State of a probe, as `/probes` and the status show it. */
-export type ProbeStatus = Omit<ProbeReport, 'sinceMs' | 'nextRunMs' | 'last' | 'history' | 'failures'> & {
+export type ProbeStatus = Omit<
+  ProbeReport,
+  'sinceMs' | 'failingSinceMs' | 'nextRunMs' | 'last' | 'history' | 'failures'
+> & {
   since?: string;
+  failingSince?: string;
   nextRun: string;
   last?: Dated<ProbeResult>;
 };

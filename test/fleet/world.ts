@@ -149,6 +149,7 @@ function createTotals() {
 /** A probe that fails thrice before its target counts as down. */
 interface Watch {
   failures: number;
+  failingSince?: string;
   since: number;
   state: 'up' | 'down';
 }
@@ -221,6 +222,7 @@ export function createWorld(state: WorldState = healthy()) {
     const watch = watches.get(name) ?? { failures: 0, since: nowMs(), state: 'up' };
     watches.set(name, watch);
     watch.failures = failure ? watch.failures + 1 : 0;
+    watch.failingSince = failure ? (watch.failingSince ?? time()) : undefined;
     const next = failure ? (watch.failures >= threshold ? 'down' : watch.state) : 'up';
     if (next !== watch.state) watch.since = nowMs();
     watch.state = next;
@@ -237,6 +239,7 @@ export function createWorld(state: WorldState = healthy()) {
       nextRun: time(nowMs() + intervalMs),
       isRunning: false,
       consecutiveFailures: watch.failures,
+      failingSince: watch.failingSince,
       skipped: { overlap: 0, backlog: 0 },
       last: {
         at: time(),

@@ -78,10 +78,11 @@ const timeOf = (ms: number) => new Date(ms).toISOString();
 const dated = <T extends { atMs: number }>({ atMs, ...rest }: T): Dated<T> => ({ at: timeOf(atMs), ...rest });
 
 export function probeStatus(report: ProbeReport): ProbeStatus {
-  const { sinceMs, nextRunMs, last, history: _, failures: __, ...rest } = report;
+  const { sinceMs, failingSinceMs, nextRunMs, last, history: _, failures: __, ...rest } = report;
   return {
     ...rest,
     since: sinceMs === undefined ? undefined : timeOf(sinceMs),
+    failingSince: failingSinceMs === undefined ? undefined : timeOf(failingSinceMs),
     nextRun: timeOf(nextRunMs),
     last: last && dated(last),
   };

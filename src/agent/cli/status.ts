@@ -351,13 +351,10 @@ function stateOf({ last, state, flapping }: ProbeStatus): string {
 }
 
 /** How long the state that is shown has lasted: a failure that is not an outage yet is younger than the state behind it. */
-function stateAge(
-  { since, state, last, consecutiveFailures, intervalMs }: ProbeStatus,
-  nowMs: number,
-): string {
-  if (!last || last.ok || state === 'down') return since === undefined ? '-' : ageOf(since, nowMs);
-  const firstMs = Date.parse(last.at) - Math.max(0, consecutiveFailures - 1) * intervalMs;
-  return ageOf(new Date(firstMs).toISOString(), nowMs);
+function stateAge({ since, failingSince, state, last }: ProbeStatus, nowMs: number): string {
+  const isFailing = last && !last.ok && state !== 'down';
+  const shown = isFailing ? (failingSince ?? last.at) : since;
+  return shown === undefined ? '-' : ageOf(shown, nowMs);
 }
 
 /** The agent itself, in a few lines. */

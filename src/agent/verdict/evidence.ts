@@ -180,15 +180,14 @@ const hasKinds: ReadonlySet<string> = new Set(['backup', 'domain']);
 const isDiskFull = /no space left|disk (?:is )?full|could not extend file|ENOSPC/i;
 
 function failingProblems(probe: Checked): Found[] {
-  const { kind, state, last, since, consecutiveFailures, name } = probe;
+  const { kind, state, last, since, failingSince, name } = probe;
   const subject = subjectOf(probe);
   const about = aboutOf(probe);
   const isDown = state === 'down';
   // A role has thresholds: one failed check is not an outage.
   const failing = kind === 'health' && !isDown ? 'role_failing' : failingKind(probe);
-  // The first failure of the row of failures that ended in the state.
-  const firstMs = msOf(last.at)! - Math.max(0, consecutiveFailures - 1) * probe.intervalMs;
-  const sinceMs = isDown ? Math.min(msOf(since) ?? firstMs, msOf(last.at)!) : firstMs;
+  // The clock may have been set back since.
+  const sinceMs = Math.min(msOf((isDown ? since : undefined) ?? failingSince) ?? Infinity, msOf(last.at)!);
   const common = { subject, about, reason: last.reason, sinceMs, evidence: [probeEvidence(probe)] };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
   const found: Found = {

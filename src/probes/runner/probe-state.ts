@@ -112,6 +112,8 @@ export interface ProbeReport {
   /** How long ago that was by the time that went by, whatever the wall clock did; absent without a result. */
   ageMs?: number;
   consecutiveFailures: number;
+  /** When the first of them was; undefined without any. */
+  failingSinceMs: number | undefined;
   skipped: Readonly<Record<ProbeSkipReason, number>>;
   /** The last results, and the last that failed, oldest first. */
   history: readonly ProbeResult[];
@@ -155,7 +157,14 @@ interface ProbeTracker {
   take(result: ProbeResult): ProbeState | undefined;
   report(): Pick<
     ProbeReport,
-    'state' | 'sinceMs' | 'flapping' | 'last' | 'consecutiveFailures' | 'history' | 'failures'
+    | 'state'
+    | 'sinceMs'
+    | 'flapping'
+    | 'last'
+    | 'consecutiveFailures'
+    | 'failingSinceMs'
+    | 'history'
+    | 'failures'
   >;
 }
 
@@ -170,6 +179,7 @@ export function createProbeTracker(
   const failed = createRing<ProbeResult>(failures);
   let last: ProbeResult | undefined;
   let sinceMs: number | undefined;
+  let failingSinceMs: number | undefined;
   const probe = { probe: name, kind, target };
 
   const noteState = (to: ProbeState, before: ProbeState | undefined, { reason, msg }: ProbeResult) => {
@@ -189,6 +199,7 @@ export function createProbeTracker(
       last = result;
       results.push(result);
       if (!result.ok) failed.push(result);
+      failingSinceMs = result.ok ? undefined : (failingSinceMs ?? result.atMs);
       noteFlapping(flapping.take(result.ok));
       if (!to) return undefined;
       sinceMs = result.atMs;
@@ -201,6 +212,7 @@ export function createProbeTracker(
       flapping: flapping.isFlapping,
       last,
       consecutiveFailures: damping.consecutiveFailures,
+      failingSinceMs,
       history: results.all(),
       failures: failed.all(),
     }),

@@ -106,8 +106,7 @@ describe('the status', () => {
       ...probe('domain/orders', false, 'exit status 1'),
       state: 'up' as const,
       since: at(27 * 60),
-      consecutiveFailures: 1,
-      intervalMs: 60_000,
+      failingSince: at(13),
     };
     failing.last = { ...failing.last!, at: at(13) };
     const ageIn = (one: typeof failing) => {
@@ -115,7 +114,7 @@ describe('the status', () => {
       return /^domain\/orders +\S+ +(\S+)/.exec(lines.find((line) => line.startsWith('domain/'))!)![1];
     };
     expect(ageIn(failing)).toBe('13s');
-    expect(ageIn({ ...failing, consecutiveFailures: 3 })).toBe('2m13s');
+    expect(ageIn({ ...failing, failingSince: at(133) })).toBe('2m13s');
     expect(ageIn({ ...failing, state: 'down' as never })).toBe('27m');
   });
 

@@ -35,11 +35,13 @@ describe('a failing probe', () => {
   test('is as old as its state, or as its first failure in a row', () => {
     const sinceOf = (more: Partial<ProbeStatus>) =>
       (found({ probes: [probe('health/history', refused, more)] })[0]!.sinceMs! - nowMs) / 1e3;
-    const row = { consecutiveFailures: 3, intervalMs: 15_000 };
+    const row = { failingSince: atOf(-31) };
     expect(sinceOf({ state: 'down', ...row })).toBe(-60);
     expect(sinceOf({ state: 'down', since: undefined, ...row })).toBe(-31);
     expect(sinceOf({ state: 'up', ...row })).toBe(-31);
-    expect(sinceOf({ state: 'up', ...row, consecutiveFailures: 0 })).toBe(-1);
+    expect(sinceOf({ state: 'up' })).toBe(-1);
+    // The clock was set back after the first failure.
+    expect(sinceOf({ state: 'up', failingSince: atOf(3_000) })).toBe(-1);
     // A state that is younger than the check is as old as the check.
     expect(sinceOf({ state: 'down', since: atOf(30), ...row })).toBe(-1);
   });

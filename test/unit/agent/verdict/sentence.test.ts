@@ -75,7 +75,12 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
     'Store main refuses connections (since 2025-12-31 23:59:10 UTC); 4 roles are down because of it.',
   ],
   'a health check failed once': [
-    { probes: [probeStatusOf('health/worker', refused, { state: 'up' }), store({})] },
+    {
+      probes: [
+        probeStatusOf('health/worker', refused, { state: 'up', failingSince: '2026-01-01T00:00:29.000Z' }),
+        store({}),
+      ],
+    },
     'warning',
     'Role worker failed a health check (since 00:00:29 UTC).',
   ],

@@ -22,6 +22,7 @@ test('a probe that has not looked yet', () => {
     isRunning: false,
     last: undefined,
     consecutiveFailures: 0,
+    failingSinceMs: undefined,
     skipped: { overlap: 0, backlog: 0 },
     history: [],
     failures: [],
@@ -75,7 +76,7 @@ test('the log says what changed, not what each check found', async () => {
     ['warn', 'the target of a probe is down', 'health/a', 'not_ok', 'no shards'],
     ['info', 'the target of a probe is up again', 'health/a', undefined, 'fine'],
   ]);
-  expect(bed.report(probe)).toMatchObject({ state: 'up', consecutiveFailures: 0 });
+  expect(bed.report(probe)).toMatchObject({ state: 'up', consecutiveFailures: 0, failingSinceMs: undefined });
 });
 
 test('since when', async () => {
@@ -85,7 +86,12 @@ test('since when', async () => {
   const sinceMs = bed.clock.nowMs();
   await bed.due(probe);
   await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
-  expect(bed.report(probe)).toMatchObject({ state: 'down', sinceMs, consecutiveFailures: 2 });
+  expect(bed.report(probe)).toMatchObject({
+    state: 'down',
+    sinceMs,
+    consecutiveFailures: 2,
+    failingSinceMs: sinceMs,
+  });
 });
 
 test('flapping is said once at its begin and once at its end', async () => {
