@@ -45,6 +45,9 @@ function newFolder(): string {
   return folder;
 }
 
+/** A server that starts removes the temporary tables of all others from their common directory, so each has its own. */
+const withTemporaryFilesIn = (folder: string) => ({ ...process.env, TMPDIR: folder });
+
 function newData(data: string): void {
   copyTemplate('mariadb', data, (template) => {
     mkdirSync(template);
@@ -52,6 +55,7 @@ function newData(data: string): void {
     const kind = ['--auth-root-authentication-method=normal', '--skip-test-db'];
     execFileSync(installer!, ['--no-defaults', ...owner, `--datadir=${template}`, ...kind, ...common], {
       stdio: 'pipe',
+      env: withTemporaryFilesIn(template),
     });
   });
 }
@@ -126,6 +130,7 @@ export async function startMariadb(...settings: readonly string[]): Promise<Mari
       const file = `--pid-file=${join(folder, 'pid')}`;
       child = spawn(server!, ['--no-defaults', ...owner, ...where, file, ...common, ...all], {
         stdio: ['ignore', 'ignore', 'pipe'],
+        env: withTemporaryFilesIn(folder),
       });
       child.stderr!.on('data', (chunk: Buffer) => {
         said = (said + chunk.toString()).slice(-4000);

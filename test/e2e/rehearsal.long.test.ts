@@ -1,5 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -170,6 +178,15 @@ const hasMariadbTools = ['mariadb-dump', 'mariadb-backup', 'mariadb-binlog'].eve
   (name) => spawnSync(name, ['--version']).status === 0,
 );
 
+/** As a server of the host has one: another one that starts with the same directory for temporary files removes it. */
+function temporaryTable(): string {
+  const path = `/tmp/#sql-temptable-svc-agent-${process.pid}.MAI`;
+  writeFileSync(path, '');
+  if (process.getuid?.() === 0) execFileSync('chown', ['mysql', path]);
+  onTestFinished(() => rmSync(path, { force: true }));
+  return path;
+}
+
 describe.skipIf(!hasMariadb || !hasMariadbTools)('a rehearsal of MariaDB', () => {
   let server: Mariadb;
   let directory: string;
@@ -213,7 +230,9 @@ describe.skipIf(!hasMariadb || !hasMariadbTools)('a rehearsal of MariaDB', () =>
   ])(
     '%s with the binary log: the rows of the log, too, and the time of its last commit',
     (_, backup, phases) => {
+      const ofTheHost = temporaryTable();
       const answer = rehearsed(request({ backup: backup() }));
+      expect(existsSync(ofTheHost)).toBe(true);
       expect(answer, JSON.stringify(answer)).toMatchObject({
         result: 'ok',
         workflows: 3001,

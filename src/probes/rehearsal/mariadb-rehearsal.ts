@@ -43,7 +43,7 @@ export async function rehearseMariadb(
 
 const asAgent = { asAgent: true };
 /** In the one directory that the server's user may write beside its data. */
-const socketIn = ({ path }: Sandbox) => join(path, 'scratch', 'socket');
+const socketIn = ({ scratch }: Sandbox) => join(scratch, 'socket');
 const connection = (sandbox: Sandbox) => [
   ...['--no-defaults', `--socket=${socketIn(sandbox)}`, '--user=root'],
 ];
@@ -86,11 +86,7 @@ async function startServer(data: string, sandbox: Sandbox, isCopy: boolean): Pro
   const defaults = isCopy && existsSync(written) ? `--defaults-file=${written}` : '--no-defaults';
   const server = sandbox.start([
     ...[program, defaults, `--datadir=${data}`, `--socket=${socketIn(sandbox)}`],
-    ...[
-      `--pid-file=${join(data, 'pid')}`,
-      `--tmpdir=${sandbox.makeDirectory('scratch')}`,
-      '--skip-networking',
-    ],
+    ...[`--pid-file=${join(data, 'pid')}`, `--tmpdir=${sandbox.scratch}`, '--skip-networking'],
     ...['--skip-log-bin', '--skip-slave-start', '--event-scheduler=OFF', '--innodb-buffer-pool-size=64M'],
     ...['--default-time-zone=+00:00', ...(isCopy ? ['--skip-grant-tables'] : [])],
   ]);

@@ -20,6 +20,8 @@ import { CannotLook } from './rehearsal.ts';
 /** A directory of its own for a throwaway server, what runs in it, and the bounds of both. */
 export interface Sandbox {
   readonly path: string;
+  /** Its directory for temporary files, which the server's user owns. */
+  readonly scratch: string;
   /** Aborts when time, space or the agent is gone; its reason is an error. */
   readonly signal: AbortSignal;
   /** A directory that the server's user owns. */
@@ -94,6 +96,13 @@ export function openSandbox({
   const give = (file: string) => {
     if (identity.uid !== undefined) chownSync(file, identity.uid, identity.gid!);
   };
+  const makeDirectory = (name: string) => {
+    const made = join(path, name);
+    mkdirSync(made, { mode: 0o700 });
+    give(made);
+    return made;
+  };
+  const scratch = makeDirectory('scratch');
   const stopBounds = watchBounds(path, { maxBytes, timeoutMs }, (why) => over.abort(why));
 
   const start = (argv: readonly string[], { env, input, asAgent }: RunOptions = {}): RunningProgram => {
@@ -101,7 +110,7 @@ export function openSandbox({
     const program = spawned(argv, {
       ...(asAgent ? {} : identity),
       cwd: path,
-      env: { ...plainEnvironment(), ...env },
+      env: { ...plainEnvironment(scratch), ...env },
     });
     running.add(program);
     void program.ended.then(() => running.delete(program));
@@ -121,13 +130,9 @@ export function openSandbox({
   return {
     path,
     signal: over.signal,
+    scratch,
     give,
-    makeDirectory(name) {
-      const made = join(path, name);
-      mkdirSync(made, { mode: 0o700 });
-      give(made);
-      return made;
-    },
+    makeDirectory,
     async run(argv, options) {
       const program = start(argv, options);
       if (!options?.input) program.child.stdin!.end();
@@ -157,8 +162,12 @@ function madeIn(directory: string): string {
   }
 }
 
-/** Neither variables of the agent, which may hold secrets, nor those that lead a client to the real store. */
-const plainEnvironment = () => ({
+/**
+ * Neither variables of the agent, which may hold secrets, nor those that lead a client to the real store. MariaDB removes every
+ * temporary table from its directory for temporary files when it starts: in that of the host it would meet those of the store.
+ */
+const plainEnvironment = (scratch: string) => ({
+  TMPDIR: scratch,
   PATH: process.env.PATH ?? '/usr/bin:/bin',
   LC_ALL: 'C',
   TZ: 'UTC',

@@ -288,7 +288,7 @@ cp -a "$1" ${place}/prepared
 mariabackup --no-defaults --prepare --target-dir=${place}/prepared > ${place}/log 2>&1
 mariabackup --no-defaults --copy-back --target-dir=${place}/prepared --datadir=${data} >> ${place}/log 2>&1
 chown -R mysql: ${data}
-${unmarked} mariadbd --no-defaults --user=mysql --datadir=${data} --socket=${sock} --pid-file=${pid} --bind-address=127.0.0.1 --port=${port} ${small} >> ${place}/log 2>&1 < /dev/null &
+${unmarked} mariadbd --no-defaults --user=mysql --datadir=${data} --socket=${sock} --pid-file=${pid} --tmpdir=${place} --bind-address=127.0.0.1 --port=${port} ${small} >> ${place}/log 2>&1 < /dev/null &
 until mysql --no-defaults --socket=${sock} --user=root --execute='SELECT 1' > /dev/null 2>&1; do sleep 0.2; done
 `,
   );
