@@ -180,8 +180,8 @@ describe.skipIf(!hasImages)('a pod played by podman', () => {
       ),
     ]);
     const container = `${name}-${spec.containers[0].name}`;
-    const ready = () => fetched(container, 'node', 'http://127.0.0.1:9464/ready');
-    expect(await until('it is ready', ready)).toContain('"ok":true');
+    const isReady = () => fetched(container, 'node', 'http://127.0.0.1:9464/ready')?.includes('"ok":true');
+    await until('it is ready', isReady);
     expect(podman('inspect', '--format', '{{.Config.User}}', container).stdout).toMatch(/^65532/);
   });
 });
