@@ -32,6 +32,7 @@ export function statusFactsOf(facts: Partial<StatusFacts> = {}): StatusFacts {
     replication: [],
     exceeded: [],
     telemetryTruth: {},
+    counting: [],
     versions: {},
     backups: [],
     certificates: [],

@@ -258,6 +258,8 @@ export interface StatusFacts {
   exceeded: readonly Exceeded[];
   /** By role, the share of the persistence errors in its log that its own metrics show; only while it logs any. */
   telemetryTruth: Readonly<Record<string, number>>;
+  /** The pages and logs that have counted anything since the agent started, such as `page/history`. */
+  counting: readonly string[];
   /** Versions that roles report of themselves. */
   versions: Readonly<Record<string, string>>;
   backups: readonly BackupReport[];

@@ -7,6 +7,7 @@ import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { onSignals } from '../signals.ts';
+import { messageOf } from '../verdict/probe-text.ts';
 import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
 import { type Io, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
@@ -132,7 +133,7 @@ function probeTable(probed: readonly Probed[], screen: Screen): string {
     row.name,
     result.ok ? 'ok' : (result.reason ?? 'failed'),
     `${Math.round(result.durationMs)} ms`,
-    result.msg,
+    messageOf(result.msg),
     row.target,
   ]);
   return table(['PROBE', 'RESULT', 'TOOK', 'WHAT', 'TARGET'], rows, screen);

@@ -12,6 +12,7 @@ import type { Situation } from '../recovery/procedures.ts';
 import { restoreOf } from '../recovery/restore.ts';
 import { createRestoreChecks } from '../recovery/restore-checks.ts';
 import { backupIn, type Chosen, chainNow, chosenOf, restoreTarget } from '../recovery/target.ts';
+import { messageOf } from '../verdict/probe-text.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { longestMs, type OnVerification, planForPerson, verifyWithProgress } from './verification.ts';
@@ -81,7 +82,7 @@ export async function openTools(
     const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
     if (row.kind === 'replication') await Promise.all(pages.map(({ scrape }) => scrape.scrapeNow()));
     const { finding, result } = (await probeOnce([...first, row], deps)).at(-1)!;
-    return { ...finding, ok: result.ok };
+    return { ...finding, ok: result.ok, msg: messageOf(finding.msg) };
   };
   return {
     pages,

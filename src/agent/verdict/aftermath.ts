@@ -1,8 +1,16 @@
 import type { Evidence } from '../report.ts';
-import type { ExplainedBy, OpenProblem } from './book.ts';
 import { type Explained, type IsInTime, isEarlyEnough } from './causes.ts';
 import { lookBackMs } from './conditions.ts';
-import { type Begun, idOf, isFatal, lineOf, shownSinceMs } from './found.ts';
+import {
+  type Begun,
+  type ExplainedBy,
+  idOf,
+  isChecked,
+  isFatal,
+  lineOf,
+  type OpenProblem,
+  shownSinceMs,
+} from './found.ts';
 import { isKind } from './kinds.ts';
 
 interface Left {
@@ -50,8 +58,6 @@ function looksBack({ kind, evidence, pause }: Begun, endMs: number, nowMs: numbe
   const check = evidence.find(({ source }) => source === 'probe');
   return check !== undefined && !isNewer(check);
 }
-
-const isChecked = (line: string): boolean => line.startsWith('probe/');
 
 export function createAftermath(): Aftermath {
   /** What explained each line of problems, by the line that is explained. */

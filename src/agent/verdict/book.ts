@@ -1,41 +1,8 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
-import { type Change, changeKinds, type Incident, type ProblemSeverity } from '../report.ts';
-import type { Found } from './found.ts';
-import type { KindOfProblem } from './kinds.ts';
+import { type Change, changeKinds, type Incident } from '../report.ts';
+import type { Found, OpenProblem } from './found.ts';
 import { overTextOf } from './sentence.ts';
-
-/** The cause of a problem, wall clock where it is over. */
-export interface ExplainedBy {
-  kind: KindOfProblem;
-  subject: string;
-  line: string;
-  endMs?: number;
-}
-
-/** A problem that lasts. */
-export interface OpenProblem {
-  line: string;
-  sinceMs: number;
-  /** How far the wall clock has jumped since then; absent if it has not. */
-  jumpedMs?: number;
-  /** What it is read from (`unread.ts`). */
-  from?: readonly string[];
-  /** What explains it, or did until `endMs`. */
-  explainedBy?: ExplainedBy;
-  /** Set for one that no other explains, so that it becomes an incident when it ends. */
-  cause?: {
-    id: string;
-    severity: ProblemSeverity;
-    kind: string;
-    subject: string;
-    what: string;
-    /** What it took down, at most so far, and how many problems that is. */
-    consequences?: string;
-    affected?: number;
-    changes?: readonly Change[];
-  };
-}
 
 /** Starts of problems, incidents that are over, and changes; all of it survives restarts of the agent. */
 interface IncidentBook {

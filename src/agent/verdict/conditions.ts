@@ -237,7 +237,7 @@ export const conditions: readonly Condition[] = [
     value: pastRetention,
     limit: 0,
     unit: 'seconds',
-    noun: 'longer than the shortest retention since the newest object',
+    noun: 'past the shortest retention',
     begins: ifWorkflowsComplete,
   },
   {

@@ -9,7 +9,7 @@ import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../repo
 import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
-import { phaseOf, reasonOf } from './probe-text.ts';
+import { messageOf, phaseOf, reasonOf } from './probe-text.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
 /** A probe that has a result. */
@@ -190,13 +190,10 @@ function failingProblems(probe: Checked): Found[] {
   const sinceMs = Math.min(msOf((isDown ? since : undefined) ?? failingSince) ?? Infinity, msOf(last.at)!);
   const common = { subject, about, reason: last.reason, sinceMs, evidence: [probeEvidence(probe)] };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
-  const found: Found = {
-    ...common,
-    kind: failing,
-    detail: reasonOf(probe),
-    predicate: predicateOf(probe),
-    line,
-  };
+  const predicate = predicateOf(probe);
+  // A predicate says the reason.
+  const detail = predicate === undefined ? reasonOf(probe) : messageOf(last.msg);
+  const found: Found = { ...common, kind: failing, detail, predicate, line };
   if (kind !== 'store' || !isDiskFull.test(last.msg)) return [found];
   return [{ ...common, kind: 'disk_full', predicate: 'is|are full', detail: last.msg }, found];
 }

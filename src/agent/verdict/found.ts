@@ -1,4 +1,4 @@
-import type { Evidence, ProblemSeverity } from '../report.ts';
+import type { Change, Evidence, ProblemSeverity } from '../report.ts';
 import { type KindOfProblem, kinds } from './kinds.ts';
 
 /** What a problem is about, for its relations to other problems. */
@@ -42,6 +42,8 @@ export interface Found {
 
 export const idOf = ({ kind, subject }: Pick<Found, 'kind' | 'subject'>): string => `${kind}/${subject}`;
 export const lineOf = (found: Found): string => found.line ?? idOf(found);
+/** Whether the problems of a line are found by the result of one check. */
+export const isChecked = (line: string): boolean => line.startsWith('probe/');
 export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => kinds[kind].severity;
 
 /** Whether evidence is a fatal entry of a log. */
@@ -68,3 +70,38 @@ export type Begun = Found & {
 /** Since when a problem shows itself as it does now: a check may fail for another reason than at first. */
 export const shownSinceMs = ({ sinceMs, reason = '', reasonsMs = {} }: Begun): number =>
   Math.max(sinceMs, reasonsMs[reason] ?? 0);
+
+/** The cause of a problem, wall clock where it is over. */
+export interface ExplainedBy {
+  kind: KindOfProblem;
+  subject: string;
+  line: string;
+  endMs?: number;
+}
+
+/** A problem that lasts. */
+export interface OpenProblem {
+  line: string;
+  sinceMs: number;
+  /** How far the wall clock has jumped since then; absent if it has not. */
+  jumpedMs?: number;
+  /** What it is read from (`unread.ts`). */
+  from?: readonly string[];
+  /** What explains it, or did until `endMs`. */
+  explainedBy?: ExplainedBy;
+  /** Set for one that no other explains, so that it becomes an incident when it ends. */
+  cause?: {
+    id: string;
+    severity: ProblemSeverity;
+    kind: string;
+    subject: string;
+    what: string;
+    about: Subjects;
+    predicate?: string;
+    detail?: string;
+    /** What it took down, at most so far, and how many problems that is. */
+    consequences?: string;
+    affected?: number;
+    changes?: readonly Change[];
+  };
+}

@@ -9,6 +9,7 @@ import { createTracks } from './tracks.ts';
 export interface ReadingsReport {
   exceeded: readonly Exceeded[];
   telemetryTruth: Readonly<Record<string, number>>;
+  counting: readonly string[];
   versions: Readonly<Record<string, string>>;
 }
 
@@ -55,9 +56,10 @@ export function createServiceReadings(): ServiceReadings {
   let held = new Map<string, Held>();
   const usual = new Map<string, number>();
   const origins: Origins = new Map();
+  const counting = new Set<string>();
   let seen: ReadonlySet<string> = new Set();
   let sampledMs = 0;
-  let report: ReadingsReport = { exceeded: [], telemetryTruth: {}, versions: {} };
+  let report: ReadingsReport = { exceeded: [], telemetryTruth: {}, counting: [], versions: {} };
 
   const noteUsual = (id: string, value: number) => {
     const known = usual.get(id);
@@ -137,10 +139,17 @@ export function createServiceReadings(): ServiceReadings {
       tracks.begin(monotonicMs);
       sampledMs = monotonicMs;
       seen = collect(rows, tracks, seen, origins);
+      for (const source of tracks.keys(countedTrack))
+        if (tracks.increase(countedTrack, source, rateMs) > 0) counting.add(source);
       const next = new Map<string, Held>();
       const exceeded = conditions.flatMap((condition, place) => judge(condition, place, nowMs, next));
       held = next;
-      report = { exceeded, telemetryTruth: truthOf(tracks), versions: versionsIn(rows) };
+      report = {
+        exceeded,
+        telemetryTruth: truthOf(tracks),
+        counting: [...counting],
+        versions: versionsIn(rows),
+      };
     },
     report: () => report,
   };

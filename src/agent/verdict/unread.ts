@@ -1,7 +1,7 @@
 import type { StatusFacts } from '../report.ts';
 import { settlingMs } from './conditions.ts';
-import { type Begun, type Found, idOf, lineOf, type Unread } from './found.ts';
-import { type KindOfProblem, logFaults, processFaults } from './kinds.ts';
+import { type Begun, type Found, idOf, isChecked, lineOf, type OpenProblem, type Unread } from './found.ts';
+import { isKind, type KindOfProblem, logFaults, processFaults } from './kinds.ts';
 import { silentIn } from './value-evidence.ts';
 
 /**
@@ -139,6 +139,11 @@ interface Silence {
   of(before: readonly Begun[], now: readonly Found[], open: readonly Line[], at: Moment): readonly Begun[];
   /** Whether nothing can be said about a line. */
   isUnread(line: string): boolean;
+  /**
+   * Takes what lasted when the agent before this one ended. Returns the problems of it that values showed: it takes minutes
+   * until they do so again, and a check takes seconds.
+   */
+  restore(open: readonly OpenProblem[]): readonly Begun[];
 }
 
 interface Moment {
@@ -147,27 +152,58 @@ interface Moment {
   monotonicMs: number;
 }
 
+/**
+ * Of the sources of a problem that only an earlier agent has seen, those that have counted nothing since: what a role that
+ * hangs had counted before is not known any more. A role says more by its page than in its log.
+ */
+function uncounted(from: readonly Source[], { counting, scrapes, statsd, logs }: StatusFacts): Source[] {
+  const roles = [...scrapes, ...statsd].map(({ service }) => `page/${service}`);
+  const watched = new Set([...roles, ...logs.flatMap(({ services }) => services.map((one) => `log/${one}`))]);
+  const all = from.filter((source) => watched.has(source));
+  const pages = all.filter((source) => source.startsWith('page/'));
+  return (pages.length > 0 ? pages : all).filter((source) => !counting.includes(source));
+}
+
 const kindOf = (line: string): string => line.slice(0, line.indexOf('/'));
+
+/** What an agent knows of itself when it has started. */
+const knownAtOnce: ReadonlySet<string> = new Set(['state', 'reload']);
+/** How long after a start of the agent nothing that it cannot see counts as over. */
+const settleMs = 60_000;
+
+/** Whether nothing can be said yet about a line that an earlier agent has seen. */
+function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: number): boolean {
+  const probe = probes.find(({ name }) => line === `probe/${name}` || line.startsWith(`probe/${name} `));
+  if (probe) return probe.last === undefined;
+  const kind = kindOf(line);
+  if (knownAtOnce.has(kind)) return false;
+  return nowMs - Date.parse(startedAt) < Math.max(settlingMs(kind), settleMs);
+}
 
 export function createSilence(): Silence {
   /** What cannot be read, by line; `readMs` is when a source could not be read for the last time, monotonic. */
-  let unread: ReadonlyMap<string, Unread & { readMs: number }> = new Map();
+  let unread: ReadonlyMap<string, Unread & { readMs?: number }> = new Map();
+  /** Lines that an earlier agent has seen, and this one has not. */
+  const earlier = new Set<string>();
 
   return {
     of(before, now, open, { facts, nowMs, monotonicMs }) {
       const isRead = readerOf(facts, now);
       const silent = silentIn(facts);
       const seen = new Set(now.flatMap((one) => [idOf(one), lineOf(one)]));
-      const next = new Map<string, Unread & { readMs: number }>();
+      const next = new Map<string, Unread & { readMs?: number }>();
+      for (const line of seen) earlier.delete(line);
       for (const { line, from = [], cause } of open) {
         if (seen.has(line)) continue;
         const known = unread.get(line);
-        const sources = from.filter((source) => !isRead(source) || silent.get(line)?.includes(source));
+        const quiet = earlier.has(line) ? uncounted(from, facts) : (silent.get(line) ?? []);
+        const sources = from.filter((source) => !isRead(source) || quiet.includes(source));
         const one = { sinceMs: known?.sinceMs ?? nowMs, sources, wasCause: cause !== undefined };
-        if (sources.length > 0) next.set(line, { ...one, readMs: monotonicMs });
+        const readMs = sources.length > 0 ? monotonicMs : known?.readMs;
         // A source that is back needs as long to say something as after a start of the agent.
-        else if (known && monotonicMs - known.readMs < settlingMs(kindOf(line)))
-          next.set(line, { ...one, readMs: known.readMs });
+        const isSettling = readMs !== undefined && monotonicMs - readMs < settlingMs(kindOf(line));
+        const isToCome = earlier.has(line) && isUnknownYet(line, facts, nowMs);
+        if (sources.length > 0 || isSettling || isToCome) next.set(line, { ...one, readMs });
       }
       const missing = before.filter((one) => !seen.has(idOf(one)) && !seen.has(lineOf(one)));
       unread = next;
@@ -177,5 +213,15 @@ export function createSilence(): Silence {
       });
     },
     isUnread: (line) => unread.has(line),
+    restore(open) {
+      earlier.clear();
+      for (const { line } of open) earlier.add(line);
+      return open.flatMap(({ line, sinceMs, from, cause }): Begun[] => {
+        // Its kind may be one of another version.
+        if (!cause || !isKind(cause.kind) || isChecked(line)) return [];
+        const { kind, subject, about, predicate, detail } = cause;
+        return [{ kind, subject, about, predicate, detail, line, sinceMs, from, evidence: [] }];
+      });
+    },
   };
 }

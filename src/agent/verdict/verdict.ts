@@ -2,12 +2,19 @@ import type { Durable } from '../../core/ports.ts';
 import type { MaintenanceWindow } from '../config/types.ts';
 import type { Change, ChangeKind, Problem, StatusFacts, StatusReport, Verdict } from '../report.ts';
 import { createAftermath } from './aftermath.ts';
-import { createIncidentBook, type ExplainedBy, type OpenProblem } from './book.ts';
+import { createIncidentBook } from './book.ts';
 import { type Explained, explained } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
-import { settlingMs } from './conditions.ts';
 import { isPageDown, problemsIn } from './evidence.ts';
-import { type Begun, type Found, idOf, lineOf, severityOf } from './found.ts';
+import {
+  type Begun,
+  type ExplainedBy,
+  type Found,
+  idOf,
+  lineOf,
+  type OpenProblem,
+  severityOf,
+} from './found.ts';
 import { alertNamed, kinds } from './kinds.ts';
 import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
 import {
@@ -153,14 +160,6 @@ function verdictOf(all: readonly Explained[], problems: readonly Problem[], nowM
   };
 }
 
-/** Whether nothing can be said yet about what a line of problems is about, as after a restart of the agent. */
-function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: number): boolean {
-  const kind = line.split('/')[0]!;
-  const probe = probes.find(({ name }) => line === `probe/${name}` || line.startsWith(`probe/${name} `));
-  if (probe) return probe.last === undefined;
-  if (knownAtOnce.has(kind)) return false;
-  return nowMs - Date.parse(startedAt) < Math.max(settlingMs(kind), settleMs);
-}
 /** Changes that a problem brings about as often as they bring it about. */
 const followed: ReadonlySet<ChangeKind> = new Set(['restart', 'exit', 'maintenance']);
 const beforeText = ({ at, what }: Change, nowMs: number): string =>
@@ -168,11 +167,6 @@ const beforeText = ({ at, what }: Change, nowMs: number): string =>
 
 const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
   `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;
-
-/** What an agent knows of itself when it has started. */
-const knownAtOnce: ReadonlySet<string> = new Set(['state', 'reload']);
-/** How long after a start of the agent nothing that it cannot see counts as over. */
-const settleMs = 60_000;
 
 /** Less is a clock that is kept right. */
 const leastJumpMs = 1_000;
@@ -212,6 +206,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     effects: readonly Explained[],
   ): OpenProblem => {
     const { id, severity, kind, subject, what, changes } = problem;
+    const { about, predicate, detail } = found;
     const consequences = consequencesText(
       effects.map((one) => one.found),
       [found],
@@ -221,7 +216,10 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       sinceMs: found.sinceMs,
       from: sourcesOf(found),
       ...(causedBy === undefined && {
-        cause: { id, severity, kind, subject, what, consequences, affected: effects.length, changes },
+        cause: {
+          ...{ id, severity, kind, subject, what, consequences, affected: effects.length, changes },
+          ...{ about, predicate, detail },
+        },
       }),
     };
   };
@@ -233,8 +231,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const found = problemsIn(facts, nowMs).filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)));
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
-      const isUnknown = (line: string) =>
-        silence.isUnread(line) || isPageDown(line, facts) || isUnknownYet(line, facts, nowMs);
+      const isUnknown = (line: string) => silence.isUnread(line) || isPageDown(line, facts);
       const reasonsBefore = new Map(before.map(({ about, reasonsMs }) => [about.probe, reasonsMs]));
       before = [...found, ...unread].map((one) =>
         withExit(begun(one, nowMs, reasonsBefore.get(one.about.probe)), changes),
@@ -273,6 +270,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       restore(bytes) {
         book.durable.restore(bytes);
         aftermath.restore(book.lasting());
+        before = silence.restore(book.lasting());
       },
     },
   };

@@ -78,12 +78,15 @@ test('a cause that ended while the agent was down still explains what has not be
   ]);
 });
 
-test('a value whose cause cannot be judged yet after a restart is told at once', () => {
+test('a value whose cause cannot be judged yet after a restart is told at once, under its cause', () => {
   const exceeded = [errors(), { ...errors(), kind: 'shard_movement' }];
   const first = createJudge();
   expect(look(first, 30, { exceeded }).verdict.problems[1]?.causedBy).toBe('persistence_errors/history');
   const report = look(restarted(first), 70, { startedAt: atOf(60), exceeded: exceeded.slice(1) });
-  expect(report.verdict.problems).toMatchObject([{ kind: 'shard_movement', since: atOf(10) }]);
+  expect(report.verdict.problems).toMatchObject([
+    { kind: 'persistence_errors', since: atOf(10), unreadSince: atOf(70) },
+    { kind: 'shard_movement', since: atOf(10), causedBy: 'persistence_errors/history' },
+  ]);
 });
 
 test('errors that stop and begin again within the window of their rate are two incidents', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Change, Incident } from '../../../../src/agent/report.ts';
-import { createIncidentBook, type OpenProblem } from '../../../../src/agent/verdict/book.ts';
+import { createIncidentBook } from '../../../../src/agent/verdict/book.ts';
+import type { OpenProblem } from '../../../../src/agent/verdict/found.ts';
 
 const startMs = Date.parse('2026-01-01T00:00:00.000Z');
 const at = (seconds: number) => startMs + seconds * 1e3;
@@ -16,6 +17,7 @@ const problem = (line: string, seconds: number, cause: Partial<Cause> = {}): Ope
     kind: 'store_down',
     subject: line,
     what: `store ${line} is down`,
+    about: {},
     ...cause,
   },
 });

@@ -106,7 +106,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   cluster_down: [
     failing('cluster/dc2', { reason: 'unreachable', msg: 'no route' }),
-    'cluster dc2 is unreachable: unreachable: no route',
+    'cluster dc2 is unreachable: no route',
   ],
   replication_failures: [
     exceeding('replication_failures', { source: 'a', target: 'b' }),

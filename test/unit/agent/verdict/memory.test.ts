@@ -462,7 +462,7 @@ describe('what the role that counts it cannot say any more', () => {
     look(first, 0, { ...back, exceeded: [timeouts] });
     const second = restarted(first);
     expect(look(second, 3_600, { startedAt: atOf(30), ...dead }).incidents).toEqual([]);
-    const { incidents } = look(second, 7_200, { startedAt: atOf(30), ...back });
+    const { incidents } = look(second, 7_200, { startedAt: atOf(30), ...back, counting: ['page/history'] });
     expect(incidents.find(({ id }) => id === 'workflow_timeouts/orders')?.end).toBe(atOf(7_200));
   });
 });
@@ -484,6 +484,29 @@ test('what was within its limit only because a role counts nothing is unknown, a
   });
   expect(look(judge, 90, {}).verdict.problems).toHaveLength(1);
   expect(look(judge, 3_600, {}).incidents).toMatchObject([{ id: 'workflow_failures/orders' }]);
+});
+
+test('what began before a restart is not over while the role has counted nothing since: it may hang', () => {
+  const failing = {
+    kind: 'workflow_failures',
+    ...{ about: { domain: 'orders' }, value: '9', limit: '5', since: atOf(0), from: ['page/history'] },
+  };
+  const scrapes = [{ service: 'history', up: true }] as unknown as StatusReport['scrapes'];
+  const first = createJudge();
+  look(first, 0, { exceeded: [failing] });
+  const second = restarted(first);
+  const hanging = look(second, 7_200, { startedAt: atOf(60), scrapes });
+  expect(hanging.incidents).toEqual([]);
+  expect(hanging.verdict).toMatchObject({
+    level: 'unknown',
+    headline: 'It is no longer known whether workflows of domain orders fail',
+    problems: [{ since: atOf(0), unreadSince: atOf(7_200) }],
+  });
+  look(second, 7_260, { startedAt: atOf(60), scrapes, counting: ['page/history'] });
+  const { incidents } = look(second, 10_800, { startedAt: atOf(60), scrapes, counting: ['page/history'] });
+  expect(incidents).toMatchObject([{ id: 'workflow_failures/orders', start: atOf(0), end: atOf(10_800) }]);
+  // Nobody watches the role any more.
+  expect(look(restarted(first), 7_200, { startedAt: atOf(60) }).incidents).toHaveLength(1);
 });
 
 test('a role that was well is well while it counts nothing', () => {

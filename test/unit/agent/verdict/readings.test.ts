@@ -151,6 +151,18 @@ test('how much of the errors in the log the metrics show', () => {
   expect(truth(500)).toBe(1);
 });
 
+test('what has counted since the start: what a page or a log has at first, or a gauge that changes, does not count', () => {
+  const { counting } = sampled(8, (step) => ({
+    svc_persistence_requests: [row('history', 500 + (step === 2 ? 1 : 0)), row('matching', 70)],
+    svc_log_entries_total: [
+      row('worker', 10 + step, { level: 'info' }),
+      row('history', 9, { level: 'info' }),
+    ],
+    svc_matching_tasklist_backlog: [row('matching', step, { domain: 'orders', tasklist: 'default' })],
+  }));
+  expect([...counting].sort()).toEqual(['log/worker', 'page/history']);
+});
+
 test('a track keeps a quarter of an hour, knows a reset, and is bounded', () => {
   const tracks = createTracks();
   const totals = [10, 20, 30, 5, 15];

@@ -161,6 +161,13 @@ describe('a problem whose source cannot be read', () => {
   const heap: Begun = { ...foundOf(ofRole('heap')), sinceMs: 5 };
   const restarted: Begun = { ...foundOf(ofRole('role_down')), line: 'probe/health/history', sinceMs: 5 };
   const open = { line: 'heap/history', from: ['page/history', 'page/worker'], cause: {} };
+  const earlier = {
+    ...{ line: open.line, from: open.from, sinceMs: 5 },
+    cause: {
+      ...({ id: open.line, severity: 'warning', kind: 'heap', subject: heap.subject } as const),
+      ...{ what: 'its heap is full', about: heap.about },
+    },
+  };
   const facts = (...down: string[]) =>
     statusFactsOf({ scrapes: ['history', 'worker'].map((role) => page(role, !down.includes(role))) });
   const at = (ms: number, ...down: string[]) => ({ facts: facts(...down), nowMs: ms + 1e6, monotonicMs: ms });
@@ -197,6 +204,65 @@ describe('a problem whose source cannot be read', () => {
     expect(silence.of([heap], [], [explained], at(0, 'history'))[0]?.unread?.wasCause).toBe(false);
     expect(silence.of([heap], [], [], at(0, 'history'))).toEqual([]);
     expect(silence.of([heap], [], [{ line: open.line }], at(0, 'history'))).toEqual([]);
+  });
+  test.each([
+    ['its page counts', ['page/history'], ['page/history'], false],
+    ['its page does not count', ['page/history'], [], true],
+    ['another page counts', ['page/history'], ['page/worker'], true],
+    ['one of two pages does not count', ['page/history', 'page/worker'], ['page/worker'], true],
+    ['both pages count', ['page/history', 'page/worker'], ['page/worker', 'page/history'], false],
+    ['its page counts, its log does not', ['page/history', 'log/history'], ['page/history'], false],
+    ['its log counts, its page does not', ['page/history', 'log/history'], ['log/history'], true],
+    ['its log, its only source, counts', ['log/history'], ['log/history'], false],
+    ['its log, its only source, does not count', ['log/history'], [], true],
+    ['a datagram of its role was counted', ['page/matching'], ['page/matching'], false],
+    ['no datagram of its role was counted', ['page/matching'], [], true],
+    ['its log is not watched any more', ['log/worker'], [], false],
+    ['its page is not watched any more', ['page/frontend'], [], false],
+    ['it was found by a check', ['result/store/main'], [], false],
+  ])('is one of an earlier agent, and %s', (_, from, counting, isUnread) => {
+    const silence = createSilence();
+    silence.restore([earlier]);
+    const all = statusFactsOf({
+      startedAt: new Date(-3_600_000).toISOString(),
+      counting,
+      scrapes: [page('history', true), page('worker', true)],
+      statsd: [{ service: 'matching' }] as unknown as StatusFacts['statsd'],
+      logs: [{ services: ['history'] }] as unknown as StatusFacts['logs'],
+    });
+    silence.of([], [], [{ line: open.line, from }], { ...at(0), facts: all });
+    expect(silence.isUnread(open.line)).toBe(isUnread);
+  });
+  test('is one of an earlier agent, whose values need minutes', () => {
+    const started = (ms: number) => ({ ...facts(), startedAt: new Date(1e6 + ms).toISOString() });
+    const counting = ['page/history', 'page/worker'];
+    const silence = createSilence();
+    const restored = silence.restore([earlier]);
+    const { about, subject } = heap;
+    expect(restored).toMatchObject([
+      { kind: 'heap', subject, about, sinceMs: 5, from: open.from, evidence: [] },
+    ]);
+    const later = (ms: number) => ({ ...at(ms), facts: { ...started(0), counting } });
+    expect(silence.of(restored, [], [open], later(10))).toMatchObject([
+      { ...restored[0], unread: { sinceMs: 1e6 + 10, sources: [], wasCause: true } },
+    ]);
+    expect(silence.of(restored, [], [open], later(settledMs - 1))).toHaveLength(1);
+    expect(silence.of(restored, [], [open], later(settledMs))).toEqual([]);
+  });
+  test.each([
+    ['found by a check', { line: 'probe/health/history' }, {}],
+    ['of another version', {}, { kind: 'unheard_of' }],
+    ['with another cause', { cause: undefined }, {}],
+  ])('is none of an earlier agent that is shown: %s', (_, line, cause) => {
+    const one = { ...earlier, cause: { ...earlier.cause, ...cause }, ...line };
+    expect(createSilence().restore([one])).toEqual([]);
+  });
+  test('is one of an earlier agent until this one has seen it', () => {
+    const silence = createSilence();
+    silence.restore([earlier]);
+    silence.of([], [heap], [open], at(0));
+    silence.of([heap], [], [open], at(10));
+    expect(silence.isUnread(open.line)).toBe(false);
   });
   test('is one of whose sources one counts nothing, by its subject', () => {
     const silent = {
