@@ -6,14 +6,33 @@ import { createWorld } from './world.ts';
 /** A fleet, and what an agent concludes from it a quarter of a minute later. */
 export function fleet() {
   const world = createWorld();
-  const readings = createServiceReadings();
-  const judge = createJudge();
+  let readings = createServiceReadings();
+  let judge = createJudge();
+  let startedAt: string | undefined;
+  let hasRestarted = false;
   const look = () => {
     const { nowMs, monotonicMs, facts, rows } = world.step();
+    if (hasRestarted) startedAt = new Date(nowMs).toISOString();
+    hasRestarted = false;
     readings.sample(rows, { nowMs, monotonicMs });
-    return judge.judge(statusFactsOf({ ...facts, ...readings.report() }), nowMs);
+    return judge.judge(
+      statusFactsOf({ ...facts, ...(startedAt && { startedAt }), ...readings.report() }),
+      nowMs,
+    );
   };
-  /** What it concludes as so many quarters of a minute go by. */
-  const pass = (looks: number) => Array.from({ length: looks }, look);
-  return { world, judge, look, pass };
+  return {
+    world,
+    get judge() {
+      return judge;
+    },
+    look,
+    /** What it concludes as so many quarters of a minute go by. */
+    pass: (looks: number) => Array.from({ length: looks }, look),
+    /** The next look is the first of a new agent, which has the state of this one. */
+    restart() {
+      const next = createJudge();
+      next.durable.restore(judge.durable.freeze());
+      [judge, readings, hasRestarted] = [next, createServiceReadings(), true];
+    },
+  };
 }

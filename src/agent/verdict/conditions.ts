@@ -271,12 +271,15 @@ export function truthOf(tracks: Tracks): Record<string, number> {
 const settling = new Map<string, number>();
 const lookBacks = new Map<string, number>();
 for (const { kind, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } of conditions) {
-  settling.set(kind, Math.max(settling.get(kind) ?? 0, forMs + Math.max(heldMs, rateMs) + minute));
+  settling.set(kind, Math.max(settling.get(kind) ?? 0, forMs + Math.max(heldMs, countedMs, rateMs) + minute));
   lookBacks.set(kind, Math.max(lookBacks.get(kind) ?? 0, spanMs, countedMs));
 }
 
 /** How long a kind is seen after what it counts has ended, ms: its window. 0 for kinds that are no condition on a value. */
 export const lookBackMs = (kind: string): number => lookBacks.get(kind) ?? 0;
 
-/** How long after a start it takes until a kind can be judged, ms; 0 for kinds that are no condition on a value. */
+/**
+ * How long after a start it takes until a kind can be judged, ms: its window, because what an earlier agent counted in it is not
+ * known. 0 for kinds that are no condition on a value.
+ */
 export const settlingMs = (kind: string): number => settling.get(kind) ?? 0;

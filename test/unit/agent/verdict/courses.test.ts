@@ -131,3 +131,26 @@ test.each(
     expect(back.at(-1)!.incidents.filter(({ what }) => !isAbout(type, what))).toEqual([]);
   },
 );
+
+test.each(alone(every(incidentTypes, { short: 8, long: 4, nightly: 1 }, 1)))(
+  '%s lasts while the agent is restarted: it is never told to be well, and one incident is left',
+  (_, type) => {
+    const { world, pass, restart } = fleet();
+    pass(6 * minute);
+    type.inject(world.state);
+    const before = pass(longestUnseen + 3 * minute).at(-1)!;
+    restart();
+    const after = pass(longestUnseen);
+    for (const { verdict } of after) {
+      expect(verdict.level).not.toBe('ok');
+      expect(strange(verdict, type)).toEqual([]);
+    }
+    expect(isNamed(type, after.at(-1)!)).toBe(true);
+    const sinceOf = ({ verdict }: Judged) => verdict.problems.find(({ what }) => isAbout(type, what))?.since;
+    expect(sinceOf(after.at(-1)!)).toBe(sinceOf(before));
+    world.heal();
+    const over = pass((type.fadesMinutes ?? 0) * minute + longestUnseen + 5 * minute).at(-1)!;
+    expect(over.verdict.level).toBe('ok');
+    expect(over.incidents.map(({ start }) => start)).toContain(sinceOf(before));
+  },
+);
