@@ -48,16 +48,19 @@ function newFolder(): string {
 /** A server that starts removes the temporary tables of all others from their common directory, so each has its own. */
 const withTemporaryFilesIn = (folder: string) => ({ ...process.env, TMPDIR: folder });
 
-function newData(data: string): void {
-  copyTemplate('mariadb', data, (template) => {
-    mkdirSync(template);
-    if (owner.length > 0) execFileSync('chown', ['mysql', template]);
-    const kind = ['--auth-root-authentication-method=normal', '--skip-test-db'];
-    execFileSync(installer!, ['--no-defaults', ...owner, `--datadir=${template}`, ...kind, ...common], {
+/** `layout`: settings that only a new data directory takes. */
+function newData(data: string, layout: readonly string[]): void {
+  const make = (made: string) => {
+    mkdirSync(made);
+    if (owner.length > 0) execFileSync('chown', ['mysql', made]);
+    const kind = ['--auth-root-authentication-method=normal', '--skip-test-db', ...layout];
+    execFileSync(installer!, ['--no-defaults', ...owner, `--datadir=${made}`, ...kind, ...common], {
       stdio: 'pipe',
-      env: withTemporaryFilesIn(template),
+      env: withTemporaryFilesIn(made),
     });
-  });
+  };
+  if (layout.length > 0) make(data);
+  else copyTemplate('mariadb', data, make);
 }
 
 /** Resolves with a connection when the server answers, and with undefined if the server has ended. */
@@ -110,7 +113,10 @@ export async function galeraSettings(nodes: number): Promise<string[][]> {
 export async function startMariadb(...settings: readonly string[]): Promise<Mariadb> {
   const folder = newFolder();
   const data = join(folder, 'data');
-  newData(data);
+  newData(
+    data,
+    settings.filter((setting) => setting.startsWith('--innodb-undo-')),
+  );
   const socketPath = join(folder, 's');
   const all = [...settings];
   let port = await freePort();

@@ -2,12 +2,14 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -264,6 +266,47 @@ describe.skipIf(!hasMariadb || !hasMariadbTools)('a rehearsal of MariaDB', () =>
       result: 'failed',
       msg: expect.stringMatching(/svc\.executions.* doesn't exist/),
     });
+  });
+});
+
+describe.skipIf(!hasMariadb || !hasMariadbTools)('a copy of the files of a MariaDB server that runs', () => {
+  let server: Mariadb;
+  let directory: string;
+  let undo: string;
+  const path = (name: string) => join(server.folder, name);
+  const copyAs = (name: string) => {
+    const options = ['--no-defaults', '--backup', '--user=root', `--socket=${path('s')}`];
+    const from = [`--datadir=${path('data')}`, `--innodb-undo-directory=${undo}`];
+    execFileSync('mariadb-backup', [...options, ...from, `--target-dir=${path(name)}`], { stdio: 'pipe' });
+    return path(name);
+  };
+  const rehearse = (backup: string) => rehearsed(requestOf(directory, { kind: 'mysql', backup }));
+
+  beforeAll(async () => {
+    directory = rehearsalFolder();
+    undo = mkdtempSync(join(tmpdir(), 'svc-agent-test-'));
+    if (process.getuid?.() === 0) execFileSync('chown', ['mysql', undo]);
+    server = await startMariadb(`--innodb-undo-directory=${undo}`, '--innodb-undo-tablespaces=3');
+    await server.sql(schemaStatements('svc'));
+    await server.sql("INSERT INTO svc.executions VALUES (1, 'x')");
+  });
+  afterAll(async () => {
+    await server?.stop();
+    for (const one of [directory, undo]) if (one) rmSync(one, { recursive: true, force: true });
+  });
+
+  test('the undo logs that the server has in another directory are not opened there', () => {
+    const backup = copyAs('full');
+    expect(readFileSync(join(backup, 'backup-my.cnf'), 'utf8')).toMatch(/^innodb_undo_directory=\//m);
+    expect(rehearse(backup)).toMatchObject({ result: 'ok', workflows: 1 });
+  });
+  test('a table with a DATA DIRECTORY is not opened there', async () => {
+    const elsewhere = newFolder();
+    if (process.getuid?.() === 0) execFileSync('chown', ['mysql', elsewhere]);
+    await server.sql(`CREATE TABLE svc.other (i INT) DATA DIRECTORY = '${elsewhere}'`);
+    const msg =
+      'table svc.other has a DATA DIRECTORY, in which a throwaway server would open the file of the store';
+    expect(rehearse(copyAs('linked'))).toMatchObject({ result: 'unknown', msg });
   });
 });
 

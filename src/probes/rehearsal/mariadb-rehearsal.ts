@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, Transform } from 'node:stream';
 import { cannotRead, unpackedFile } from './backup-content.ts';
@@ -62,12 +62,42 @@ async function newData(sandbox: Sandbox, phases: Phases): Promise<string> {
 async function restoreFiles(backup: string, sandbox: Sandbox, phases: Phases): Promise<string> {
   if (!existsSync(join(backup, 'xtrabackup_checkpoints')))
     throw new CannotLook(`${backup} is neither a dump nor a backup by mariadb-backup`);
+  refuseFilesElsewhere(backup);
   const program = programOf(['mariadb-backup', 'mariabackup']);
   const data = await phases.measure('copy', () => copyBackup(backup, sandbox));
+  keepInside(data);
   await phases.measure('restore', () =>
     sandbox.run([program, '--no-defaults', '--prepare', `--target-dir=${data}`]),
   );
   return data;
+}
+
+/** Says how the files of InnoDB are laid out. */
+const layoutIn = (data: string) => join(data, 'backup-my.cnf');
+
+/** Throws CannotLook for a table with a DATA DIRECTORY: the dictionary of the backup names the file of the store there. */
+function refuseFilesElsewhere(backup: string): void {
+  const names = readdirSync(backup, { recursive: true, encoding: 'utf8' });
+  const linked = names.find((name) => name.endsWith('.isl'));
+  if (linked === undefined) return;
+  const table = linked.slice(0, -'.isl'.length).replace('/', '.');
+  throw new CannotLook(
+    `table ${table} has a DATA DIRECTORY, in which a throwaway server would open the file of the store`,
+  );
+}
+
+/** Removes from the layout of a copy the directories of the store: a server would open the files of the store in them. */
+function keepInside(data: string): void {
+  const layout = layoutIn(data);
+  if (!existsSync(layout)) return;
+  const lines = readFileSync(layout, 'utf8').split('\n');
+  const inside = lines.flatMap((line) => {
+    const [, name = '', value = ''] = /^\s*(innodb[\w-]+)\s*=\s*(.*)$/.exec(line) ?? [];
+    if (!value.includes('/')) return [line];
+    const files = value.split(';').map((file) => file.replace(/^.*\//, ''));
+    return /^innodb.data.file.path$/.test(name) ? [`${name}=${files.join(';')}`] : [];
+  });
+  writeFileSync(layout, inside.join('\n'));
 }
 
 function positionOfFiles(data: string): LogPosition | undefined {
@@ -81,12 +111,14 @@ function positionOfFiles(data: string): LogPosition | undefined {
 /** Resolves once the server takes statements, on a socket in the sandbox alone. */
 async function startServer(data: string, sandbox: Sandbox, isCopy: boolean): Promise<void> {
   const program = programOf(['mariadbd', 'mysqld']);
-  // Says how the files of InnoDB are laid out.
-  const written = join(data, 'backup-my.cnf');
-  const defaults = isCopy && existsSync(written) ? `--defaults-file=${written}` : '--no-defaults';
+  const layout = layoutIn(data);
+  const defaults = isCopy && existsSync(layout) ? `--defaults-file=${layout}` : '--no-defaults';
+  const directories = ['innodb-data-home-dir', 'innodb-undo-directory', 'innodb-log-group-home-dir'];
   const server = sandbox.start([
     ...[program, defaults, `--datadir=${data}`, `--socket=${socketIn(sandbox)}`],
-    ...[`--pid-file=${join(data, 'pid')}`, `--tmpdir=${sandbox.scratch}`, '--skip-networking'],
+    ...[...directories, 'loose-aria-log-dir-path'].map((name) => `--${name}=${data}`),
+    ...[`--tmpdir=${sandbox.scratch}`, `--secure-file-priv=${sandbox.scratch}`],
+    ...[`--pid-file=${join(data, 'pid')}`, '--skip-networking'],
     ...['--skip-log-bin', '--skip-slave-start', '--event-scheduler=OFF', '--innodb-buffer-pool-size=64M'],
     ...['--default-time-zone=+00:00', ...(isCopy ? ['--skip-grant-tables'] : [])],
   ]);
