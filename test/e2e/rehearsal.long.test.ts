@@ -164,6 +164,34 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
     expect(answer, JSON.stringify(answer)).toMatchObject(expected);
   });
 
+  test('a log that creates a tablespace is not replayed: the files of the store in it stay as they are', async () => {
+    const space = join(backups, 'space');
+    mkdirSync(space);
+    ownedByPostgres(space);
+    await server.query(`CREATE TABLESPACE other LOCATION '${space}'`);
+    await server.query('CREATE TABLE much TABLESPACE other AS SELECT generate_series(1, 50000) AS i', 'svc');
+    await server.query('DELETE FROM much WHERE i > 10', 'svc');
+    await server.query('VACUUM much', 'svc');
+    await server.query('INSERT INTO much SELECT generate_series(1, 50000)', 'svc');
+    await server.query('CHECKPOINT');
+    await server.archiveWal();
+    const inSpace = () =>
+      execFileSync('bash', ['-c', `find ${space} -type f | sort | xargs ls -ln --full-time`]);
+    const before = inSpace().toString();
+    const msg = `the log creates a tablespace in "${space}", where a throwaway server would write into the files of the store; make a base backup that has it`;
+    expect(rehearsed(request({ backup: base(), log: { directory: wal(), last: '' } }))).toMatchObject({
+      result: 'unknown',
+      msg,
+    });
+    expect(inSpace().toString()).toBe(before);
+    const copy = join(backups, 'base-20260103T000000Z');
+    execFileSync('cp', ['-a', base(), copy]);
+    execFileSync('bash', ['-c', `cp -a ${wal()}/* ${copy}/pg_wal`]);
+    onTestFinished(() => rmSync(copy, { recursive: true }));
+    expect(rehearsed(request({ backup: copy }))).toMatchObject({ result: 'unknown', msg });
+    expect(inSpace().toString()).toBe(before);
+  });
+
   test('a backup with a link to files that are not of the backup is not copied', () => {
     const copy = join(backups, 'base-20260102T000000Z');
     execFileSync('cp', ['-a', base(), copy]);

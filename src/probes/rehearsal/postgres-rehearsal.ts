@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { cannotRead, headOf, unpackedFile } from './backup-content.ts';
 import { copyBackup } from './copy-tree.ts';
+import { guardLog, restoreCommand } from './postgres-log.ts';
 import { postgresServers, programOf } from './programs.ts';
 import { asUnknown, CannotLook, type Phases, type RehearsalRequest, type Restored } from './rehearsal.ts';
 import { lastWords, type RunningProgram, type Sandbox } from './sandbox.ts';
@@ -221,18 +222,22 @@ interface RestoredData {
 
 async function startRestored(
   { database, user }: RehearsalRequest,
-  { programs, data, fetch }: RestoredData,
+  restored: RestoredData,
   sandbox: Sandbox,
   phases: Phases,
 ): Promise<Restored> {
+  const { programs, data } = restored;
   const server = await phases.measure('log', async () => {
     writeFileSync(join(data, 'recovery.signal'), '');
     sandbox.give(join(data, 'recovery.signal'));
+    const log = await guardLog(restored, sandbox);
     return startServer(programs, data, sandbox, [
-      `restore_command=${fetch}`,
+      `restore_command=${log.fetch}`,
       'recovery_target_timeline=latest',
       'recovery_target_action=promote',
-    ]);
+    ]).catch((thrown) => {
+      throw log.fault() ?? thrown;
+    });
   });
   const newest = /last completed transaction was at log time (\S+ \S+)/.exec(server.said())?.[1];
   const names = [...new Set([administrator, ...(user === undefined ? [] : [user])])];
@@ -313,33 +318,6 @@ function makeNeeded(data: string, sandbox: Sandbox): void {
     sandbox.give(path);
   }
 }
-
-/** Fetches a segment from the archive as it is, from a folder as Barman keeps them, or unpacked. */
-async function restoreCommand(directory: string, sandbox: Sandbox): Promise<string> {
-  const script = join(sandbox.path, 'fetch');
-  const readable =
-    // As it is, or in the folder of its log file.
-    `f="$1/$2"; [ -e "$f" ] || [ -e "$f.gz" ] || f="$1/$(printf %.16s "$2")/$2"`;
-  const lines = [readable, '[ ! -e "$f" ] || exec cp "$f" "$3"', '[ -e "$f.gz" ] && gzip -dc "$f.gz" > "$3"'];
-  writeFileSync(script, `${lines.join('\n')}\n`, { mode: 0o644 });
-  const newest = readdirSync(directory)
-    .filter((name) => /^[0-9A-F]{24}/.test(name))
-    .sort()
-    .at(-1);
-  if (newest !== undefined) {
-    await sandbox.run(['test', '-r', join(directory, newest)]).catch(() => {
-      throw new CannotLook(`the user that the throwaway server runs as cannot read ${directory}`);
-    });
-    if (!/^[0-9A-F]{24}(?:\.gz)?(?:\.\w+\.backup)?$/.test(newest))
-      throw new CannotLook(
-        `${directory} is the archive of a backup tool, and only that tool can restore from it`,
-      );
-  }
-  return `sh ${shellWord(script)} ${shellWord(directory)} %f %p`;
-}
-
-/** A word for a shell inside a setting, in which % begins a placeholder. */
-const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`).replaceAll('%', '%%')}'`;
 
 // The server
 
