@@ -83,7 +83,9 @@ interface Options {
   state?: string;
   /** Variables of the agent's environment. */
   env?: Record<string, string>;
-  /** How long the agent waits for the store, and how often it asks. Default: 2s. */
+  /** How long the agent waits for a role, and how often it asks. Default: 3s. */
+  healthTimeout?: string;
+  /** How long the agent waits for the store, and how often it asks. Default: 4s. */
   storeTimeout?: string;
 }
 
@@ -139,6 +141,7 @@ export async function startLiveService({
   logs,
   state,
   env,
+  healthTimeout = '3s',
   storeTimeout = '4s',
 }: Options = {}): Promise<LiveService> {
   const folder = newFolder();
@@ -176,7 +179,7 @@ export async function startLiveService({
 
   const health = (role: RoleName) => ({
     // A busy machine delays an answer by a second or two; that is no fault of the role.
-    ...{ interval: '3s', timeout: '3s' },
+    ...{ interval: healthTimeout, timeout: healthTimeout },
     ...(isTls(role)
       ? { url: `https://localhost:${ports.get(role)}/health`, tls: { caFile: tls!.ca } }
       : { url: `http://127.0.0.1:${ports.get(role)}/health` }),
@@ -249,7 +252,10 @@ export async function startServiceWithTls() {
     made.signed('good', authority, { days: 60 }),
   ];
   const ended = made.signed('ended', authority, { days: -1 });
-  const service = await startLiveService({ tls: { ...served, ca: authority.cert } });
+  const service = await startLiveService({
+    tls: { ...served, ca: authority.cert },
+    healthTimeout: '6s',
+  });
   const serve = (files: typeof good) => {
     copyFileSync(files.cert, served.cert);
     copyFileSync(files.key, served.key);

@@ -31,6 +31,8 @@ test.skipIf(!hasPostgres || !hasLibrary).each([
     const shiftBy = (seconds: number) => writeFileSync(shift, `${seconds < 0 ? '' : '+'}${seconds}\n`);
     shiftBy(0);
     const service = await startLiveService({
+      // Nothing else may fail, not even once, however busy the machine is.
+      ...{ healthTimeout: '6s', storeTimeout: '10s' },
       env: {
         LD_PRELOAD: library!,
         FAKETIME_TIMESTAMP_FILE: shift,
@@ -62,7 +64,7 @@ test.skipIf(!hasPostgres || !hasLibrary).each([
         (report) =>
           ids(report).length > 0 &&
           isShifted(report, jumpS) &&
-          checksOf(report, 'health/worker') >= failed + (isLast ? 8 : 2),
+          checksOf(report, 'health/worker') >= failed + (isLast ? 4 : 1),
       );
       expect(latest.verdict.cause?.since).toBe(since);
       expect(latest.incidents).toEqual([]);
