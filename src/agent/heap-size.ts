@@ -46,7 +46,7 @@ export function seriesHeapBytes(given = givenHeapBytes()): number {
 }
 
 /** Lines of pages are outside the heap. They may take as much as this part of it. */
-const lineShare = 0.375;
+const lineShare = 0.3;
 
 /** What the lines of all pages may take; bytes. */
 export const lineBytes = (): number => lineShare * givenHeapBytes();

@@ -17,7 +17,7 @@ test('of pages that are too large together the one that comes last is discarded,
   await first.read(page(1500));
   await expect(second.read(page(1500))).rejects.toMatchObject({
     reason: 'too_large',
-    message: 'the lines of all pages take more than 0 MiB, three eighths of the heap',
+    message: 'the lines of all pages take more than 0 MiB, three tenths of the heap',
   });
   expect(second.intake.held.size).toBe(0);
   // A quarter of the limit is for both targets.

@@ -94,7 +94,7 @@ export function createPageReader(
     hasAdded = true;
     if (!memory.set(tableBytes(table))) {
       const mebibytes = Math.round(memory.limitBytes / 1024 ** 2);
-      const what = `the lines of all pages take more than ${mebibytes} MiB, three eighths of the heap`;
+      const what = `the lines of all pages take more than ${mebibytes} MiB, three tenths of the heap`;
       throw new ScrapeFailure('too_large', what);
     }
     return id;
