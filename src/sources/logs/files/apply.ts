@@ -32,22 +32,22 @@ export interface ScanDeps extends PlacesDeps {
   glimpses: Glimpses;
 }
 
-/** Copies of the first few bytes of a generation that are remembered. */
+/** How many copies of a generation's first few bytes are remembered. */
 const partsLimit = 4;
-/** Bytes of a file that is passed over up to which a checksum of all of them is taken. */
+/** If a file is not to be read, a checksum of all its bytes is computed up to this size. */
 const summedBytes = 1024 * 1024;
 
 const startsAtEnd = ({ found }: Sighting): boolean =>
   found.length > 0 && found.every(({ startAt }) => startAt === 'end');
 
-/** Another file than one that is gone has its inode by now. */
+/** Forgets the inode of a generation that is gone if another file has it by now. */
 function releaseInode({ lost }: Generations, { stat }: Sighting): void {
   for (const of of lost) {
     if (of.lost?.key === fileKey(stat) && knownBytes(of) === 0) of.lost = { ...of.lost, key: '' };
   }
 }
 
-/** What was seen of a file of which nothing was counted turns out to be nothing to read. */
+/** Forgets a generation of which nothing was counted when its file turns out to hold nothing that must be read. */
 function forgetMissed(generations: Generations, key: string, start: Buffer): void {
   for (const of of [...generations.lost]) {
     const { chain, rest, lost } = of;
@@ -68,14 +68,14 @@ export function createApply(deps: ScanDeps, places: Places) {
     if (of.place) openFiles.close(of.place);
   };
 
-  /** The inode is another file's by now, or the file has other bytes: the generation is in another file, or nowhere. */
+  /** Marks a generation as lost: its inode belongs to another file by now, or its file has other bytes. */
   const lose = (of: Generation, by: LostBy) => {
     logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', of.place!.real, of);
     const { size } = of.place!;
     const now = by === 'truncated' ? places.stat(of) : undefined;
-    // What is in the file now is smaller than what was there.
+    // The file may hold less now than it held before.
     if (now && now.size < size) generations.update(of, { size: Math.max(of.size, size) });
-    // It is read even if the file is renamed or deleted before the next scan lists it.
+    // The open file is read even if it is renamed or deleted before the next scan lists it.
     const fd = now && openFiles.release(of.place!);
     if (now && fd !== undefined) compared.adopt({ stat: now, paths: [of.place!.real] }, fd);
     close(of);
@@ -87,7 +87,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     generations.know({ ...sighting.stat, path: sighting.paths[0]!, isGzip, of });
   };
 
-  /** Remembers a copy of a few bytes, of which an archive may be made. */
+  /** Remembers a copy of the first few bytes of a generation, because an archive of that copy may appear later. */
   const rememberPart = (of: Generation, { size, start, isGzip }: Content) => {
     if (isGzip || size === 0 || size >= partBytes) return;
     const part = { size, sum: crc32(start) };
@@ -95,7 +95,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     generations.update(of, { parts: [...others, part].slice(-partsLimit) });
   };
 
-  /** An ended generation that has everything the file holds: nothing of it is read. */
+  /** Records a file that is not read as an ended generation that has everything the file holds. */
   const pass = async (sighting: Sighting, group: string, content: Content | undefined, number = 0) => {
     const offset = content?.size ?? sighting.stat.size;
     const isSummed = content && (content.isGzip || offset <= summedBytes);
@@ -109,7 +109,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     logEvent('file is not read', home, of);
   };
 
-  /** What a new generation begins with. */
+  /** The fields of a new generation. */
   const beginning = ({ found }: Sighting, group: string, real: string, isHome: boolean) => ({
     number: generations.nextNumber(),
     group,
@@ -117,7 +117,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     claimants: deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]),
   });
 
-  /** A generation is read in the file from now on. */
+  /** Reads a generation from this file from now on. */
   const take = (of: Generation, sighting: Sighting) => {
     openFiles.hold(of.place!, compared.take(sighting));
     places.claim(of, sighting);
@@ -140,7 +140,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     generations.add(of, place);
     take(of, sighting);
     if (isGzip) return;
-    // What was listed may have been another file with its inode.
+    // The listed file may have been another one with the same inode.
     if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
     places.refresh(of);
     place.isBlank = sighting.stat.size === 0 && isNewGroup;
@@ -148,7 +148,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     else if (!place.isBlank) reader.learn(of);
   };
 
-  /** A generation goes on in another file. */
+  /** Continues a generation in another file. */
   const resume = (of: Generation, sighting: Sighting, content: Content, isHome: boolean) => {
     const place = places.of(sighting, of.group, content.isGzip, isHome);
     logEvent('file goes on in another one', place.real, of);
@@ -156,17 +156,17 @@ export function createApply(deps: ScanDeps, places: Places) {
     const hadRest = seenBytes(of);
     generations.settle(of, place);
     if (isHome) generations.update(of, { home: place.real });
-    // It may have grown since it was listed.
+    // The file may have grown since it was listed.
     if (!content.isGzip) generations.relocate(of, { size: content.size });
     take(of, sighting);
     places.refresh(of);
-    // If it is truncated before it is read, a copy of it can be found.
+    // With the marks of its beginning, a copy of the file can be found if it is truncated before it is read.
     if (isUnread(of) && !content.isGzip) generations.update(of, { chain: learn(of.chain, content.start) });
     // The copy was made before the unfinished line was written.
     if (content.size < hadRest) sinks.cut(of);
   };
 
-  /** The same bytes as another generation so far: a generation of its own from there on. */
+  /** Begins a new generation for a file that so far has the same bytes as another generation. */
   const fork = (of: Generation, sighting: Sighting, group: string) => {
     const place = places.of(sighting, group, false, false);
     const { chain, home, claimants } = of;
@@ -175,13 +175,13 @@ export function createApply(deps: ScanDeps, places: Places) {
     take(next, sighting);
   };
 
-  /** A file that was listed, and that nothing was seen of, is looked for like a generation that was lost. */
+  /** Looks for the content of a file that was listed but could not be opened, as for a lost generation. */
   const miss = (sighting: Sighting, { key, group, isHome }: Pick<FileFacts, 'key' | 'group' | 'isHome'>) => {
     const { stat, paths } = sighting;
     if (stat.size === 0 || isCompressed(paths[0]!) || startsAtEnd(sighting)) return;
     for (const of of generations.lost) {
       if (of.lost?.key !== key) continue;
-      // It is that one, which had grown.
+      // The file is the lost generation itself, which had grown.
       if (of.lost.wasLive && of.lostBy === 'vanished' && paths[0] === of.home)
         generations.update(of, { size: Math.max(of.size, stat.size) });
       return;
@@ -193,7 +193,9 @@ export function createApply(deps: ScanDeps, places: Places) {
     logEvent('file is gone before it was read', paths[0]!, of);
   };
 
-  /** Copies that hold more than what was counted are compared again, those of an archive once. */
+  /**
+   * Ends a generation. Copies that hold more than what was counted are compared again; copies in an archive are compared once.
+   */
   const end = (of: Generation, lostBy?: LostBy) => {
     logEvent('file is finished', of.place?.real ?? of.home, of);
     const { place } = of;
@@ -204,8 +206,8 @@ export function createApply(deps: ScanDeps, places: Places) {
   };
 
   /**
-   * The generation is over: what was never read is counted as skipped, with the line that it goes on in; otherwise its unfinished
-   * line counts.
+   * Gives a generation up. What was never read is counted as skipped, together with the line that it continues; otherwise the
+   * unfinished line counts.
    */
   const giveUp = (of: Generation, reason: SkipReason) => {
     const missing = unreadBytes(of);
@@ -216,7 +218,10 @@ export function createApply(deps: ScanDeps, places: Places) {
     end(of, of.lostBy ?? 'vanished');
   };
 
-  /** A file in a format that is not read: counted as skipped unless it may be the archive of a generation that was read. */
+  /**
+   * Passes over a file in a format that is not read. It is counted as skipped unless it may be the archive of a generation that
+   * was read.
+   */
   const passForeign = async (sighting: Sighting, group: string, content: Content) => {
     const { mtimeNs, size } = sighting.stat;
     const isKnown = [...generations.ended(group)].some((one) => {
@@ -235,7 +240,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     miss,
 
     async apply(action: Action, sightings: ReadonlyMap<string, Sighting>): Promise<void> {
-      // Several files may have been compared with it.
+      // Several files may have been compared with this generation.
       if (action.do === 'lose') return action.of.place && lose(action.of, 'truncated');
       const { file } = action;
       const sighting = sightings.get(file.key)!;

@@ -7,22 +7,22 @@ import { crc32 } from 'node:zlib';
 export interface Chain {
   /** CRC-32 of the first bytes, for each of `markLengths` that is known. They may reach beyond the offset. */
   readonly marks: readonly number[];
-  /** First byte that was not counted. */
+  /** Position of the first byte that was not counted. */
   readonly offset: number;
   /** CRC-32 of all bytes before the offset; undefined if they were passed over unread. */
   readonly sum: number | undefined;
-  /** The last up to 64 bytes before the offset, one character each. */
+  /** The last bytes before the offset, at most 64, one character each. */
   readonly tail: string;
 }
 
 export const headBytes = 4096;
 export const tailBytes = 64;
-/** Fewer known bytes identify nothing: a timestamp is as long. */
+/** With fewer known bytes a content cannot be identified: a timestamp alone is as long. */
 export const identifyingBytes = 32;
 
 const fromTo = (count: number, at: (i: number) => number) => Array.from({ length: count }, (_, i) => at(i));
 
-/** 16, 32, 64, 96, … 256, 512, 768, … 4096, 8192, 16384, … bytes. */
+/** The prefix lengths that have a mark: 16, 32, 64, 96, … 256, 512, 768, … 4096, 8192, 16384, … bytes. */
 const markLengths: readonly number[] = [
   16,
   ...fromTo(8, (i) => 32 * (i + 1)),
@@ -33,12 +33,12 @@ export const marksLimit = markLengths.length;
 
 export const noChain: Chain = { marks: [], offset: 0, sum: 0, tail: '' };
 
-/** Bytes that the marks cover. */
+/** The number of bytes that the marks cover. */
 export const covered = ({ marks }: Chain): number => markLengths[marks.length - 1] ?? 0;
 
 const known = ({ chain, rest }: Counted): number => Math.max(covered(chain), chain.offset + rest.length);
 
-/** The chain with marks over `start`, the first bytes of its content. */
+/** The chain with marks over `start`, the first bytes of the content. */
 export function learn(chain: Chain, start: Buffer): Chain {
   if (!(markLengths[chain.marks.length]! <= Math.min(start.length, headBytes))) return chain;
   const marks = [...chain.marks];
@@ -54,7 +54,7 @@ export function learn(chain: Chain, start: Buffer): Chain {
   return { ...chain, marks };
 }
 
-/** The chain once `bytes[from, to)` were counted; the bytes of its tail are before `from` in the buffer. */
+/** The chain after `bytes[from, to)` were counted. The bytes of its tail must be before `from` in the buffer. */
 export function append(chain: Chain, bytes: Buffer, from: number, to: number): Chain {
   if (to === from) return chain;
   const offset = chain.offset + to - from;
@@ -62,7 +62,7 @@ export function append(chain: Chain, bytes: Buffer, from: number, to: number): C
   if (chain.sum === undefined) return { marks: chain.marks, offset, sum: undefined, tail };
   let { marks, sum } = chain;
   let at = from;
-  // A chain of bytes that were passed over may lack the mark before its offset: it gets none after that.
+  // A chain of bytes that were passed over may lack the mark before its offset. Then it gets no marks after the offset.
   while (markLengths[marks.length]! > chain.offset && markLengths[marks.length]! <= offset) {
     const next = from + markLengths[marks.length]! - chain.offset;
     sum = crc32(bytes.subarray(at, next), sum);
@@ -73,13 +73,13 @@ export function append(chain: Chain, bytes: Buffer, from: number, to: number): C
   return { marks, offset, sum: crc32(bytes.subarray(at, to), sum), tail };
 }
 
-/** The chain without the marks that reach beyond its offset: other bytes are there now. */
+/** The chain without the marks that reach beyond its offset, for a file that has other bytes there now. */
 export function cutOff(chain: Chain): Chain {
   const marks = chain.marks.filter((_, i) => markLengths[i]! <= chain.offset);
   return { ...chain, marks };
 }
 
-/** The chain once bytes that follow its offset were counted, without a buffer that has its tail. */
+/** The chain after the bytes that follow its offset were counted, for a caller whose buffer does not hold its tail. */
 export function appendRest(chain: Chain, rest: Buffer): Chain {
   const bytes = Buffer.concat([Buffer.from(chain.tail, 'latin1'), rest]);
   return append(chain, bytes, bytes.length - rest.length, bytes.length);
@@ -94,21 +94,21 @@ export function marksAgree({ marks }: Pick<Chain, 'marks'>, start: Buffer): bool
   return undefined;
 }
 
-/** What a comparison needs of a content on disk, plain or inflated. */
+/** What a comparison needs from a content on disk, plain or inflated. */
 export interface Content {
-  /** Plain bytes. */
+  /** Size in plain bytes. */
   readonly size: number;
-  /** The first 4096 of them; all if there are fewer. */
+  /** The first 4096 bytes, or all of them if there are fewer. */
   readonly start: Buffer;
   readonly isGzip: boolean;
   /**
-   * The CRC-32 of the first bytes and the last 64 of them, as far as they can be had at a reasonable cost; undefined if the
-   * file cannot be read any more.
+   * The CRC-32 of the first `length` bytes and the last 64 of these bytes, as far as they can be read at a reasonable cost;
+   * undefined if the file cannot be read any more.
    */
   prefix(length: number): Promise<{ readonly sum?: number; readonly tail?: string } | undefined>;
 }
 
-/** The whole of a content. */
+/** Size and CRC-32 of a whole content. */
 export interface Part {
   readonly size: number;
   readonly sum: number;
@@ -121,9 +121,10 @@ interface Counted {
 }
 
 /**
- * How content relates to what is known of a generation. `same`: it ends where that ends, or within the unfinished line;
- * `longer`: it goes on after it; `cut`: it has the counted bytes, and another line after them; `shorter`: it ends before, and agrees as far as it goes; `other`: it
- * differs; `unknown`: there is too little to compare; `unseen`: the file cannot be read now.
+ * How a content relates to what is known of a generation. `same`: it ends where the generation ends, or within the unfinished
+ * line; `longer`: it goes on after that; `cut`: it has the counted bytes, and another line after them; `shorter`: it ends before
+ * the offset, and agrees as far as it goes; `other`: it differs; `unknown`: there is too little to compare; `unseen`: the file
+ * cannot be read now.
  */
 export type Relation = 'same' | 'longer' | 'cut' | 'shorter' | 'other' | 'unknown' | 'unseen';
 
@@ -134,7 +135,7 @@ async function hasPrefix(content: Content, { offset, sum, tail }: Chain): Promis
   return own.sum === undefined || sum === undefined || own.sum === sum;
 }
 
-/** How a content that ends before the offset relates to it, as far as there are marks. */
+/** How a content that ends before the offset relates to the generation, as far as the marks tell. */
 async function compareShorter(content: Content, { marks, offset, tail }: Chain): Promise<Relation> {
   const { size, start } = content;
   if (offset <= tail.length) return tail.startsWith(start.toString('latin1', 0, size)) ? 'shorter' : 'other';
@@ -146,7 +147,7 @@ async function compareShorter(content: Content, { marks, offset, tail }: Chain):
   return own.sum === undefined || own.sum === marks[last] ? 'shorter' : 'other';
 }
 
-/** The one question about content: how it relates to a generation. */
+/** Compares a content with a generation. */
 export async function compare(content: Content, counted: Counted): Promise<Relation> {
   const { chain, rest } = counted;
   if (known(counted) === 0) return 'unknown';

@@ -12,13 +12,13 @@ import {
 
 /** Everything that the tailer needs after a restart. */
 interface Positions {
-  /** Patterns that earlier scans looked at, from the root. */
+  /** Absolute patterns that earlier scans looked at. */
   readonly patterns: readonly string[];
   readonly lastNumber: number;
   readonly generations: readonly Recorded[];
 }
 
-/** A generation, where it was read, and the files that hold it and are not read. */
+/** A generation, where it was read, and the files that hold it but are not read. */
 export interface Recorded {
   readonly of: Generation;
   readonly place: Place | undefined;
@@ -39,7 +39,7 @@ interface Head {
 const statuses: readonly Status[] = ['followed', 'lost', 'ended'];
 const losses: readonly Generation['lostBy'][] = [undefined, 'truncated', 'vanished'];
 
-/** Bits of the first byte; the two lowest are the status, and the next two what it is lost by. */
+/** Bits of the first byte. The two lowest bits are the status; the next two say how the generation was lost. */
 const flags = { hasPlace: 16, isLive: 32, isGzip: 64, isBlank: 128 };
 /** Bits of the second byte. */
 const more = { hasSum: 1, hasSinkState: 2, wasLive: 4 };
@@ -51,7 +51,7 @@ function writeFile(to: RecordWriter, { dev, ino, size, mtimeNs }: FileOf): void 
   to.id(dev);
   to.id(ino);
   to.time(mtimeNs);
-  // A copy that is to be compared again has the size -1.
+  // The size -1 marks a copy that is to be compared again.
   to.number(size + 1);
 }
 
@@ -60,7 +60,7 @@ const readFile = (from: RecordReader) => {
   return { dev, ino, mtimeNs, size: from.number() - 1 };
 };
 
-/** What is written of a generation, encoded anew only after it changed. */
+/** The encoded record of a generation. It is encoded again only after the generation changed. */
 export function recordOf(recorded: Recorded): Buffer {
   recorded.of.record ??= encode(recorded);
   return recorded.of.record;
@@ -68,7 +68,10 @@ export function recordOf(recorded: Recorded): Buffer {
 
 const writer = createRecordWriter();
 
-/** After a restart, the inode of a deleted file belongs to another one. What nothing is known of cannot be found again. */
+/**
+ * Encodes one generation. The place of a deleted file is left out because its inode belongs to another file after a restart; a
+ * generation of which nothing is known is left out because it cannot be found again.
+ */
 function encode({ of, place, copies }: Recorded): Buffer {
   const { chain, rest, group, home, lost } = of;
   const sinkState = of.sink ? of.sink.state() : of.sinkState;
@@ -121,7 +124,7 @@ function encode({ of, place, copies }: Recorded): Buffer {
   return to.end();
 }
 
-/** As many as `read` gives; a damaged count ends where the bytes do. */
+/** Reads a list of `count` items. With a damaged count, the list ends where the bytes end. */
 const listOf = <T>(count: number, read: () => T): T[] => {
   const items: T[] = [];
   while (items.length < count) items.push(read());
@@ -186,7 +189,7 @@ function readPlace(from: RecordReader, flag: number, group: string): Place {
   return Object.assign(place, { readMtimeNs: place.mtimeNs, isBlank: (flag & flags.isBlank) !== 0 });
 }
 
-/** Encodes what is known; gives the bytes of the last call while nothing has changed. */
+/** Encodes the positions; returns the bytes of the last call while nothing has changed. */
 export function createPositionsEncoder(): (head: Head, records: readonly Buffer[]) => Uint8Array {
   let last: { bytes: Uint8Array; head: Buffer; records: readonly Buffer[] } | undefined;
   return ({ patterns, lastNumber }, records) => {
@@ -212,7 +215,7 @@ function unreadable(what: string, cause?: unknown): AgentError {
   return new AgentError('state_unreadable', { where: 'state section logs', what }, cause);
 }
 
-/** Throws `state_unreadable` on what it did not write. */
+/** Decodes a section of the snapshot. Throws `state_unreadable` on bytes that the encoder did not write. */
 export function decodePositions(section: Uint8Array): Positions {
   const bytes = Buffer.from(section.buffer, section.byteOffset, section.byteLength);
   let at = 0;
@@ -254,18 +257,21 @@ interface RecordWriter {
   byte(value: number): void;
   /** A whole number from 0 to 2^53 - 1. */
   number(value: number): void;
-  /** Four bytes. */
+  /** Four bytes, for a checksum. */
   sum(value: number): void;
   /** An unsigned and a signed number of 64 bits. */
   id(value: bigint): void;
   time(value: bigint): void;
-  /** A text, lone surrogates included; nothing but a mark if it is `usual`. */
+  /** A text, which may have lone surrogates. If it equals `usual`, only a mark is written. */
   text(value: string, usual?: string): void;
   bytes(value: Uint8Array): void;
   end(): Buffer;
 }
 
-/** Each call reads what the writer's call of the same name has written; throws a `RangeError` on anything else. */
+/**
+ * The counterpart of `RecordWriter`: each call reads what the writer's call of the same name wrote, and throws a `RangeError` on
+ * anything else.
+ */
 interface RecordReader {
   byte(): number;
   number(): number;
@@ -277,12 +283,12 @@ interface RecordReader {
   end(): void;
 }
 
-/** How a text is written, in the two lowest bits of the number before it; the others are its length in bytes. */
+/** How a text is written, in the two lowest bits of the number before it; the other bits are its length in bytes. */
 const textForms = { usual: 0, latin1: 1, utf16: 2 };
 const wideLetter = /[^\0-\xff]/;
 const encodings: readonly (BufferEncoding | undefined)[] = [undefined, 'latin1', 'utf16le'];
 
-/** `begin` starts the next record: one buffer serves all of them. */
+/** A writer of records. `begin` starts the next record; all records share one buffer. */
 function createRecordWriter(): RecordWriter {
   let buffer = Buffer.allocUnsafe(1024);
   let at = 0;

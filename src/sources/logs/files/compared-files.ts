@@ -20,9 +20,9 @@ interface Opened {
  * rotation renames files, a path soon leads to another one.
  */
 export interface ComparedFiles {
-  /** 'moved': another file, or none, is under its names by now. */
+  /** Opens a file. 'moved': its names lead to another file, or to none, by now. */
   open(file: Seen): Opened | 'moved' | 'denied';
-  /** Takes an open descriptor of the file over: its content can be read even if it is renamed or deleted. */
+  /** Takes over an open descriptor of the file, so that its content can be read even if the file is renamed or deleted. */
   adopt(file: Seen, fd: number): void;
   /** Hands the descriptor over to the caller, who closes it. */
   take(file: Seen): number | undefined;
@@ -31,13 +31,13 @@ export interface ComparedFiles {
 }
 
 export const cannotCompare = 'file cannot be compared';
-/** Times per scan that a directory is listed again because files in it were renamed meanwhile. */
+/** How often one scan lists a directory again because files in it were renamed meanwhile. */
 const lookupsLimit = 4;
 
-/** At most `openLimit` are open at a time: what is open is not lost, and can be read, if it is deleted. */
+/** Opens files for comparison, at most `openLimit` at a time. An open file can be read even if it is deleted meanwhile. */
 export function createComparedFiles(disk: Disk, problems: Problems, openLimit: number): ComparedFiles {
   const opened = new Map<string, Opened>();
-  /** By directory, where its files are now. */
+  /** For each directory, the current paths of its files. */
   const moved = new Map<string, Map<string, string>>();
   let lookups = lookupsLimit;
 
@@ -63,7 +63,7 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
     let isIt = false;
     try {
       const { dev, ino, size } = disk.fstat(fd);
-      // Under a name that was not listed, a smaller file is one that was given the inode meanwhile.
+      // A smaller file under a name that was not listed is a new file that was given the inode meanwhile.
       isIt = dev === stat.dev && ino === stat.ino && (size >= stat.size || paths.includes(path));
     } finally {
       if (!isIt) disk.close(fd);
@@ -71,7 +71,7 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
     return isIt ? fd : undefined;
   };
 
-  /** Where the files of a directory are now, by inode. */
+  /** The current paths of a directory's files, by inode. */
   const indexOf = (directory: string): Map<string, string> => {
     const places = new Map<string, string>();
     for (const { name, kind } of disk.list(directory)) {
@@ -81,7 +81,7 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
     return places;
   };
 
-  /** The names of the file, and the one that a rotation has given it since the scan listed it. */
+  /** The names of the file, followed by the name that a rotation has given it since the scan listed it. */
   function* pathsOf({ stat, paths }: Seen): Generator<string> {
     yield* paths;
     const directory = dirname(paths[0]!);
@@ -91,7 +91,7 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
     try {
       moved.set(directory, indexOf(directory));
     } catch {
-      // The next scan reports it.
+      // The next scan reports a directory that cannot be listed.
     }
     const now = moved.get(directory)?.get(fileKey(stat));
     if (now !== undefined && now !== before) yield now;
@@ -103,7 +103,7 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
       if (known) return known;
       let isDenied = false;
       for (const path of pathsOf(file)) {
-        // An inode that was given to another file meanwhile.
+        // Under an unrelated name, the inode may belong to a new file.
         if (!file.paths.includes(path) && !isSameLog(basename(path), basename(file.paths[0]!))) continue;
         try {
           makeRoom();

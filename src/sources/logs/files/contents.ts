@@ -5,16 +5,19 @@ import { type ComparedFiles, cannotCompare, type Seen } from './compared-files.t
 import type { Disk, Problems } from './disk.ts';
 import type { Slices } from './schedule.ts';
 
-/** 'moved': another file, or none, is under its names by now; 'unfinished': a gzip file without an end. */
+/**
+ * Why a content cannot be read. 'moved': the names of the file lead to another file, or to none, by now; 'unfinished': a gzip
+ * file without an end.
+ */
 export type Unreadable = 'moved' | 'denied' | 'unfinished';
 
-/** What files hold that are not followed. */
+/** Reads the contents of files that are not followed. */
 export interface Contents {
-  /** What the file holds now. */
+  /** The current content of a file. */
   of(file: Seen): Content | Unreadable;
   /**
-   * Whether the file holds the first bytes of an open one, or all of them; compared byte by byte at their beginning and end.
-   * Undefined if it cannot be opened any more.
+   * Whether the file holds the first bytes of an open file, or all of them; both are compared byte by byte at their beginning and
+   * end. Undefined if the file cannot be opened any more.
    */
   isPrefixOf(file: Seen, fd: number): boolean | undefined;
 }
@@ -27,7 +30,10 @@ interface ContentsDeps {
 }
 
 const chunkBytes = 256 * 1024;
-/** Plain files are read up to here for a checksum; beyond it the marks before and the bytes before the offset decide. */
+/**
+ * The checksum of a plain file is computed over its bytes up to here. For longer prefixes, the marks and the bytes before the
+ * offset decide.
+ */
 const summedBytes = 16 * 1024 * 1024;
 const compareBytes = 4096;
 
@@ -44,7 +50,7 @@ const whole = (bytes: Buffer): Content => ({
 });
 
 export function createContents({ disk, compared, problems, slices }: ContentsDeps): Contents {
-  /** What an open file held while it had this size and time. */
+  /** The content of an open file at this size and time. */
   const held = new WeakMap<
     object,
     { readonly size: number; readonly mtimeNs: bigint; readonly content: Content | 'unfinished' }
@@ -72,7 +78,7 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
         const isSummed = length <= summedBytes;
         if (length < at) [at, sum] = [0, 0];
         while (isSummed && at < length) {
-          // It may have been closed for others.
+          // The file may have been closed to make room for others.
           const own = compared.open(file);
           if (typeof own === 'string') return undefined;
           const bytes = readAt(own.fd, Math.min(chunkBytes, length - at), at);
@@ -88,7 +94,7 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
     };
   };
 
-  /** Inflates a file up to a plain length, in bounded memory. */
+  /** The checksum and the last bytes of the first plain bytes of a gzip file; inflates it in bounded memory. */
   const inflatedPrefix = async (file: Seen, length: number) => {
     const own = compared.open(file);
     if (typeof own === 'string') return undefined;
@@ -164,12 +170,12 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
   };
 }
 
-/** What is read of open gzip files. None is inflated at once unless it is small. */
+/** Reads open gzip files. Only a small file is inflated at once. */
 
 /** Archives of up to this size, packed and plain, are inflated at once. */
 const smallPackedBytes = 64 * 1024;
 const smallPlainBytes = 1024 * 1024;
-/** Bytes of a larger one that are inflated to see its beginning. */
+/** How many packed bytes of a larger archive are inflated to see its beginning. */
 const packedStartBytes = 6 * 1024;
 
 /** Whether a content is gzip, as far as its first two bytes are there. */
@@ -196,7 +202,7 @@ export async function* inflated(disk: Disk, fd: number, isOpen: () => boolean): 
   yield* plain as AsyncIterable<Buffer>;
 }
 
-/** The whole archive if it is small; 'unfinished' if its end is missing, undefined if it is large. */
+/** The plain bytes of a small archive; 'unfinished' if its end is missing, undefined if it is large. */
 export function inflateSmall(disk: Disk, fd: number, size: number): Buffer | 'unfinished' | undefined {
   if (size > smallPackedBytes) return undefined;
   const packed = Buffer.allocUnsafe(size);
@@ -209,8 +215,8 @@ export function inflateSmall(disk: Disk, fd: number, size: number): Buffer | 'un
 }
 
 /**
- * What a large archive tells without being inflated: its first plain bytes, and its plain size and checksum, which are those
- * of its last member. Undefined if its end is missing.
+ * What a large archive tells without being inflated: its first plain bytes, and the plain size and checksum from the trailer of
+ * its last member. Undefined if its end is missing.
  */
 function outlineOf(disk: Disk, fd: number, packedSize: number) {
   const packed = Buffer.allocUnsafe(packedStartBytes);

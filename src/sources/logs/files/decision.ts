@@ -2,38 +2,38 @@ import type { Content, Relation } from './chain.ts';
 import type { Unreadable } from './contents.ts';
 import type { Generation } from './generations.ts';
 
-/** What `match` decides from, and what it decides. */
+/** The data that `match` decides from, and its decisions. */
 
 /** A file that is not followed, as one scan saw it. */
 export interface FileFacts {
   readonly key: string;
   readonly group: string;
-  /** Other groups that it may belong to by its name. */
+  /** Other groups that the file may belong to by its name. */
   readonly kin: readonly string[];
-  /** Groups to which it may have been given before, when a link led to it. */
+  /** Groups to which the file may have been given before, when a link led to it. */
   readonly linked: readonly string[];
   readonly directory: string;
   readonly name: string;
-  /** A pattern matches it at the log's own path. */
+  /** Whether a pattern matches the file at the log's own path. */
   readonly isHome: boolean;
-  /** A pattern matches it, or a rotation made its name from the log's. */
+  /** Whether a pattern matches the file, or a rotation made its name from the log's. */
   readonly isMember: boolean;
-  /** It was there in the first scan of its log's pattern, which does not match it. */
+  /** Whether the file was there in the first scan of its log's pattern, which does not match it. */
   readonly isOlder: boolean;
-  /** Every name of it is in a settled listing. */
+  /** Whether every name of the file is in a settled listing. */
   readonly isSettled: boolean;
-  /** Only its group's own path was seen before this scan, or nothing. */
+  /** Whether the group has no generation yet from before this scan: only its own path was seen, or nothing. */
   readonly isNewGroup: boolean;
-  /** It was empty when it was first seen, and holds something now. */
+  /** Whether the file was empty when it was first seen, and holds something now. */
   readonly wasBlank: boolean;
-  /** The plain file of an archive is beside it: a compressor deletes it last. */
+  /** Whether the plain file of an archive is beside it: a compressor deletes the plain file last. */
   readonly hasPlainBeside: boolean;
-  /** It may be unfinished: it has changed in the last ten seconds, as far as this agent has seen. */
+  /** Whether the file may be unfinished: it has changed in the last ten seconds, as far as this agent has seen. */
   readonly isFresh: boolean;
   readonly content: Content | Unreadable;
-  /** What the inode held before: the file may have grown, or may be another one. */
+  /** The generation that the inode held before: the file may have grown, or may be another one. */
   readonly formerly?: Generation;
-  /** That had another name and was larger. */
+  /** Whether the former file had another name and was larger. */
   readonly isReplaced: boolean;
   /** Neither size nor time have changed since. */
   readonly isUnchanged: boolean;
@@ -44,10 +44,10 @@ export interface FileFacts {
 }
 
 /**
- * The answer to "compare this file with that generation". `part`: it is an archive of a copy of its first bytes. Of a generation
- * that is followed, the file on disk is compared:
- * `prefix`: the file holds its first bytes, or all of them; `rewritten`: the generation is not in its own file any more;
- * `undrained`: it is to be read to its end first; `unseen`: its file cannot be opened under the name that it had; `moved`: the
+ * The answer to "compare this file with that generation". `part`: the file is an archive of a copy of the generation's first
+ * bytes. If the generation is followed, the file is compared with the generation's file on disk: `prefix`: it holds the first
+ * bytes of that file, or all of them; `rewritten`: the generation is not in its own file any more; `undrained`: the generation
+ * must be read to its end first; `unseen`: the generation's file cannot be opened under the name that it had; `moved`: the
  * compared file cannot be opened any more.
  */
 export type Answer = Relation | 'part' | 'prefix' | 'rewritten' | 'undrained' | 'moved';
@@ -58,50 +58,50 @@ export interface Ask {
 }
 
 export type Action =
-  /** A generation that is read from its beginning. */
+  /** The file is a new generation, read from its beginning. */
   | { readonly do: 'follow'; readonly file: FileFacts }
-  /** A generation goes on in this file. */
+  /** The generation goes on in this file. */
   | { readonly do: 'resume'; readonly file: FileFacts; readonly of: Generation }
-  /** Nothing in the file is to be counted while it does not change. */
+  /** The file is a copy: nothing in it is to be counted while it does not change. */
   | { readonly do: 'copy'; readonly file: FileFacts; readonly of: Generation }
-  /** Another file with the same beginning: a generation of its own from there on. */
+  /** The file has the same beginning as the generation, and is a generation of its own from there on. */
   | { readonly do: 'fork'; readonly file: FileFacts; readonly of: Generation; readonly isUnsure: boolean }
-  /** Older than its log: not read. */
+  /** The file is older than its log and is not read. */
   | { readonly do: 'pass'; readonly file: FileFacts }
-  /** It was listed, and is under none of its names by now: what it held is looked for. */
+  /** The file was listed, but is under none of its names by now. Its content is looked for in other files. */
   | { readonly do: 'miss'; readonly file: FileFacts }
-  /** The next scan decides. */
+  /** The next scan decides about the file. */
   | {
       readonly do: 'wait';
       readonly file: FileFacts;
       readonly of?: Generation;
       readonly isSoon: boolean;
       readonly isPart?: boolean;
-      /** A lost generation may be in it as well, and is more likely. */
+      /** Whether a lost generation may also be in the file, and is more likely. */
       readonly isUnsure?: boolean;
     }
   | { readonly do: 'lose'; readonly of: Generation };
 
 export interface World {
-  /** Sorted: the order in which new generations are numbered. */
+  /** The files to decide about, sorted: new generations are numbered in this order. */
   readonly files: readonly FileFacts[];
-  /** Followed and lost generations of a group. */
+  /** The followed and lost generations of a group. */
   group(path: string): readonly Generation[];
   ended(path: string): Iterable<Generation>;
   readonly lost: Iterable<Generation>;
-  /** Followed generations of logs that were known before this scan, by the directory in which they are written. */
+  /** The followed generations of logs that were known before this scan and are written in this directory. */
   livesIn(directory: string): readonly Generation[];
-  /** Whether a file that was read as this generation, or is a copy of it, is there. */
+  /** Whether there is another file that was read as this generation or is a copy of it. */
   isThere(of: Generation, except: FileFacts): boolean;
-  /** Groups with a generation that this scan could not see: its bytes may be in any file. */
+  /** Groups with a generation that this scan could not see. Its bytes may be in any file. */
   readonly unseen: ReadonlySet<string>;
   answer(file: FileFacts, of: Generation): Answer | undefined;
 }
 
-/** Files that are decided about at once: what is held of each takes memory. */
+/** How many files are decided about at once. Their contents are held in memory meanwhile. */
 const batchFiles = 256;
 
-/** Files by their rank, in batches, none of which parts a group. */
+/** Splits files, in the order of their rank, into batches. A batch contains all files of its groups. */
 export function batchesOf<T extends { readonly group: string }>(
   files: readonly T[],
   rankOf: (file: T) => number,

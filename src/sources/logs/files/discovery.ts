@@ -16,11 +16,10 @@ import { isBetween } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 
 /**
- * Finds the log files. A directory is listed and each relevant name is looked up; that is one pass. While a rotation
- * renames a chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name
- * before. So a listing is settled only if two passes in a row saw the same files under the same names; the settled
- * listing of the scan before counts as one of them. A listing that does not settle proves
- * that a file is there, but not that a file is absent.
+ * Finds the log files. A directory is listed and each relevant name is looked up; that is one pass. While a rotation renames a
+ * chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name before. Therefore a
+ * listing is settled only if two passes in a row saw the same files under the same names; the settled listing of the scan before
+ * counts as one of them. A listing that does not settle proves that a file is there, but not that a file is absent.
  */
 interface Discovery {
   scan(request: ScanRequest): Promise<Picture>;
@@ -28,11 +27,11 @@ interface Discovery {
 
 interface ScanRequest {
   patterns: Patterns;
-  /** Whether an earlier scan included the pattern; new files of it are read from their beginning. */
+  /** Whether an earlier scan included the pattern. New files of such a pattern are read from their beginning. */
   isRemembered(pattern: string): boolean;
-  /** Names under which known logs are written, with their groups, by directory; the files rotated from them are looked up, too. */
+  /** Names under which known logs are written, with their groups, by directory. Files rotated from them are looked up, too. */
   homes: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  /** Names that links point to, by directory; files with names of the same form are looked up, too. */
+  /** Names that links point to, by directory. Files with names of the same form are looked up, too. */
   targets: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -40,33 +39,33 @@ interface ScanRequest {
 export interface Sighting {
   readonly stat: FileStat;
   readonly found: readonly Found[];
-  /** Every name, those included that no pattern matches. */
+  /** Every name of the file, including names that no pattern matches. */
   readonly paths: readonly string[];
-  /** All of its names are in settled listings. */
+  /** Whether all names of the file are in settled listings. */
   readonly isSettled: boolean;
-  /** No pattern matches it, and the file was there in the first scan of its log's pattern. */
+  /** Whether no pattern matches the file, and it was there in the first scan of its log's pattern. */
   readonly isOlder: boolean;
 }
 
 export interface DirectoryPicture {
   readonly isSettled: boolean;
-  /** The directory exists and could be listed. */
+  /** Whether the directory exists and could be listed. */
   readonly isListed: boolean;
 }
 
 export interface Picture {
-  /** By device and inode; see `fileKey`. */
+  /** The files by device and inode; see `fileKey`. */
   readonly files: ReadonlyMap<string, Sighting>;
   /** Paths that a pattern matches, with the key of the file there. */
   readonly found: ReadonlyMap<string, string>;
   readonly directories: ReadonlyMap<string, DirectoryPicture>;
-  /** Files that were there in one pass and not in the last. */
+  /** Files that were seen in one pass, and not in the last. */
   readonly glimpsed: readonly Sighting[];
   /** Files that a pattern matches and that are not read. */
   readonly passedOver: readonly PassedOver[];
 }
 
-/** Before the first scan. */
+/** The picture before the first scan. */
 export const noPicture: Picture = {
   files: new Map(),
   found: new Map(),
@@ -77,7 +76,7 @@ export const noPicture: Picture = {
 
 export const fileKey = ({ dev, ino }: Pick<FileStat, 'dev' | 'ino'>): string => `${dev}:${ino}`;
 
-/** Whether a path leads to the file with this key. False if that cannot be seen. */
+/** Whether a path leads to the file with this key. False if the path cannot be looked up. */
 export function isFileAt(disk: Disk, path: string, key: string): boolean {
   try {
     const stat = disk.stat(path);
@@ -89,7 +88,7 @@ export function isFileAt(disk: Disk, path: string, key: string): boolean {
 
 /** Maximum depth of `**`. It does not follow links, so only unusually deep trees reach it. */
 const depthLimit = 64;
-/** Passes over a directory that keeps changing. */
+/** The maximum number of passes over a directory that keeps changing. */
 const passesLimit = 6;
 
 interface Meanings {
@@ -100,7 +99,7 @@ interface Meanings {
 
 interface Listing extends DirectoryPicture {
   readonly files: ReadonlyMap<string, FileStat>;
-  /** Those of earlier passes. */
+  /** What the earlier passes saw. */
   readonly earlier: readonly ReadonlyMap<string, FileStat>[];
 }
 
@@ -110,7 +109,7 @@ interface DiscoveryDeps {
   problems: Problems;
 }
 
-/** What the meaning of a name depends on, the name aside. */
+/** The properties that decide how a name is treated, apart from the name itself. */
 const decisive = ['pattern', 'steps', 'startAt', 'namesGzip', 'isFirst'] as const;
 const notRegular = 'not a regular file, not followed';
 const noFiles: ReadonlyMap<string, FileStat> = new Map();
@@ -200,7 +199,10 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return undefined;
   };
 
-  /** One pass: the relevant files by name. A directory that cannot be listed is asked for the literal names. */
+  /**
+   * Makes one pass over a directory and returns its relevant files by name. In a directory that cannot be listed, only the
+   * literal names are looked up.
+   */
   const pass = async (
     entries: readonly Entry[],
     known: Meanings,
@@ -251,7 +253,10 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return { files, earlier, isSettled: false, isListed: false };
   };
 
-  /** How the patterns treat a directory's names; kept from the last scan if they match the same there. */
+  /**
+   * How the patterns treat the names in a directory. The meanings of the last scan are used again if the patterns match the same
+   * there.
+   */
   const meaningsIn = (directory: string, wants: readonly Interest[], patterns: Patterns): Meanings => {
     const known = meanings.get(directory);
     const isSame = (one: Interest, i: number) => decisive.every((key) => one[key] === wants[i]![key]);
@@ -271,7 +276,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     };
   };
 
-  /** Whether a name in a directory is looked up. */
+  /** Returns the function that tells whether a name in a directory is looked up. */
   const relevanceIn = (directory: string, { homes, targets }: ScanRequest) => {
     const written = homes.get(directory);
     const linked = [...(targets.get(directory) ?? [])];
@@ -309,7 +314,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         for (const files of listing.earlier)
           for (const [name, stat] of files)
             if (stat !== listing.files.get(name)) sightings.glimpse(known.of(name), stat);
-        // Names of deleted files, such as dated ones, do not accumulate.
+        // Meanings of names of deleted files, such as dated names, do not accumulate.
         if (known.names.size <= 2 * listing.files.size + 1000) nextMeanings.set(directory, known);
       }
       sightings.recheck((path, key) => isFileAt(disk, path, key));
@@ -320,7 +325,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
   };
 }
 
-/** Puts the files of all directories together: a file may have several names. */
+/** Collects the files of all directories. A file may have several names. */
 function createSightings() {
   const files = new Map<
     string,
@@ -328,7 +333,7 @@ function createSightings() {
   >();
   const found = new Map<string, string>();
   const passedOver: PassedOver[] = [];
-  /** Files that changed between two of their names, or another one has their inode by then. */
+  /** Files that looked different under two of their names: they changed in between, or another file has the inode by then. */
   const unlike = new Set<string>();
   const glimpsed = new Map<string, Sighting>();
   return {
@@ -368,11 +373,14 @@ function createSightings() {
       if (sighting.found.length > 1) sighting.found.sort(byOrder);
     },
 
-    /** Keeps, of the names of a file that did not look alike or are in listings that did not settle, those that are still its names. */
+    /**
+     * Looks up again the names of each file that did not look alike or whose listings did not settle, and removes the names that
+     * are no longer its own.
+     */
     recheck(isAt: (path: string, key: string) => boolean): void {
       for (const [key, sighting] of files) {
         if (sighting.paths.length === 1 || (sighting.isSettled && !unlike.has(key))) continue;
-        // Its inode may have been given to another file during the scan: only the names that have it now count.
+        // The inode may have been given to another file during the scan, so only the names that lead to it now count.
         const paths = sighting.paths.filter((path) => isAt(path, key));
         if (paths.length === 0 || paths.length === sighting.paths.length) continue;
         for (const { path } of sighting.found) if (!paths.includes(path)) found.delete(path);

@@ -29,16 +29,16 @@ export interface Entry {
 }
 
 /**
- * The calls that tailing needs, each one synchronous step, so that faults can be played in tests. A name that
- * is not UTF-8 keeps its odd bytes as lone surrogates (U+DC80 to U+DCFF), which lead back to the same file.
+ * The system calls that tailing needs, each one synchronous step, so that tests can simulate faults. A name that is not UTF-8
+ * keeps its odd bytes as lone surrogates (U+DC80 to U+DCFF), which lead back to the same file.
  */
 export interface Disk {
   list(directory: string): Entry[];
-  /** Follows links; undefined if nothing is there. Throws on everything else. */
+  /** Follows links. Undefined if nothing is there; throws on every other error. */
   stat(path: string): FileStat | undefined;
   /** The path without links; the path itself if it cannot be resolved. */
   real(path: string): string;
-  /** Opens for reading; a pipe does not block. */
+  /** Opens a file for reading. Opening a pipe does not block. */
   open(path: string): number;
   close(fd: number): void;
   fstat(fd: number): FileStat;
@@ -47,7 +47,7 @@ export interface Disk {
 
 const absent = new Set(['ENOENT', 'ENOTDIR']);
 
-/** Whether an error says that nothing is there, rather than that it cannot be seen. */
+/** Whether an error says that nothing is there, rather than that the path cannot be looked up. */
 export const saysAbsent = (thrown: unknown): boolean => absent.has(systemCode(thrown) ?? '');
 
 /** The name's bytes as text, reversible by `bytesOf`. */
@@ -62,7 +62,7 @@ function textOf(name: Buffer): string {
 /** With `u`, a surrogate that belongs to a pair does not match. */
 const loneByte = /([\udc80-\udcff])/u;
 
-/** What the system takes for a path: the text itself, or its bytes where it holds lone surrogates. */
+/** The path for a system call: the text itself, or its bytes if it has lone surrogates. */
 function bytesOf(path: string): string | Buffer {
   if (!loneByte.test(path)) return path;
   const parts = path.split(loneByte);
@@ -123,7 +123,7 @@ export const systemDisk: Disk = {
   read: readSync,
 };
 
-/** What prevents a path from being read. Each problem of a path is logged once until it changes. */
+/** Problems that prevent a path from being read. Each problem of a path is logged once until it changes. */
 export interface Problems {
   report(path: string, what: string, thrown?: unknown, level?: LogLevel): void;
   resolve(path: string, what?: string): void;
@@ -131,7 +131,7 @@ export interface Problems {
   of(path: string): string | undefined;
 }
 
-/** Paths with a remembered problem; beyond them a problem may be logged again. */
+/** How many paths have a remembered problem. Beyond that a problem may be logged again. */
 const pathsLimit = 10_000;
 
 export function createProblems(log: Log): Problems {

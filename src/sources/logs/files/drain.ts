@@ -29,12 +29,15 @@ export function createDrain({ generations, reader, scan, slices }: DrainDeps): D
       else if (result === 'broken' && scan.broken(of)) return true;
       return result === 'more' || result === 'end';
     } else if (result !== 'more') place.drainedBy = pass;
-    // Encoded here, in a slice, so that a freeze of many files has next to nothing to encode.
+    // The record is encoded here, in a slice, so that a freeze of many files has next to nothing to encode.
     if (result === 'end') recordOf({ of, place, copies: generations.copiesOf(of) });
     return true;
   };
 
-  /** The oldest generation of a group with something to read. Those before it were read: the search goes on where it ended. */
+  /**
+   * Finds the oldest generation of a group that has something to read. The generations before it have been read, so a search
+   * continues where the last one ended.
+   */
   const createSearch = (pass: number) => {
     const reached = new Map<string, number>();
     const isNext = (of: Generation) => isStale(of) && of.place!.drainedBy !== pass;
@@ -51,7 +54,7 @@ export function createDrain({ generations, reader, scan, slices }: DrainDeps): D
     const groups = new Set<string>();
     for (const { group } of stale) groups.add(group);
     const nextOf = createSearch(pass);
-    /** Archives are unpacked one after the other: each one begun stays open. */
+    /** Archives are unpacked one after the other, because an archive stays open until it is read to its end. */
     let unpacked: Generation | undefined;
     while (groups.size > 0) {
       for (const path of groups) {

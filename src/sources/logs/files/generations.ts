@@ -2,45 +2,45 @@ import type { LineSink } from '../sink.ts';
 import { type Chain, covered, identifyingBytes, noChain, type Part } from './chain.ts';
 import { fileKey } from './discovery.ts';
 
-/** Why the bytes of a generation are nowhere: something else is in its file, or the file is gone. */
+/** Why the bytes of a generation are in no known file: something else is in its file, or the file is gone. */
 export type LostBy = 'truncated' | 'vanished';
 
 /** `followed`: it has a place and is read; `lost`: its bytes are looked for; `ended`: it is remembered, and not read. */
 export type Status = 'followed' | 'lost' | 'ended';
 
 /**
- * One generation of a log: the bytes of one file from its first to its last, whatever its name is by now. This is what a
- * snapshot keeps. Only the functions of `Generations` change it; they drop its record in the same step.
+ * One generation of a log: the bytes of one file from the first to the last, whatever the name of the file is by now. A snapshot
+ * stores generations. Only the functions of `Generations` change a generation; they drop its record in the same step.
  */
 export interface Generation {
-  /** Orders the generations of a group: an older one is read before a younger one. */
+  /** Orders the generations of a group. An older generation is read before a younger one. */
   readonly number: number;
-  /** The path of the log that it belongs to. */
+  /** The path of the log that the generation belongs to. */
   readonly group: string;
-  /** The path without links under which it was written. */
+  /** The path without links under which the generation was written. */
   readonly home: string;
   readonly chain: Chain;
-  /** Bytes after the offset that its sink has seen and not counted: an unfinished line. */
+  /** The number of bytes after the offset that the sink has seen and not counted: an unfinished line. */
   readonly restBytes: number;
-  /** Those bytes, if they are few enough to be kept for the case that the file loses them. */
+  /** The bytes of the unfinished line, if they are few enough to be stored in case the file loses them. */
   readonly rest: Buffer;
-  /** Plain bytes that were in it for certain. */
+  /** The number of plain bytes that were certainly in the file. */
   readonly size: number;
   readonly status: Status;
   readonly lostBy?: LostBy;
-  /** Copies of its first few bytes, too few to be recognized by marks. */
+  /** Copies of the generation's first few bytes, which are too few to be recognized by marks. */
   readonly parts: readonly Part[];
   readonly claimants: readonly string[];
-  /** The names by which patterns matched it when the claimants were found, NUL between them. */
+  /** The names by which patterns matched the file when `claimants` was determined, with NUL between them. */
   readonly names: string;
-  /** State of a former sink, until the next one is opened. */
+  /** State of a former sink, until the next sink is opened. */
   readonly sinkState?: Uint8Array;
   readonly place?: Place;
 
   sink?: LineSink;
   /**
-   * While it is lost: the inode that it had, whether it was at its log's path, monotonic ms of the first settled listing without its bytes, and monotonic ms
-   * since which its directory is not there.
+   * Set while the generation is lost: the inode that it had, whether it was at its log's path, the monotonic time in ms of the
+   * first settled listing without its bytes, and the monotonic time in ms since which its directory has been missing.
    */
   lost?: {
     readonly key: string;
@@ -49,7 +49,7 @@ export interface Generation {
     sinceMs?: number;
     absentSinceMs?: number;
   };
-  /** Its encoding for the snapshot, until something changes. */
+  /** The encoding for the snapshot; undefined after a change. */
   record?: Buffer;
 }
 
@@ -59,34 +59,34 @@ type PlaceState = 'live' | 'rotated' | 'unlinked';
 export interface Place {
   readonly dev: bigint;
   readonly ino: bigint;
-  /** Where the file was last seen. */
+  /** The path without links where the file was last seen. */
   readonly real: string;
   /** The path by which a pattern last matched it; empty if none does. */
   readonly at: string;
   readonly state: PlaceState;
   readonly isGzip: boolean;
-  /** Size and time that the last look-up found. */
+  /** The size and time that the last look-up found. */
   readonly size: number;
   readonly mtimeNs: bigint;
 
   fd?: number;
-  /** Time of the file when it was read to its end. */
+  /** The modification time of the file when it was read to its end. */
   readMtimeNs: bigint;
-  /** Monotonic ms of the last change. */
+  /** Monotonic time of the last change, ms. */
   changedMs: number;
-  /** The pass that last compared its beginning. */
+  /** The number of the pass that last compared the file's beginning. */
   checkedBy: number;
-  /** The pass that has read it to its end. */
+  /** The number of the pass that has read the file to its end. */
   drainedBy: number;
-  /** The content was compared since the file was opened, or since the start. */
+  /** Whether the content was compared since the file was opened, or since the start. */
   isVerified: boolean;
-  /** It was empty when it was first seen: it may turn out to be a copy. */
+  /** Whether the file was empty when it was first seen. Such a file may turn out to be a copy. */
   isBlank: boolean;
-  /** The archive is read in part: closing it would begin anew. */
+  /** Whether the archive is read in part. If it were closed, it would have to be unpacked from its beginning. */
   isUnpacking: boolean;
 }
 
-/** A file that is not read: a copy of a generation, or one that has ended. */
+/** A file that is not read: a copy of a generation, or a generation that has ended. */
 export interface Known {
   readonly dev: bigint;
   readonly ino: bigint;
@@ -95,28 +95,28 @@ export interface Known {
   size: number;
   mtimeNs: bigint;
   readonly of: Generation;
-  /** Scans with a settled listing that it was not in. */
+  /** The number of scans with a settled listing that did not contain the file. */
   absences: number;
 }
 
-/** Unfinished lines up to this many bytes are kept; a longer one is lost if its file is truncated. */
+/** Unfinished lines of up to this many bytes are stored. A longer one is lost if its file is truncated. */
 export const restKeptBytes = 4096;
 export const noBytes = Buffer.alloc(0);
 const noParts: readonly Part[] = [];
 
 export const countedBytes = ({ chain, rest }: Generation): number => chain.offset + rest.length;
 export const seenBytes = ({ chain, restBytes }: Generation): number => chain.offset + restBytes;
-/** Bytes that can be compared. */
+/** The number of bytes that can be compared. */
 export const knownBytes = ({ chain, rest }: Generation): number =>
   Math.max(covered(chain), chain.offset + rest.length);
-/** Nothing of it was counted. To read other bytes in its place counts nothing twice. */
+/** Whether nothing of the generation was counted. Then reading other bytes in its place counts nothing twice. */
 export const isUnread = ({ chain }: Generation): boolean => chain.offset === 0;
-/** Nothing was ever seen in it. */
+/** Whether nothing was ever seen in the generation. */
 export const isBlank = (generation: Generation): boolean =>
   generation.size === 0 && knownBytes(generation) + generation.restBytes === 0;
 export const isStrong = (generation: Generation): boolean => countedBytes(generation) >= identifyingBytes;
 
-/** Whether there may be something to read, or something else in the file than there was. */
+/** Whether there may be something to read, or the file may have been replaced or rewritten. */
 export const isStale = (generation: Generation): boolean => {
   const { place } = generation;
   if (!place) return false;
@@ -124,13 +124,13 @@ export const isStale = (generation: Generation): boolean => {
   return place.size !== seenBytes(generation) || place.mtimeNs !== place.readMtimeNs;
 };
 
-/** Bytes that are known to have been in it and were not read, the unfinished line aside. */
+/** The number of bytes that are known to have been in the generation and were not read, apart from the unfinished line. */
 export const unreadBytes = (generation: Generation): number =>
   Math.max(0, generation.size - countedBytes(generation));
 
 type Located = Pick<Place, 'dev' | 'ino' | 'real' | 'at' | 'state' | 'isGzip' | 'size' | 'mtimeNs'>;
 
-/** Every property is written out: an object that gets properties later takes several times the memory. */
+/** A new place. Every property is written out: an object that gets properties later takes several times the memory. */
 export const newPlace = ({ dev, ino, real, at, state, isGzip, size, mtimeNs }: Located): Place => ({
   dev,
   ino,
@@ -172,17 +172,17 @@ export const newGeneration = (
   record: undefined,
 });
 
-/** Deleted files of which the content is remembered, for copies that appear later. */
+/** How many deleted files have their content remembered, for copies that appear later. */
 const deletedLimit = 128;
 
 type Changes = Partial<Omit<Generation, 'place' | 'record' | 'group' | 'status'>>;
 
-/** Every generation, by the files that hold it and by its group. The only one that changes a generation. */
+/** Every generation, by the files that hold it and by its group. Nothing else changes a generation. */
 export interface Generations {
-  /** By `fileKey`: the generation that is read there, or what is known of the file. */
+  /** By `fileKey`, the generation that is read from the file, or what is known of a file that is not read. */
   readAt(key: string): Generation | undefined;
   knownAt(key: string): Known | undefined;
-  /** Those that are followed or lost. */
+  /** The generations that are followed or lost. */
   readonly open: ReadonlySet<Generation>;
   readonly lost: ReadonlySet<Generation>;
   readonly known: ReadonlyMap<string, Known>;
@@ -200,22 +200,22 @@ export interface Generations {
   add(generation: Generation, place?: Place): void;
   remove(generation: Generation): void;
   update(generation: Generation, changes: Changes): void;
-  /** What is recorded of its place changes. */
+  /** Changes what is recorded of a generation's place. */
   relocate(generation: Generation, changes: Partial<Place>): void;
   move(generation: Generation, group: string): void;
-  /** Numbers the followed and lost generations of a group anew. */
+  /** Gives new numbers to the followed and lost generations of a group. */
   arrange(path: string, members: readonly Generation[]): void;
-  /** Its place is another file's by now, or gone. */
+  /** Marks a generation as lost: another file has its place by now, or the file is gone. */
   lose(generation: Generation, by: LostBy): void;
-  /** It is read in this file from now on. */
+  /** From now on the generation is read from this file. */
   settle(generation: Generation, place: Place): void;
-  /** It is not read any more. */
+  /** From now on the generation is not read any more. */
   end(generation: Generation, lostBy?: LostBy): void;
   know(file: Omit<Known, 'absences'>): void;
   forget(file: Known): void;
 
   nextNumber(): number;
-  /** The number given out last; goes on from a snapshot. */
+  /** The last number that was given to a generation. It continues from a snapshot. */
   lastNumber: number;
 }
 
@@ -223,7 +223,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Members {
   readonly open: Set<Generation>;
-  /** Made when it is needed: most logs have none. */
+  /** Created only when needed: most logs have no ended generation. */
   ended: Set<Generation> | undefined;
   sorted?: readonly Generation[];
 }
@@ -238,7 +238,7 @@ export function createGenerations(): Generations {
   const copies = new Map<Generation, Set<Known>>();
   const groups = new Map<string, Members>();
   let groupsAdded = 0;
-  /** Ended, and no file has it. */
+  /** Ended generations that are in no file any more. */
   const deleted = new Set<Generation>();
 
   const change = (generation: Generation, changes: Partial<Generation>) => {
@@ -346,7 +346,7 @@ export function createGenerations(): Generations {
       const { place, size } = generation;
       vacate(generation);
       const key = place ? fileKey(place) : '';
-      // The size of an archive says nothing about its generation, nor does that of what was written in its place.
+      // The size of an archive says nothing about its generation, and neither does the size of what was written in its place.
       const isItsOwn = place && !place.isGzip && lostBy === 'vanished';
       change(generation, {
         status: 'lost',

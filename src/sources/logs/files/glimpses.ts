@@ -7,20 +7,20 @@ import type { Generations } from './generations.ts';
 export interface Glimpse {
   readonly path: string;
   readonly stat: FileStat;
-  /** Its log's, as it was then. */
+  /** The group of the log to which the file belonged then. */
   readonly group: string;
 }
 
 /**
- * Remembers files that are met in passing, between two listings: if one of them is gone before it is listed, its size is
- * known and nothing else.
+ * Remembers files that are seen in passing between two listings. If such a file is gone before it is listed, only its size is
+ * known.
  */
 export interface Glimpses {
-  /** The same disk, watched. */
+  /** The disk, with its calls watched. */
   readonly disk: Disk;
   /** Names of logs, with their groups, by directory. */
   watch(homes: ReadonlyMap<string, ReadonlyMap<string, string>>): void;
-  /** Those since the last call, by `fileKey`. */
+  /** The files seen since the last call, by `fileKey`. */
   take(): ReadonlyMap<string, Glimpse>;
   readonly count: number;
 }
@@ -28,7 +28,7 @@ export interface Glimpses {
 export function createGlimpses(disk: Disk, generations: Pick<Generations, 'readAt' | 'knownAt'>): Glimpses {
   let homes: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map();
   let seen = new Map<string, Glimpse>();
-  /** Files that were opened and not looked at yet. */
+  /** Descriptors and paths of files that were opened, and whose size was not looked up yet. */
   const opened = new Map<number, string>();
 
   const note = (path: string, stat: FileStat | undefined) => {

@@ -7,26 +7,29 @@ import type { Patterns } from './patterns.ts';
 import { type Aged, byRestartAndAge, isBetween, isRotationOf, rotatedFrom } from './rotated-names.ts';
 
 /**
- * Rotation groups: the path that a pattern matches and every name that a rotation gives to what was written there. A group
- * decides in which order its generations are read, and of which log a file is that no pattern matches.
+ * Rotation groups. A group has the path that a pattern matches and every name that a rotation gives to what was written there. It
+ * decides in which order its generations are read, and to which log a file belongs that no pattern matches.
  */
 export interface Groups {
   /** The group of a file; undefined if it has none. */
   of(sighting: Sighting): string | undefined;
-  /** A pattern matches it at the log's own path. */
+  /** Whether a pattern matches the file at the log's own path. */
   isHome(sighting: Sighting, group: string): boolean;
-  /** It may be read: a pattern matches it, or a rotation made its name from the log's. */
+  /** Whether the file may be read: a pattern matches it, or a rotation made its name from the log's. */
   isMember(sighting: Sighting, group: string): boolean;
   /**
-   * Other groups that a rotated file may belong to by its name. The logs that are there decide to which group it is given, and they come
-   * and go: its generation may have been given to another one.
+   * Other groups that a rotated file may belong to by its name. The file is given to a group according to the logs that exist,
+   * and logs come and go, so its generation may have been given to another group before.
    */
   kinOf(sighting: Sighting, group: string): readonly string[];
-  /** Groups of logs whose links may have led to what a rotated file was: one that was met under a link that was swung since. */
+  /** Groups of logs that are links and may have led to the rotated file before they were pointed elsewhere. */
   linkedTo(sighting: Sighting, group: string): readonly string[];
   /** The path that a rotation made this one from, step by step: `app.log.1.gz`, `app.log.1`, `app.log`. */
   rootOf(path: string): string;
-  /** The generations of a group, oldest first, with those after `last` put in their places; undefined if all are in place. */
+  /**
+   * The generations of a group, oldest first, with the generations after `last` put in their places; undefined if all are in
+   * place already.
+   */
   arranged(path: string, last: number): readonly Generation[] | undefined;
   /** Sorts files of a group, the oldest first and the log itself last. */
   byAge(group: string, files: readonly Aged[]): (a: Aged, b: Aged) => number;
@@ -67,7 +70,7 @@ interface GroupsDeps {
   patterns(): Patterns;
 }
 
-/** `picture` is that of one scan. */
+/** Groups for the files of one scan; `picture` is the picture of that scan. */
 export function createGroups({ disk, generations, patterns }: GroupsDeps, picture: Picture): Groups {
   const isKnownPath = (path: string) => picture.found.has(path) || generations.hasGroup(path);
 
@@ -76,7 +79,7 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
       .map((name) => `${dirname(path)}/${name}`)
       .find(isKnownPath);
 
-  /** Logs by their names, for files that were moved to a directory below, or to one that has a pattern of its own. */
+  /** Logs by their names, for files that were moved to a directory below, or to a directory that has a pattern of its own. */
   let byName: Map<string, string[]> | undefined;
   const elsewhere = (path: string): string | undefined => {
     byName ??= groupBy([...new Set([...picture.found.keys(), ...generations.groups])], (known) =>
@@ -87,7 +90,7 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
       const above = logs.filter((known) => path.startsWith(`${dirname(known)}/`));
       if (above.length > 0) return above.reduce((a, b) => (b.length > a.length ? b : a));
       const beside = logs.filter((known) => patterns().areApart(known, path));
-      // Which of them it was is for its content to say.
+      // The content of the file tells later to which of these logs it belongs.
       if (beside.length > 0) return beside.length === 1 ? beside[0] : `${dirname(path)}/${name}`;
     }
     return undefined;
@@ -103,11 +106,11 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
   interface Homes {
     /** The paths without links under which logs are written, with their groups. */
     readonly all: ReadonlyMap<string, string>;
-    /** Those that links lead to. */
+    /** The logs that links lead to. */
     readonly linked: readonly (readonly [home: string, group: string])[];
   }
   let homes: Homes | undefined;
-  /** Made when the first file that nobody reads is looked at. */
+  /** Created when the first file that is not followed is looked at. */
   const homesOf = (): Homes => {
     if (homes) return homes;
     const all = new Map<string, string>();
@@ -126,7 +129,7 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
   };
 
   let groupsByName: Map<string, string[]> | undefined;
-  /** Groups of logs that have the name of one that a file may have been rotated from. */
+  /** Groups of logs in other directories that have a name from which the file may have been rotated. */
   const apartFrom = (path: string, names: readonly string[]): string[] => {
     if (names.length === 0 || !patterns().mayBeApart) return [];
     groupsByName ??= groupBy([...generations.groups], (known) => basename(known));
@@ -150,13 +153,13 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
 
   const isHome = ({ found }: Sighting, group: string) => found.some(({ path }) => path === group);
 
-  /** Whether a link was swung over the file since the last scan. */
+  /** Whether a link was pointed from this file to another one since the last scan. */
   const isSwungOver = (sighting: Sighting, group: string): boolean => {
     const key = picture.found.get(group);
     if (key === undefined || !picture.files.has(key)) return false;
     const name = basename(sighting.paths[0]!);
     const to = disk.real(group);
-    // The oldest one that is followed: a scan that did not settle may have missed a file since.
+    // The comparison begins with the oldest followed generation, because a scan that did not settle may have missed a file since.
     const from = generations.group(group).find(({ home }) => home !== to);
     if (!from) return false;
     if (name === basename(from.home)) return true;
@@ -212,7 +215,7 @@ export function createGroups({ disk, generations, patterns }: GroupsDeps, pictur
         (a, b) =>
           Number(a.place?.state === 'live') - Number(b.place?.state === 'live') || ages(aged(a), aged(b)),
       );
-      // Those without a name keep their place among the others.
+      // Generations without a name stay at their places among the others.
       for (const of of members) {
         if (sorted.includes(of)) continue;
         const next = sorted.findIndex((other) => !isNew(other) && other.number > of.number);

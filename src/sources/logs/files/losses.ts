@@ -6,29 +6,29 @@ import type { Glimpse } from './glimpses.ts';
 import { isListingSettled, type Observed, seesDirectory } from './observe.ts';
 import { rotatedFrom } from './rotated-names.ts';
 
-/** What is not where it was: files that are gone before they were read, and generations whose bytes are looked for. */
+/** Handles what is not where it was: files that are gone before they were read, and lost generations. */
 interface Losses {
-  /** Takes the files that were there before a scan, or in an earlier pass of it, and that are not listed now. */
+  /** Records as missed the files that were there before a scan, or in an earlier pass of it, and that are not listed now. */
   missGone(seen: Observed, passed: ReadonlyMap<string, Glimpse>): void;
   /**
-   * Gives up what two settled listings do not have. Of those that are awaited, a file that waits may have the bytes, and of the
-   * undecided groups any file.
+   * Gives up the generations that two settled listings do not have. It waits for the `awaited` generations, whose bytes a waiting
+   * file may have, and for the undecided groups, whose bytes any file may have.
    */
   resolve(seen: Observed, awaited: ReadonlySet<Generation | undefined>, undecided: ReadonlySet<string>): void;
-  /** Forgets, now and then, the known files that were deleted, unless a file waits to be decided about. */
+  /** Forgets, now and then, known files that were deleted, unless a file waits for a decision. */
   forgetDeleted(seen: Observed, isWaiting: boolean): void;
 }
 
 /**
- * Time between the two settled listings that a lost generation is not in before it is given up. Listings of one scan follow
- * each other at once, and a rotation or a compressor may take longer than that to bring its bytes back.
+ * The time between two settled listings without a lost generation after which it is given up. Listings of one scan follow each
+ * other at once, and a rotation or a compressor may take longer than that until the bytes are back.
  */
 const lostForMs = 1_000;
-/** How long a generation is kept whose directory does not exist, for example because it is not mounted yet. */
+/** How long a generation is remembered whose directory does not exist, for example because it is not mounted yet. */
 const absentKeptMs = 24 * 60 * 60 * 1000;
-/** Scans with a settled listing without a known file after which its inode is forgotten. */
+/** After this many scans with a settled listing that does not contain a known file, its inode is forgotten. */
 const absencesLimit = 2;
-/** Known files that were deleted are looked for once in this many scans. */
+/** Deleted files are looked for once in this many scans. */
 const pruneEvery = 8;
 export function createLosses(
   { disk, clock, generations }: Pick<ScanDeps, 'disk' | 'clock' | 'generations'>,
@@ -36,7 +36,7 @@ export function createLosses(
 ): Losses {
   let scans = 0;
 
-  /** A file that was at a log's path for a moment, and of which nothing is known. */
+  /** Records a file that was at a log's path for a moment and of which nothing is known. */
   const miss = (seen: Observed, sighting: Sighting, group: string) => {
     const key = fileKey(sighting.stat);
     if (generations.readAt(key) || generations.knownAt(key)) return;
@@ -60,11 +60,11 @@ export function createLosses(
       return;
     }
     lost.sinceMs ??= clock.monotonicMs();
-    // Its file is read as another generation, or is known not to be read.
+    // The file is read as another generation, or is known as a file that is not read.
     const found = generations.readAt(lost.key) ?? generations.knownAt(lost.key)?.of;
     if (found?.group === of.group && knownBytes(of) === 0 && of.rest.length === 0) generations.remove(of);
     else if (isBlank(of)) {
-      // As long as its file is there it is undecided what that is.
+      // As long as the file is there, it is undecided what it is.
       if (!seen.picture.files.has(lost.key)) generations.remove(of);
     } else if (!isUndecided && clock.monotonicMs() - lost.sinceMs >= lostForMs) apply.giveUp(of, of.lostBy!);
   };

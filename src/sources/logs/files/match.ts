@@ -4,16 +4,16 @@ import type { Action, Answer, Ask, FileFacts, World } from './decision.ts';
 import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generations.ts';
 import { isSameLog } from './rotated-names.ts';
 
-/** Actions, or first the comparisons that they depend on. `again`: other files depend on these actions. */
+/** Actions, or the comparisons that must be made first. `again`: the decisions about other files depend on these actions. */
 interface Plan {
   readonly asks: readonly Ask[];
   readonly actions: readonly Action[];
   readonly again: boolean;
 }
 
-/** Followed files in its directory that a file under an unrelated name is compared with. */
+/** How many followed files of its directory a file with an unrelated name is compared with. */
 const neighboursLimit = 16;
-/** An archive of a part of a generation is not recognized below this size: banners and timestamps are alike. */
+/** The archive of a part of a generation is not recognized below this size, because banners and timestamps are alike. */
 export const partBytes = 64;
 
 interface Pair extends Ask {
@@ -24,20 +24,20 @@ interface Pair extends Ask {
 const isContent = (content: FileFacts['content']): content is Content => typeof content !== 'string';
 
 /*
- * What the files are that nobody reads. Every rule is here; nothing here reads a file or changes anything.
+ * Decides what each file is that is not followed. All rules are in this module. It reads no file and changes nothing.
  *
- *   the file                                        is taken for
- *   older than its log                              passed over
- *   beginning, or all, of a followed generation     a copy; at a log's own path under an unrelated name after ten quiet seconds
- *                                                   a log of its own
- *   all of a lost or ended generation, and more     that generation, which goes on in it
- *   all of an ended generation                      a copy
- *   a part of a truncated generation                a copy
- *   an archive that may be unfinished, an empty     undecided: the next scan decides
- *   file that is not at a log's path, one that
- *   goes on after a live file, one of a group
- *   with a generation that cannot be seen
- *   anything else                                   a new generation, read from its beginning
+ * the file is taken for
+ * older than its log passed over
+ * beginning, or all, of a followed generation a copy; at a log's own path under an unrelated name after ten quiet seconds
+ * a log of its own
+ * all of a lost or ended generation, and more that generation, which goes on in it
+ * all of an ended generation a copy
+ * a part of a truncated generation a copy
+ * an archive that may be unfinished, an empty undecided: the next scan decides
+ * file that is not at a log's path, one that
+ * goes on after a live file, one of a group
+ * with a generation that cannot be seen
+ * anything else a new generation, read from its beginning
  */
 export function match(world: World): Plan {
   const asks: Ask[] = [];
@@ -62,7 +62,7 @@ export function match(world: World): Plan {
     }
   }
   if (asks.length > 0) return { asks, actions: [], again: false };
-  // What they held may be in the other files.
+  // The content of these generations may be in the other files.
   const losses = actions.filter((action) => action.do === 'lose' || action.do === 'miss');
   if (losses.length > 0) return { asks, actions: losses, again: true };
   const { taken, later } = assign(pairs, actions);
@@ -78,14 +78,17 @@ export function match(world: World): Plan {
   return asks.length > 0 ? { asks, actions: [], again: false } : { asks, actions, again };
 }
 
-/** At the path of a log that was not known before: it may be a copy of another one under an unrelated name. */
+/** Whether a file is at the path of a log that was not known before. It may be a copy of another log under an unrelated name. */
 const isUnrelated = ({ isHome, isNewGroup }: FileFacts): boolean => isHome && isNewGroup;
 
-/** It was rewritten, and the file may be its copy under an unrelated name. */
+/** Whether the generation was just rewritten, and the file may be its copy under an unrelated name. */
 const isSudden = (of: Generation, file: FileFacts): boolean =>
   of.lostBy === 'truncated' && file.isNewGroup && dirname(of.home) === file.directory;
 
-/** Whether a generation may be in a file by its name: in one of its log, or of none that is known, if enough of it is known. */
+/**
+ * Whether the name of a file allows that a generation is in it: the file belongs to the same log, or to no known log and enough
+ * of the generation is known.
+ */
 const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
   of.group === file.group ||
   file.kin.includes(of.group) ||
@@ -95,16 +98,16 @@ const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
   isSudden(of, file) ||
   ((file.isNewGroup || file.linked.includes(of.group)) && bytes >= tailBytes);
 
-/** A log that is followed before others are decided about: a known one, or one that was empty when it was first seen. */
+/** Whether a log is followed before others are decided about: it is a known log, or it was empty when it was first seen. */
 const isSettling = ({ isHome, isNewGroup, wasBlank }: FileFacts) => isHome && (!isNewGroup || wasBlank);
 
-/** Known logs go first, then those that were empty at first, one by one. */
+/** Whether a log is followed before a file: known logs go first, then logs that were empty at first, one by one. */
 const isFirst = (log: FileFacts, file: FileFacts) => !log.isNewGroup || !file.wasBlank || log.key < file.key;
 
 const isPlain = ({ content }: FileFacts): boolean =>
   isContent(content) && !content.isGzip && content.size > 0;
 
-/** Whether a file may hold what a log holds, which may have grown since it was looked at. */
+/** Whether a file may hold what a log holds. The log may have grown since it was looked at. */
 function beginsAlike(file: FileFacts, log: FileFacts): boolean {
   if (file === log) return false;
   if (!isContent(file.content) || !isContent(log.content)) return true;
@@ -123,25 +126,25 @@ export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map
   return groups;
 }
 
-/** It was there before its log was looked at. */
+/** Whether the file was there before its log was looked at. */
 const isPassed = ({ isOlder, formerly }: FileFacts): boolean => isOlder && !formerly;
 
 function decideAlone(file: FileFacts): Action | undefined {
   const { content } = file;
   if (isPassed(file) && (!isContent(content) || content.isGzip)) return { do: 'pass', file };
   if (content === 'moved') {
-    // Another file may be a copy, or be in an archive by now.
+    // If the file is gone, another file may be a copy of it, or an archive may contain it by now.
     const isMissed = file.isHome && !file.isNewGroup && !file.formerly;
     return { do: isMissed ? 'miss' : 'wait', file, isSoon: true };
   }
   if (content === 'denied' && !file.isMember) return { do: 'wait', file, isSoon: false };
   if (content === 'unfinished') return file.isFresh ? { do: 'wait', file, isSoon: true } : undefined;
-  // It is being written: what is empty begins like every file.
+  // The file is being written. An empty file has the same beginning as every file.
   if (isContent(content) && content.size === 0 && !file.isHome) return { do: 'wait', file, isSoon: false };
   return undefined;
 }
 
-/** Compares a file with the generations that are read: it may be a copy of one, finished or not. */
+/** Compares a file with the generations that are read. The file may be a copy of one of them, finished or not. */
 function decideByFollowed(
   world: World,
   file: FileFacts,
@@ -153,7 +156,7 @@ function decideByFollowed(
   const isStranger = isUnrelated(file);
   const neighbours = isStranger ? world.livesIn(file.directory) : [];
   let compared = 0;
-  /** What it may be unless it is all of another generation. */
+  /** What the file may be unless it has all of another generation. */
   let doubt: Action | undefined;
   for (const of of [...own, ...neighbours]) {
     const { place } = of;
@@ -175,14 +178,14 @@ function decideByFollowed(
       // Another file with the same content was renamed over the log.
       const isAlike = answer === 'prefix' || answer === 'longer';
       const isReplaced = isAlike && of.chain.offset >= tailBytes && content.size >= of.size;
-      // What is not read of it yet tells it from a file that begins with the same banner.
+      // The bytes that are not read yet tell the generation from a file that begins with the same banner.
       if (isReplaced && isStale(of)) return { do: 'wait', file, of, isSoon: true };
       if (isReplaced) return { do: 'resume', file, of };
     } else if (answer === 'prefix' && (content.size >= identifyingBytes || isArchiveOf(content, of)))
       return { do: 'copy', file, of };
     else if (answer === 'prefix' && isFresh) return { do: 'wait', file, of, isSoon: false, isPart: true };
     else if (answer === 'longer' && (place.state === 'live' || content.isGzip)) {
-      // Either the log was truncated and written again, or the copy goes on, or the archive is unfinished.
+      // Either the log was truncated and written again, or the copy is still being written, or the archive is unfinished.
       if (isFresh) doubt ??= { do: 'wait', file, of, isSoon: true, isUnsure: true };
       else if (!content.isGzip) doubt ??= { do: 'fork', file, of, isUnsure: true };
     }
@@ -190,11 +193,11 @@ function decideByFollowed(
   return doubt;
 }
 
-/** Whether an archive has all of a rotated file and no more, however little that is. */
+/** Whether an archive has exactly the content of a rotated file, however little that is. */
 const isArchiveOf = ({ isGzip, size }: Content, { place, size: own }: Generation): boolean =>
   isGzip && place !== undefined && place.state !== 'live' && !place.isGzip && size === own;
 
-/** Whether a lost generation is in a file, or may be. */
+/** Whether a lost generation is in a file, or may be in it. */
 function mayBeLost(
   { lost }: World,
   file: FileFacts,
@@ -240,7 +243,7 @@ function pairsOf(
 /** Whether a lost generation goes on in a file, or the file is a part of it. */
 function mayGoOn({ file, of, content, relation }: Pair): boolean {
   const isItsCopy = file.formerly === of || (file.awaits === of && file.isPart);
-  // At the log's path the next generation begins with the same banner.
+  // At the log's path, the next generation may begin with the same banner.
   const isHome = file.isHome && file.group === of.group;
   if (relation === 'part') return true;
   if (relation === 'unknown') return isItsCopy && file.isUnchanged;
@@ -256,7 +259,7 @@ function mayGoOn({ file, of, content, relation }: Pair): boolean {
   return !isHome || isSameInode || of.chain.offset >= tailBytes;
 }
 
-/** Whether a file is, has more than, or is a part of, a generation that has ended. */
+/** Whether a file has all of a generation that has ended, more than it, or a part of it. */
 function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolean {
   const isItsFile = file.formerly === of;
   if (relation === 'same' || relation === 'part') return true;
@@ -266,7 +269,8 @@ function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolea
   }
   if (relation !== 'longer') return false;
   if (isItsFile) return isStrong(of);
-  // Another file that goes on after the same bytes, such as a banner, is another generation if this one is still whole.
+  // While the ended generation is still in a whole file, another file that goes on after the same bytes, such as a banner, is a
+  // new generation.
   return isStrong(of) && !world.isThere(of, file);
 }
 
@@ -277,7 +281,7 @@ const rankOf = ({ file, of, content, relation }: Pair): readonly number[] => [
   Number(isOnlyPart(relation)),
   -countedBytes(of),
   Number(file.formerly !== of && (file.awaits !== of || !file.isPart)),
-  // A file that is shorter than the generation was is taken only if nothing is better.
+  // A file that is shorter than the generation was is chosen only if no other file fits.
   Number(content.size < of.size),
   Number(of.group !== file.group),
   Number(of.status !== 'lost'),
@@ -299,7 +303,7 @@ const waitingGroups = (actions: readonly Action[]): Set<string> =>
     ),
   );
 
-/** Gives each file to the generation that it fits best. A generation goes on in one file; others are copies of it. */
+/** Assigns each file to the generation that it fits best. A generation goes on in one file; the other files are copies of it. */
 function assign(pairs: readonly Pair[], actions: Action[]) {
   const taken = new Set<string>();
   const later = new Set<string>();
@@ -314,13 +318,14 @@ function assign(pairs: readonly Pair[], actions: Action[]) {
     const goesOn =
       (!isPart || (isUnread(of) && of.status === 'lost')) &&
       (of.status === 'lost' || relation === 'longer' || isBack);
-    // It is compared with the file that the generation goes on in: a copy of that, or another one that begins the same.
+    // The file is compared with the one in which the generation goes on. It is a copy of that file, or another file with the same
+    // beginning.
     if (goesOn && resumed.has(of)) {
       if (!file.isHome) later.add(file.key);
       continue;
     }
     taken.add(file.key);
-    // Bytes of it are missing: a file that cannot be looked at now may have them all.
+    // The file lacks bytes of the generation. A file that cannot be looked at now may have all of them.
     const isDoubtful = goesOn && content.size < of.size && (!file.isSettled || waiting.has(of.group));
     if (isDoubtful) actions.push({ do: 'wait', file, of, isSoon: true });
     else if (goesOn) {
@@ -331,7 +336,10 @@ function assign(pairs: readonly Pair[], actions: Action[]) {
   return { taken, later };
 }
 
-/** What no known generation is in: new ones, in their order, unless something of their group cannot be seen. */
+/**
+ * Makes new generations, in their order, from the files that fit no known generation, unless something of their group cannot be
+ * seen.
+ */
 function decideRest(
   world: World,
   files: readonly FileFacts[],
@@ -346,7 +354,7 @@ function decideRest(
   let again = false;
   for (const file of files) {
     const { group, content, isHome } = file;
-    // It may be a copy of the log or an archive of a rotated file, which are followed first.
+    // The file may be a copy of the log or an archive of a rotated file; these are followed first.
     const isArchive = isContent(content) && content.isGzip;
     const isAfter = isUnrelated(file)
       ? settling.get(file.directory)?.some((log) => isFirst(log, file) && beginsAlike(file, log))
@@ -363,7 +371,7 @@ function decideRest(
     const lost = [...world.lost].filter((of) => !resumed.has(of) && isNearby(of, file, knownBytes(of)));
     const isUncertain =
       lost.some((of) => !isUnread(of)) && (!file.isSettled || waiting.has(group) || content === 'denied');
-    // It may be a copy of a log that cannot be seen.
+    // The file may be a copy of a log that cannot be seen.
     if (world.unseen.has(group) || isUncertain || (isUnrelated(file) && unseen.has(file.directory))) {
       actions.push({ do: 'wait', file, isSoon: true });
       continue;
@@ -383,20 +391,23 @@ function decideRest(
   return again;
 }
 
-/** Those of which something is known first, then the one that had the file's inode, then the largest, then the oldest. */
+/**
+ * Sorts generations: first those of which something is known, then the one that had the file's inode, then the largest, then the
+ * oldest.
+ */
 const byEvidence = (file: FileFacts) => (a: Generation, b: Generation) =>
   Number(knownBytes(a) === 0) - Number(knownBytes(b) === 0) ||
   Number(a.lost?.key !== file.key) - Number(b.lost?.key !== file.key) ||
   (knownBytes(a) === 0 ? b.size - a.size : 0) ||
   a.number - b.number;
 
-/** Whether a generation of which nothing was counted may be in a file. To be wrong counts nothing twice. */
+/** Whether a generation of which nothing was counted may be in a file. A wrong answer counts nothing twice. */
 function mayHold(of: Generation, file: FileFacts, ask: (file: FileFacts, of: Generation) => Answer): boolean {
   const { content } = file;
   if (!isContent(content) || content.size === 0 || content.size < of.size) return false;
-  // At the log's path the next generation is more likely, with the same inode even.
+  // At the log's path the next generation is more likely, even with the same inode.
   if (knownBytes(of) === 0) return !file.isHome || (of.size === 0 && file.key === of.lost?.key);
-  // Another file at the path of one that is gone is the next generation, with the same banner.
+  // A different file at the path of a file that is gone is the next generation, with the same banner.
   const isNext = file.isHome && file.group === of.group && file.key !== of.lost?.key;
   if (isNext && of.lostBy === 'vanished') return false;
   if (marksAgree(of.chain, content.start) === false) return false;

@@ -19,15 +19,15 @@ export interface Observed {
   readonly met: Set<Generation>;
   /** Groups with a generation that could not be seen. */
   readonly unseen: Set<string>;
-  /** Scans in a row with a listing that did not settle. */
+  /** The number of scans in a row with a listing that did not settle. */
   readonly unsettledScans: number;
-  /** Something was renamed or deleted between the listing and a comparison. */
+  /** Whether something was renamed or deleted between the listing and a comparison. */
   isDisturbed: boolean;
-  /** Another scan may resolve what this one cannot. */
+  /** Whether another scan may resolve what this one cannot. */
   needsScan: boolean;
 }
 
-/** After this many scans in a row with an unsettled listing, the names in it are used. */
+/** After this many scans in a row with an unsettled listing, the names in that listing are used. */
 const unsettledLimit = 5;
 
 export const areNamesReliable = ({ unsettledScans }: Observed, { isSettled }: { isSettled: boolean }) =>
@@ -36,11 +36,11 @@ export const areNamesReliable = ({ unsettledScans }: Observed, { isSettled }: { 
 const directoryOf = ({ picture }: Observed, of: Generation): DirectoryPicture | undefined =>
   picture.directories.get(dirname(of.home));
 
-/** Whether the listing of its directory proves that a file is absent. */
+/** Whether the listing of a generation's directory proves that a file is absent. */
 export const isListingSettled = (seen: Observed, of: Generation): boolean =>
   directoryOf(seen, of)?.isSettled === true;
 
-/** Whether the directory is there, can be read and is on the file's device. */
+/** Whether the directory of a generation is there, can be read and is on the file's device. */
 export function seesDirectory(disk: Disk, seen: Observed, of: Generation): boolean {
   if (directoryOf(seen, of)?.isListed !== true) return false;
   const dev = of.place?.dev ?? of.lost?.dev;
@@ -52,7 +52,7 @@ export function seesDirectory(disk: Disk, seen: Observed, of: Generation): boole
   }
 }
 
-/** The file where it was last seen; 'hidden' if the path cannot be looked up. */
+/** Looks up the file where it was last seen; 'hidden' if the path cannot be looked up. */
 function statReal(disk: Disk, { real, dev, ino }: Place): FileStat | 'hidden' | undefined {
   try {
     const stat = disk.stat(real);
@@ -62,7 +62,7 @@ function statReal(disk: Disk, { real, dev, ino }: Place): FileStat | 'hidden' | 
   }
 }
 
-/** The file under any name in its directory. A file of which nothing was read must have a name of its log. */
+/** Finds the file under any name in its directory. A file of which nothing was read must have a name of its log. */
 function findByInode(disk: Disk, of: Generation): Seen | undefined {
   const directory = dirname(of.home);
   const base = basename(of.home);
@@ -76,12 +76,12 @@ function findByInode(disk: Disk, of: Generation): Seen | undefined {
       if (stat?.kind === 'file' && stat.dev === dev && stat.ino === ino) return { stat, paths: [path] };
     }
   } catch {
-    // The next scan reports it.
+    // The next scan reports a directory that cannot be listed.
   }
   return undefined;
 }
 
-/** Whether the names of a file may be those of a generation whose inode it has. */
+/** Whether the names of a file may be names of the generation that has its inode. */
 function hasItsName({ groups }: Observed, of: Generation, { stat, paths }: Seen): boolean {
   const place = of.place!;
   const isUnchanged = stat.size === place.size && (stat.mtimeNs === place.mtimeNs || place.mtimeNs < 0n);
@@ -94,30 +94,33 @@ function hasItsName({ groups }: Observed, of: Generation, { stat, paths }: Seen)
 const isUntouched = ({ fd, isVerified, size, mtimeNs }: Place, stat: FileStat): boolean =>
   fd !== undefined || (isVerified && stat.size === size && stat.mtimeNs === mtimeNs);
 
-/** Whether nothing of a closed file was counted and it has changed: it is identified anew. */
+/** Whether a closed file has changed and nothing of it was counted. Such a file is identified anew. */
 function isAnyones(of: Generation, { stat, paths }: Seen): boolean {
   const { fd, isGzip, size, mtimeNs } = of.place!;
   const isChanged = stat.size !== size || stat.mtimeNs !== mtimeNs;
   return fd === undefined && !isGzip && isUnread(of) && isChanged && !paths.includes(of.home);
 }
 
-/** This scan could not locate it: no new file of its group is followed before the next one. */
+/** Notes that this scan could not locate a generation. No new file of its group is followed before the next scan. */
 export function postpone(seen: Observed, of: Generation): void {
   seen.unseen.add(of.group);
   seen.needsScan = true;
 }
 
-/** Finds the followed generations again, and answers what a comparison asks. Reads no more than it is asked. */
+/** Finds the followed generations again, and answers comparisons. It reads no more than a comparison needs. */
 export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<Apply, 'lose'>) {
   const { disk, generations, openFiles, reader, compared, contents } = deps;
   const { note, locate, claim } = places;
 
-  /** Whether the inode is still that of the generation, as it is while the file is open. Undefined if that cannot be seen now. */
+  /**
+   * Whether the inode is still that of the generation, which is certain while the file is open. Undefined if the file cannot be
+   * looked at now.
+   */
   const isSame = async (seen: Observed, of: Generation, file: Seen): Promise<boolean | undefined> => {
     if (isUntouched(of.place!, file.stat)) return true;
     const place = of.place!;
     const { paths } = file;
-    // Another log's, perhaps of one that was not there before: its file may have the inode, and the same banner.
+    // Whether a path belongs to another log, which may be a new one. Its file may have the inode, and the same banner.
     const isOthersName = (path: string) => {
       const root = seen.groups.rootOf(path);
       return generations.hasGroup(root) || (root !== of.group && seen.picture.found.has(path));
@@ -132,7 +135,7 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     }
     const { real, size, mtimeNs } = place;
     if (!paths.includes(real)) generations.relocate(of, { real: paths[0]! });
-    // By the descriptor that was compared: while a chain of files is renamed, a path soon leads to another one.
+    // The descriptor that was compared is used: while a chain of files is renamed, a path soon leads to another one.
     const content = contents.of(file);
     if (typeof content !== 'string' && !content.isGzip) openFiles.hold(place, compared.take(file));
     if (typeof content !== 'string' && content.isGzip && content.size > 0) return false;
@@ -160,20 +163,21 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     const isOwn = await isSame(seen, of, sighting);
     if (isOwn === false) return lose(of, sighting.paths.includes(place.real) ? 'truncated' : 'vanished');
     seen.met.add(of);
-    // The listing is older than a comparison that was made just now.
+    // The listing is older than the comparison that was just made.
     if (isOwn) return meet(seen, of, sighting, places.stat(of) ?? sighting.stat);
     seen.isDisturbed = true;
     if (contents.of(sighting) === 'denied') return;
     seen.unseen.add(of.group);
-    // It is gone again, and had this size.
+    // The file is gone again; this was its last known size.
     const isAtHome = place.state === 'live' && sighting.paths.includes(of.home);
     if (isAtHome && sighting.stat.size > place.size) generations.relocate(of, { size: sighting.stat.size });
   };
 
-  /** Updates the generation that is read in a listed file, or loses it; waits only if something is to be compared. */
+  /** Updates the generation that is read from a listed file, or marks it as lost. Waits only if something must be compared. */
   const recognize = (seen: Observed, of: Generation, sighting: Sighting): Promise<void> | undefined => {
     const place = of.place!;
-    // The link at its path leads to another file now, so this file is no copy. It bounds the names that the link had since.
+    // The link at the log's path leads to another file now, so this file is no copy. It bounds the names that the link has had
+    // since.
     if (sighting.found.length === 0 && sighting.paths.includes(of.home)) place.isBlank = false;
     if (place.isBlank && sighting.stat.size > 0 && seenBytes(of) === 0) {
       const fd = openFiles.release(place);
@@ -189,7 +193,7 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     return undefined;
   };
 
-  /** An open file that the picture does not have. */
+  /** Handles an open file that is not in the picture. */
   const findOpen = (seen: Observed, of: Generation, stat: FileStat, isSettled: boolean) => {
     const place = of.place!;
     if (stat.nlink === 0) {
@@ -201,7 +205,10 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     note(of, stat, isRotated ? 'rotated' : place.state);
   };
 
-  /** Looks for a file that the picture does not have: it was renamed to a name that no scan looks up, deleted, or is not accessible. */
+  /**
+   * Looks for a file that is not in the picture: it was renamed to a name that no scan looks up, was deleted, or is not
+   * accessible.
+   */
   const findUnlisted = async (seen: Observed, of: Generation): Promise<void> => {
     const isSettled = isListingSettled(seen, of);
     const open = places.stat(of);
@@ -212,13 +219,13 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     if (real === 'hidden') return;
     if (real) {
       const isOwn = await isSame(seen, of, { stat: real, paths: [place.real] });
-      // What was looked up is older than the comparison.
+      // The look-up is older than the comparison.
       if (isOwn) note(of, places.stat(of) ?? real, place.state);
       else if (isOwn === false) lose(of, 'truncated');
       else postpone(seen, of);
       return;
     }
-    // It may be on a file system that is not mounted now, or that is mounted as another device.
+    // The file may be on a file system that is not mounted now, or that is mounted as another device.
     if (!seesDirectory(disk, seen, of)) return lose(of, 'vanished');
     if (!isSettled && seen.unsettledScans < unsettledLimit) return postpone(seen, of);
     const elsewhere = findByInode(disk, of);
@@ -231,7 +238,10 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     else lose(of, 'vanished');
   };
 
-  /** Compares a file with a followed generation: with what is in its file, not only with what was read of it. */
+  /**
+   * Compares a file with a followed generation: with the content of the generation's file, not only with the bytes that were
+   * read.
+   */
   const answerFollowed = async (sighting: Sighting, content: Content, of: Generation): Promise<Answer> => {
     const place = of.place!;
     if (content.isGzip || place.isGzip) {
@@ -251,10 +261,11 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
       return relation === 'other' || relation === 'unknown' ? 'other' : 'unseen';
     }
     const isPrefix = contents.isPrefixOf(sighting, fd);
-    // What the copy holds was in the file: if that changes before it is read, it can be found there.
+    // The bytes that the copy holds were in the file. If the file changes before they are read, they can be found in the copy.
     if (isPrefix && isUnread(of) && !place.isBlank)
       generations.update(of, { chain: learn(of.chain, content.start) });
-    // Checked after the comparison: the file may have been rewritten before it, and this is a copy of what came next.
+    // This is checked after the comparison: the file may have been rewritten before it, and then the compared file is a copy of
+    // the new content.
     if (reader.isIntact(of, wasOpen) === false) return 'rewritten';
     if (isPrefix === undefined) return 'moved';
     if (isPrefix) return 'prefix';

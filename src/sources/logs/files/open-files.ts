@@ -4,13 +4,14 @@ import type { Disk, Problems } from './disk.ts';
 import type { Generations, Place } from './generations.ts';
 
 /**
- * Open files, a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
- * another file. The one used longest ago is closed first; a deleted one and an archive that is being unpacked never are.
+ * Open files, of a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
+ * another file. The file that was used longest ago is closed first; a deleted file and an archive that is being unpacked are
+ * never closed.
  */
 export interface OpenFiles {
   /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
   open(file: Place): number | undefined;
-  /** Opens the file if there is room for it; with `fd`, a descriptor that is open already, room is made. */
+  /** Opens the file if there is room for it. With `fd`, a descriptor that is already open, room is made. */
   hold(file: Place, fd?: number): void;
   close(file: Place): void;
   /** Hands an open file's descriptor over. */
@@ -29,7 +30,7 @@ interface OpenFilesDeps {
 
 export function createOpenFiles({ disk, problems, generations }: OpenFilesDeps, maxOpen: number): OpenFiles {
   const held = new Set<Place>();
-  /** Lowered when the system allows fewer, so that the rest of the process can open files, too. */
+  /** Lowered when the system allows fewer open files, so that the rest of the process can open files, too. */
   let limit = maxOpen;
 
   const release = (file: Place): number | undefined => {
@@ -70,7 +71,7 @@ export function createOpenFiles({ disk, problems, generations }: OpenFilesDeps, 
     }
   };
 
-  /** What is told once may be all that is told of a content. */
+  /** Reports the size of an opened file, which may become the only thing that is known of its content. */
   const see = (file: Place, size: number) => {
     const of = generations.readAt(fileKey(file));
     if (of?.place === file && size > file.size) generations.relocate(of, { size });

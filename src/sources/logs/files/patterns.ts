@@ -6,16 +6,16 @@ import type { LogsOptions } from '../options.ts';
 import type { FileStat } from './disk.ts';
 import { isCompressed, isGzip, rotatedFrom } from './rotated-names.ts';
 
-/** Any number of directories, none included (`**`). */
+/** Any number of directories, including none (`**`). */
 export const anyDepth = Symbol('**');
 
 /** One step of a path: a literal name, a matcher of names, or any depth. */
 export type Step = string | ((name: string) => boolean) | typeof anyDepth;
 
-/** A pattern without braces, from the root. */
+/** An absolute pattern without braces. */
 export interface Glob {
   readonly steps: readonly Step[];
-  /** The pattern itself ends in `.gz`: gzip files are read, not passed over. */
+  /** Whether the pattern itself ends in `.gz`: then gzip files are read, not passed over. */
   readonly namesGzip: boolean;
   matches(path: string): boolean;
 }
@@ -23,7 +23,7 @@ export interface Glob {
 /** One path pattern of one service. */
 export interface LogPattern {
   readonly service: string;
-  /** The pattern from the root; the state records it. */
+  /** The absolute pattern; the state records it. */
   readonly pattern: string;
   readonly globs: readonly Glob[];
   readonly startAt: 'end' | 'beginning';
@@ -38,9 +38,9 @@ export interface Patterns {
   /** Services whose patterns match any of a file's names, in the configuration's order, selected or not. */
   claimants(paths: readonly string[]): readonly string[];
   isWatched(path: string): boolean;
-  /** Whether a service has one pattern for a log and another one for the directory that its rotated files are moved to. */
+  /** Whether a service has one pattern for a log and another pattern for the directory that its rotated files are moved to. */
   areApart(log: string, rotated: string): boolean;
-  /** Whether any service has more than one pattern: otherwise no two paths are apart. */
+  /** Whether any service has more than one pattern. Otherwise `areApart` is always false. */
   readonly mayBeApart: boolean;
 }
 
@@ -96,7 +96,7 @@ const options: picomatch.PicomatchOptions = { debug: true, nobrace: true, noextg
 const escaped = /\\(.)/gsu;
 const mayBeEscaped = /[\w^$\\.*+?()[\]{}|/]/;
 
-/** With the flags, `?` takes one code point, and a name may have a newline in it. */
+/** With these flags, `?` takes one code point, and a name may have a newline in it. */
 function matcherOf(text: string): (name: string) => boolean {
   const { source } = picomatch.makeRe(text, options);
   const expression = new RegExp(
@@ -109,7 +109,7 @@ function matcherOf(text: string): (name: string) => boolean {
 /** picomatch gives more characters a meaning (groups, quotes, negation) than the configuration offers. */
 const literal = (text: string) => text.replace(/[!-,:-@^`{-~]/g, '\\$&');
 
-/** A class from its opening bracket on, or undefined if the bracket is literal. `]` is literal in first place. */
+/** A character class from its opening bracket on, or undefined if the bracket is literal. `]` is literal in first place. */
 function classAt(step: string, at: number): string | undefined {
   const from = at + (step[at + 1] === '!' || step[at + 1] === '^' ? 2 : 1);
   const end = step.indexOf(']', from + 1);
@@ -123,7 +123,7 @@ const sourceLength = (step: string, at: number) => {
   return step.indexOf(']', from + 1) + 1 - at;
 };
 
-/** A hidden name matches only a step that spells its dot, as in a shell. */
+/** A step that matches a name. A hidden name matches only a step that spells its dot, as in a shell. */
 function stepOf(step: string): Step {
   if (step === '**') return anyDepth;
   if (!/[*?[\\]/.test(step)) return step;
@@ -185,7 +185,7 @@ export function parseGlob(pattern: string, directory = process.cwd()): Glob[] {
   }
 }
 
-/** Compiles a pattern of `exclude`: one without a slash matches the file's name alone. */
+/** Compiles a pattern of `exclude`. A pattern without a slash matches the file's name alone. */
 export function parseExclude(pattern: string, directory = process.cwd()): (path: string) => boolean {
   if (pattern.includes('/')) {
     const globs = parseGlob(pattern, directory);
@@ -220,8 +220,8 @@ function patternsOf(
 }
 
 /**
- * Compiles the services' patterns; `-` (standard input) is no pattern. A relative one starts at `directory`, without it
- * at the working directory. Throws `config_invalid`.
+ * Compiles the services' patterns; `-` (standard input) is no pattern. A relative pattern starts at `directory`, or at the
+ * working directory if there is none. Throws `config_invalid`.
  */
 export function compilePatterns(
   services: Readonly<Record<string, LogsOptions>>,
@@ -258,9 +258,9 @@ export function compilePatterns(
 /** A regular file that a pattern matches. */
 export interface Found {
   readonly path: string;
-  /** The end only if this is the first scan of every pattern that matches and all of them say so. */
+  /** 'end' only if this is the first scan of every pattern that matches, and all of them say 'end'. */
   startAt: 'end' | 'beginning';
-  /** The first pattern that matches, in the configuration's order. */
+  /** The position of the first pattern that matches, in the configuration's order. */
   readonly order: number;
 }
 
@@ -282,19 +282,21 @@ export interface Interest {
   test(name: string): boolean;
 }
 
-/** How the patterns treat a name in a directory. Kept for the next scan as long as the patterns match the same there. */
+/**
+ * How the patterns treat a name in a directory. It is used in the next scan, too, as long as the patterns match the same there.
+ */
 export interface Meaning {
   readonly path: string;
-  /** A pattern matches it. */
+  /** Whether a pattern matches the name. */
   readonly isMatched: boolean;
-  /** The file under the name is read. */
+  /** What is read under the name; undefined if the file is not read. */
   readonly found: Found | undefined;
   readonly passedOver: PassedOver | undefined;
-  /** It may be older than the log that it was rotated from. */
+  /** Whether the file may be older than the log that it was rotated from. */
   readonly isFirst: boolean;
-  /** Names that it may have been rotated from. */
+  /** Names that the file may have been rotated from. */
   readonly bases: readonly string[];
-  /** A pattern matches one of them. */
+  /** Whether a pattern matches one of the bases. */
   readonly isRotated: boolean;
   /** The file that had the name in the last scan. */
   file?: { readonly stat: FileStat; readonly key: string };
@@ -326,7 +328,7 @@ export function meaningIn(
   };
 }
 
-/** Names that a pattern spells out, to look them up where the directory cannot be listed. */
+/** Names that a pattern spells out. They are looked up in a directory that cannot be listed. */
 export function literalNames({ globs }: LogPattern, directory: string): string[] {
   return globs.flatMap(({ steps }) => {
     if (!steps.every((step) => typeof step === 'string')) return [];

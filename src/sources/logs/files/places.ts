@@ -21,11 +21,11 @@ export interface PlacesDeps {
   changed(of: Generation): void;
 }
 
-/** The path by which patterns match a file: that of its log if it is among them; empty if none does. */
+/** The path by which patterns match a file: the path of its log if it is among the matched ones; empty if no pattern matches. */
 const matchedPath = (found: Sighting['found'], group: string): string =>
   found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
 
-/** Where the file of a generation is, under which names, and how large it is. */
+/** Maintains where the file of a generation is, under which names, and how large it is. */
 export function createPlaces(deps: PlacesDeps) {
   const { disk, clock, generations, openFiles, reader, sinks } = deps;
 
@@ -38,8 +38,8 @@ export function createPlaces(deps: PlacesDeps) {
   };
 
   /**
-   * The path without links of a file that was found at `at`. A link there may have been swung since, more than once: with
-   * the name that it leads to by now, the next scan would not look for the files between.
+   * The path without links of a file that was found at `at`. A link in `at` may have been pointed elsewhere since, even more than
+   * once. With the name that it leads to by now, the next scan would not look for the files in between.
    */
   const realOf = (at: string, { stat, found }: Sighting): string => {
     const real = disk.real(at);
@@ -49,14 +49,14 @@ export function createPlaces(deps: PlacesDeps) {
     return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real;
   };
 
-  /** Marks the beginning of a file that is not read yet, so that it can be found again. */
+  /** Marks the beginning of a file that is not read yet, so that the file can be found again. */
   const learn = (of: Generation) => {
     const { place, chain } = of;
     if (!place || place.isGzip || place.isBlank || place.fd === undefined || place.size === 0) return;
     if (isUnread(of) && chain.marks.length === 0) reader.learn(of);
   };
 
-  /** The open file; undefined if none is. */
+  /** Looks up the open file; undefined if it is not open. */
   const stat = ({ place }: Generation): FileStat | undefined => {
     if (place?.fd === undefined) return undefined;
     try {
@@ -88,7 +88,7 @@ export function createPlaces(deps: PlacesDeps) {
       return isHome || isLinked ? real : last;
     },
 
-    /** The size and time of a followed file, and under which kind of name it is. */
+    /** Records the size and time of a followed file, and under which kind of name it is. */
     note(of: Generation, { size, mtimeNs }: FileStat, state: Place['state']): void {
       const place = of.place!;
       if (size === place.size && mtimeNs === place.mtimeNs && state === place.state) return;
@@ -99,13 +99,13 @@ export function createPlaces(deps: PlacesDeps) {
       deps.changed(of);
     },
 
-    /** It may have grown, or been truncated, since it was listed. */
+    /** Looks up the size of the open file, which may have grown or been truncated since it was listed. */
     refresh(of: Generation): void {
       const now = stat(of);
       if (now) generations.relocate(of, { size: now.size, mtimeNs: now.mtimeNs });
     },
 
-    /** Which services claim it by its names. */
+    /** Records which services claim the generation by its names. */
     claim(of: Generation, { found }: Sighting): void {
       const names = found.map(({ path }) => path).join('\0');
       if (names === of.names) return;
@@ -115,7 +115,7 @@ export function createPlaces(deps: PlacesDeps) {
       if (!isSame) sinks.reopen(of);
     },
 
-    /** Where a followed file is by its names; the state that they give it. */
+    /** Records where a followed file is by its names, and the state that they give it. */
     locate(of: Generation, sighting: Sighting, found: ReadonlyMap<string, string>): Place['state'] {
       const place = of.place!;
       const at = matchedPath(sighting.found, of.group);

@@ -15,20 +15,20 @@ import type { Sinks } from './sinks.ts';
 type Turn = 'more' | 'end' | 'changed' | 'broken' | 'absent';
 
 export interface Reader {
-  /** Reads and counts one chunk; `pass` numbers the pass, in which a file's beginning is checked once. */
+  /** Reads and counts one chunk. `pass` is the number of the pass; a file's beginning is checked once per pass. */
   turn(of: Generation, pass: number): Turn | Promise<Turn>;
   /**
-   * Whether the file still has the bytes that were read of it; undefined if it cannot be read now. `wasOpen`: it was open
-   * before the comparison, so that its inode is still its own.
+   * Whether the file still has the bytes that were read from it; undefined if it cannot be read now. `wasOpen` says that the file
+   * was open before the comparison, so that its inode is still its own.
    */
   isIntact(of: Generation, wasOpen: boolean): boolean | undefined;
   /** Hands the sink the whole unfinished line as the last one. */
   finish(of: Generation): void;
-  /** Takes the marks of a beginning that was not read yet. */
+  /** Adds the marks of a beginning that was not read yet. */
   learn(of: Generation): void;
   /**
-   * Puts a new file at its end, before a line that is not finished yet; what is passed over is counted. A file that cannot
-   * be opened yet is passed over as long as it is.
+   * Sets the offset of a new file to its end, before a line that is not finished yet. What is passed over is counted. A file that
+   * cannot be opened yet is passed over at the size that it has when it can be opened.
    */
   startAtEnd(of: Generation): void;
   close(of: Generation): void;
@@ -44,22 +44,22 @@ interface ReaderDeps {
 }
 
 const chunkBytes = 256 * 1024;
-/** A turn takes about this long, because nothing else runs in it. A line may open series, at fifty times its usual cost. */
+/** The target duration of a turn: nothing else runs in it. A line may open series, at fifty times its usual cost. */
 const turnMs = 5;
-/** Holds the beginning of a file. */
+/** A short chunk still holds the beginning of a file. */
 const shortChunkBytes = 2 * headBytes;
-/** Holds the longest line that a sink may ask to see whole, and a chunk. */
+/** The size of the buffer: the longest line that a sink may ask to see whole, and a chunk. */
 const bufferLimit = 1024 * 1024 + chunkBytes;
 /** How far back from the end the beginning of an unfinished line is looked for. */
 const lineLimit = 1024 * 1024;
 const newline = 10;
 
-/** All files share one buffer. Each read begins with the bytes before the offset, which verify the file. */
+/** Reads all files into one shared buffer. Each read begins with the bytes before the offset, which verify the file. */
 export function createReader(deps: ReaderDeps): Reader {
   const { clock, disk, generations, openFiles, sinks, problems } = deps;
   const archives = createArchiveReader(deps);
   let buffer = Buffer.allocUnsafe(tailBytes + chunkBytes);
-  /** What a turn reads after the unfinished line. */
+  /** The number of bytes that a turn reads after the unfinished line. */
   let turnBytes = shortChunkBytes;
   const start = Buffer.allocUnsafe(headBytes);
 
@@ -78,7 +78,7 @@ export function createReader(deps: ReaderDeps): Reader {
     }
   };
 
-  /** Fits the next turn to how long this one took for `bytes`. */
+  /** Adapts the size of the next turn to how long this one took for `bytes`. */
   const fitTurn = (bytes: number, tookMs: number) => {
     const fittingBytes = Math.floor((bytes * turnMs) / Math.max(tookMs, 0.001));
     turnBytes = Math.max(shortChunkBytes, Math.min(chunkBytes, 2 * turnBytes, fittingBytes));
@@ -89,7 +89,7 @@ export function createReader(deps: ReaderDeps): Reader {
   const startAgrees = (fd: number, { chain }: Generation, filled: number): boolean => {
     const { marks, offset, tail } = chain;
     if (marks.length === 0 || (offset > 0 && offset <= tail.length)) return true;
-    // Of a file that nothing was counted of, everything that is known must be there.
+    // If nothing of the file was counted, everything that is known must be there.
     if (offset === 0 && filled < covered(chain)) return false;
     return marksAgree(chain, offset === 0 ? buffer.subarray(0, filled) : readStart(fd)) ?? false;
   };
@@ -109,24 +109,27 @@ export function createReader(deps: ReaderDeps): Reader {
     return offset === 0 ? 'changed' : 'cut';
   };
 
-  /** Marks the beginning. The file may have been rewritten since it was read: what is known already must be there. */
+  /**
+   * Marks the beginning of a file. The file may have been rewritten since it was read, so the marks that are known already must
+   * agree.
+   */
   const learnFrom = (fd: number, of: Generation) => {
     const { chain, rest } = of;
-    // A file that was empty may turn out to be a copy of another one.
+    // A file that was empty at first may turn out to be a copy of another one.
     if (covered(chain) >= headBytes || of.place?.isBlank) return;
     const now = readStart(fd);
     if (isUnread(of) && !now.subarray(0, rest.length).equals(rest.subarray(0, headBytes))) return;
     if (marksAgree(chain, now) === false || now.length < covered(chain)) return;
-    // If it was truncated since its size was looked up, the beginning is that of the next generation, which is smaller.
+    // If the file was truncated since its size was looked up, the beginning belongs to the next generation, which is smaller.
     const { size } = disk.fstat(fd);
     if (chain.marks.length === 0 && of.place && size < of.place.size) generations.relocate(of, { size });
     const next = learn(chain, now);
-    // The size was told before: if the file is rewritten, it was that of this content.
+    // The size was looked up before. If the file is rewritten later, this was the size of the present content.
     const told = next.marks.length > 0 ? Math.max(of.size, of.place?.size ?? 0) : of.size;
     if (next !== chain || told > of.size) generations.update(of, { chain: next, size: told });
   };
 
-  /** Counts as skipped what a file lost that is shorter than it was and still has all counted bytes. */
+  /** Counts as skipped the bytes that a file lost: it is shorter than it was, and still has all counted bytes. */
   const noteLoss = (of: Generation) => {
     const { size } = of.place!;
     if (size < of.size && size >= of.chain.offset + of.restBytes) {
@@ -136,8 +139,9 @@ export function createReader(deps: ReaderDeps): Reader {
   };
 
   /**
-   * The read ended before the size that was looked up before it: the file was truncated in between. False if it may be
-   * another one with the same beginning: its beginning was known and nothing was read of it, or it was not open all the time.
+   * Handles a read that ended before the size that was looked up before it: the file was truncated in between. False if the file
+   * may be another one with the same beginning: its beginning was known and nothing was read from it, or it was not open all the
+   * time.
    */
   const noteShrinking = (of: Generation, filled: number, wasOpen: boolean): boolean => {
     const { marks, offset, tail } = of.chain;
@@ -163,7 +167,7 @@ export function createReader(deps: ReaderDeps): Reader {
     const filled = readFrom(fd, of);
     const state = check(fd, of, filled, pass);
     if (state === 'changed') return 'changed';
-    // An archive that was empty when it was looked at: it is identified anew.
+    // The file is an archive that was empty when it was looked at. It is identified anew.
     if (filled > 0 && of.chain.offset + of.restBytes === 0 && isGzipStart(buffer.subarray(0, filled)))
       return 'changed';
     const place = of.place!;
@@ -179,7 +183,7 @@ export function createReader(deps: ReaderDeps): Reader {
     place.readMtimeNs = place.mtimeNs;
     generations.update(of, { size: Math.max(of.size, place.size, end) });
     if (filled - from <= of.restBytes && !isFull) return 'end';
-    // Marked before anything counts, so that no line counts whose file could not be found again.
+    // The beginning is marked before anything counts, so that no line counts whose file could not be found again.
     if (isBeginning) generations.update(of, { chain: learn(of.chain, buffer.subarray(0, filled)) });
     const beganMs = clock.monotonicMs();
     const taken = sinks.write(of, buffer, from, filled);
@@ -188,7 +192,7 @@ export function createReader(deps: ReaderDeps): Reader {
     return isFull && of.chain.offset + of.restBytes < place.size ? 'more' : 'end';
   };
 
-  /** Runs `call` on the open file; a stale handle is opened anew once. */
+  /** Runs `call` on the open file. After a stale handle, the file is opened again once. */
   const onOpen = <T>(of: Generation, call: (fd: number) => T, isAgain = false): T | undefined => {
     const { place } = of;
     const fd = place && openFiles.open(place);
@@ -234,11 +238,11 @@ export function createReader(deps: ReaderDeps): Reader {
         if (size < before) generations.update(of, { size: Math.max(of.size, before) });
         generations.relocate(of, { size, mtimeNs });
         const state = check(fd, of, readFrom(fd, of), -1);
-        // A file that was not open all the time and lost bytes may be another one with the same beginning.
+        // If a file was not open all the time and lost bytes, it may be another one with the same beginning.
         if (state === 'changed' || (!wasOpen && (state === 'cut' || size < before))) return false;
-        // The bytes that are known were there afterwards, so all of that size was its own.
+        // The known bytes were there afterwards, so the whole size belonged to this file.
         if (size > of.size && knownBytes(of) > 0) generations.update(of, { size });
-        // A size that is recorded without a beginning could not be found again.
+        // Without a beginning, a file whose size is recorded could not be found again.
         if (isUnread(of)) learnFrom(fd, of);
         return true;
       });
@@ -262,7 +266,7 @@ export function createReader(deps: ReaderDeps): Reader {
         tail = bytes.toString('latin1', 0, disk.read(fd, bytes, 0, length, offset - length));
         chain = learn(chain, readStart(fd).subarray(0, offset));
       });
-      // Nobody has read the bytes before the offset: there is no checksum of all of them.
+      // The bytes before the offset were not read, so there is no checksum of them.
       const sum = offset === 0 ? 0 : undefined;
       generations.update(of, { chain: { ...chain, offset, sum, tail }, size });
       sinks.skip(of, 'start_at_end', offset);
@@ -273,11 +277,11 @@ export function createReader(deps: ReaderDeps): Reader {
 interface Unpacking {
   readonly fd: number;
   readonly chunks: AsyncGenerator<Buffer>;
-  /** Plain bytes that have come, and their CRC-32 while they are before the offset. */
+  /** The position in the plain bytes, and the CRC-32 of the bytes before the offset. */
   position: number;
   sum: number;
   isChecked: boolean;
-  /** The last bytes before the offset, then those from the offset on that are not counted. */
+  /** The last bytes before the offset, then the bytes from the offset on that are not counted. */
   pending: Buffer;
   start: Buffer;
 }
@@ -289,7 +293,7 @@ async function* unpacked(disk: Disk, of: Generation, fd: number): AsyncGenerator
   else yield* inflated(disk, fd, () => of.place?.fd === fd);
 }
 
-/** Reads what is left of a generation from its gzip file, in bounded memory. */
+/** Reads the rest of a generation from its gzip file, in bounded memory. */
 function createArchiveReader({ disk, generations, openFiles, sinks, problems }: ReaderDeps) {
   const open = new Map<Generation, Unpacking>();
 
@@ -311,7 +315,7 @@ function createArchiveReader({ disk, generations, openFiles, sinks, problems }: 
     return next;
   };
 
-  /** Passes over what was counted before; false if it differs from that. */
+  /** Skips the bytes that were counted before; false if they differ from what was counted. */
   const passCounted = (of: Generation, unpacking: Unpacking, chunk: Buffer): boolean => {
     const { offset, sum, tail } = of.chain;
     const passed = Math.min(chunk.length, offset - unpacking.position);

@@ -4,12 +4,12 @@ const compressedName = /\.(?:gz|tgz|zst|xz|bz2|lz4|zip|Z)$/;
 
 export const isCompressed = (name: string): boolean => compressedName.test(name);
 
-/** Compressed in the one format that is read. */
+/** Whether a name is that of a gzip file, the one compressed format that is read. */
 export const isGzip = (name: string): boolean => name.endsWith('.gz');
 
 const plainName = (name: string): string => name.replace(compressedName, '');
 
-/** What svlogd and multilog call the files that they rotate: finished, being processed, or unprocessed. */
+/** The names that svlogd and multilog give to rotated files: finished, being processed, or unprocessed. */
 const labelledName = /^@[0-9a-f]+\.[stu]$/;
 
 /** The names that the plain file of an archive may have while the archive is written. */
@@ -36,8 +36,8 @@ const mayBeRotated = /\d|~$|[._-](?:old|bak|backup|prev|previous|last|orig|copy|
 const noBases: readonly string[] = [];
 
 /**
- * Every name that a rotation may have given `name` from, longest first: what it has beyond has a digit or is a word such
- * as `old`. `app.log.json` is no rotated `app.log`, though it extends the name.
+ * Every name that a rotation may have extended to `name`, longest first. The extension has a digit or is a word such as `old`.
+ * `app.log.json` is no rotated `app.log`, though it extends the name.
  */
 export function rotatedFrom(name: string): readonly string[] {
   const known = rotatedFromCache.get(name);
@@ -68,7 +68,7 @@ export function isSameLog(a: string, b: string): boolean {
   return [a, ...rotatedFrom(a)].some((name) => names.includes(name));
 }
 
-/** The digits that distinguish generations: what `name` has beyond `base`. */
+/** The digits that distinguish generations: those in the part of `name` beyond `base`. */
 function digitsBeyond(name: string, base: string): string {
   const plain = plainName(name);
   const stem = /^(.+)(\.[A-Za-z]\w*)$/.exec(base);
@@ -80,23 +80,23 @@ function digitsBeyond(name: string, base: string): string {
   return beyond.replace(/\D/g, '');
 }
 
-/** One generation of a log, with what there is to order it by. */
+/** One generation of a log, with the data that can order it by age. */
 export interface Aged {
   readonly name: string;
   readonly mtimeNs: bigint;
-  /** The order in which generations were taken up, where that is known. */
+  /** The order in which generations were first followed, if it is known. */
   readonly generation?: number;
-  /** Time of the first entry in milliseconds, where the content has one. */
+  /** Time of the first entry in milliseconds, if the content has one. */
   readonly firstEntryMs?: number;
 }
 
-/** Names with more digits are dates. */
+/** Numbers in names with more digits than this are dates. */
 const countedDigits = 5;
 
 /**
- * Whether the numbers in the names count upwards (`.1` is the oldest), as some writers do, and not the way of logrotate,
- * which renames the whole chain each time. Decided by generations whose order is known, then by the entries' timestamps,
- * then by the times of files that no compressor has written.
+ * Whether the numbers in the names count upwards (`.1` is the oldest), as some writers number them. logrotate counts the other
+ * way and renames the whole chain each time. The generations with a known order decide, then the entries' timestamps, then the
+ * times of files that no compressor has written.
  */
 function countsUpwards(base: string, known: Iterable<Aged>): boolean {
   const counted = [...known].flatMap((aged) => {
@@ -145,7 +145,7 @@ function restartNumber(name: string): number | undefined {
   return found ? Number(found[1]) : undefined;
 }
 
-/** As `byAge`, of logs of a container that was restarted in the meantime: first by the number of its start. */
+/** Like `byAge`, but for logs of a container that was restarted in the meantime: the number of its start comes first. */
 export function byRestartAndAge(base: string, known: readonly Aged[]): (a: Aged, b: Aged) => number {
   const ages = new Map<string, (a: Aged, b: Aged) => number>();
   return (a, b) => {
@@ -168,9 +168,9 @@ function byDigits(a: string, b: string): number {
 }
 
 /**
- * Whether a link that pointed to `from`, and to `to` later, may have pointed to `name` in between: a name of the same form
- * whose digits are between theirs, or a rotated log of a container that started in between. Without `to`: whether it may
- * at any time.
+ * Whether a link that pointed to `from`, and later to `to`, may have pointed to `name` in between: `name` has the same form and
+ * digits between theirs, or is a rotated log of a container that started in between. Without `to`: whether the link may have
+ * pointed to `name` at any time after `from`.
  */
 export function isBetween(name: string, from: string, to?: string): boolean {
   const [first, at] = [restartNumber(from), restartNumber(name)];

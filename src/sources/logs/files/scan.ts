@@ -11,28 +11,28 @@ import { createObserve, type Observed, postpone } from './observe.ts';
 import { createPlaces } from './places.ts';
 import { createUnknownFiles, type Unknown, unfinishedMs, type WaitingFiles } from './unknown-files.ts';
 
-/** Compares pictures of the directories with what is known, and says what is to be read. */
+/** Compares pictures of the directories with what is known, and decides what is read. */
 export interface Scan {
-  /** Reads nothing but what comparisons need. */
+  /** Compares a picture with the known files. It reads only what comparisons need. */
   reconcile(picture: Picture, passed: ReadonlyMap<string, Glimpse>): Promise<void>;
-  /** Makes sure of the sizes that were looked up, where nothing is read afterwards. */
+  /** Looks up again the sizes that were looked up in the scan, for files that are not read after it. */
   verify(): void;
-  /** The bytes before the offset are not those that were read. */
+  /** Handles a file in which the bytes before the offset are not those that were read. */
   rewritten(of: Generation): void;
-  /** A gzip file cannot be read any further. False if it may be unfinished: the next scan tries again. */
+  /** Handles a gzip file that cannot be read any further. False if the file may be unfinished: then the next scan tries again. */
   broken(of: Generation): boolean;
-  /** A gzip file was read to its end. */
+  /** Handles a gzip file that was read to its end. */
   unpacked(of: Generation): void;
   /** Finishes the files that were read to their end and have not changed for a while. */
   settle(): void;
   /** Looks up the size of the open file. */
   refresh(of: Generation): void;
   /**
-   * Not to be read now: it was empty at first and is still to be compared, as it may be a copy; or an older generation of its
-   * log is to be read first, and was not looked for in a settled listing yet.
+   * Whether a generation must not be read now: it was empty at first and is still to be compared, as it may be a copy; or an
+   * older generation of its log must be read first, and was not yet looked for in a settled listing.
    */
   isBlocked(of: Generation): boolean;
-  /** Something is lost or undecided, and another scan may resolve it. */
+  /** Whether a generation is lost or a file is undecided, and another scan may resolve it. */
   readonly needsScan: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface Scan {
 const unlinkedQuietMs = 1_000;
 /** How long a rotated file must be unchanged before it is finished: its writer may keep it open for a while. */
 const rotatedQuietMs = 10_000;
-/** Rounds of decisions about one picture. */
+/** The maximum number of rounds of decisions about one picture. */
 const roundsLimit = 20;
 
 const observed = (picture: Picture, groups: Groups, unsettledScans: number): Observed => ({
@@ -62,7 +62,7 @@ export function createScan(deps: ScanDeps): Scan {
   let seen = observed(noPicture, createGroups(deps, noPicture), 0);
   let waited: WaitingFiles = new Map();
   let unknown = createUnknownFiles(deps, seen, waited);
-  /** Groups that were there when they were merged last. */
+  /** The number of groups that had been added when groups were last merged. */
   let merged = 0;
 
   const begin = (picture: Picture) => {
@@ -74,7 +74,7 @@ export function createScan(deps: ScanDeps): Scan {
     unknown = createUnknownFiles(deps, seen, waited);
   };
 
-  /** Logs that were first seen under rotated names belong to the log that is known by now. */
+  /** Merges logs that were first seen under rotated names into the log that is known by now. */
   const mergeGroups = () => {
     merged = generations.groupsAdded;
     for (const path of [...generations.groups]) {
@@ -90,8 +90,8 @@ export function createScan(deps: ScanDeps): Scan {
   };
 
   /**
-   * Checks the logs whose copies may be among the unknown files, so that a rewritten one is not taken for the original. A
-   * file of a new log may be a copy of any changed one in its directory.
+   * Checks the logs whose copies may be among the unknown files, so that a rewritten log is not taken for the original. A file of
+   * a new log may be a copy of any changed log in its directory.
    */
   const verifyOriginals = (files: readonly Unknown[]) => {
     const groups = new Set(files.map(({ group }) => group));
@@ -127,7 +127,9 @@ export function createScan(deps: ScanDeps): Scan {
     }
   };
 
-  /** Decides about some files, all of their groups among them; returns whether others of them depend on that. */
+  /**
+   * Decides about some files, which include all files of their groups; returns whether the decisions about others depend on that.
+   */
   const decideAbout = async (files: readonly Unknown[], decided: Set<string>) => {
     const facts: FileFacts[] = [];
     for (const file of files) {
@@ -146,7 +148,7 @@ export function createScan(deps: ScanDeps): Scan {
     return plan.again;
   };
 
-  /** Decides about the files that nobody reads: compares what `match` asks for, and applies what it decides. */
+  /** Decides about the files that are not followed: makes the comparisons that `match` asks for, and applies its decisions. */
   const decide = async () => {
     const first = unknown.left(new Set());
     if (first.length === 0) return;
@@ -180,7 +182,7 @@ export function createScan(deps: ScanDeps): Scan {
       for (const of of [...generations.open])
         if (of.place && !seen.met.has(of)) await observe.findUnlisted(seen, of);
       const last = generations.lastNumber;
-      // Before what they held is found in another file.
+      // This must come before the content of the missed files is found in another file.
       losses.missGone(seen, passed);
       await decide();
       const followed = generations.lastNumber > last ? [...generations.open] : [];
@@ -209,7 +211,7 @@ export function createScan(deps: ScanDeps): Scan {
     },
     broken(of) {
       const place = of.place!;
-      // It may still be written.
+      // The file may still be written.
       if (clock.monotonicMs() - place.changedMs < unfinishedMs) return false;
       const missing = Math.max(of.restBytes, of.size - of.chain.offset);
       generations.update(of, { rest: noBytes, restBytes: 0 });

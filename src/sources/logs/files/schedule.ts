@@ -3,14 +3,14 @@ import { errorText, systemCode } from '../../../core/errors.ts';
 import type { Clock, Log } from '../../../core/ports.ts';
 import { nextTurn } from '../../../core/slices.ts';
 
-/** Cuts long work into slices, so that other tasks wait no longer than one of them. */
+/** Cuts long work into slices, so that other tasks wait no longer than one slice. */
 export interface Slices {
   spent(): boolean;
   /** Lets other tasks run, then begins a new slice. */
   turn(): Promise<void>;
-  /** Runs work that is cut into slices. One call at a time. */
+  /** Runs work that is cut into slices. Only one call runs at a time. */
   run(work: () => Promise<void>): Promise<void>;
-  /** Runs `other` between two slices; no slice begins before it ends. One call at a time. */
+  /** Runs `other` between two slices; no slice begins before it ends. Only one call runs at a time. */
   interrupt(other: () => Promise<void>): Promise<void>;
 }
 
@@ -59,22 +59,26 @@ export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Sl
 }
 
 /**
- * Decides when to scan and when to poll, by one timer: a poll reads the files that changed lately, a scan finds the
- * files. What a scan costs, reading aside, decides how soon the next one may follow; no wait between two is longer than 2 s.
+ * Decides when to scan and when to poll, with one timer. A poll reads the files that changed lately; a scan finds the files. The
+ * cost of a scan, without reading, decides how soon the next scan may follow; the wait between two scans is never longer than 2
+ * s.
  */
 interface Schedule {
   begin(): void;
-  /** Something happened in a directory: scans soon. */
+  /** Reports an event in a directory: a scan follows soon. */
   ring(): void;
   end(): void;
 }
 
 const pollIntervalMs = 250;
 const scanIntervalMs = 1_000;
-/** With very many files a scan costs; it then gets rarer, up to here, to cost no more than a hundredth. */
+/**
+ * With very many files a scan is expensive. The interval then grows, up to this limit, so that scans take no more than a
+ * hundredth of the time.
+ */
 const scanIntervalLimitMs = 2_000;
 const scanCostShare = 100;
-/** Events come in bursts; one scan serves those of this long. */
+/** Events come in bursts. One scan serves all events within this time. */
 const burstMs = 100;
 const burstCostShare = 20;
 
@@ -150,26 +154,26 @@ export function createSchedule({ clock, log, tailer, scanned }: ScheduleDeps): S
 }
 
 /**
- * Calls when something happens in a directory, so that the next scan comes sooner. A directory that cannot be watched, or a
- * system that reports nothing (network mounts), is left to the regular scan. One fs.watch per directory: `npm run bench --
- * doorbell` compares it with chokidar, which takes a watch per file (3 MiB for 100 files, 22 for 2,000, 75 for 10,000,
- * against less than 0.1) and reports no event after the last of two appends that are less than 50 ms apart.
+ * Calls `ring` when something happens in a directory, so that the next scan comes sooner. A directory that cannot be watched, or
+ * a system that reports nothing (network mounts), is left to the regular scan. One fs.watch per directory: `npm run bench --
+ * doorbell` compares it with chokidar, which takes a watch per file (3 MiB for 100 files, 22 for 2,000, 75 for 10,000, against
+ * less than 0.1) and reports no event after the last of two appends that are less than 50 ms apart.
  */
 interface Doorbell {
-  /** Watches these directories and no others. */
+  /** Watches exactly these directories. */
   watch(directories: Iterable<string>): void;
   close(): void;
 }
 
-/** Directories beyond these are only scanned. */
+/** How many directories are watched. Further directories are only scanned. */
 const watchesLimit = 64;
 
-/** The system has no watch left: neither for this directory nor for any other. */
+/** Errors that say that the system has no watch left, neither for this directory nor for any other. */
 const exhausted = new Set(['ENOSPC', 'EMFILE', 'ENFILE']);
 
 interface Watched {
   readonly watcher: FSWatcher;
-  /** The directory that is watched: another one may have its path by now. */
+  /** The inode of the watched directory: another directory may have its path by now. */
   readonly ino: bigint | undefined;
 }
 
@@ -181,10 +185,10 @@ const inodeOf = (directory: string): bigint | undefined => {
   }
 };
 
-/** `watchDirectory` is the system's call, unless a test plays a fault of it. */
+/** `watchDirectory` is the system's call; tests pass one that fails. */
 export function createDoorbell(log: Log, ring: () => void, watchDirectory = watch): Doorbell {
   const watches = new Map<string, Watched>();
-  /** Directories that cannot be watched, which is logged once; each scan tries again. */
+  /** Directories that cannot be watched. This is logged once, and each scan tries again. */
   const refused = new Set<string>();
   let isExhausted = false;
 

@@ -3,16 +3,22 @@ import type { LineSink, OpenSink } from '../sink.ts';
 import { append, appendRest, cutOff } from './chain.ts';
 import { type Generation, type Generations, noBytes, restKeptBytes } from './generations.ts';
 
-/** Hands a generation's bytes to its sink; what is counted and the offset move in the same step. */
+/** Hands a generation's bytes to its sink. The offset moves in the same step in which the lines are counted. */
 export interface Sinks {
-  /** Presents `bytes[start, end)`, which begin at the offset, after the bytes of the tail; returns how many were taken. */
+  /**
+   * Presents `bytes[start, end)`, which begin at the offset and come after the bytes of the tail; returns how many bytes the sink
+   * consumed.
+   */
   write(of: Generation, bytes: Buffer, start: number, end: number): number;
-  /** The unfinished line is a line: nothing follows it any more. Not if it `isCut`: what it goes on in was lost. */
+  /**
+   * Counts the unfinished line as a line, because nothing follows it any more. It does not count if it `isCut`: then its
+   * continuation was lost.
+   */
   finish(of: Generation, isCut?: boolean): void;
-  /** The file lost its unfinished line and no more: the line counts, the file goes on where it began. */
+  /** Handles a file that lost its unfinished line and no more: the line counts, and the file goes on where the line began. */
   cut(of: Generation): void;
   skip(of: Generation, reason: SkipReason, bytes: number): void;
-  /** Closes the sink; the next one gets its state. */
+  /** Closes the sink. The next sink gets its state. */
   reopen(of: Generation): void;
 }
 

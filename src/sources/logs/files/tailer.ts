@@ -18,12 +18,12 @@ import { createSlices, type Slices } from './schedule.ts';
 import { createSinks } from './sinks.ts';
 
 interface TailerOptions {
-  /** Services in the configuration's order, those that are not selected included. */
+  /** Services in the configuration's order, including those that are not selected. */
   services: Readonly<Record<string, LogsOptions>>;
   selected: ReadonlySet<string>;
   /** Longest slice of work before other tasks of the process run; default 10 ms. */
   sliceMs?: number;
-  /** Files held open at most; fewer if the system allows fewer. Default 512. */
+  /** Maximum number of open files, which is lowered if the system allows fewer. Default 512. */
   maxOpenFiles?: number;
 }
 
@@ -36,7 +36,10 @@ export interface FollowedFile {
   state: string;
 }
 
-/** Called with the bytes of a service that are written and not yet counted; `unknown` stands for files that several services claim. */
+/**
+ * Called with the number of bytes of a service that are written and not yet counted; `unknown` stands for files that several
+ * services claim.
+ */
 export type ReportLag = (service: string, bytes: number) => void;
 
 interface TailerDeps {
@@ -50,40 +53,41 @@ interface TailerDeps {
 }
 
 /**
- * Follows files through rotation, truncation and restarts, and presents each byte of them once. Its section of the
- * snapshot moves in the same step as what its sinks count. `restore` comes before the first scan.
+ * Follows files through rotation, truncation and restarts, and presents each of their bytes once. Its section of the snapshot
+ * moves in the same step as what its sinks count. `restore` must be called before the first scan.
  */
 export interface Tailer extends Durable {
-  /** Finds the files without reading them; afterwards every file has its position. */
+  /** Finds the files without reading them. Afterwards every file has its position. */
   discover(): Promise<void>;
-  /** Finds the files and reads them: what was written before the call is counted when it resolves. */
+  /** Finds the files and reads them. When it resolves, everything that was written before the call is counted. */
   scan(): Promise<void>;
   /** Reads the files that changed lately. */
   poll(): Promise<void>;
   /**
-   * Compiles other patterns; throws `config_invalid` and changes nothing. The result swaps them in between two lines: it
-   * closes the sinks, waits for `open`, which gives those that follow, and hands their state on. Nothing is read meanwhile.
+   * Compiles other patterns; throws `config_invalid` and changes nothing. The result replaces the patterns between two lines: it
+   * closes the sinks, waits for `open`, which returns the new sinks, and hands them the state of the old ones. Nothing is read
+   * meanwhile.
    */
   prepare(options: Pick<TailerOptions, 'services' | 'selected'>): (open: OpenSinks) => Promise<void>;
   /** Every file that is followed. */
   files(): FollowedFile[];
-  /** Files that a pattern matches and that are not read, as of the last scan. */
+  /** Files that a pattern matches and that were not read in the last scan. */
   readonly passedOver: readonly PassedOver[];
   /** Directories that the last scan listed. */
   readonly directories: readonly string[];
-  /** Whether files changed lately, so that polling them is worth it. */
+  /** Whether files changed lately, so that polling them is worthwhile. */
   readonly isActive: boolean;
-  /** What the last scan took, reading aside. */
+  /** How long the last scan took without reading, in milliseconds. */
   readonly scanCostMs: number;
-  /** Ends after the current slice; the positions stay readable. */
+  /** Ends after the current slice. The positions stay readable. */
   close(): Promise<void>;
 }
 
 /** How long after its last change a file is polled. */
 const activeMs = 2_000;
-/** One of so many open files is one that is compared and not followed. */
+/** One in this many open files is reserved for files that are compared and not followed. */
 const comparedShare = 64;
-/** Listings in one scan while something is missing. */
+/** The maximum number of listings in one scan while something is missing. */
 const roundsLimit = 3;
 
 const lagOf = ({ place, chain }: Generation): number =>
@@ -98,7 +102,7 @@ function isStillThere(disk: Disk, { real, ino }: Place): boolean {
   }
 }
 
-/** Reports the lag of each service once per change; `forget` has all of them reported again. */
+/** Reports the lag of each service once per change; after `forget`, all lags are reported again. */
 function createLagReport(generations: Generations, reportLag: ReportLag) {
   const reported = new Map<string, number>();
   return {
@@ -119,7 +123,7 @@ function createLagReport(generations: Generations, reportLag: ReportLag) {
   };
 }
 
-/** Calls that come while one waits share it: it begins after all of them. */
+/** Calls that come while one call waits share the next one, which begins after all of them. */
 function createTurns(slices: Slices) {
   let last: Promise<void> = Promise.resolve();
   return {
@@ -147,7 +151,7 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
   let { openSink } = deps;
   let patterns: Patterns = compilePatterns(options.services, options.selected);
   let services: readonly string[] = [...options.selected];
-  /** Files that no selected service claims keep their position. */
+  /** The positions of files that no selected service claims. They are stored until a service claims the file again. */
   let parked: Recorded[] = [];
   const remembered = new Set<string>();
   const active = new Set<Generation>();

@@ -10,7 +10,7 @@ import { firstEntryMs, isCompressed, plainNamesOf } from './rotated-names.ts';
 /** How long after its last change a file may be an unfinished copy or archive. */
 export const unfinishedMs = 10_000;
 
-/** A file that is not decided about. */
+/** A file that waits for a decision. */
 interface Waiting {
   readonly size: number;
   readonly mtimeNs: bigint;
@@ -19,17 +19,17 @@ interface Waiting {
   readonly isPart: boolean;
 }
 
-/** By `fileKey`. */
+/** Waiting files by `fileKey`. */
 export type WaitingFiles = ReadonlyMap<string, Waiting>;
 
-/** A file that nobody reads and that has to be looked at. */
+/** A file that is not followed and must be looked at. */
 export interface Unknown {
   readonly key: string;
   readonly sighting: Sighting;
   readonly group: string;
 }
 
-/** What one scan makes of the files that nobody reads. `waited`: those that the scan before did not decide about. */
+/** The files that are not followed, as one scan sees them. `waited`: the files that the scan before did not decide about. */
 export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: WaitingFiles) {
   const { clock, generations, contents } = deps;
   const { groups, picture } = seen;
@@ -37,12 +37,12 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
   /** Groups with a file that the next scan decides about. */
   const undecided = new Set<string>();
   const newGroups = new Set<string>();
-  /** Those of a file that was empty when it was first seen, and holds something now. */
+  /** Groups of files that were empty when they were first seen, and hold something now. */
   const blankGroups = new Set<string>();
-  /** Every name, for the archives beside which their plain file may be. */
+  /** Every listed name: the plain file of an archive may be among them. */
   let names: ReadonlySet<string> | undefined;
 
-  /** What is known of a file that is not read, if it has to be looked at. */
+  /** Whether a known file that is not read must be looked at again. */
   const isToCompare = (known: Known, sighting: Sighting): boolean => {
     known.absences = 0;
     const { of } = known;
@@ -85,7 +85,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
     undecided,
     isNew: (group: string) => newGroups.has(group),
 
-    /** Those that are not decided yet, `among` the groups. */
+    /** The files that are not decided yet; with `among`, only those of these groups. */
     left(decided: ReadonlySet<string>, among?: ReadonlySet<string>): Unknown[] {
       const files: Unknown[] = [];
       for (const [key, sighting] of picture.files) {
@@ -98,7 +98,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       return files;
     },
 
-    /** Tells the groups that were not there before this scan from the others. */
+    /** Separates the groups that are new in this scan from the others. */
     sortGroups(files: readonly Unknown[]): void {
       for (const { group } of files) {
         if (isBlankGroup(group)) blankGroups.add(group);
@@ -106,7 +106,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       }
     },
 
-    /** Files of known logs come first: others may be copies of them. */
+    /** The rank of a file. Files of known logs come first, because others may be copies of them. */
     rankOf: ({ group }: Unknown): number => (newGroups.has(group) ? (blankGroups.has(group) ? 1 : 2) : 0),
 
     factsOf({ key, sighting, group }: Unknown): FileFacts {
@@ -140,7 +140,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       };
     },
 
-    /** Those of one log in the order of their age, so that they are numbered in it. */
+    /** Sorts the files of each log by age, so that they are numbered in that order. */
     byAge(files: readonly FileFacts[]): FileFacts[] {
       return [...groupBy(files, ({ group }) => group)].flatMap(([group, members]) => {
         if (members.length === 1) return members;
@@ -159,7 +159,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       });
     },
 
-    /** `answers` are given by file and generation while `match` asks. */
+    /** Builds the input of `match`. `answers` are given by file and generation when `match` asks for them. */
     worldOf(
       files: readonly FileFacts[],
       answers: ReadonlyMap<string, ReadonlyMap<Generation, Answer>>,
@@ -183,7 +183,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       };
     },
 
-    /** The next scan decides. */
+    /** Leaves the decision to the next scan. */
     wait({ file, of, isSoon, isPart = false }: Extract<Action, { do: 'wait' }>): void {
       const { size, mtimeNs } = picture.files.get(file.key)!.stat;
       const before = waited.get(file.key);
@@ -194,7 +194,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       if (!isSoon) return;
       for (const group of [file.group, ...file.kin]) undecided.add(group);
       seen.needsScan = true;
-      // Other files of its group may be copies of it.
+      // Other files of the group may be copies of this one.
       if (file.isHome) seen.unseen.add(file.group);
     },
   };
