@@ -34,7 +34,7 @@ function ruleFaults(rule: Partial<LogRule>): RuleFault[] {
   return faults;
 }
 
-/** Labels that mean something else already. */
+/** Labels that have another meaning already. */
 const reservedLabels: ReadonlySet<string> = new Set([
   'le',
   'quantile',
@@ -44,7 +44,7 @@ const reservedLabels: ReadonlySet<string> = new Set([
   'instance',
 ]);
 
-/** Why a label of a rule cannot be, or undefined. */
+/** Why a rule must not have this label, or undefined. */
 function labelFault(label: string, field: string): string | undefined {
   if (!metricName.test(label) || label.startsWith('__')) {
     return 'not a label name; use letters, digits and _, no digit and no __ first';
@@ -59,7 +59,7 @@ function labelFault(label: string, field: string): string | undefined {
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 const field = z.string().min(1);
 
-/** A rule's `match`: every field must have its value, or one of its values. */
+/** The schema of a rule's `match`: every field must have its value, or one of its values. */
 const match = z.record(field, z.union([scalar, z.array(scalar).min(1)]));
 
 const bounds = z.array(z.number()).min(1).max(200);
@@ -98,10 +98,10 @@ function textEntries({ labels }: { labels?: unknown }): Record<string, string> {
   return Object.fromEntries(entries.filter(([, source]) => typeof source === 'string'));
 }
 
-/** PATH_MAX of Linux. */
+/** The value of PATH_MAX on Linux. */
 const longestPath = 4096;
 
-/** A pattern is compiled here by the code that `run` uses, so that `check` refuses what `run` cannot use. */
+/** The schema of a pattern. The code that `run` uses compiles it, so that `check` refuses what `run` cannot use. */
 const pathPattern = z
   .string()
   .min(1)
@@ -119,7 +119,7 @@ const pathPattern = z
     }
   });
 
-/** `services.<service>.logs` (docs/how-to/collect.md, Logs). */
+/** The schema of `services.<service>.logs` (docs/how-to/collect.md, Logs). */
 export const logsBlock = () =>
   z
     .strictObject({

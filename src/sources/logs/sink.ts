@@ -1,25 +1,25 @@
 import type { SkipReason } from '../../core/reasons.ts';
 
 /**
- * Takes the bytes of one file in order and counts its lines. It never sees a byte twice, but for an
- * unfinished line, which is presented again with what follows it.
+ * Receives the bytes of one file in order and counts its lines. It never receives a byte twice, except for an unfinished line,
+ * which is presented again together with what follows it.
  */
 export interface LineSink {
   /**
-   * Counts every complete line in `bytes[start, end)` and returns the index of the first byte that is not
-   * part of a counted line. Called again with those bytes first. A line over the limit is consumed as it
-   * comes (the return value is `end`) and counted once at its newline.
+   * Counts every complete line in `bytes[start, end)` and returns the index of the first byte that is not part of a counted line.
+   * The next call begins with that byte. A line over the limit is consumed as it comes (the return value is `end`) and counted
+   * once at its newline.
    */
   write(bytes: Buffer, start: number, end: number): number;
-  /** The file is finished (deleted, truncated, rotated away and drained): what is left is its last line. */
+  /** The file is finished (deleted, truncated, or rotated away and drained): the remaining bytes are its last line. */
   finish(bytes: Buffer, start: number, end: number): void;
-  /** Bytes that were passed over or deleted before they were read. */
+  /** Counts bytes that were passed over or deleted before they were read. */
   skip(reason: SkipReason, bytes: number): void;
-  /** What it holds between two lines (joined partials, continuation), for the snapshot; undefined if nothing. */
+  /** What the sink holds between two lines (joined partials, continuation), for the snapshot; undefined if it holds nothing. */
   state(): Uint8Array | undefined;
 }
 
-/** Which file a sink is for. */
+/** The file that a sink is for. */
 export interface SinkFile {
   path: string;
   /** Services whose patterns lead to the file, in the configuration's order, selected or not. */
@@ -27,8 +27,11 @@ export interface SinkFile {
   state?: Uint8Array;
 }
 
-/** Opens a sink for a file; the `claimants` of a file may grow on a reload, which opens a new sink with the unfinished line of the old one. */
+/**
+ * Opens a sink for a file. The `claimants` of a file may become more on a reload, which opens a new sink with the unfinished line
+ * of the old one.
+ */
 export type OpenSink = (file: SinkFile) => LineSink;
 
-/** Opens what a reload counts with from now on. */
+/** Opens the sinks that count after a reload. */
 export type OpenSinks = () => OpenSink | Promise<OpenSink>;

@@ -9,13 +9,13 @@ import type { LogsOptions } from './options.ts';
 import type { LineSink, OpenSink, OpenSinks } from './sink.ts';
 
 /**
- * Lines of a stream (`paths: ['-']`). It has no positions: what comes after a restart is new. At its end the
- * unfinished line counts; an error ends it, too, and is logged.
+ * The lines of a stream (`paths: ['-']`). A stream has no positions: what comes after a restart is new. At its end the unfinished
+ * line counts. An error ends the stream, too, and is logged.
  */
 interface StandardInput {
-  /** Counts into the sink that `open` gives for what the one before it held; reading begins with the first. */
+  /** Counts into the sink that `open` returns for the state of the sink before it. Reading begins with the first call. */
   follow(open: (state: Uint8Array | undefined) => LineSink): void;
-  /** Counts nothing until `go`. */
+  /** Counts nothing until `go` is called. */
   hold(): void;
   go(): void;
   /** Ends as if the stream had ended. */
@@ -27,7 +27,7 @@ function createStandardInput(input: () => Readable, log: Log): StandardInput {
   let sink: LineSink | undefined;
   let rest: Buffer = Buffer.alloc(0);
 
-  /** What happened since `hold`. */
+  /** The events since `hold`. */
   let held: (() => void)[] | undefined;
   const unlessHeld =
     <A extends unknown[]>(call: (...args: A) => void) =>
@@ -80,12 +80,12 @@ function createStandardInput(input: () => Readable, log: Log): StandardInput {
 export interface LogsSelection {
   /** Every service that has logs, in the configuration's order. */
   readonly services: Readonly<Record<string, LogsOptions>>;
-  /** The roles that are watched; the positions of the others are kept. */
+  /** The roles that are watched. The positions of other roles' files are stored. */
   readonly selected: ReadonlySet<string>;
 }
 
 interface LogsSourceOptions extends LogsSelection {
-  /** Longest slice of work, default 10 ms; 2 ms keeps datagrams from being lost. */
+  /** Longest slice of work; default 10 ms. With 2 ms no datagrams are lost meanwhile. */
   readonly sliceMs?: number;
   /** Maximum number of open files; default 512. */
   readonly maxOpenFiles?: number;
@@ -97,26 +97,25 @@ interface LogsSourceDeps {
   log: Log;
   lag: ReportLag;
   disk?: Disk;
-  /** What `paths: ['-']` reads; default: the standard input of the process. */
+  /** The stream that `paths: ['-']` reads; default: the standard input of the process. */
   input?: () => Readable;
 }
 
 /**
- * Counts log files and standard input. `start` resolves when every existing file has its position; reading continues
- * after that. The section `log-positions` of the snapshot holds the positions; call `restore` before `start`. Stopping waits for
- * the current slice; `freeze` gives the positions afterwards, too.
+ * Counts log files and standard input. `start` resolves when every existing file has its position; reading continues after that.
+ * The section `log-positions` of the snapshot holds the positions; call `restore` before `start`. Stopping waits for the current
+ * slice; `freeze` returns the positions afterwards, too.
  */
 export interface LogsSource extends Source, Durable {
-  /** One scan, and everything read: what was written before the call is counted when it resolves. */
+  /** Scans once and reads everything. When it resolves, what was written before the call is counted. */
   scan(): Promise<void>;
   /**
-   * Compiles another selection; throws `config_invalid` and changes nothing. The result puts it and its sinks in the
-   * place of those at work, between two lines: nothing is read until `open` has given the sinks, which get the state of
-   * the old ones.
+   * Compiles another selection; throws `config_invalid` and changes nothing. The result replaces the present selection and its
+   * sinks between two lines: nothing is read until `open` has returned the new sinks, which get the state of the old ones.
    */
   prepare(selection: LogsSelection): (open: OpenSinks) => Promise<void>;
   files(): FollowedFile[];
-  /** Files that a pattern matches and that are not read, as of the last scan. */
+  /** Files that a pattern matches and that were not read in the last scan. */
   readonly passedOver: readonly PassedOver[];
 }
 

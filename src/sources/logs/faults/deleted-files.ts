@@ -2,15 +2,15 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 
 /** A deleted file that grew while a process had it open. */
 export interface DeletedFile {
-  /** Its path before it was deleted. */
+  /** The path before the file was deleted. */
   readonly path: string;
-  /** The process that writes it, where it can be found. */
+  /** The process that writes the file, if it can be found. */
   readonly writer?: { readonly pid: number; readonly command: string };
 }
 
-/** Finds deleted files that processes still write to, in `/proc`; nothing where there is none. */
+/** Finds deleted files that processes still write to, in `/proc`. Without `/proc` it finds nothing. */
 interface DeletedFiles {
-  /** The files that grew since the previous call, and those that have grown and are still open. */
+  /** The files that grew since the previous call, and the files that have grown before and are still open. */
   look(): Promise<readonly DeletedFile[]>;
 }
 
@@ -31,7 +31,7 @@ interface Seen {
 
 const mark = ' (deleted)';
 
-/** Deleted files that a process has open and that `isLog` accepts; none if the process may not be looked at. */
+/** Deleted files that a process has open and that `isLog` accepts; none if the process must not be looked at. */
 async function deletedOf(pid: number, isLog: (path: string) => boolean): Promise<Holding[]> {
   const folder = `/proc/${pid}/fd`;
   const fds = await readdir(folder).catch(() => []);
@@ -54,12 +54,12 @@ const commandOf = async (pid: number): Promise<string> =>
   (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim();
 
 /**
- * The agent keeps a deleted file open while it grows, so that its own descriptors show most of them. Those of other
- * processes are listed at the first call, for files that were deleted before the agent started, and once for each file that
- * is found, to name the process that writes it.
+ * The agent holds a deleted file open while it grows, so its own descriptors show most of these files. The descriptors of other
+ * processes are listed at the first call, for files that were deleted before the agent started, and once for each file that is
+ * found, to name the process that writes it.
  */
 export function createDeletedFiles(isLog: (path: string) => boolean): DeletedFiles {
-  /** By device and inode. */
+  /** Files by device and inode. */
   const seen = new Map<string, Seen & { path: string }>();
   let others: Holding[] | undefined;
   let round = 0;

@@ -10,11 +10,11 @@ import { createDeletedFiles, type DeletedFile } from './deleted-files.ts';
 /** What prevents a service from writing a log that the agent can read. */
 export interface LogFault {
   /**
-   * `gone`: the log was there and is not there any more. `disk_full`: its file system has no free space and it does not grow.
-   * `deleted`: a process writes to it although it was deleted.
+   * The kind of the fault. `gone`: the log was there and is not there any more. `disk_full`: its file system has no free space
+   * and it does not grow. `deleted`: a process writes to it although it was deleted.
    */
   readonly kind: 'gone' | 'disk_full' | 'deleted';
-  /** A file, or the patterns that no file matches any more. */
+  /** The path of the file, or the patterns that no file matches any more. */
   readonly path: string;
   readonly services: readonly string[];
   readonly sinceMs: number;
@@ -28,7 +28,7 @@ export interface FileFaults {
   /** The faults as the last check found them. */
   faults(): readonly LogFault[];
   check(): Promise<void>;
-  /** Checks now and again; the result ends it. */
+  /** Checks at regular intervals; the result ends this. */
   start(): Stop;
 }
 
@@ -36,13 +36,16 @@ export interface FileFaultsDeps {
   selection(): LogsSelection;
   files(): readonly FollowedFile[];
   clock: Clock;
-  /** Bytes that are free for processes without privileges in the file system of a directory; default asks the system. */
+  /**
+   * The number of bytes that are free for processes without privileges in the file system of a directory; the default asks the
+   * system.
+   */
   freeBytes?(directory: string): Promise<number>;
 }
 
-/** Between two checks; a fault is one that two checks in a row find. */
+/** The time between two checks. A fault is reported after two checks in a row found it. */
 const intervalMs = 20_000;
-/** File systems and files that are looked at in one check. */
+/** How many file systems and files are looked at in one check. */
 const mostDirectories = 100;
 const mostFiles = 1000;
 
@@ -53,7 +56,7 @@ async function systemFreeBytes(directory: string): Promise<number> {
 
 const isLiteral = (pattern: string) => pattern !== '-' && !/[*?[\]{}]/.test(pattern);
 
-/** Logs that were there and are not. */
+/** Finds logs that were there and are gone. */
 function createGone({ selection }: FileFaultsDeps) {
   /** Paths without wildcards that this process has seen. */
   const seen = new Set<string>();
@@ -75,7 +78,7 @@ function createGone({ selection }: FileFaultsDeps) {
   };
 }
 
-/** Logs that have not grown since the check before, in file systems without free space. */
+/** Finds logs that have not grown since the check before and are in file systems without free space. */
 function createDiskFull({ freeBytes = systemFreeBytes }: FileFaultsDeps) {
   let sizes = new Map<string, number>();
   return async (files: readonly FollowedFile[]): Promise<FoundFault[]> => {
@@ -100,10 +103,10 @@ export function createFileFaults(deps: FileFaultsDeps): FileFaults {
   const gone = createGone(deps);
   const diskFull = createDiskFull(deps);
   let patterns: Patterns;
-  // A rotated log that was deleted is named after its log.
+  // The name of a deleted file that was rotated has the name of its log in it.
   const claimantsOf = (path: string) => patterns.claimants([path, path.replace(/[.-]\d[^/]*$/, '')]);
   const deleted = createDeletedFiles((path) => claimantsOf(path).length > 0);
-  /** Times of the first check that found them, by kind and path. */
+  /** The time of the first check that found a fault, by kind and path. */
   let known = new Map<string, number>();
   let faults: readonly LogFault[] = [];
   let isEnded = false;
@@ -126,7 +129,7 @@ export function createFileFaults(deps: FileFaultsDeps): FileFaults {
       const key = `${fault.kind} ${fault.path}`;
       const sinceMs = known.get(key) ?? nowMs;
       next.set(key, sinceMs);
-      // What two checks compared is certain; that a log is gone is not before the second one.
+      // A fault that is a comparison of two checks is certain at once; that a log is gone is certain only after the second check.
       if (fault.kind !== 'gone' || known.has(key)) lasting.push({ ...fault, sinceMs });
     }
     known = next;

@@ -28,9 +28,9 @@ interface ContainerLines {
 /** The beginning of a line that the runtime split. */
 export interface PartialLine {
   text: Buffer;
-  /** Size of its parts in the file, wrapping included. */
+  /** Size of the line's parts in the file, wrapping included. */
   fileBytes: number;
-  /** The line is already over the limit; its text is discarded. */
+  /** Whether the line is already over the limit; its text is discarded then. */
   isTooLong: boolean;
 }
 
@@ -85,7 +85,7 @@ const unwrapCri: Unwrap = (bytes, view, at, end, into) => {
   return true;
 };
 
-/** The unescaped text goes into a buffer that all Docker lines of the file share. */
+/** Unescapes the text into a buffer that all Docker lines of the file share. */
 function createDockerUnwrap(): Unwrap {
   const slots = createSlots();
   const log = slots.of('log');
@@ -185,7 +185,7 @@ export function createContainerLines(
     return dockerUnwrap(...line);
   };
 
-  /** A text with newlines inside is several lines; the wrapping counts with the first. */
+  /** Counts the text of a wrapped line. A text with newlines inside is several lines; the wrapping counts with the first. */
   const countText = (extraBytes: number) => {
     const { bytes, view, to } = text;
     let at = classifier.line(bytes, view, text.from, extraBytes);

@@ -134,7 +134,7 @@ export function createPattern(bytes: Buffer, from = 0, to = bytes.length): ByteP
 /** Whether the bytes at `at` equal the pattern; `view` is of the same bytes. */
 export function isPatternAt(pattern: BytePattern, bytes: Buffer, view: DataView, at: number): boolean {
   const { words, length } = pattern;
-  // V8 inlines this length, and calls a function for that of the view.
+  // V8 inlines `length` of the buffer, but calls a function for the length of the view.
   if (at + length > bytes.length) return false;
   if (length < 4) return isShortAt(pattern, view, at);
   for (let i = 0; i < words.length; i++) if (view.getInt32(at + 4 * i, true) !== words[i]) return false;

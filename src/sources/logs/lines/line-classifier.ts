@@ -21,7 +21,7 @@ export interface LineMetrics {
   flush(): void;
 }
 
-/** What the count of a file's next line depends on besides the line itself. Saved in the snapshot. */
+/** What the count of a file's next line depends on besides the line itself. It is saved in the snapshot. */
 export interface FileState {
   /**
    * The service of the last entry in a file that several services share, which also gets the continuations that
@@ -91,7 +91,7 @@ export function createLineClassifier(
     if (classifier.inConsoleEntry) return metrics.continuation(lineBytes);
     return metrics.dropped('not_console', lineBytes);
   };
-  /** Every line but a JSON entry of valid length, which `line` handles itself. */
+  /** Classifies every line but a JSON entry of valid length, which `line` handles itself. */
   const otherLine = (bytes: Buffer, view: DataView, at: number, extraBytes: number): number => {
     const end = bytes.indexOf(newline, at);
     const lineBytes = end + 1 - at + extraBytes;

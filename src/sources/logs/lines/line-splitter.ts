@@ -137,13 +137,13 @@ export function createLineSplitter(
   };
 }
 
-/** The state of a splitter between two lines. The names are those of the snapshot and stay as they are. */
+/** The state of a splitter between two lines. The names of its fields are written to the snapshot and must not change. */
 interface SplitterState {
   format: ContainerFormat;
   traceable: boolean;
   role: string;
   clientErrors: readonly number[];
-  /** Bytes consumed so far of a line over the limit; 0 outside of such a line. */
+  /** The number of bytes consumed so far of a line over the limit; 0 outside of such a line. */
   longLineBytes: number;
   partials: ReadonlyMap<string, PartialLine>;
 }
@@ -152,12 +152,12 @@ interface EncodedHead extends Omit<SplitterState, 'partials'> {
   partials: { stream: string; fileBytes: number; isTooLong: boolean; length: number }[];
 }
 
-/** Encoded states of files that have nothing to save but their format, which is nearly all files. */
+/** Encoded states of files that have nothing to save but their format. These are nearly all files. */
 const idleStates = new Map<string, Uint8Array>();
 
 /**
- * A line of JSON, followed by the texts of the partial lines in its order. Undefined if there is nothing to save
- * but the format that the configuration gives anyway.
+ * Encodes a state as a line of JSON, followed by the texts of the partial lines in the same order. Undefined if there is nothing
+ * to save but the format that the configuration gives anyway.
  */
 function encodeState(state: SplitterState, configured: ContainerFormat): Uint8Array | undefined {
   const isIdle =
@@ -184,7 +184,7 @@ function encodeState(state: SplitterState, configured: ContainerFormat): Uint8Ar
   return encoded;
 }
 
-/** Throws `AgentError` (`snapshot_corrupt`) for bytes that `encodeState` did not write. */
+/** Decodes a state. Throws `AgentError` (`snapshot_corrupt`) for bytes that `encodeState` did not write. */
 function decodeState(encoded: Uint8Array, path: string): SplitterState {
   const bytes = Buffer.from(encoded);
   const headEnd = bytes.indexOf('\n');

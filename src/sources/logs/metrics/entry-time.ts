@@ -30,7 +30,7 @@ interface NewestEntryDeps {
   drops: Drops;
 }
 
-/** Indexes of `timesMs`. */
+/** The indexes of `timesMs`. */
 const newest = 0;
 const shown = 1;
 const latest = 2;
@@ -46,7 +46,7 @@ export function readEntryTime(entry: NewestEntry, fields: Fields): void {
   const { timesMs } = entry;
   const ms = timestampMs(entry.reader, fields, entry.ts);
   if (!(ms > timesMs[newest]!)) return;
-  // The clock is read only if the time is later than those accepted before.
+  // The clock is read only if the time is later than all times that were accepted before.
   if (ms > timesMs[latest]!) {
     timesMs[latest] = entry.clock.nowMs() + maxAheadMs;
     if (ms > timesMs[latest]) {
@@ -71,13 +71,13 @@ export function exposeNewestEntry(entry: NewestEntry): void {
 }
 
 /**
- * Parses the times of log entries. It caches the last second, because consecutive entries often share it. A
- * record and not a closure, so that V8 compiles one `timestampMs` for all services.
+ * Parses the times of log entries. It caches the last second, because consecutive entries often share it. It is a record and not
+ * a closure, so that V8 compiles one `timestampMs` for all services.
  */
 interface TimestampReader {
   /** The bytes of the cached `2006-01-02T15:04:05`, four per element; the last element overlaps. */
   readonly second: Int32Array;
-  /** Ms since the epoch of the cached second, read as UTC, or NaN. */
+  /** The cached second in ms since the epoch, read as UTC; NaN if none is cached. */
   secondMs: number;
 }
 

@@ -2,9 +2,8 @@ import { lineHash } from '../../../core/refused-series.ts';
 import { absent, type BytePattern, createPattern, type Fields, isPatternAt, other } from '../lines/fields.ts';
 
 /**
- * Maps combinations of field values to items, by the bytes of the values: a known combination costs no string. A
- * hash table with open addressing that is at most half full. A record and not a closure, so that V8 compiles one
- * `findIn` for all caches.
+ * Maps combinations of field values to items, by the bytes of the values: a known combination costs no string. A hash table with
+ * open addressing that is at most half full. It is a record and not a closure, so that V8 compiles one `findIn` for all caches.
  */
 interface LabelCache<T> {
   readonly slots: readonly number[];
@@ -15,7 +14,7 @@ interface LabelCache<T> {
 
 interface Kept<T> {
   hash: number;
-  /** In the order of the cache's slots. */
+  /** The kinds of the fields, in the order of the cache's slots. */
   kinds: Uint8Array;
   patterns: readonly BytePattern[];
   thing: T;
@@ -25,7 +24,7 @@ const noPattern = createPattern(Buffer.alloc(0));
 
 const isValue = (kind: number) => kind !== absent && kind !== other;
 
-/** The final mix matters, because the low bits index the table. */
+/** The hash of the values. The final mix matters, because the low bits index the table. */
 function hashOf(fields: Fields, slots: readonly number[]): number {
   const { view, bytes, kind } = fields;
   let hash = 0;
@@ -94,7 +93,7 @@ export function findIn<T>(cache: LabelCache<T>, fields: Fields): T | undefined {
   }
 }
 
-/** Adds an item that `findIn` did not find; false if the cache is full. */
+/** Adds an item for values that `findIn` did not find; false if the cache is full. */
 export function keepIn<T>(cache: LabelCache<T>, fields: Fields, thing: T): boolean {
   if (cache.size >= cache.most) return false;
   if (2 * (cache.size + 1) > cache.table.length) rebuild(cache, 2 * cache.table.length, everythingIn(cache));
@@ -108,7 +107,7 @@ export function keepIn<T>(cache: LabelCache<T>, fields: Fields, thing: T): boole
   return true;
 }
 
-/** A hash of 52 bits of the fields' values, never 0, for combinations that are not kept. */
+/** A 52-bit hash of the fields' values, never 0, for combinations that the cache does not store. */
 export function keyHash<T>({ slots }: LabelCache<T>, fields: Fields): number {
   const { view, kind } = fields;
   let low = 0;

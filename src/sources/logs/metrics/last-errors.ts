@@ -2,21 +2,21 @@ import { type Fields, type Slots, textOf } from '../lines/fields.ts';
 
 /** An entry of level error or fatal. */
 export interface LoggedError {
-  /** When it was read, wall clock, ms. */
+  /** When the entry was read, wall clock, ms. */
   atMs: number;
   service: string;
   level: string;
   logger: string;
-  /** Redacted, at most 300 characters. */
+  /** The message, redacted, at most 300 characters. */
   msg: string;
-  /** Identifiers of the workflow and of its run, where the entry has them. They are never labels. */
+  /** Identifiers of the workflow and of its run, if the entry has them. They are never labels. */
   workflow?: string;
   run?: string;
 }
 
-/** Takes the errors of one service's entries. */
+/** Notes the errors of one service's entries. */
 interface ErrorNotes {
-  /** Keeps an entry; does nothing once it has kept 16 of its level within a second. */
+  /** Stores an entry; does nothing once it has stored 16 entries of its level within a second. */
   note(service: string, fields: Fields): void;
   /** Called after each chunk of a file. */
   flush(): void;
@@ -24,16 +24,16 @@ interface ErrorNotes {
 
 const longestMessage = 300;
 const longestLabel = 80;
-/** Entries of each level kept of each service, and services of which any are kept. */
+/** How many entries of each level are stored for each service, and for how many services. */
 const wordsPerLevel = 3;
 const mostServices = 100;
 /**
- * Bounds what a log full of errors costs: only this many entries of a service, level and second become texts. A flood of
- * errors does not hide the fatal entry that ends it.
+ * Bounds the cost of a log full of errors: only this many entries per service, level and second become texts. A flood of errors
+ * does not hide the fatal entry that ends it.
  */
 const mostPerSecond = 16;
 
-/** The fields of an entry that are kept, beside its level. */
+/** The fields of an entry that are stored, beside its level. */
 export const errorFields = ['logger', 'msg', 'error', 'wf-id', 'wf-run-id'] as const;
 
 const secrets =
@@ -41,7 +41,7 @@ const secrets =
 const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 const userinfo = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
 
-/** Text of a log without what follows words such as `password=`, credentials of a URL, and control characters. */
+/** The text of a log without control characters, the credentials of URLs, and what follows words such as `password=`. */
 export function redactedMessage(text: string): string {
   return text
     .replace(userinfo, '$1…@')
@@ -52,23 +52,23 @@ export function redactedMessage(text: string): string {
 
 const cut = (text: string, longest: number) =>
   text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
-/** A string of its own: a slice would keep the whole line in memory. */
+/** Copies the text: a slice would hold the whole line in memory. */
 const copied = (text: string) => Buffer.from(text).toString();
 
 /** The newest entries of level error and fatal of all services, for the status page. */
 export interface LastErrors {
-  /** Newest first. */
+  /** All stored entries, newest first. */
   all(): readonly LoggedError[];
-  /** The newest few of each service, those of level fatal first, then newest first. */
+  /** The newest few entries of each service: those of level fatal first, each level newest first. */
   byService(): readonly { service: string; entries: readonly LoggedError[] }[];
-  /** Notes the errors of entries whose fields have these slots. */
+  /** Returns what notes the errors of entries whose fields have these slots. */
   of(slots: Slots, levelKey: string): ErrorNotes;
 }
 
-/** `size` is how many are kept. `nowMs` is wall clock. */
+/** Creates the list. `size` is how many entries it holds. `nowMs` is the wall clock. */
 export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
   let kept: LoggedError[] = [];
-  /** By service and level, oldest first. */
+  /** Entries by service and level, oldest first. */
   const words = new Map<string, { fatal: LoggedError[]; error: LoggedError[] }>();
   const noteWord = (entry: LoggedError) => {
     let own = words.get(entry.service);
@@ -108,7 +108,7 @@ export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
             service,
             level: levelText,
             logger: copied(cut(textOf(fields, logger!) ?? '', longestLabel)),
-            // Cut first, so that a message of a megabyte costs no more; a secret that is cut in two is still found.
+            // The text is cut first, so that a message of a megabyte costs no more. A secret that is cut in two is still found.
             msg: copied(cut(redactedMessage(cut(text.join(': '), 4 * longestMessage)), longestMessage)),
             ...(ids.workflow !== undefined && { workflow: ids.workflow }),
             ...(ids.run !== undefined && { run: ids.run }),

@@ -27,7 +27,7 @@ interface LineSinksOptions {
 }
 
 interface LineSinksDeps {
-  /** Called once per selected service, and once for `unknown` if there are several services. */
+  /** Creates an intake. Called once per selected service, and once for `unknown` if there are several services. */
   intakes: (service: string) => LogIntake;
   drops: Drops;
   clock: Clock;
@@ -35,7 +35,7 @@ interface LineSinksDeps {
   lastErrors?: LastErrors;
 }
 
-/** Values of a shared file's role field that are remembered; others are read each time. */
+/** How many values of a shared file's role field are remembered; others are read each time. */
 const maxRoleTexts = 4096;
 
 /** Opens the sinks that count the lines of log files. */
@@ -45,17 +45,17 @@ export interface LineSinks {
   sweep(nowMs: number): void;
 }
 
-/** The service of lines in a shared file that name no service. */
+/** The service for lines in a shared file that name no service. */
 const unknownService = 'unknown';
 
 /**
- * The series of a selected service exist from the start, at 0 or as restored. Files with the same claimants
+ * Creates the sinks. The series of a selected service exist from the start, at 0 or as restored. Files with the same claimants
  * share readers, so that a key order learned from one file serves the others.
  */
 export const createLineSinks = (options: LineSinksOptions, deps: LineSinksDeps): LineSinks =>
   atOnce(openLineSinks(options, deps));
 
-/** Does what `createLineSinks` does, a step for each series that is restored. */
+/** Does what `createLineSinks` does, in one step for each series that is restored. */
 export function* openLineSinks(
   { services, selected }: LineSinksOptions,
   deps: LineSinksDeps,
@@ -70,7 +70,7 @@ export function* openLineSinks(
   for (const [service, options] of Object.entries(services)) {
     metrics.set(service, selected.has(service) ? yield* openMetrics(service, options) : undefined);
   }
-  // A file of several services may be read later, or not at all: what was counted of it stays.
+  // A file of several services may be read later, or not at all, so the series that were counted from it stay.
   const unknownIntake = metrics.size > 1 ? deps.intakes(unknownService) : undefined;
   if (unknownIntake) yield* restoreServiceLogs(unknownIntake);
 
@@ -107,7 +107,7 @@ export function* openLineSinks(
   };
 }
 
-/** Readers of what the services' metrics need, and of `roleField` where several services share a file. */
+/** The readers of the fields that the services' metrics need, and of `roleField` if several services share a file. */
 function createEntryReaders(
   slots: Slots,
   options: readonly LogsOptions[],
@@ -129,7 +129,7 @@ function createEntryReaders(
 
 const emptyState = (): FileState => ({ lastService: '', clientErrors: [] });
 
-/** For a file whose only claimant is not selected: its lines are read and not counted. */
+/** The metrics of a file whose only claimant is not selected: its lines are read and not counted. */
 const discardMetrics = (): FileMetrics => ({
   state: emptyState(),
   entry() {},

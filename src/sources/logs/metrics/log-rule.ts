@@ -18,7 +18,7 @@ import { createLogSeries, type LogIntake } from './log-series.ts';
 /** The metric of one log rule of one service (docs/how-to/collect.md, Logs). */
 export interface LogRuleMetric {
   count(fields: Fields): void;
-  /** Releases series that had no entry for the rule's `expire`; `nowMs` is monotonic. */
+  /** Releases series that had no entry for the `expire` time of the rule; `nowMs` is monotonic. */
   sweep(nowMs: number): void;
 }
 
@@ -75,7 +75,7 @@ function* openRestored(rule: LogRule, { intake, clock }: LogRuleDeps): Steps<Rul
   return opened;
 }
 
-/** Restores the rule's series, a step for each. */
+/** Restores the rule's series, in one step for each. */
 export function* openLogRuleMetric(rule: LogRule, deps: LogRuleDeps): Steps<LogRuleMetric> {
   const { intake, slots, drops, clock } = deps;
   let restored = yield* openRestored(rule, deps);
@@ -100,7 +100,7 @@ export function* openLogRuleMetric(rule: LogRule, deps: LogRuleDeps): Steps<LogR
     open: (fields) => openSeries(intake, rule, tagsOf(fields)),
     withHandle: (_, handle) => seriesOf(rule.type, handle as unknown as AnyHandle),
   });
-  /** The number to record. Undefined for an entry without one, which is counted as a drop. */
+  /** The number to record. Undefined for an entry without a number, which is counted as a drop. */
   const valueFor = (fields: Fields): number | undefined => {
     if (valueSlot === undefined) return 1;
     const value = numberOf(fields, valueSlot);
@@ -135,7 +135,7 @@ type Match = (fields: Fields) => boolean;
 interface Condition {
   slot: number;
   texts: readonly string[];
-  /** The same texts as bytes. */
+  /** The allowed texts as bytes. */
   allowed: readonly Buffer[];
 }
 
@@ -155,7 +155,7 @@ function isOneOf(condition: Condition, fields: Fields): boolean {
 }
 
 /**
- * Every field must have one of its values. Values are compared as label texts, so that `500` in the
+ * Compiles the rule's `match`: every field must have one of its values. Values are compared as label texts, so that `500` in the
  * configuration matches both the number and the string.
  */
 function createMatch(rule: LogRule, slots: Slots): Match {

@@ -9,15 +9,15 @@ import { createLabelCache, findIn, keepIn, keyHash, sweepIn } from './label-cach
 /** The intake of a service's log metrics. */
 export interface LogIntake extends Intake {
   /**
-   * Claims a family of the durable store, whose series are restored from the state, a step for each. Returns their
-   * tags. An intake without a state does not have it.
+   * Claims a family of the durable store, whose series are restored from the state in one step each. Returns their tags. An
+   * intake without a state does not have this method.
    */
   restoring?(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
-  /** The overflow series of a refused one. */
+  /** The overflow series of a refused series. */
   overflowOf?(refused: { release(): void }): Handle | undefined;
 }
 
-/** A series of a log metric: its handle with what the metric keeps beside it. */
+/** A series of a log metric: its handle, together with what the metric stores beside it. */
 interface LogSeries {
   readonly handle: { release(): void };
 }
@@ -28,16 +28,16 @@ interface LogSeriesOptions<T extends LogSeries> {
   intake: Pick<LogIntake, 'overflowOf'>;
   /** Opens the series of an entry. */
   open(fields: Fields): T;
-  /** The same with another handle. */
+  /** The same series with another handle. */
   withHandle(series: T, handle: Handle): T;
-  /** Series that share a handle only if this is equal. Default: all may. */
+  /** Two series may share a handle only if this value is equal. Default: all may. */
   variantOf?(series: T): unknown;
 }
 
 /**
- * The series of a log metric by the values of an entry's fields, whatever their number: the registry's limits are the
- * only ones. Values that the registry refuses, and those that it counts in a series that others have too, because an
- * id in them is replaced or a tag is dropped, cost a hash and a number. So a sender of ever new values costs little,
+ * The series of a log metric by the values of an entry's fields, whatever their number: the registry's limits are the only
+ * limits. Some combinations of values cost only a hash and a number: those that the registry refuses, and those that share a
+ * series with others because an id in them is replaced or a tag is dropped. A sender of ever new values therefore costs little,
  * and each of its entries counts.
  */
 interface LogSeriesTable<T extends LogSeries> {
@@ -46,17 +46,20 @@ interface LogSeriesTable<T extends LogSeries> {
   sweep(isGone: (series: T) => boolean): void;
 }
 
-/** Combinations of values that are remembered by their hash, at 10 bytes each. */
+/** How many combinations of values are remembered by their hash, at 10 bytes each. */
 const maxHashes = 131_072;
 
 export function createLogSeries<T extends LogSeries>(options: LogSeriesOptions<T>): LogSeriesTable<T> {
   const { slots, intake, open, withHandle, variantOf = () => undefined } = options;
   const cache = createLabelCache<T>(slots);
   const byHash = createRefusedKeys<T>(maxHashes);
-  /** What counts for several combinations of values, by the overflow series, the common one, or by none. */
+  /**
+   * Series that count for several combinations of values, by the overflow series, by the common series, or by 'refused' for those
+   * that count nowhere.
+   */
   const shared = new Map<Handle | Series | 'refused', T[]>();
 
-  /** The one that counts in the place of `opened`, which is released if it is another. */
+  /** The series that counts in the place of `opened`, which is released if it is another one. */
   const shareIn = (place: Handle | Series | 'refused', opened: T, make: () => T): T => {
     const known = shared.get(place) ?? [];
     const variant = variantOf(opened);
@@ -69,7 +72,7 @@ export function createLogSeries<T extends LogSeries>(options: LogSeriesOptions<T
     return one;
   };
 
-  /** The series that counts for all that are like a refused one. */
+  /** The series that counts for all combinations that are refused like this one. */
   const shareRefused = (opened: T, handle: Handle): T => {
     const overflow = intake.overflowOf?.(handle);
     if (overflow === undefined) return shareIn('refused', opened, () => opened);
@@ -115,7 +118,7 @@ export function createLogSeries<T extends LogSeries>(options: LogSeriesOptions<T
         return true;
       });
       if (!hasGone) return;
-      // What counted for several combinations may be among those that are gone.
+      // A released series may have counted for several combinations.
       byHash.clear();
       for (const place of shared.keys())
         if (!(place instanceof Handle) && place !== 'refused') shared.delete(place);

@@ -19,11 +19,11 @@ export interface ServiceLogMetrics extends Omit<LineMetrics, 'entry'> {
   sweep(nowMs: number): void;
 }
 
-/** Receives what a service's log shows of its processes, when the line is counted. */
+/** Receives what a service's log tells about its processes, at the time when the line is counted. */
 export interface ProcessEvents {
-  /** The first entry of the service that this process reads. */
+  /** Called for the first entry of the service that this process reads. */
   logged(service: string): void;
-  /** A line that a process of the service writes once when it starts. */
+  /** Called for a line that a process of the service writes once when it starts. */
   started(service: string, line: string): void;
 }
 
@@ -57,7 +57,7 @@ export function metricFields({ levelKey, rules }: LogMetricsOptions): readonly s
   return [levelKey, 'ts', ...errorFields, ...persistenceFields, ...rules.flatMap(ruleFields)];
 }
 
-/** Shows a service's series as they were before a restart, a step for each; those of its rules apart. */
+/** Restores a service's series from before a restart, in one step for each, apart from those of its rules. */
 export function* restoreServiceLogs(intake: LogIntake): Steps<void> {
   if (!intake.restoring) return;
   const { type, name, help } = reporterErrors;
@@ -65,7 +65,7 @@ export function* restoreServiceLogs(intake: LogIntake): Steps<void> {
     yield* intake.restoring(family.kind, family.name, family);
 }
 
-/** Restores the service's series, a step for each. */
+/** Restores the service's series, in one step for each. */
 export function* openServiceLogMetrics(
   service: string,
   options: LogMetricsOptions,
@@ -99,7 +99,7 @@ export function* openServiceLogMetrics(
     service,
     entry(fields, lineBytes, file) {
       pendingBytes += lineBytes;
-      // A start-up line is never of level error or fatal.
+      // A start-up line never has level error or fatal.
       if (entries.count(fields)) {
         persistenceErrors.count(fields, file);
         errors?.note(service, fields);
@@ -150,13 +150,16 @@ interface EntrySeries {
 const severe: readonly string[] = ['error', 'fatal'];
 const levels: readonly string[] = logLevels;
 
-/** The level as a label: one of the spec's five, else `other`; undefined for a missing one. */
+/** The level as a label: one of the spec's five, else `other`; undefined if it is missing. */
 function levelLabel(text: string | undefined): string | undefined {
   if (!text) return undefined;
   return levels.includes(text) ? text : 'other';
 }
 
-/** `error` and `fatal` without a logger exist at 0 from the start, so that `rate()` sees the first entry. */
+/**
+ * Counts entries by level and logger. `error` and `fatal` without a logger exist at 0 from the start, so that `rate()` sees the
+ * first entry.
+ */
 function createEntryCounts(intake: LogIntake, slots: Slots, levelKey: string): EntryCounts {
   const level = slots.of(levelKey);
   const logger = slots.of('logger');
