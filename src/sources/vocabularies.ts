@@ -14,13 +14,13 @@ import { createVocabularyDetector, type VocabularyDetector } from '../core/vocab
 
 /** A vocabulary in the configuration. */
 export interface InlineTable {
-  /** Name of the shipped table that this one adds to. Without it, this table is the whole vocabulary. */
+  /** Name of the shipped table that this table extends. Without it, this table is the whole vocabulary. */
   extends?: string;
   metrics: Readonly<Record<string, string>>;
   tags: Readonly<Record<string, string>>;
   /** Units by the sender's name of a metric. */
   units: Readonly<Record<string, string>>;
-  /** Metrics that are left out, by the sender's name or the catalog's; `*` stands for any characters. */
+  /** Metrics that are left out, by the sender's or the catalog's name; `*` stands for any characters. */
   drop?: readonly string[];
   /** If set, all other metrics are left out. */
   keep?: readonly string[];

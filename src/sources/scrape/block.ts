@@ -4,14 +4,14 @@ import { interval, parsedAs, webAddress, withinInterval } from '../../core/text-
 
 /** Limits of a page. A page that exceeds one is discarded. */
 export interface ScrapeLimits {
-  /** Bytes of the page after decompression. */
+  /** Maximum size of the page in bytes, after decompression. */
   bodyBytes: number;
   samples: number;
-  /** Bytes of one label's value, or of any name. */
+  /** Maximum size in bytes of a label's value, or of any name. */
   labelBytes: number;
 }
 
-/** `services.<service>.scrape`, defaults filled in. */
+/** The options of `services.<service>.scrape`, with defaults filled in. */
 export interface ScrapeOptions {
   url: string;
   intervalMs: number;
@@ -49,7 +49,7 @@ const limits = z
   .prefault({})
   .describe('Limits of a page; one that exceeds them is discarded.');
 
-/** `services.<service>.scrape`: a URL, or a map with one. */
+/** The schema of `services.<service>.scrape`: a URL, or a map with one. */
 export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const full = z
     .strictObject({

@@ -24,7 +24,7 @@ import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 export interface FetchDeps {
   clock: Clock;
   readSecret: ReadSecret;
-  /** The agent's own listeners as bound now; a target among them is refused. */
+  /** The addresses to which the agent's own listeners are bound now; a target among them is refused. */
   ownListeners(): readonly Address[];
   /** Identifies this agent in `scrapeMarkHeader`. */
   mark: string;
@@ -33,7 +33,7 @@ export interface FetchDeps {
 /** The connection to one target, kept alive between pages. */
 interface Fetch {
   /**
-   * Requests a page; not called again before it settles. Resolves when the sink has the last byte. Rejects with
+   * Requests a page; must not be called again before it settles. Resolves when the sink has the last byte. Rejects with
    * `ScrapeFailure`. The whole request, with the connection, is limited to `timeoutMs`.
    */
   page(sink: PageSink): Promise<Arrival>;
@@ -82,8 +82,8 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
       try {
         return await request(sink, headers);
       } catch (error) {
-        // The target may close an idle connection just when it is used again. That is not a failure: try once more. Of an
-        // answer that is cut off the reason is another one.
+        // The target may close an idle connection just when it is used again. That is not a failure: the request is sent once
+        // more. A response that is cut off has another reason.
         const isStale = error instanceof ScrapeFailure && error.reason === 'reset' && connections === before;
         if (!isStale) throw error;
         return await request(sink, headers);
@@ -94,8 +94,8 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
 }
 
 /**
- * Text 0.0.4 is preferred: in OpenMetrics many clients rename their counters (`_total`), while the rules of the
- * catalog use the names that a role registered.
+ * The Accept header. Text 0.0.4 is preferred: in OpenMetrics many clients rename their counters (`_total`), while the rules of
+ * the catalog use the names that a role registered.
  */
 const accept =
   'text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,*/*;q=0.1';
@@ -111,7 +111,7 @@ async function authorization(
   }
 }
 
-/** Rejects with `ScrapeFailure` if a credential cannot be read. */
+/** The headers of a request. Rejects with `ScrapeFailure` if a credential cannot be read. */
 async function requestHeaders(
   { url, timeoutMs, auth }: ScrapeOptions,
   { mark, readSecret }: { mark: string; readSecret: ReadSecret },
@@ -122,7 +122,7 @@ async function requestHeaders(
     'x-prometheus-scrape-timeout-seconds': String(timeoutMs / 1000),
     [scrapeMarkHeader]: mark,
   };
-  // On the same machine compression costs more than the bytes it saves.
+  // On the same machine compression costs more than it saves.
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
   if (!isLoopback(host)) headers['accept-encoding'] = 'gzip';
   const credentials = await authorization(auth, readSecret);
@@ -134,7 +134,7 @@ interface ScrapeConnectOptions {
   clock: Clock;
   timeoutMs: number;
   tls?: ClientTls;
-  /** The agent's own listeners as they are bound now. */
+  /** The addresses to which the agent's own listeners are bound now. */
   ownListeners(): readonly Address[];
 }
 
@@ -156,8 +156,8 @@ function isOwn(socket: Socket, listeners: readonly Address[]): boolean {
 }
 
 /**
- * Opens connections to a target. TLS files are read for each one, so that renewed certificates are used. A
- * connection that leads to the agent itself is refused.
+ * Opens connections to a target. TLS files are read for each connection, so that renewed certificates are used. A connection that
+ * leads to the agent itself is refused.
  */
 function createConnect({
   clock,
@@ -184,7 +184,7 @@ function createConnect({
       const { options, adopt } = readIntoSharedBuffer(createSlice({ sliceMs: 10, clock }));
       open(options, adopt);
     } else {
-      // A TLS socket decrypts into memory of its own.
+      // A TLS socket decrypts into its own memory.
       const openTls = (options: object): void => open(options, () => {});
       tlsOptions(tls).then(openTls, (error: Error) => callback(error, null));
     }
@@ -206,7 +206,7 @@ interface ExchangeDeps {
   clock: Clock;
   timeoutMs: number;
   sink: PageSink;
-  /** Closes a connection that is not open yet. */
+  /** Closes a connection that is still being opened. */
   abandon(): void;
 }
 
@@ -229,7 +229,7 @@ function refuseStatus(status: number, headers: IncomingHttpHeaders): void {
   throw new ScrapeFailure('status', `the target answers with status ${status}`);
 }
 
-/** A body with a known length, in chunks or with a checksum cannot be cut off unnoticed. */
+/** Whether a body cannot be cut off unnoticed: it has a known length, comes in chunks or has a checksum. */
 function isFramed(headers: IncomingHttpHeaders): boolean {
   const framing = ['content-length', 'transfer-encoding', 'content-encoding'];
   return framing.some((name) => headers[name] !== undefined);
@@ -239,7 +239,7 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
   let controller: Dispatcher.DispatchController | undefined;
   let decoder: Decoder | undefined;
   let wholeBody = false;
-  /** For a body with a length. */
+  /** The number of bytes that are missing from a body with a length. */
   let leftBytes = Number.NaN;
   let isAnswered = false;
   let isSettled = false;
@@ -293,7 +293,8 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     },
     onResponseData(flow, chunk) {
       leftBytes -= chunk.length;
-      // After its last byte the response would stay open, and fail if the sender closes the connection meanwhile.
+      // If the body is complete after the decoder's end, the response would stay open, and fail if the sender closes the
+      // connection meanwhile.
       if (!isSettled && decoder?.write(chunk) === false && leftBytes !== 0) flow.pause();
     },
     onResponseEnd() {
@@ -310,8 +311,8 @@ const versions: Readonly<Record<string, { format: Exposition; versions: readonly
 };
 
 /**
- * The format of a Content-Type. A missing or blank one, or `text/plain` without a version, is text 0.0.4, as old
- * exporters send it. Throws `ScrapeFailure` for any other type, such as HTML.
+ * The format of a Content-Type. A missing or blank type, or `text/plain` without a version, is text 0.0.4, as old exporters send
+ * it. Throws `ScrapeFailure` for any other type, such as HTML.
  */
 function expositionOf(contentType: string | undefined): Exposition {
   const [type, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim());
@@ -331,7 +332,7 @@ function expositionOf(contentType: string | undefined): Exposition {
 
 /** Decompresses a body on the way to the reader. */
 interface Decoder {
-  /** False: the sender must pause until `resume` is called. */
+  /** Decodes a chunk. False: the sender must pause until `resume` is called. */
   write(chunk: Buffer): boolean;
   /** Ends the body; `done` is called after its last byte was read. */
   end(): void;
@@ -391,7 +392,7 @@ function gzipDecoder({ take, resume, done, fail }: DecoderHooks): Decoder {
   };
 }
 
-/** The decoder for a Content-Encoding. Throws `ScrapeFailure` for one that was not requested. */
+/** The decoder for a Content-Encoding. Throws `ScrapeFailure` for an encoding that was not requested. */
 function createDecoder(encoding: string | undefined, hooks: DecoderHooks): Decoder {
   const name = (encoding ?? '').trim().toLowerCase();
   if (name === '' || name === 'identity') return identityDecoder(hooks);

@@ -38,7 +38,7 @@ export function failureOf(thrown: unknown, inBody: boolean): ScrapeFailure {
 export interface ScrapeStatus {
   url: string;
   up: boolean;
-  /** Wall clock, ms. */
+  /** Wall clock, ms; undefined before the first accepted page. */
   lastTakenMs: number | undefined;
   lastFailure: { reason: ScrapeFailureReason; what: string; atMs: number } | undefined;
   /** Failures by reason since the start. */
@@ -54,7 +54,7 @@ export interface ScrapeStatus {
 /** Counts the results of scrapes and logs when they change. */
 interface ScrapeStatusRecorder {
   succeeded(page: Page, result: PageResult, durationMs: number): void;
-  /** `isCounted`: the missed deadline of this scrape was counted before. */
+  /** Notes a failed scrape. `isCounted`: the missed deadline of this scrape was counted before. */
   failed(failure: ScrapeFailure, isCounted: boolean): void;
   current(vocabulary: string | undefined): ScrapeStatus;
 }

@@ -1,21 +1,21 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import type { Slice } from '../../core/slices.ts';
 
-/** Several times what a socket reads at once by default: fewer calls for a page of megabytes. */
+/** The size of a read, several times what a socket reads at once by default: fewer calls for a page of megabytes. */
 const readBytes = 256 * 1024;
 
 let shared: Buffer | undefined;
 
 /**
- * Lets connections read into one buffer, for as long as a chunk is delivered. A socket usually allocates 64 KiB outside
- * the heap for each read: a page of 14 MB then costs a collection of the whole heap, which takes as long as reading
- * the page. `options` are for `net.connect` (its `onread`), `adopt` is for the socket that it returned.
+ * Lets connections read into one buffer, for as long as a chunk is delivered. A socket usually allocates 64 KiB outside the heap
+ * for each read: a page of 14 MB then costs a collection of the whole heap, which takes as long as reading the page. `options`
+ * are for `net.connect` (its `onread`), `adopt` is for the socket that it returned.
  *
- * Whoever reads the socket gets a view of the buffer, valid until the `readable` event has been handled: what is
- * kept for longer has to be copied. A chunk that the handlers of that event leave unread is copied here.
+ * The reader of the socket gets a view of the buffer, valid until the `readable` event has been handled. Bytes that are needed
+ * for longer must be copied. A chunk that the handlers of that event leave unread is copied here.
  *
- * A socket is read to its end in one turn of the event loop: up to 8 MB of a fast sender. Once the slice is used up, what comes
- * next waits in the kernel for a later turn, and so does the end of the connection.
+ * A socket is read to its end in one turn of the event loop: up to 8 MB of a fast sender. Once the slice is used up, the next
+ * bytes and the end of the connection wait in the kernel for a later turn.
  */
 export function readIntoSharedBuffer(slice: Slice): {
   options: { onread: OnReadOpts };
@@ -26,7 +26,7 @@ export function readIntoSharedBuffer(slice: Slice): {
 
   function deliver(this: Socket, bytes: number, buffer: Uint8Array): boolean {
     const chunk = (buffer as Buffer).subarray(0, bytes);
-    // What is queued comes first.
+    // Bytes that are queued come first.
     if (this.readableLength > 0) return this.push(Buffer.from(chunk));
     unread = chunk;
     this.emit('readable');

@@ -27,11 +27,11 @@ export interface ScrapeDeps extends FetchDeps {
   up: Gauge;
   drops: Drops;
   log: Log;
-  /** Detects the vocabulary of the target, by which `intake` translates. */
+  /** Detects the vocabulary of the target, which `intake` uses for translation. */
   detector: VocabularyDetector;
-  /** Shared by all targets. Default: no limit. */
+  /** The memory for lines, which all targets share. Default: no limit. */
   lineMemory?: LineMemory;
-  /** Called for each accepted page: how many counters were on the last page too, and how many of them fell. */
+  /** Called for each accepted page with the number of counters that were on the last page, too, and how many of them fell. */
   onPage(evidence: { fallen: number; counters: number }): void;
 }
 
@@ -43,8 +43,8 @@ export type ScrapeResult = { ok: true } | { ok: false; reason: ScrapeFailureReas
  */
 export interface Scrape extends Source, Readings {
   /**
-   * Resolves with a page that is younger than a second, or else with the next. A page that misses the monotonic
-   * `deadlineMs` is a failure: the target's series are hidden until the late page arrives. Never rejects.
+   * Resolves with a page that is younger than a second, or else with the next page. A page that misses the monotonic `deadlineMs`
+   * is a failure: the target's series are hidden until the late page arrives. Never rejects.
    */
   scrapeNow(deadlineMs?: number): Promise<ScrapeResult>;
   status(): ScrapeStatus;
@@ -64,7 +64,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   let running: Promise<ScrapeResult> | undefined;
   let cancelTimer = (): void => {};
   let isStopped = false;
-  /** The page under way missed its deadline. */
+  /** Whether the page that is being fetched missed its deadline. */
   let isLate = false;
 
   const run = async (): Promise<ScrapeResult> => {
@@ -107,7 +107,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     });
   };
 
-  /** Hides the target's series from an answer for which its page is late. */
+  /** Hides the target's series from a response for which its page is late. */
   const missed = (): ScrapeResult => {
     const failure = new ScrapeFailure('too_slow', 'the page did not come before the deadline of the scrape');
     if (!isLate) {
@@ -154,7 +154,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
 /** The series of the target: what its pages say, and whether they are shown. */
 interface TargetSeries extends Readings, Pick<Scrape, 'mapped'> {
   readonly reader: PageReader;
-  /** Monotonic, when the page that is shown was accepted; -Infinity while the series are hidden. */
+  /** The monotonic time at which the page that is shown was accepted; -Infinity while the series are hidden. */
   readonly takenMs: number;
   /**
    * Ends the page in `reader` and takes its values, which are shown only if the source still runs (`isShown`). Throws

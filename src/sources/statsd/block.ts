@@ -3,11 +3,11 @@ import * as z from 'zod';
 import type { ListenerTls } from '../../core/access.ts';
 import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
 
-/** The form of tags: any of the four, one of them only, or none. */
+/** The form of tags: any of the four forms, only one of them, or none. */
 const statsdTagFormats = ['auto', 'suffix', 'dogstatsd', 'influx', 'librato', 'none'] as const;
 export type StatsdTagFormat = (typeof statsdTagFormats)[number];
 
-/** `services.<service>.statsd`, defaults filled in. At least one of `listen`, `tcp` and `unix` is there. */
+/** The options of `services.<service>.statsd`, with defaults filled in. At least one of `listen`, `tcp` and `unix` is set. */
 export interface StatsdOptions {
   /** host:port for datagrams; port 0 selects a free port. */
   listen?: string;
@@ -15,17 +15,17 @@ export interface StatsdOptions {
   tcp?: string;
   /** TLS of the streams over TCP; set only with `tcp`. */
   tls?: ListenerTls;
-  /** Path of a stream socket, lines as over TCP. Every user who can enter its directory can write to it. */
+  /** Path of a stream socket, with lines as over TCP. Every user who can enter its directory can write to it. */
   unix?: string;
-  /** Addresses or CIDR ranges of allowed senders; if empty, this machine only. */
+  /** Addresses or CIDR ranges of allowed senders. If it is empty, only this machine is allowed. */
   senders: readonly string[];
   /** Requested size of the kernel's receive buffer; the kernel grants at most `net.core.rmem_max`. */
   receiveBufferBytes: number;
-  /** Default `auto`. */
+  /** The form of tags that is read; default `auto`. */
   tagFormat?: StatsdTagFormat;
   /** Further tag names of the suffix form. Only known names can be distinguished from values. */
   tagKeys?: readonly string[];
-  /** First part of names, one for each sender that has another; removed together with the dot after it. */
+  /** First parts of names, one for each sender that has another; a prefix is removed together with the dot after it. */
   prefixes?: readonly string[];
   /** A series ends after this time without a line. Default: a day. */
   expireMs?: number;
@@ -36,7 +36,7 @@ const sender =
   /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/(?:[0-9]|[12][0-9]|3[0-2]))?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:\/\d{1,3})?)$/;
 const senderFault = 'not an address or range; use the form 10.0.0.0/8 or fd00::/8';
 
-/** Whether an address is one, and a range no wider than addresses of its kind. */
+/** Whether a text is an address or a range that is no wider than the addresses of its kind. */
 function isSender(text: string): boolean {
   const [address = '', bits = '0'] = text.split('/');
   const family = isIP(address);
@@ -45,7 +45,7 @@ function isSender(text: string): boolean {
 
 const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
 
-/** `services.<service>.statsd`: host:port for datagrams, or a map. */
+/** The schema of `services.<service>.statsd`: host:port for datagrams, or a map. */
 export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
   const full = z
     .strictObject({

@@ -17,19 +17,19 @@ import { createSummaries } from './summaries.ts';
 const defaults = {
   /** Long, because `rate()` misses the increase of a rare counter (such as restarts) that ends and returns. */
   expireMs: 24 * 3_600_000,
-  /** Bytes of a line; what DogStatsD sends at most over a Unix socket. */
+  /** The maximum size of a line: what DogStatsD sends at most over a Unix socket. */
   lineBytes: 8192,
-  /** Streams at once, TCP and Unix together no more than twice this. */
+  /** The maximum number of streams over TCP, and of streams over a Unix socket. */
   connections: 128,
 } as const;
 
 /** Counts refused input and logs it: the first of each reason, then at most one an hour. */
 interface RefusedInput {
-  /** `example` is called only when it is shown. */
+  /** Counts a refused line. `example` is called only when it is logged. */
   refused(reason: StatsdDrop, example: () => string): void;
-  /** Since the start, by reason. */
+  /** The number of refused lines since the start, by reason. */
   counts(): Partial<Record<StatsdDrop, number>>;
-  /** What the log showed last, by reason. */
+  /** The examples that were logged last, by reason. */
   examples(): Partial<Record<StatsdDrop, string>>;
 }
 
@@ -59,18 +59,20 @@ function createRefusedInput({ drops, log, clock }: RefusedInputDeps): RefusedInp
 }
 
 interface StatsdDeps {
-  /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
+  /** The path of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
   name: string;
   intake: StatsdIntake;
-  /** Detects the vocabulary of the sender, by which `intake` translates. */
+  /** Detects the vocabulary of the sender, which `intake` uses for translation. */
   detector: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
   bounds?: readonly number[];
-  /** The store of `intake`, if those are to be summaries. Default: histograms. */
+  /** The store of `intake`, if timers, histograms and distributions are to be summaries. Default: histograms. */
   summaries?: LazyStore;
-  /** TLS of `tcp`; there if the options have `tls`. */
+  /** TLS of `tcp`; set if the options have `tls`. */
   openHandshakes?: OpenHandshakes<Socket>;
-  /** The kernel dropped so many more datagrams: the increase of `svc_agent_statsd_kernel_drops_total`. */
+  /**
+   * Called with the number of further datagrams that the kernel dropped: the increase of `svc_agent_statsd_kernel_drops_total`.
+   */
   onKernelDrops(more: number): void;
   drops: Drops;
   log: Log;
@@ -84,10 +86,10 @@ export interface StatsdStatus {
   datagrams: number;
   lines: number;
   refused: ReturnType<RefusedInput['counts']>;
-  /** The refused line that the log showed last, by reason. */
+  /** The refused line that was logged last, by reason. */
   examples: ReturnType<RefusedInput['examples']>;
   knownLines: number;
-  /** Granted by the kernel; undefined without `listen`. */
+  /** The buffer size that the kernel granted; undefined without `listen`. */
   receiveBufferBytes: number | undefined;
   vocabulary: string | undefined;
   /** Whether the vocabulary is decided for all names so far. */
@@ -95,9 +97,9 @@ export interface StatsdStatus {
 }
 
 /**
- * Receives a role's pushed metrics as lines of statsd (forms: `readLine`), by datagrams and by streams. Datagrams
- * are lost unread only in the kernel's buffer, counted there; what is read and refused is counted by reason.
- * Streams are read at the pace at which their lines are counted, so that a sender waits instead of losing any.
+ * Receives a role's pushed metrics as lines of statsd (forms: `readLine`), over datagrams and streams. Datagrams are lost unread
+ * only in the kernel's buffer, and counted there. What is read and refused is counted by reason. Streams are read at the pace at
+ * which their lines are counted, so that a sender waits and no line is lost.
  */
 export interface Statsd extends Source {
   /** Updates the kernel's drop counter, which is otherwise up to a second old. */
@@ -105,20 +107,20 @@ export interface Statsd extends Source {
   status(): StatsdStatus;
 }
 
-/** Lines that are read between two checks of the clock. */
+/** The number of lines that are read between two checks of the clock. */
 const stepLines = 32;
 const shownBytes = 120;
 
 const copyBytes = 65_536;
-/** Shorter pieces get a buffer of their own size. */
+/** Shorter pieces are copied into a buffer of their own size. */
 const leastReused = 16_384;
 const mostFree = 4;
 
-/** Reused buffers for bytes that must wait while their stream takes the chunk back. */
+/** Reused buffers for bytes that must wait while their stream uses the chunk again. */
 function createCopies() {
   const free: Buffer[] = [];
   return {
-    /** The bytes from `at` on, at the beginning of a buffer that may be longer. */
+    /** Copies the bytes from `at` on to the beginning of a buffer, which may be longer. */
     copy(bytes: Buffer, at: number): Buffer {
       const length = bytes.length - at;
       if (length < leastReused || length > copyBytes) return Buffer.from(bytes.subarray(at));
@@ -132,7 +134,7 @@ function createCopies() {
   };
 }
 
-/** Hands bytes to the reader, a slice at a time; true if all of them were read at once. */
+/** Hands bytes to the reader in slices; true if all of them were read at once. */
 function createChunkReader(reader: LineReader, slices: SliceQueue) {
   const copies = createCopies();
   const readLater = (bytes: Buffer, from: number, end: number, done: () => void): void => {
@@ -149,12 +151,12 @@ function createChunkReader(reader: LineReader, slices: SliceQueue) {
     return at;
   };
   return {
-    /** The bytes stay valid. */
+    /** Reads a datagram, whose bytes stay valid. */
     datagram(bytes: Buffer): void {
       const at = readNow(bytes);
       if (at < bytes.length) readLater(bytes, at, bytes.length, () => {});
     },
-    /** The bytes are valid during the call only. */
+    /** Reads a chunk, whose bytes are valid during the call only. */
     chunk(bytes: Buffer, taken: () => void): boolean {
       const at = readNow(bytes);
       if (at >= bytes.length) return true;
@@ -300,7 +302,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
 /** Detects the vocabulary of a sender from the names that it uses, and reopens its series under their new names. */
 interface VocabularyDetection {
   addName(name: string): void;
-  /** Whether all names so far are decided. */
+  /** Whether the vocabulary is decided for all names so far. */
   isSettled(): boolean;
   stop(): void;
 }
@@ -314,7 +316,7 @@ export interface VocabularyDetectionDeps {
 }
 
 const delayMs = 1000;
-/** Further names are ignored: no product has so many, and each takes memory permanently. */
+/** Names beyond this number are ignored: no product has so many, and each takes memory permanently. */
 const maxNames = 10_000;
 
 export function createVocabularyDetection({
@@ -327,7 +329,7 @@ export function createVocabularyDetection({
   const names = new Set<string>();
   let cancel: (() => void) | undefined;
 
-  /** Ids of known lines of these names, those of one series together. */
+  /** Ids of the known lines of these names, grouped by series. */
   const bySeries = (retranslated: ReadonlySet<string>): number[][] => {
     const groups = new Map<string, number[]>();
     for (let id = 0; id < knownLines().end; id++) {
@@ -347,7 +349,7 @@ export function createVocabularyDetection({
   const reopen = (retranslated: ReadonlySet<string>) => {
     knownLines().forgetRefused();
     const groups = bySeries(retranslated);
-    // At once: a line that came meanwhile would join the old series. Few series have several lines.
+    // This happens in one step: a line that arrives meanwhile would join the old series. Few series have several lines.
     for (const group of groups) if (group.length > 1) reopenAll(group);
     const alone = groups.filter((group) => group.length === 1);
     let next = 0;

@@ -9,24 +9,24 @@ import type { LazyStore } from '../../core/value-stores.ts';
 /** A summary whose quantiles the agent computes, shared by all lines of one raw series. */
 export interface OwnSummary {
   readonly handle: Summary;
-  /** `weight`: the number of observations that this one represents. */
+  /** Adds an observation; `weight` is the number of observations that it represents. */
   observe(value: number, weight?: number): void;
   release(): void;
 }
 
 /**
- * Quantiles of the last 10 minutes, in a window that moves in 5 steps as in Prometheus' clients; sum and count of
- * all time. A quantile is NaN without observations.
+ * Summaries with quantiles of the last 10 minutes, in a window that moves in 5 steps as in Prometheus' clients. Their sum and
+ * count are totals. A quantile is NaN without observations.
  */
 export interface Summaries {
   open(name: string, tags: RawTags): OwnSummary;
-  /** Lets the window slide. Returns the stop. */
+  /** Starts moving the window. Returns the stop. */
   start(): () => void;
 }
 
 interface SummariesDeps {
   intake: Intake;
-  /** The store of its summaries. */
+  /** The store that holds the summaries. */
   store: LazyStore;
   clock: Clock;
   slices: SliceQueue;
@@ -38,7 +38,7 @@ const shape = { quantiles: quantiles.map(String) };
 const steps = 5;
 const stepMs = 120_000;
 
-/** Shared by all windows: the current step. */
+/** The current step, which all windows share. */
 interface Now {
   step: number;
 }
@@ -47,7 +47,7 @@ interface SharedSummary extends OwnSummary {
   readonly sketch: Sketch;
   sum: number;
   count: number;
-  /** The step that its sketch was last moved to. */
+  /** The step to which the sketch was last moved. */
   step: number;
   owners: number;
   isChanged: boolean;
@@ -61,7 +61,7 @@ interface KeptDeps {
 
 const hasPlace = (handle: Summary) => !(handle instanceof Handle) || handle.at >= 0;
 
-/** Counts what cannot be kept, as the registry does for histograms. */
+/** Counts an observation that cannot be added, as the registry does for histograms. */
 function drop(handle: Summary, reason: RegistryDrop): void {
   if (handle instanceof Handle) handle.callbacks.drop(reason);
 }
@@ -132,7 +132,7 @@ export function createSummaries({ intake, store, clock, slices }: SummariesDeps)
     all.delete(kept.handle);
     changed.delete(kept);
   };
-  /** A summary without cells is written once it has some. */
+  /** Writes the numbers of a summary. A summary without cells is written once it has cells. */
   const write = (kept: SharedSummary): void => {
     if (!hasPlace(kept.handle)) return;
     changed.delete(kept);
@@ -143,7 +143,7 @@ export function createSummaries({ intake, store, clock, slices }: SummariesDeps)
     parts[quantiles.length + 1] = kept.count;
     kept.handle.set(parts);
   };
-  /** Summaries without new observations change too: their oldest step ends. */
+  /** Updates the summaries without new observations, too: their oldest step ends. */
   const sweep = (): void => {
     const left = all.values();
     slices.whenIdle(() => {

@@ -31,7 +31,7 @@ interface Seen {
 
 const mark = ' (deleted)';
 
-/** Deleted files that a process has open and that `isLog` accepts; none if the process must not be looked at. */
+/** Deleted files that a process has open and that `isLog` accepts; none if the agent is not permitted to look at the process. */
 async function deletedOf(pid: number, isLog: (path: string) => boolean): Promise<Holding[]> {
   const folder = `/proc/${pid}/fd`;
   const fds = await readdir(folder).catch(() => []);

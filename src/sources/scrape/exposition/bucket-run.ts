@@ -2,29 +2,29 @@ import { isSame } from '../../../core/byte-table.ts';
 import { cursor, fastValue } from '../../../core/decimal.ts';
 
 /**
- * The buckets of a histogram that the vocabulary leaves out. They follow each other and differ in `le` alone, so
- * that each is compared with the one before it: that takes a fraction of the time of finding it by its hash.
+ * Recognizes the buckets of a histogram that the vocabulary leaves out. They follow each other and differ only in `le`, so that
+ * each is compared with the bucket before it. That takes a fraction of the time of a look-up by hash.
  */
 interface BucketRun {
-  /** Begins a run with a valid line that is left out. Its key is in `view` from `start` to `valueAt`, to its last blank. */
+  /** Begins a run with a valid line that is left out. Its key is in `view` from `start` to `valueAt`, and ends with a blank. */
   begin(view: DataView, start: number, valueAt: number): void;
   /**
-   * Whether the line at `at` is another bucket of the run, with a plain value and no timestamp. Then `cursor.at` is the index
-   * of its newline. A newline must follow in `bytes`, over which `view` is. Ends the run otherwise.
+   * Whether the line at `at` is another bucket of the run, with a plain value and no timestamp. Then `cursor.at` is the index of
+   * its newline; otherwise the run ends. A newline must follow in `bytes`, and `view` must be a view of them.
    */
   continues(bytes: Buffer, view: DataView, at: number): boolean;
 }
 
 const bucketSuffix = '_bucket{';
-/** A bound has fewer bytes. */
+/** Every bound has fewer bytes than this. */
 const longestBound = 32;
 const [quote, backslash, equals, newline] = [0x22, 0x5c, 0x3d, 0x0a];
 
 export function createBucketRun(): BucketRun {
-  /** The bytes of the last bucket; none: there is no run. */
+  /** The bytes of the last bucket; undefined if there is no run. */
   let of: DataView | undefined;
   let from = 0;
-  /** Bytes of its key with the quote that begins the bound. */
+  /** The number of bytes of the bucket's key up to and including the quote before the bound. */
   let stemLength = 0;
 
   return {
@@ -34,7 +34,7 @@ export function createBucketRun(): BucketRun {
       if (stemLength > 0) [of, from] = [view, start];
     },
     continues(bytes, view, at) {
-      // A run goes on within one chunk: the memory of the last one may have other bytes by now.
+      // A run continues only within one chunk: the memory of the last chunk may have other bytes by now.
       const isBucket =
         of === view && at + stemLength < view.byteLength && isSame(view, at, of, from, stemLength);
       const valueAt = isBucket ? afterBound(bytes, at + stemLength) : -1;
@@ -56,7 +56,7 @@ function stemOf(view: DataView, start: number, valueAt: number): number {
   // The key ends with `"} `.
   if (valueAt < 3 || view.getUint16(valueAt - 3) !== 0x227d) return 0;
   let at = valueAt - 4;
-  // A quote within a value has a backslash before it, and not `le=`.
+  // A quote within a value has a backslash before it, not `le=`.
   while (at > start && view.getUint8(at) !== quote) at--;
   const isBound =
     view.getUint8(at - 1) === equals &&
@@ -75,7 +75,7 @@ function isBucketName(view: DataView, start: number, end: number): boolean {
   return true;
 }
 
-/** The index after a bound of ASCII and `"} `, or -1: any other bound has to be validated. */
+/** The index after a bound of ASCII characters and `"} `; -1 for any other bound, which must be validated. */
 function afterBound(bytes: Buffer, at: number): number {
   let end = at;
   const limit = at + longestBound;

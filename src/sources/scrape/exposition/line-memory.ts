@@ -1,22 +1,22 @@
 /**
- * The memory outside the heap that the lines of all targets take together: those that are known, and those of pages that
- * are being read. A page that exceeds it is discarded, unless its target takes little, so that a role with a usual page is
- * served beside others with pages of 30 MB.
+ * The memory outside the heap that the lines of all targets take together: the known lines and the lines of pages that are being
+ * read. A page that exceeds it is discarded, unless its target takes little, so that a role with a usual page is served beside
+ * others with pages of 30 MB.
  */
 export interface LineMemory {
   readonly limitBytes: number;
   open(): LineUse;
 }
 
-/** What one target takes of it. */
+/** The memory of one target's lines. */
 export interface LineUse {
   readonly limitBytes: number;
-  /** Takes the number of bytes that the target's lines have now. Returns whether they may be so many. */
+  /** Sets the number of bytes that the target's lines take now. Returns whether that is allowed. */
   set(bytes: number): boolean;
   close(): void;
 }
 
-/** This part of the limit is divided equally among the targets, each of which may take its share in any case. */
+/** This part of the limit is divided equally among the targets. Each target may use its share in any case. */
 const reservedPart = 0.25;
 
 export function createLineMemory(limitBytes: number): LineMemory {

@@ -10,7 +10,7 @@ import type { Kind } from '../../../core/model.ts';
  * the braces: `{"metric.name","label.name"="value"} `.
  */
 const maxLabels = 256;
-/** Pairs of indexes: the name, then name and value of each label. Each scan overwrites them. */
+/** The spans of the last scan as pairs of indexes: the name, then name and value of each label. Each scan overwrites them. */
 const spans = new Int32Array(2 + 4 * maxLabels);
 let labelCount = 0;
 
@@ -171,7 +171,7 @@ const exposedTypes = [
 ] as const;
 export type ExposedType = (typeof exposedTypes)[number];
 
-/** The kind in the agent's registry. Parts of a gauge histogram can fall, so they are untyped numbers. */
+/** The kind in the agent's registry by exposed type. Parts of a gauge histogram can fall, so they are untyped numbers. */
 export const kindOf: Readonly<Record<ExposedType, Kind>> = {
   counter: 'counter',
   gauge: 'gauge',
@@ -194,8 +194,8 @@ const helpLine = /^#[ \t]+HELP[ \t]+("(?:[^"\\]|\\.)*"|[^ \t]+)(?:[ \t](.*))?$/s
 const isType = (text: string): text is ExposedType => (exposedTypes as readonly string[]).includes(text);
 
 /**
- * Reads the comment line in `bytes[start, end)`. Undefined for a comment without a meaning here (UNIT included:
- * names contain their unit). `invalid` for an unknown TYPE and for text that is not UTF-8.
+ * Reads the comment line in `bytes[start, end)`. Undefined for a comment that is not used (UNIT included: names contain their
+ * unit). `invalid` for an unknown TYPE and for text that is not UTF-8.
  */
 export function readComment(bytes: Buffer, start: number, end: number): Comment | 'invalid' | undefined {
   if (!isUtf8(bytes.subarray(start, end))) return 'invalid';
@@ -213,7 +213,7 @@ export function readComment(bytes: Buffer, start: number, end: number): Comment 
     : { about: 'help', name: unquoted(help[1]!), help: unescapeText(help[2] ?? '') };
 }
 
-/** Text 1.0.0 quotes names that are not identifiers. */
+/** A name without its quotes: text 1.0.0 quotes names that are not identifiers. */
 function unquoted(name: string): string {
   return name.startsWith('"') ? unescapeText(name.slice(1, -1)) : name;
 }

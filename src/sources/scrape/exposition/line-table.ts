@@ -15,21 +15,21 @@ import {
 } from '../../../core/byte-table.ts';
 
 /**
- * The lines of a target's pages by their keys: all bytes before a sample's value, or a whole comment. Each known
- * line has an id, which indexes the columns. No string is kept per line, so that 100,000 series cost little more
- * than their text. Lines that the registry refused are not kept here (`RefusedLines`).
+ * The lines of a target's pages by their keys: all bytes before a sample's value, or a whole comment. Each known line has an id,
+ * which indexes the columns. The table stores no string per line, so that 100,000 series cost little more than their text. Lines
+ * that the registry refused are in `RefusedLines` instead.
  */
 export interface LineTable {
   readonly keys: ByteTable;
-  /** The number of the page that had the line last. */
+  /** The number of the last page that had the line. */
   seen: Int32Array;
   /** The line's position on that page, counted in known lines. */
   position: Int32Array;
-  /** 1 for a comment, which has no value. */
+  /** 1 for a comment, which has no value; 0 for a sample. */
   comment: Uint8Array;
-  /** Values of the page that is being read. */
+  /** The values of the page that is being read. */
   incoming: Float64Array;
-  /** Values of the last accepted page. It ends before lines that were never on one. */
+  /** The values of the last accepted page. The array ends before lines that were on no accepted page. */
   taken: Float64Array;
 }
 
@@ -37,14 +37,14 @@ export interface LineTable {
 export interface Page {
   /** The number of the page, as in `seen` of the table. */
   round: number;
-  /** The ids of its lines in order, in the first `count` elements. Refused lines have none. */
+  /** The ids of the page's lines in order, in the first `count` elements. Refused lines have no id. */
   order: Int32Array;
   count: number;
   samples: number;
   bytes: number;
-  /** Skipped lines: invalid ones, and those that repeat a line of the same page. */
+  /** The number of skipped lines: invalid lines, and lines that repeat another line of the same page. */
   invalidLines: number;
-  /** The first of them, for the log. */
+  /** The first skipped line, for the log. */
   firstInvalid: { line: number; text: string } | undefined;
   /** Whether lines appeared, disappeared or moved since the last accepted page. */
   changed: boolean;
@@ -63,16 +63,16 @@ export function createLineTable(): LineTable {
   };
 }
 
-/** The columns of a table and those that are indexed by its ids elsewhere, for each line. */
+/** The bytes per line of the table's columns and of the columns elsewhere that its ids index. */
 const columnBytes = 44;
-/** Those that only lines of an accepted page have. */
+/** The bytes per line of the columns that only lines of an accepted page have. */
 const takenBytes = 16;
 
-/** What the lines take outside the heap. */
+/** The number of bytes that the lines take outside the heap. */
 export const tableBytes = ({ keys, taken }: LineTable): number =>
   keys.arena.length + columnBytes * keys.keyAt.length + takenBytes * taken.length;
 
-/** Whether the bytes at `at` are the key of line `id`; those of `view` end at `end`. */
+/** Whether the bytes at `at` are the key of line `id`. The bytes of `view` end at `end`. */
 export function hasKey({ keys }: LineTable, id: number, view: DataView, at: number, end: number): boolean {
   const length = keys.keyLength[id]!;
   // A freed line has the length -1.
@@ -84,7 +84,7 @@ export function findLine({ keys }: LineTable, view: DataView, start: number, end
   return findKey(keys, view, start, end, hashRange(hashSeed, view, start, end));
 }
 
-/** Adds a line that `findLine` does not find; returns its id. */
+/** Adds a line that `findLine` did not find; returns its id. */
 export function addLine(
   table: LineTable,
   view: DataView,
@@ -104,17 +104,17 @@ export function addLine(
   return id;
 }
 
-/** Forgets a line, if it is still there; its id may be used again. */
+/** Forgets a line, if it is still there. Its id may be used again. */
 export function freeLine(table: LineTable, id: number): void {
   if (table.keys.keyLength[id] !== -1) removeKey(table.keys, id);
 }
 
-/** Releases memory after many lines were freed; the others keep their ids. */
+/** Releases memory after many lines were freed. The other lines keep their ids. */
 export function trimLines(table: LineTable): void {
   if (trimTable(table.keys)) resizeColumns(table, table.keys.keyAt.length);
 }
 
-/** Releases memory after many lines were freed. Returns the new ids if the lines have others now (`packTable`). */
+/** Releases memory after many lines were freed. Returns the new ids if the lines got new ids (`packTable`). */
 export function packLines(table: LineTable): Int32Array | undefined {
   const newIds = packTable(table.keys);
   if (newIds === undefined) trimLines(table);
@@ -126,11 +126,11 @@ export function packLines(table: LineTable): Int32Array | undefined {
   return newIds;
 }
 
-/** Makes the values of the page that was read those of the last accepted one. */
+/** Makes the values of the page that was read the values of the last accepted page. */
 export function takeValues(table: LineTable): void {
   const { incoming, taken } = table;
   table.taken = incoming;
-  // Most lines of a page that exceeds a limit are gone by now, so that only those that stay get a second value.
+  // Most lines of a page that exceeds a limit are gone by now, so only the lines that stay get a second value.
   table.incoming = taken.length < incoming.length ? grownColumn(taken, incoming.length) : taken;
 }
 

@@ -20,38 +20,39 @@ import {
 export type Exposition = 'text' | 'openmetrics';
 
 /**
- * Reads pages of one target, one at a time, as their bytes arrive. A page mostly repeats the lines of the last
- * page in the same order. Each line is therefore compared with the next line of that page first, and only one that
- * differs is parsed and looked up. Values go to `incoming` of the table, or to the refused lines. A failed page
- * leaves no other trace.
+ * Reads pages of one target, one at a time, as their bytes arrive. A page mostly repeats the lines of the last page in the same
+ * order. Each line is therefore compared with the next line of that page first, and only a line that differs is parsed and looked
+ * up. Values go to `incoming` of the table, or to the refused lines. A failed page leaves no other trace.
  *
  * Formats: text 0.0.4 and 1.0.0 (https://prometheus.io/docs/instrumenting/exposition_formats/), OpenMetrics 1.0.
  */
 export interface PageReader {
   begin(format: Exposition): void;
-  /** Reads the next bytes, which are not kept. Throws `ScrapeFailure` for a page over its limits. */
+  /** Reads the next bytes, which must stay valid only during the call. Throws `ScrapeFailure` for a page over its limits. */
   write(chunk: Buffer): void;
   /**
    * Ends the page. `wholeBody`: the transport guarantees that the body is complete. Otherwise a last line without
    * a newline may be cut off. Throws `ScrapeFailure` for an invalid body.
    */
   end(wholeBody: boolean): Page;
-  /** Makes this page the one that the next is compared with. */
+  /** Makes this page the one that the next page is compared with. */
   take(page: Page): void;
   /** Forgets the lines that only this failed page had. */
   discard(): void;
 }
 
-/** The bytes that a line is in, and a view over them. */
+/** The bytes that contain a line, and a view of them. */
 interface LineBytes {
   bytes: Buffer;
   view: DataView;
 }
 
 const maxLineBytes = 1024 * 1024;
-/** Two for each of 65,536 families: their names and texts are held while a page is taken. */
+/**
+ * The maximum number of comments: two for each of 65,536 families. Their names and texts are in memory while a page is accepted.
+ */
 const maxComments = 131_072;
-/** A failed page with more bytes of new lines leaves no memory behind. */
+/** After a failed page with more bytes of new lines than this, the table releases its memory. */
 const manyBytes = 4 * 1024 * 1024;
 const newline = Buffer.from('\n');
 
@@ -119,7 +120,7 @@ export function createPageReader(
     else countComment();
   };
 
-  /** Records a line that is not at the expected position; false if this page has it already. */
+  /** Records a line that is not at the expected position; false if this page already has the line. */
   const noteMoved = (
     line: LineBytes,
     start: number,
@@ -154,8 +155,8 @@ export function createPageReader(
   };
 
   /**
-   * Takes a line that is known as refused, without validating its key again: it has the hash of one that was. Only
-   * lines without a timestamp, whose value follows the last blank.
+   * Handles a line that is known as refused without validating its key again: its hash equals that of a validated line. Only
+   * lines without a timestamp, whose value follows the last blank, are handled.
    */
   const isRefusedLine = ({ bytes, view }: LineBytes, start: number, end: number): boolean => {
     let valueAt = end;
@@ -265,20 +266,20 @@ export function createPageReader(
   };
 }
 
-/** Frees the lines that are not among those that are known. */
+/** Frees the lines that are not among the known lines. */
 function freeAdded(table: LineTable, known: Int32Array): void {
   const isKnown = new Uint8Array(table.keys.end);
   for (const id of known) isKnown[id] = 1;
   for (let id = 0; id < isKnown.length; id++) if (isKnown[id] === 0) freeLine(table, id);
 }
 
-/** The order of a page. That of one whose lines were mostly refused is made to fit. */
+/** The order of a page, in an array of exactly its length if most of the page's lines were refused. */
 const fitting = ({ order, count }: Page): Int32Array =>
   order.length > 4 * Math.max(count, 64) ? order.slice(0, Math.max(count, 64)) : order;
 
 /** The body of one page, which comes in chunks that may end within a line. */
 interface Body {
-  /** Bytes so far. */
+  /** The number of bytes so far. */
   readonly bytes: number;
   begin(): void;
   write(chunk: Buffer): void;

@@ -15,29 +15,32 @@ type LineRole = 'value' | 'bucket' | 'quantile' | 'sum' | 'count';
 
 /** The series of a line and the line's role in it. */
 export interface LinePlace {
-  /** Name of the family, as the registry receives it. */
+  /** The name of the family, as the registry receives it. */
   family: string;
   kind: Kind;
   role: LineRole;
-  /** Text of `le` or `quantile`; empty otherwise. */
+  /** The text of `le` or `quantile`; empty for other lines. */
   bound: string;
   /** The labels of the line without the bound. */
   labels: readonly (readonly [string, string])[];
 }
 
-/** Types by family name, as the page spells it. */
+/** Types by family name, spelled as on the page. */
 type Types = ByName<ExposedType>;
 
 interface Suffix {
   ending: string;
   role: LineRole;
-  /** The types of family that have such lines. */
+  /** The types of families that have such lines. */
   of: readonly ExposedType[];
   /** The kind of a line that the registry treats as a family of its own; undefined for a part of the family. */
   alone?: Kind;
 }
 
-/** Lines named after their family with an ending (OpenMetrics 1.0, "Metric types"; text 0.0.4, "Histograms and summaries"). */
+/**
+ * The suffixes of lines that are named after their family (OpenMetrics 1.0, "Metric types"; text 0.0.4, "Histograms and
+ * summaries").
+ */
 const suffixes: readonly Suffix[] = [
   { ending: '_bucket', role: 'bucket', of: ['histogram'] },
   { ending: '_sum', role: 'sum', of: ['histogram', 'summary'] },
@@ -47,7 +50,9 @@ const suffixes: readonly Suffix[] = [
   { ending: '_info', role: 'value', of: ['info'], alone: 'gauge' },
 ];
 
-/** Undefined for a line that its family cannot have: a bucket without a bound, the bare name of a histogram. */
+/**
+ * The place of a line. Undefined for a line that its family cannot have: a bucket without a bound, the bare name of a histogram.
+ */
 export function locate({ name, labels }: SampleKey, types: Types): LinePlace | undefined {
   for (const { ending, role, of, alone } of suffixes) {
     if (!name.endsWith(ending)) continue;
@@ -105,7 +110,7 @@ export function seriesKey({ family, kind, labels }: LinePlace): string {
 }
 
 export interface PlacedLine {
-  /** Id in the line table. */
+  /** The line's id in the line table. */
   id: number;
   place: LinePlace;
 }
@@ -118,7 +123,7 @@ export interface SeriesAssembly {
   shape: Shape;
   /** The number of values; 0 if the lines form no valid series. */
   parts: number;
-  /** The line of each value; -1 for a sum or count that the page does not have. */
+  /** The line of each value; -1 for a sum or count that is not on the page. */
   lines: number[];
   /** The index of the sum of observed values, or -1. */
   sumAt: number;
@@ -129,9 +134,9 @@ export interface SeriesAssembly {
 const tagsOf = (place: LinePlace): RawTags => Object.fromEntries(place.labels);
 
 /**
- * Assembles the lines of one series, which are in the order of the page: of two lines for the same value the first
- * wins. A histogram without a `+Inf` bucket uses its count for it, and the other way round; without both it is
- * invalid. A sum or count that is missing altogether (-1) is not shown.
+ * Assembles the lines of one series, which are in the order of the page: of two lines for the same value the first wins. A
+ * histogram without a `+Inf` bucket uses its count for it, and the other way round; without both it is invalid. A sum or count
+ * that is missing (-1) is not shown.
  */
 export function assemble(placed: readonly PlacedLine[], help: string | undefined): SeriesAssembly {
   const first = placed[0]!.place;
@@ -217,7 +222,10 @@ function summary(bounds: Bounds, { sum, count }: { sum: number; count: number })
   };
 }
 
-/** A series must be opened anew in the registry when this changes. Its name and labels are part of its key. */
+/**
+ * The signature of a series. When it changes, the series must be opened again in the registry. Name and labels are part of the
+ * series' key.
+ */
 export function signatureOf({ kind, shape }: SeriesAssembly): string {
   if (kind !== 'histogram' && kind !== 'summary') return kind;
   const { boundTexts, quantiles, hasSum, hasCount } = shape;

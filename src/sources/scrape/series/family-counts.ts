@@ -2,11 +2,11 @@ import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
 import type { LineTable } from '../exposition/line-table.ts';
 import type { LineGroups } from './line-groups.ts';
 
-/** Numbers of observations on the page that was read last, of the families that the vocabulary compares. */
+/** The numbers of observations on the last page that was read, for the families that the vocabulary compares. */
 interface FamilyCounts {
   /** The sum over the family's series; 0 for a family without counts. */
   of(this: void, family: string): number;
-  /** Series were added or removed. */
+  /** Must be called when series were added or removed. */
   forget(): void;
 }
 
@@ -15,7 +15,7 @@ export function createFamilyCounts(
   groups: LineGroups,
   detector: Pick<VocabularyDetector, 'compared'>,
 ): FamilyCounts {
-  /** The lines that have the counts, while the series are the same. */
+  /** The lines with the counts, by family; undefined after a change of the series. */
   let linesOf: Map<string, number[]> | undefined;
 
   const find = (): Map<string, number[]> => {

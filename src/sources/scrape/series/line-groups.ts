@@ -14,16 +14,16 @@ import {
 } from './assembly.ts';
 import { changedTypes, type Metadata, noMetadata, readMetadata } from './metadata.ts';
 
-/** Lines of one series: those beyond are invalid. A histogram in use has at most some hundred buckets. */
+/** The maximum number of lines of a series; further lines are invalid. A histogram in use has at most some hundred buckets. */
 const maxLinesOfSeries = 10_000;
-/** Distributions that wait for their other lines. Each takes some 350 bytes that no limit of the registry counts. */
+/** How many distributions may wait for their other lines. Each takes some 350 bytes that no limit of the registry counts. */
 const maxWaiting = 4_000;
-/** Names of lines that are not known yet that take part in the detection of the vocabulary. */
+/** How many names of lines that are not known yet take part in the detection of the vocabulary. */
 const maxNewNames = 10_000;
 
-/** A series in the registry, of which each value is set by itself. */
+/** A series in the registry. Each of its values is set by itself. */
 export interface SeriesParts {
-  /** The value at this index, in the order of `SeriesView.at`. */
+  /** The part with this index, in the order of `SeriesView.at`. */
   part(index: number): Part;
   release(): void;
 }
@@ -32,11 +32,11 @@ export interface SeriesParts {
 export interface ScrapedSeries {
   readonly key: string;
   readonly family: string;
-  /** The ids of its lines, in no order. */
+  /** The ids of the series' lines, in no order. */
   lines: number[];
-  /** Its handle in the registry, while it is open there. */
+  /** The handle in the registry, while the series is open there. */
   parts: SeriesParts | undefined;
-  /** Kind and layout of that handle (`signatureOf`). */
+  /** Kind and layout of the handle (`signatureOf`). */
   signature: string;
 }
 
@@ -44,17 +44,20 @@ export interface ScrapedSeries {
 export interface LineGroups {
   readonly series: ReadonlyMap<string, ScrapedSeries>;
   readonly metadata: Metadata;
-  /** Lines that no family can have, and those that their series has no room for. */
+  /** The number of lines that no family can have, and of lines for which their series has no room. */
   readonly invalidLines: number;
   /** Removes the lines that are not on the page; returns the series that lost a line. Empty ones are removed. */
   removeMissing(page: Page): Promise<Set<ScrapedSeries>>;
-  /** The names of the families on the page, not of all if very many are new; valid after `removeMissing`. */
+  /**
+   * The names of the families on the page. If very many families are new, some of these are left out. Valid after
+   * `removeMissing`.
+   */
   families(page: Page): Promise<Set<string>>;
   /**
-   * Adds the new lines of the page to their series. A line that is a series by itself goes through `update` at
-   * once, so that a line that the registry refuses is never kept. Distributions wait for their other lines: those that
-   * wait when too many do go through `update`, too. Returns the others. After each line `release` may take lines out of
-   * the page: it returns where the line at `at` is then.
+   * Adds the new lines of the page to their series. A line that is a series by itself goes through `update` at once, so that a
+   * line that the registry refuses is not stored. Distributions wait for their other lines; when too many wait, they go through
+   * `update`, too. Returns the remaining series. After each line `release` may take lines out of the page: it returns where the
+   * line at `at` is then.
    */
   addNew(
     page: Page,
@@ -63,7 +66,7 @@ export interface LineGroups {
   ): Promise<Set<ScrapedSeries>>;
   /** Removes a series with its lines. */
   remove(series: ScrapedSeries): void;
-  /** Notes the new ids of all lines (`packLines`). */
+  /** Records the new ids of all lines (`packLines`). */
   renumber(newIds: Int32Array): void;
   /** Makes the page the one that the next `removeMissing` compares with. */
   keep(page: Page): void;
@@ -94,7 +97,7 @@ function nameOf(table: LineTable, id: number): string {
 export function createLineGroups(table: LineTable, { forget, slice }: LineGroupsDeps): LineGroups {
   const series = new Map<string, ScrapedSeries>();
   const seriesOf: (ScrapedSeries | undefined)[] = [];
-  /** 1 for an invalid line. A page may have nothing else, so that each costs a byte. */
+  /** For each id, 1 for an invalid line. A page may consist of such lines, so that each costs only a byte. */
   let invalid = new Uint8Array(0);
   let invalidLines = 0;
   const internName = createNames((name) => name);
@@ -118,12 +121,12 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     return left;
   };
 
-  /** Undefined if the series has no room for the line. */
+  /** Adds a line to its series. Undefined if the series has no room for the line. */
   const join = (id: number, place: LinePlace): ScrapedSeries | undefined => {
     const key = seriesKey(place);
     let joined = series.get(key);
     if (joined === undefined) {
-      // `[id]` has room for one: an empty array would get room for 17 lines with the first.
+      // `[id]` has room for one line; an empty array would get room for 17 lines with the first.
       joined = { key, family: internName(place.family), lines: [id], parts: undefined, signature: '' };
       series.set(key, joined);
     } else if (joined.lines.length === maxLinesOfSeries) return undefined;
@@ -150,7 +153,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     async removeMissing(page) {
       const affected = new Set<ScrapedSeries>();
       const now = await readMetadata(table, page, slice);
-      // No line is placed yet: on a first page every type is new.
+      // If no line is placed yet, there is nothing to compare: on a first page every type is new.
       const changed = live.length === 0 ? new Set<string>() : await changedTypes(table, metadata, now, slice);
       const isMissing = (id: number) => table.seen[id] !== page.round;
       const note = (left: ScrapedSeries | undefined) => left !== undefined && affected.add(left);
@@ -167,10 +170,10 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
         if (table.comment[id] === 0 && isPlaced(id) && isRetyped(id, changed)) retyped.push(id);
         if (slice.isOver()) await slice.next();
       }
-      // In one step: what reads the series in a pause finds each line's place by the metadata.
+      // This happens in one step: code that reads the series in a pause finds each line's place by the metadata.
       metadata = now;
       for (const id of retyped) note(leave(id));
-      // Those of the last metadata were needed until now.
+      // The lines of the last metadata were needed until now.
       for (const id of live) {
         if (isMissing(id) && table.comment[id] === 1) freeLine(table, id);
         if (slice.isOver()) await slice.next();

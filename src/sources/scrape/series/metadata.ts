@@ -5,13 +5,14 @@ import { type ExposedType, readComment } from '../exposition/line-syntax.ts';
 import type { LineTable, Page } from '../exposition/line-table.ts';
 
 /**
- * The TYPE and HELP lines of a page, by the name of the family as the page spells it. Of two contradicting lines the first
- * counts. Most may be of families that the registry refuses: only the ids of the lines are held, and each look-up reads its line.
+ * The TYPE and HELP lines of a page, by the name of the family as the page spells it. The first of two contradicting lines
+ * counts. Most lines may be of families that the registry refuses, so only the ids of the lines are stored, and each look-up
+ * reads its line.
  */
 export interface Metadata {
   readonly types: ByName<ExposedType>;
   readonly helps: ByName<string>;
-  /** Notes the new ids of all lines (`packLines`). */
+  /** Records the new ids of all lines (`packLines`). */
   renumber(newIds: Int32Array): void;
 }
 
@@ -21,7 +22,7 @@ export interface ByName<T> {
 
 /** The metadata, with the lines that count. */
 interface ReadMetadata extends Metadata {
-  /** Their ids, and -1 between them. */
+  /** The ids of the lines in a hash table; an empty slot is -1. */
   readonly slots: Int32Array;
 }
 
@@ -34,7 +35,7 @@ function readLine({ keys }: LineTable, id: number): Described | undefined {
 }
 
 const leastSlots = 16;
-/** Free slots: each line that is passed is read. */
+/** The slots per line: with many free slots, a look-up reads few lines. */
 const slotsOfLine = 2;
 
 export async function readMetadata(table: LineTable, page: Page, slice: Slice): Promise<ReadMetadata> {
@@ -43,10 +44,10 @@ export async function readMetadata(table: LineTable, page: Page, slice: Slice): 
   let size = leastSlots;
   while (size < slotsOfLine * comments) size *= 2;
   const slots = new Int32Array(size).fill(-1);
-  /** What was found last: the lines of a family follow each other. */
+  /** The result of the last look-up: the lines of a family follow each other. */
   let last: Described | undefined;
 
-  /** The slot of the line, or the empty one where it belongs. */
+  /** The slot of the line, or the empty slot for it. */
   const slotOf = (about: Described['about'], name: string): number => {
     const hash = hashByte(hashText(name), about === 'type' ? 1 : 2);
     for (let slot = mixedSlot(hash, size); ; slot = (slot + 1) & (size - 1)) {
@@ -98,7 +99,7 @@ export const noMetadata: ReadMetadata = {
   renumber() {},
 };
 
-/** The names whose type changed, while the lines of both pages are in the table. */
+/** The names whose type changed. The lines of both pages must be in the table. */
 export async function changedTypes(
   table: LineTable,
   before: ReadMetadata,
@@ -109,7 +110,7 @@ export async function changedTypes(
   const isIn = new Uint8Array(table.keys.end);
   for (const id of before.slots) if (id !== -1) isIn[id] = 1;
   for (const id of now.slots) if (id !== -1) isIn[id]! ^= 1;
-  // A line that counts on both pages says the same on both.
+  // A line that counts on both pages is the same on both.
   for (let id = 0; id < isIn.length; id++) {
     const line = isIn[id] === 1 ? readLine(table, id) : undefined;
     if (line?.about === 'type' && before.types.get(line.name) !== now.types.get(line.name))

@@ -14,11 +14,11 @@ import { createLineGroups, type LineGroups, type ScrapedSeries, type SeriesParts
 /** The registry's intake for a scraped target (`OpenIntake`). */
 export interface PageIntake {
   parts(kind: Kind, name: string, tags: RawTags, shape?: Shape, key?: string): SeriesParts;
-  /** The overflow series of a refused one. An intake that refuses nothing does not have it. */
+  /** The overflow series of a refused series. An intake that refuses nothing does not have this method. */
   overflowOf?(refused: SeriesParts): Handle | undefined;
 }
 
-/** The values of a target's series. What is set stays hidden until the swap. */
+/** The values of a target's series. Values that are set stay hidden until the swap. */
 export interface PageVisibility {
   swap(): void;
   /** Hides all values until the next swap. */
@@ -28,7 +28,7 @@ export interface PageVisibility {
 interface PageSeriesDeps {
   intake: PageIntake;
   refusedLines: RefusedLines;
-  /** Detects the vocabulary of the target, by which the intake translates. */
+  /** Detects the vocabulary of the target, which the intake uses for translation. */
   detector: VocabularyDetector;
   slice: Slice;
 }
@@ -36,20 +36,20 @@ interface PageSeriesDeps {
 /** The result of a page. */
 export interface PageResult {
   series: number;
-  /** Lines that form no series, and those that repeat another's value. */
+  /** The number of lines that form no series, and of lines that repeat another line's value. */
   refusedLines: number;
-  /** Counters and counts of distributions that were on the last page too, and how many of them fell. */
+  /** The number of counters and counts of distributions that were on the last page, too, and how many of them fell. */
   counters: number;
   fallen: number;
 }
 
 /**
- * Keeps the series of one target in the registry in step with its pages. Series are assembled at the end of a
- * page, so that a TYPE line may come after its samples. After that each known line sets its value without a
- * look-up. A series that the registry refuses, because it is over a limit, costs a hash and a number for each line.
+ * Updates the series of one target in the registry with each page. Series are assembled at the end of a page, so that a TYPE line
+ * may come after its samples. After that each known line sets its value without a look-up. A series that the registry refuses,
+ * because it is over a limit, costs a hash and a number for each line.
  */
 interface PageSeries {
-  /** Opens and closes series in the registry until they are those of the page. The values are not set yet. */
+  /** Opens and closes series in the registry until they are the series of the page. The values are not set yet. */
   arrange(page: Page): Promise<void>;
   /** Sets the values of an arranged page, in one step. */
   fill(page: Page): PageResult;
@@ -57,7 +57,7 @@ interface PageSeries {
   endPage(): void;
   /** Closes all series in the registry, in slices. The lines stay known, because the target may come back. */
   withdraw(): Promise<void>;
-  /** The last values of a single-valued metric, by the target's name or the catalog's. */
+  /** The last values of a single-valued metric, by the target's name or the catalog's name. */
   values(family: string): { labels: RawTags; value: number }[];
   /** Every metric of the target, with its names in the catalog. */
   mapped(): MappedMetric[];
@@ -70,17 +70,17 @@ interface LineReading {
   divisor: number;
 }
 
-/** Names beyond it do not take part in the detection of the vocabulary. */
+/** How many names of refused families take part in the detection of the vocabulary. */
 const maxRefusedFamilies = 10_000;
 
-/** A `MappedMetric` whose names are in a list: thousands are kept, most with one name. */
+/** A `MappedMetric` with its names in a list: there are thousands of metrics, most with one name. */
 interface Mapped {
   name: string;
   to: readonly string[];
   leftOut: boolean;
 }
 
-/** Notes under which names a series of a family is relayed, or that it is left out. */
+/** Records under which names a series of a family is relayed, or that it is left out. */
 function addMapped(metrics: Map<string, Mapped>, name: string, translated: Translated | 'left_out'): void {
   const metric = metrics.get(name) ?? { name, to: [], leftOut: false };
   if (translated === 'left_out') metric.leftOut = true;
@@ -90,7 +90,7 @@ function addMapped(metrics: Map<string, Mapped>, name: string, translated: Trans
   metrics.set(name, metric);
 }
 
-/** A line that sets two values: a count that stands for a missing `+Inf` bucket. */
+/** A part of a line that sets two values: a count that stands for a missing `+Inf` bucket. */
 function both(one: Part, other: Part): Part {
   return {
     set(value) {
@@ -103,11 +103,11 @@ function both(one: Part, other: Part): Part {
 export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSeries {
   const { intake, refusedLines, detector, slice } = deps;
   const partOf: (Part | undefined)[] = [];
-  /** 1 for a line whose value only falls when its sender restarts. */
+  /** By id, 1 for a line whose value falls only when its sender restarts. */
   let grows = new Uint8Array(0);
   const repeated = new Map<ScrapedSeries, number>();
   const forget = (id: number): void => {
-    // Most lines of a page that exceeds a limit have no part: the columns end before them.
+    // Most lines of a page that exceeds a limit have no part: the columns end before such lines.
     if (id < partOf.length) partOf[id] = undefined;
     if (id < grows.length) grows[id] = 0;
   };
@@ -117,7 +117,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   let withdrawn = true;
 
   const counts = createFamilyCounts(table, groups, detector);
-  /** A series that is left out while its twin counts stays known: it may count later. */
+  /** Whether a series is left out while its twin counts. Such a series stays known, because it may count later. */
   const isCompared = ({ kind, tags }: SeriesAssembly, { family }: ScrapedSeries): boolean =>
     detector.compared.has(family) && detector.translate(kind, family, tags) === 'left_out';
 
@@ -139,10 +139,10 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     });
   };
 
-  /** Keeps only hashes and values of a series that the registry refused. */
+  /** Reduces a series that the registry refused to hashes and values. */
   const keepRefused = (series: ScrapedSeries, parts: SeriesParts, { lines }: SeriesAssembly): void => {
     const { keyAt, keyLength, arenaView } = table.keys;
-    // Finding it costs as much as the series has bounds, so it is asked for once and not for each line.
+    // The look-up costs as much as the series has bounds, so it is made once and not for each line.
     const overflow = intake.overflowOf?.(parts);
     lines.forEach((id, index) => {
       if (id === -1) return;
@@ -169,7 +169,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     }
     const { kind, tags, shape } = assembly;
     const parts = series.parts ?? intake.parts(kind, series.family, tags, shape, series.key);
-    // A pair of series (`Translated.also`) is kept as it is: each of the two has an overflow series of its own.
+    // A pair of series (`Translated.also`) is not reduced: each of the two has its own overflow series.
     if (
       parts instanceof Handle &&
       parts.refused &&
@@ -192,10 +192,10 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     return families;
   };
 
-  /** Closes the series whose meaning changed, so that they are opened anew. */
+  /** Closes the series whose translation changed, so that they are opened again. */
   const closeRetranslated = (retranslated: ReadonlySet<string>, affected: Set<ScrapedSeries>): void => {
     if (retranslated.size === 0) return;
-    // Refused lines come back as new ones on the next page, under their new meaning.
+    // Refused lines return as new lines on the next page, with their new translation.
     if (catalog.refused().some((family) => retranslated.has(family))) forgetRefused();
     for (const series of groups.series.values()) {
       if (!retranslated.has(series.family)) continue;
@@ -209,7 +209,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     catalog.forgetRefused();
   };
 
-  /** Takes removed lines out of the page, and releases their memory. Returns where the line at `at` is then. */
+  /** Takes the lines of removed series out of the page, and releases their memory. Returns where the line at `at` is then. */
   const compact = (page: Page, at = 0): number => {
     const { order } = page;
     const isKept = (n: number): boolean => table.keys.keyLength[order[n]!] !== -1;
@@ -238,14 +238,14 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     return newAt;
   };
 
-  /** While lines are refused, the memory of those before them is released. */
+  /** While lines are refused, releases the memory of the lines before `at`. */
   const release = (page: Page, at: number): number =>
     removedLines > 0 && isSparse(table.keys) ? compact(page, at) : at;
 
   const updateLines = async (page: Page): Promise<Set<ScrapedSeries>> => {
     const affected = await groups.removeMissing(page);
     closeRetranslated(detector.detect(await namesOf(page)), affected);
-    // Missing series are closed first, to make room for new ones.
+    // Missing series are closed first, to make room for new series.
     for (const series of affected) {
       if (series.lines.length === 0) close(series);
       if (slice.isOver()) await slice.next();
@@ -308,12 +308,12 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
 
 /** The series of a target under the names of the catalog. */
 interface CatalogView extends Pick<PageSeries, 'values' | 'mapped'> {
-  /** Notes a series that is refused, or that the vocabulary leaves out, before it is removed. */
+  /** Records a series that is refused, or that the vocabulary leaves out, before it is removed. */
   addRefused(series: ScrapedSeries): void;
-  /** The families of such series. */
+  /** The families of the series that were recorded with `addRefused`. */
   refused(): string[];
   forgetRefused(): void;
-  /** Series were added or removed, or mean something else. */
+  /** Must be called when series were added or removed, or their translation changed. */
   seriesChanged(): void;
 }
 
@@ -328,7 +328,7 @@ function createCatalogView(table: LineTable, groups: LineGroups, detector: Vocab
     return { parts, tags, translated: translated ?? { name: family, tags, divisor: 1 } };
   };
 
-  /** The values of a metric. Going through all series is slow, so that the result is kept. */
+  /** The values of a metric. Going through all series is slow, so the result is cached. */
   const findReadings = (family: string): LineReading[] => {
     const found: LineReading[] = [];
     for (const series of groups.series.values()) {

@@ -21,11 +21,11 @@ import { isAllowed, isOverLimit, isShared, type SeriesRecorder, type StatsdSerie
 interface KnownLinesDeps {
   rules: LineRules;
   recorder: SeriesRecorder;
-  /** Bytes of head and tail at most. */
+  /** The maximum number of bytes of head and tail together. */
   lineBytes: number;
   /** Called with the name of each line that was not known. */
   onName(name: string): void;
-  /** Whether the vocabulary of all names so far is decided. Until then no refused line is reduced to a hash. */
+  /** Whether the vocabulary is decided for all names so far. Until then no refused line is reduced to a hash. */
   isSettled(): boolean;
 }
 
@@ -35,8 +35,8 @@ interface KnownLinesDeps {
  */
 export interface KnownLines {
   /**
-   * The series of a line, opened for a new one if its type allows the first `value`, or the reason for refusing
-   * it. A series that is not `isKnown` must be closed after use.
+   * The series of a line, or the reason why the line is refused. The series of a new line is opened if the line's type allows the
+   * first `value`. A series that is not `isKnown` must be closed after use.
    */
   find(
     bytes: Buffer,
@@ -49,25 +49,25 @@ export interface KnownLines {
   ): StatsdSeries | StatsdDrop;
   /** Whether the line has its tags in its name. */
   hasSuffixTags(bytes: Buffer, from: number, colon: number, bar: number, end: number): boolean;
-  /** The current round of the expiry; a line that comes is marked with it. */
+  /** The current round of the expiry. A line that arrives is marked with it. */
   round: number;
   readonly size: number;
-  /** Ids of known lines run below this. */
+  /** All ids of known lines are below this number. */
   readonly end: number;
   seriesOf(id: number): StatsdSeries | undefined;
-  /** Refused lines that are kept as a hash. */
+  /** The number of refused lines that are remembered as a hash. */
   readonly refusedLines: number;
-  /** Forgets all refused lines: they are opened anew when they come again. */
+  /** Forgets all refused lines: they are opened again when they arrive again. */
   forgetRefused(): void;
-  /** Closes a line's series; it is unknown again. */
+  /** Closes a line's series; the line is unknown again. */
   forget(id: number): void;
 }
 
-/** Refused lines that are remembered: a hundred times the usual limit, and what a table of 2.5 MiB holds. */
+/** How many refused lines are remembered: a hundred times the usual limit, and as many as a table of 2.5 MiB holds. */
 const maxRefused = 220_000;
-/** Beyond this many, a line whose series has other owners too is not kept: it is parsed each time it comes. */
+/** Beyond this many, a line whose series has other owners, too, is not remembered: it is parsed each time it arrives. */
 const maxShared = 16_384;
-/** The same for lines over a limit while the vocabulary is not decided: each takes 1 KiB, until it expires. */
+/** The same limit for refused lines while the vocabulary is not decided: each takes 1 KiB until it expires. */
 const maxUndecided = 2048;
 const timeSection = /\|T\d+(?=\||$)/;
 
@@ -88,12 +88,12 @@ function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end:
 const isInvalidUtf8 = (text: string, bytes: Buffer, from: number, to: number): boolean =>
   text.includes('\uFFFD') && !isUtf8(bytes.subarray(from, to));
 
-/** Interned lines: head and tail. */
+/** Interns lines by their head and tail. */
 interface LineKeys {
   readonly size: number;
-  /** Ids run below this. */
+  /** All ids are below this number. */
   readonly end: number;
-  /** A view of these bytes, which is made once per datagram. */
+  /** A view of these bytes, which is created once per datagram. */
   viewOf(bytes: Buffer): DataView;
   /** The id of a line, or -1. */
   find(bytes: Buffer, from: number, colon: number, bar: number, end: number, hash: number): number;
@@ -102,7 +102,7 @@ interface LineKeys {
 }
 
 function createLineKeys(): LineKeys {
-  /** Keys are head and tail end to end; `headBytes` says where the tail begins. */
+  /** The table's keys are head and tail end to end; `headBytes` says where the tail begins. */
   const keys = createByteTable();
   let headBytes = new Int32Array(64);
   let viewed: Buffer = Buffer.alloc(0);
@@ -265,10 +265,10 @@ export function createKnownLines({
   };
 }
 
-/** The age of a line is checked this often until it expires, so that it lives up to a quarter longer than asked. */
+/** How many times the age of a line is checked until it expires, so that it lives up to a quarter longer than configured. */
 const rounds = 4;
 
-/** Forgets lines that did not come for `expireMs`. Returns the stop. */
+/** Forgets lines that did not arrive for `expireMs`. Returns the stop. */
 export function startExpiry(
   knownLines: KnownLines,
   expireMs: number,

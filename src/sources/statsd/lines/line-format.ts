@@ -5,7 +5,7 @@ import type { StatsdTagFormat } from '../block.ts';
 
 export type StatsdDrop = (typeof dropReasons)['statsd'][number];
 
-/** What a line's numbers are. Signed gauges change what is there. */
+/** What a line's numbers are. A signed gauge changes the current value. */
 export type StatsdType = 'counter' | 'gauge' | 'timer' | 'histogram';
 
 /** A line without its numbers. */
@@ -15,14 +15,14 @@ export interface StatsdLine {
   type: StatsdType;
   /** The number of events that each number represents: 1 / sample rate. */
   weight: number;
-  /** Its tags were part of its name; their values may contain colons too. */
+  /** Whether the tags were part of the name; their values may contain colons then. */
   hasSuffixTags: boolean;
 }
 
 export interface LineRules {
   tagFormat: StatsdTagFormat;
   tagKeys: ReadonlySet<string>;
-  /** Each with its dot; of several that match, the longest is removed. */
+  /** The prefixes, each with its dot. If several match, the longest is removed. */
   prefixes: readonly string[];
 }
 
@@ -35,11 +35,14 @@ const types: Readonly<Record<string, StatsdType>> = {
 };
 /**
  * Sections that are ignored: container, external data, cardinality, time, and what later versions of the protocol add
- * (`key:value`, or nothing). A bare word is what is left of another line, which lost its newline.
+ * (`key:value`, or nothing). A bare word is the rest of another line that lost its newline.
  */
 const asideSection = /^(?:[A-Za-z]\w*:|T\d+$|$)/;
 
-/** Tags in brackets (SignalFx: `name[key=value]`) or after semicolons (Graphite: `name;key=value`). */
+/**
+ * The form of tags that are not supported: in brackets (SignalFx: `name[key=value]`) or after semicolons (Graphite:
+ * `name;key=value`).
+ */
 const unsupportedTags = /\[[^\]]*=|;[^;=]+=/;
 
 const isFault = (line: object | StatsdDrop): line is StatsdDrop => typeof line === 'string';
@@ -52,13 +55,13 @@ function hasTags(tags: Tags | undefined): boolean {
   return false;
 }
 
-/** Assigning to `__proto__` would not make a tag of that name. */
+/** Sets a tag. Assigning to `__proto__` would not make a tag of that name. */
 function setTag(tags: Tags, key: string, value: string): void {
   if (key !== '__proto__') tags[key] = value;
   else Object.defineProperty(tags, key, { value, enumerable: true, writable: true, configurable: true });
 }
 
-/** Tags as `key=value` with commas between (InfluxDB, Librato). */
+/** Parses tags as `key=value` with commas between them (InfluxDB, Librato). */
 function pairsOf(text: string): Map<string, string> | undefined {
   const tags = new Map<string, string>();
   for (const pair of text.split(',')) {
@@ -70,7 +73,7 @@ function pairsOf(text: string): Map<string, string> | undefined {
 }
 
 /**
- * DogStatsD tags: `key:value`, the value with any further colons; a bare `key` has the value `true`. Some clients
+ * Parses DogStatsD tags: `key:value`, where the value may have further colons; a bare `key` has the value `true`. Some clients
  * write a `#` before each tag and not only before the first.
  */
 function colonTags(text: string, from: number, to: number): Tags | undefined {
@@ -88,7 +91,7 @@ function colonTags(text: string, from: number, to: number): Tags | undefined {
   return tags;
 }
 
-/** Splits the head into name and tags at the first of these signs, if there is one. */
+/** Splits the head into name and tags at the first of these signs, if it has one. */
 function cutHead(head: string, signs: RegExp): Tagged | StatsdDrop | undefined {
   const at = head.search(signs);
   if (at === -1) return undefined;
@@ -105,11 +108,13 @@ const tagSigns: Readonly<Partial<Record<StatsdTagFormat, RegExp>>> = {
 interface Tail {
   type: StatsdType;
   weight: number;
-  /** Undefined without tags. */
+  /** The tags; undefined if there are none. */
   tags: Tags | undefined;
 }
 
-/** No client samples one event in a billion; a smaller rate would let one datagram spoil a total for good. */
+/**
+ * The lowest sample rate. No client samples one event in a billion; a lower rate would let one datagram spoil a total for good.
+ */
 const minRate = 1e-9;
 
 function weightOf(rate: string): number {
@@ -167,14 +172,13 @@ function readHead(
 }
 
 /**
- * Parses a line without its numbers: `head` is the part before the first colon, `tail` begins with the bar after
- * the numbers. Forms: statsd (docs/metric_types.md of statsd/statsd), DogStatsD 1.0 to 1.3, InfluxDB's and
- * Librato's tags, and the suffixes of the service's enhanced reporter. Tags of the suffix form are looked for
- * only where no other form is used.
+ * Parses a line without its numbers: `head` is the part before the first colon, `tail` begins with the bar after the numbers.
+ * Forms: statsd (docs/metric_types.md of statsd/statsd), DogStatsD 1.0 to 1.3, InfluxDB's and Librato's tags, and the suffixes of
+ * the service's enhanced reporter. Tags of the suffix form are looked for only if no other form is used.
  *
- * Discarded on purpose: container and time of DogStatsD. A bucket of the service's own histograms becomes the
- * counter `<name>.samples` with the tag `bucket`: no line says which buckets there are, nor the sum, so that no
- * correct histogram can be built from them.
+ * Discarded on purpose: container and time of DogStatsD. A bucket of the service's own histograms becomes the counter
+ * `<name>.samples` with the tag `bucket`: no line says which buckets there are, nor the sum, so that no correct histogram can be
+ * built from them.
  */
 export function readLine(head: string, tail: string, rules: LineRules): StatsdLine | StatsdDrop {
   if (head.startsWith('_e{')) return 'unsupported_type';
@@ -200,7 +204,7 @@ interface Tagged {
   tags: Map<string, string>;
 }
 
-/** Tag names that products of this kind use beside the catalog's (reference list: their metric definitions). */
+/** Tag names that products of this kind use in addition to the catalog's (reference list: their metric definitions). */
 const productTags = [
   'active_cluster',
   'activityType',
@@ -270,8 +274,8 @@ const bound = `(?:-?infinity|-?\\d+\\.\\d{6}|${duration})`;
 const bucketEnding = new RegExp(`^(.+?)\\.(${bound}-${bound})$`, 'u');
 
 /**
- * The bucket that the service's own reporter writes behind name and tags (`N.1ms-5ms:3|c`, one counter for
- * each bucket of a histogram), cut off. Undefined if there is none.
+ * Cuts off the bucket that the service's own reporter writes behind name and tags (`N.1ms-5ms:3|c`, one counter for each bucket
+ * of a histogram). Undefined if there is none.
  */
 function bucketOf(text: string): { rest: string; bucket: string } | undefined {
   const [, rest, bucket] = bucketEnding.exec(text) ?? [];

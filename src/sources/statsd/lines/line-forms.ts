@@ -3,16 +3,13 @@ import type { StatsdLine } from './line-format.ts';
 import { isAllowed, type SeriesRecorder, type SharedForm, type StatsdSeries } from './statsd-series.ts';
 
 /**
- * Forms of lines that were refused: all bytes but the values of the tags. A sender that puts ever new values into
- * a tag sends one form. Once it is known, a further line costs one pass over its bytes: no string and no object.
+ * The forms of refused lines. A form is all bytes of a line but the values of its tags. A sender that puts ever new values into a
+ * tag sends one form. Once it is known, a further line costs one pass over its bytes: no string and no object.
  *
  * Only plain values of DogStatsD tags are free; a line with any other value is parsed in full.
  */
 interface LineForms {
-  /**
-   * The series that counts for this line and its first number, if its form is known and its series is over a
-   * limit.
-   */
+  /** The series that counts for this line, and the line's first number, if its form is known and its series is over a limit. */
   find(
     bytes: Buffer,
     from: number,
@@ -21,7 +18,7 @@ interface LineForms {
     end: number,
     value: number,
   ): StatsdSeries | undefined;
-  /** Takes the line of the last call of `find`, once its series is known to be over a limit. */
+  /** Remembers the line of the last call of `find`, once its series is known to be over a limit. */
   learn(line: StatsdLine, bytes: Buffer): void;
   clear(): void;
 }
@@ -29,19 +26,19 @@ interface LineForms {
 interface Form {
   readonly low: number;
   readonly high: number;
-  /** Lines of the form that were refused. */
+  /** The number of refused lines of the form. */
   refused: number;
   shared: SharedForm | undefined;
 }
 
-/** Forms at once, a power of two. A further one takes the place of another. */
+/** The maximum number of forms, a power of two. A further form replaces another one. */
 const slots = 64;
 /**
  * Number of lines of a form that are parsed in full first, so that the newest refusals that are listed are real
  * ones.
  */
 const learnedAfter = 128;
-/** After that, one in this many lines is parsed in full. */
+/** After that, one line in this many is parsed in full. */
 const example = 1024;
 const maxTags = 16;
 
@@ -98,7 +95,7 @@ export function createLineForms(recorder: Pick<SeriesRecorder, 'sharedForForm'>)
       form.refused += 1;
       if (form.refused !== learnedAfter) return;
       const keys = scanner.tagKeys(bytes);
-      // Tags of other forms, a tag that comes twice: what it means depends on more than these values.
+      // If a line has tags of another form, or a tag twice, its meaning depends on more than these values.
       const isWhole = new Set(keys).size === keys.length && Object.keys(line.tags).length === keys.length;
       if (!isWhole || !keys.every((key) => Object.hasOwn(line.tags, key))) return;
       form.shared = recorder.sharedForForm(line, keys);
@@ -111,7 +108,7 @@ export function createLineForms(recorder: Pick<SeriesRecorder, 'sharedForForm'>)
   };
 }
 
-/** What the last scan found: the two hashes of the form, and one of each tag's value. */
+/** The result of the last scan: the two hashes of the form, and one hash for each tag's value. */
 interface ScannedForm {
   low: number;
   high: number;

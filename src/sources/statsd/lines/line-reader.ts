@@ -7,20 +7,20 @@ import type { SeriesRecorder, StatsdSeries } from './statsd-series.ts';
 interface LineReaderDeps {
   knownLines: KnownLines;
   recorder: SeriesRecorder;
-  /** An invalid line that is longer is refused because of its length. */
+  /** The maximum length of a line. An invalid line that is longer is refused because of its length. */
   lineBytes: number;
-  /** Counts what was refused; the bytes are the line's, valid during the call. */
+  /** Counts a refused line. `bytes` holds the line and is valid during the call. */
   refuse(reason: StatsdDrop, bytes: Buffer, from: number, to: number): void;
 }
 
 /** Counts the numbers of lines. Nothing is allocated for a known line with one plain number. */
 export interface LineReader {
   /**
-   * Reads up to `most` lines from `from`; returns where the next one begins. A line ends with a newline, with or
-   * without a carriage return before it, or at `end`. An empty line is refused.
+   * Reads up to `most` lines from `from`; returns where the next line begins. A line ends with a newline, with or without a
+   * carriage return before it, or at `end`. An empty line is refused.
    */
   read(bytes: Buffer, from: number, end: number, most: number): number;
-  /** Lines read so far, refused ones included. */
+  /** Number of lines read so far, including refused lines. */
   readonly lines: number;
 }
 
@@ -42,7 +42,7 @@ function findBar(bytes: Buffer, from: number, end: number): number {
   return -1;
 }
 
-/** Whether the line that is read to `at` ends there. */
+/** Whether the line that has been read up to `at` ends there. */
 function endsAt(bytes: Buffer, at: number, end: number): boolean {
   if (at >= end || bytes[at] === newline) return true;
   return bytes[at] === carriageReturn && (at + 1 === end || bytes[at + 1] === newline);
@@ -61,7 +61,7 @@ function colonBefore(bytes: Buffer, from: number, bar: number): number {
   return colon === -1 || colon > bar ? bar : colon;
 }
 
-/** A number in any decimal spelling; NaN for anything else. */
+/** Reads a number in any decimal spelling; NaN for anything else. */
 function numberAt(bytes: Buffer, from: number, to: number): number {
   return parseValue(bytes.toString('latin1', from, to)) ?? Number.NaN;
 }
@@ -79,7 +79,7 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
     return next;
   };
 
-  /** Takes numbers with colons between them; returns whether all of them are allowed. */
+  /** Counts numbers with colons between them; returns whether all of them are allowed. */
   const takeAll = (series: StatsdSeries, bytes: Buffer, from: number, bar: number): boolean => {
     let isGood = true;
     for (let start = from, stop = bar; start <= bar; start = stop + 1) {
@@ -91,8 +91,8 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
   };
 
   /**
-   * Reads numbers other than one plain decimal: several, or an unusual spelling. If the tags are in the name, all
-   * colons but the last belong to a tag's value, because senders of that form never pack numbers.
+   * Reads numbers in another form than one plain decimal: several numbers, or an unusual spelling. If the tags are in the name,
+   * all colons but the last belong to a tag's value, because senders of that form never pack numbers.
    */
   const takeUnusual = (
     bytes: Buffer,
@@ -113,12 +113,12 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
     return isGood ? undefined : 'invalid_value';
   };
 
-  /** Another `numbers|type` of the same line follows. */
+  /** Whether another `numbers|type` of the same line follows. */
   let follows = false;
 
   /**
-   * One `numbers|type|…` of a line whose head ends at `head`. Returns where the next line begins, or the next
-   * numbers of this one if they follow (statsd's own way to pack: `name:1|c:2|ms`).
+   * Reads one `numbers|type|…` of a line whose head ends at `head`. Returns where the next line begins, or where the next numbers
+   * of this line begin if there are more (statsd's own way to pack: `name:1|c:2|ms`).
    */
   const readNumbers = (
     bytes: Buffer,

@@ -5,7 +5,7 @@ import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { StatsdLine, StatsdType } from './line-format.ts';
 
-/** The series of one known line, with what is needed to open it anew when the translation of its name changes. */
+/** The series of one known line, with the data to open it again when the translation of its name changes. */
 export interface StatsdSeries {
   readonly line: StatsdLine;
   readonly type: StatsdType;
@@ -16,11 +16,11 @@ export interface StatsdSeries {
   summary: OwnSummary | undefined;
   /** The sum of what was added to the counter, or the value of the gauge. */
   total: number;
-  /** Observations while the sender's vocabulary is not decided; undefined if some were not kept. */
+  /** Observations while the sender's vocabulary is not decided; undefined if not all of them were stored. */
   early: number[] | undefined;
-  /** The vocabulary's translation of it, as text. */
+  /** The translation of the series by the vocabulary, as text. */
   translation: string;
-  /** The round of the expiry in which it came last. */
+  /** The round of the expiry in which the line last arrived. */
   round: number;
   /** False for a series that is closed as soon as its line is read. */
   isKnown: boolean;
@@ -37,17 +37,17 @@ interface SeriesRecorderDeps {
   detector: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. */
   bounds: readonly number[];
-  /** Set if those are to be summaries. */
+  /** Set if timers, histograms and distributions become summaries. */
   summaries?: Summaries;
 }
 
 export interface SeriesRecorder extends SharedSeries {
   open(line: StatsdLine, round: number): StatsdSeries;
-  /** Counts one number; false if the line's type does not allow it. A signed gauge is `relative`. */
+  /** Counts one number; false if the line's type does not allow it. `relative`: the number is a signed gauge. */
   take(series: StatsdSeries, value: number, relative: boolean): boolean;
   /**
-   * Opens lines of one series anew if their meaning changed, with what each counted so far. They must include
-   * every owner of the series: while one is left, the intake keeps its old meaning.
+   * Opens the lines of one series again if their translation changed, with what each line counted so far. The lines must include
+   * every owner of the series: while one owner is left, the intake keeps the old translation.
    */
   reopen(series: readonly StatsdSeries[]): void;
   close(series: StatsdSeries): void;
@@ -55,32 +55,35 @@ export interface SeriesRecorder extends SharedSeries {
 
 interface SharedSeries {
   /**
-   * For a series that the registry refused: closes it and returns the one that counts for all such series of its
-   * family, type and rate, so that the line itself need not be kept. Undefined for any other series.
+   * For a series that the registry refused: closes it and returns the series that counts for all such series of its family, type
+   * and rate, so that the line itself need not be remembered. Undefined for any other series.
    */
   share(series: StatsdSeries): StatsdSeries | undefined;
   /** What `share` would return for the line, if that is known without opening its series. */
   sharedFor(line: StatsdLine): StatsdSeries | undefined;
   /**
-   * The same for all lines that differ from this one in the values of these tags only, which are all of its tags, in
-   * the order of the line.
+   * Like `sharedFor`, for all lines that differ from this one only in the values of these tags, which are all of its tags, in the
+   * order of the line.
    */
   sharedForForm(line: StatsdLine, tagKeys: readonly string[]): SharedForm | undefined;
-  /** Closes all that `share` returned. */
+  /** Closes all series that `share` returned. */
   closeShared(): void;
 }
 
-/** Lines that differ in the values of their tags only. */
+/** The lines that differ only in the values of their tags. */
 export interface SharedForm {
-  /** What counts for those that are over a limit. */
+  /** The series that counts for lines over a limit. */
   readonly series: StatsdSeries;
-  /** Whether the line with these values is: see `OverLimitForm`. */
+  /** Whether the line with these values is over a limit: see `OverLimitForm`. */
   takes(hashes: Int32Array): boolean;
 }
 
-/** Observations kept in all until the vocabulary is settled, 160 kB. Beyond, histograms start at 0 then. */
+/**
+ * How many observations are stored in all until the vocabulary is decided; they take 160 kB. Beyond that, histograms start at 0
+ * then.
+ */
 const maxEarly = 10_000;
-/** Beyond this many, refused lines are opened anew each time they come. */
+/** Beyond this many, refused lines are opened again each time they arrive. */
 const maxSharedSeries = 4096;
 const isDistribution = (type: StatsdType) => type === 'timer' || type === 'histogram';
 const heldBy = ({ counter, gauge, histogram, summary }: StatsdSeries) =>
@@ -98,17 +101,14 @@ export function isOverLimit(series: StatsdSeries): boolean {
   return handle?.refused === true && !handle.waitsIn;
 }
 
-/**
- * Whether releasing this series hides nothing: it has other owners, or no cells. Such series need not be
- * remembered.
- */
+/** Whether releasing this series hides nothing, because it has other owners or no cells. Such a series need not be remembered. */
 export function isShared(series: StatsdSeries): boolean {
   const handle = handleOf(series);
   if (handle === undefined) return false;
   return handle.owners > 1 || handle.at < 0 || handle.next !== undefined || handle.previous !== undefined;
 }
 
-/** Whether a type may have this number. Counters and timers have no negative numbers. */
+/** Whether a type may have this number. Counters and timers never have negative numbers. */
 export function isAllowed(type: StatsdType, value: number): boolean {
   return value >= 0 ? value < Infinity : value > -Infinity && (type === 'gauge' || type === 'histogram');
 }
@@ -196,7 +196,7 @@ export function createSeriesRecorder({
   };
 }
 
-/** Adds what a series counted before it was opened anew. A series that the vocabulary leaves out counts nowhere. */
+/** Adds what a series counted before it was opened again. A series that the vocabulary leaves out counts nowhere. */
 function addEarlierCount({ counter, gauge, histogram, summary, total, early, weight }: StatsdSeries): void {
   if (total > 0) counter?.add(total);
   gauge?.set(total);
@@ -208,14 +208,14 @@ interface SharedSeriesDeps extends Pick<SeriesRecorderDeps, 'intake' | 'detector
   kindOf(type: StatsdType): Kind;
 }
 
-/** The series that count for refused lines: one for all lines of an overflow series, a type and a rate. */
+/** The series that count for refused lines: one for all lines with the same overflow series, type and rate. */
 function createSharedSeries({ intake, detector, shape, kindOf }: SharedSeriesDeps): SharedSeries {
   const shared = new Map<string, StatsdSeries>();
   /** Numbers the overflow series. */
   const overflowNumbers = new WeakMap<Handle, number>();
   let nextNumber = 0;
 
-  /** The key in `shared`. Refused series count nowhere, so that one stands for all of them. */
+  /** The key in `shared`. Refused series count nowhere, so one series stands for all of them. */
   const keyOf = (
     { type, weight }: Pick<StatsdLine, 'type' | 'weight'>,
     overflow: Handle | 'refused',

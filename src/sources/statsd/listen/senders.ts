@@ -9,10 +9,10 @@ export interface Senders {
 
 const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 const maxRemembered = 1024;
-/** An interface may come up at any time: a negative answer is cached this long. */
+/** How long a negative answer is cached: an interface may come up at any time. */
 const rememberedMs = 60_000;
 
-/** The address as IPv4 where an IPv6 socket shows it mapped, and without its zone. */
+/** The address without its zone, and as IPv4 if an IPv6 socket shows it mapped. */
 function plainAddress(address: string): string {
   return mapped.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
@@ -34,8 +34,8 @@ function isOwn(address: string): boolean {
 }
 
 /**
- * The senders of a configuration, each an address or a range; none means this machine: loopback and the
- * addresses of its interfaces. Throws what `BlockList` throws for one that is neither (a range too wide).
+ * The senders of a configuration, each an address or a range. If there are none, this machine is allowed: loopback and the
+ * addresses of its interfaces. Throws what `BlockList` throws for a text that is neither (a range too wide).
  */
 export function createSenders(senders: readonly string[], monotonicMs: () => number): Senders {
   const list = senders.length === 0 ? undefined : listOf(senders);

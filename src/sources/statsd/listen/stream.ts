@@ -10,21 +10,24 @@ import type { Senders } from './senders.ts';
 export interface Bound {
   /** `host:port` with the actual port, or the path. */
   readonly address: string;
-  /** Stops receiving. Everything received before is still counted. */
+  /** Stops receiving. Everything that was received before is still counted. */
   close(): Promise<void>;
 }
 
 interface StreamOptions {
-  /** Its name in the log and in errors: its path in the configuration. */
+  /** The name of the listener in the log and in errors: its path in the configuration. */
   name: string;
-  /** Connections at once. */
+  /** The maximum number of open connections. */
   connections: number;
   lineBytes: number;
 }
 
 export interface StreamDeps {
   log: Log;
-  /** Takes whole lines, whose bytes are valid during the call; false while they wait, until `taken` is called. */
+  /**
+   * Receives whole lines, whose bytes are valid during the call. False if they have to wait; then `taken` is called when they
+   * were read.
+   */
   take(bytes: Buffer, taken: () => void): boolean;
   refuse(reason: 'line_too_long' | 'invalid_line', bytes: Buffer): void;
   onTooMany(): void;
@@ -40,7 +43,7 @@ interface TcpDeps extends StreamDeps {
 }
 
 const keepAliveMs = 60_000;
-/** Shorter chunks, which may lie in Node's shared pool, are left to the collector. */
+/** The memory of shorter chunks, which may be in Node's shared pool, is left to the garbage collector. */
 const leastFreedBytes = 16_384;
 
 /**
@@ -53,7 +56,7 @@ function freeEarly({ buffer, byteLength }: Buffer): void {
   structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
 }
 
-/** Reads a connection's lines at the pace at which they are counted, so that a sender waits and loses none. */
+/** Reads a connection's lines at the pace at which they are counted, so that a sender waits and no line is lost. */
 function receive(socket: Socket, { lineBytes }: StreamOptions, { take, refuse }: StreamDeps): void {
   let waiting = 0;
   const framing = createFraming({
@@ -90,7 +93,7 @@ function listen(server: Server, at: Parameters<Server['listen']>[0]): Promise<vo
   });
 }
 
-/** Open connections: those with TLS, and the sockets below them. */
+/** The open connections: TLS connections, and the sockets below them. */
 function createOpenSockets() {
   const open = new Set<Socket>();
   return {
@@ -162,7 +165,7 @@ export async function bindTcp(text: string, options: StreamOptions, deps: TcpDep
   return bound(formatAddress({ host: at.address, port: at.port }));
 }
 
-/** Whether a process accepts connections there. */
+/** Whether a process accepts connections on this socket. */
 function isAlive(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);
@@ -181,9 +184,9 @@ async function isStale(path: string): Promise<boolean> {
 }
 
 /**
- * Receives lines over a Unix stream socket. Every local user who can enter its directory can write to it. The
- * socket file of a process that has ended is replaced. Throws `address_in_use` for that of a running process or
- * for any other file, and `listen_failed`.
+ * Receives lines over a Unix stream socket. Every local user who can enter its directory can write to it. The socket file of a
+ * process that has ended is replaced. Throws `address_in_use` for the socket of a running process or for any other file, and
+ * `listen_failed`.
  */
 export async function bindUnix(path: string, options: StreamOptions, deps: StreamDeps): Promise<Bound> {
   const { server, bound } = serve(options, deps, () => true);
@@ -202,20 +205,20 @@ export async function bindUnix(path: string, options: StreamOptions, deps: Strea
 
 /** Cuts a stream into whole lines. */
 interface Framing {
-  /** Takes a chunk; passes on parts that end with a newline, in order. */
+  /** Receives a chunk; passes on parts that end with a newline, in order. */
   write(chunk: Buffer): void;
-  /** The stream ended. */
+  /** Ends the stream. */
   end(): void;
 }
 
 interface FramingDeps {
-  /** Bytes of a line at most, its newline not counted. */
+  /** The maximum number of bytes of a line, without its newline. */
   lineBytes: number;
-  /** Whole lines with their newlines. */
+  /** Called with whole lines, which include their newlines. */
   onLines(bytes: Buffer): void;
-  /** A line longer than that was skipped. */
+  /** Called after a line that was too long was skipped. */
   onLong(start: Buffer): void;
-  /** The stream ended within a line. It may be cut off, so it is not counted. */
+  /** Called when the stream ended within a line. The line may be cut off, so it is not counted. */
   onCut(rest: Buffer): void;
 }
 

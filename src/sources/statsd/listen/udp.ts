@@ -10,7 +10,7 @@ import type { Senders } from './senders.ts';
 import type { Bound } from './stream.ts';
 
 interface UdpOptions {
-  /** Its name in the log and in errors: its path in the configuration. */
+  /** The name of the listener in the log and in errors: its path in the configuration. */
   name: string;
   /** host:port; port 0 selects a free port. */
   address: string;
@@ -21,7 +21,7 @@ interface UdpDeps {
   senders: Senders;
   log: Log;
   clock: Clock;
-  /** Takes the bytes of a datagram. */
+  /** Receives the bytes of a datagram. */
   take(bytes: Buffer): void;
   /** Called for a sender that is not allowed. */
   onForbiddenSender(address: string): void;
@@ -31,17 +31,20 @@ interface UdpDeps {
 
 export interface BoundUdp extends Bound {
   readonly datagrams: number;
-  /** Bytes that the kernel's buffer holds. */
+  /** The size of the kernel's buffer in bytes. */
   readonly receiveBufferBytes: number;
-  /** Reads the kernel's counter now: without this call, within a second after a datagram, and else within 15 s. */
+  /**
+   * Reads the kernel's counter now. Without this call, the counter is read within a second after a datagram, and otherwise within
+   * 15 s.
+   */
   pollKernelDrops(): void;
 }
 
 const kernelPollMs = 1000;
-/** Without datagrams there is hardly anything to drop, and an idle agent is not woken each second. */
+/** The poll interval without datagrams: there is hardly anything to drop, and an idle agent is not woken each second. */
 const quietKernelPollMs = 15_000;
 
-/** Closes a socket that cannot be bound: it would keep its descriptor. */
+/** Binds a socket. A socket that cannot be bound is closed, because it would keep its descriptor. */
 function bind(socket: Socket, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => socket.close(() => reject(error));
@@ -62,7 +65,7 @@ function grantedBytes(socket: Socket): number {
 }
 
 /**
- * Receives datagrams. They are lost only in the kernel's buffer, which counts them. Throws `address_in_use`,
+ * Receives datagrams. Datagrams are lost only in the kernel's buffer, and the kernel counts them. Throws `address_in_use`,
  * `listen_failed`, and `config_invalid` for an invalid address.
  */
 export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<BoundUdp> {
@@ -70,7 +73,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
   const { senders, log, clock, take } = deps;
   const { host, port } = addressOf(name, options.address, '127.0.0.1:8125 or [::1]:8125');
   let datagrams = 0;
-  /** No datagram came since the last poll. */
+  /** Whether no datagram has arrived since the last poll. */
   let isQuiet = true;
   let cancel = (): void => {};
   const schedulePoll = (afterMs: number) => {
@@ -112,7 +115,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
   }
 
   const pollKernelDrops = () => deps.onKernelDrops(kernel.poll());
-  // A datagram may have come meanwhile.
+  // A datagram may have arrived meanwhile.
   if (isQuiet) schedulePoll(quietKernelPollMs);
 
   let closing: Promise<void> | undefined;
@@ -141,11 +144,11 @@ interface SocketRow {
 
 /** The kernel's counter of datagrams that it dropped for one socket. */
 interface KernelDrops {
-  /** Datagrams dropped since the last poll; 0 where the kernel has no counter (not Linux). */
+  /** The number of datagrams dropped since the last poll; 0 where the kernel has no counter (not Linux). */
   poll(): number;
 }
 
-/** The rows of such a table. Columns are split by blanks; the last is `drops`, the tenth the inode. */
+/** The rows of `/proc/net/udp` or `udp6`. Columns are split by blanks; the last is `drops`, the tenth the inode. */
 export function rowsOf(table: string): SocketRow[] {
   return table
     .split('\n')
@@ -183,7 +186,7 @@ export function localText(address: string, port: number, isLittle = endianness()
   return `${text}:${port.toString(16).padStart(4, '0')}`.toUpperCase();
 }
 
-/** Inodes of this process' own sockets. */
+/** The inodes of this process' own sockets. */
 function ownInodes(): Set<string> {
   const inodes = new Set<string>();
   for (const descriptor of readdirSync('/proc/self/fd')) {
@@ -212,7 +215,7 @@ export function createKernelDrops(
     try {
       return rowsOf(read(path));
     } catch {
-      // No such table: the kernel has no counter.
+      // Without this table the kernel has no counter.
       return [];
     }
   };
