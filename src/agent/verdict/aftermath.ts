@@ -14,24 +14,27 @@ import {
 import { isKind } from './kinds.ts';
 
 interface Left {
-  /** What of it only looks back at causes that are over, or that a new agent has not checked yet. */
+  /** The problems of which the evidence only looks back at causes that are over, or that a new agent has not checked yet. */
   left: ReadonlySet<Explained>;
-  /** Those causes. */
+  /** The causes of these problems that are over. */
   over: readonly ExplainedBy[];
   unchecked: readonly ExplainedBy[];
-  /** What explains each line of problems. */
+  /** The cause of each problem, by the line of the problem. */
   explainedBy: ReadonlyMap<string, ExplainedBy>;
 }
 
-/** Whether nothing can be said about a line yet, as after a restart of the agent. */
+/** Whether nothing can be said about a line yet, for example after a restart of the agent. */
 type IsUnknown = (line: string) => boolean;
 
-/** What causes leave behind: a rate still has the errors of an outage that is over, a check has not run since its end. */
+/**
+ * Tracks the traces that a cause leaves behind: a rate still counts the errors of an outage that is over, or a check has not run
+ * since its end.
+ */
 interface Aftermath {
   /**
-   * Which problems that are seen now may be causes of which by their times. What outlasts its cause may have a cause that
-   * began when the first one ended; a cause that is back explains what it explained before. `goesOn`: whether a problem that
-   * is seen now, or soon, is the one that was seen before.
+   * Which problems that are seen now may be causes of which others by their times. A problem that outlasts its cause may have
+   * another cause that began when the first one ended. A cause that is back explains what it explained before. `goesOn`: whether
+   * a problem that is seen now, or was seen shortly before, is still the same problem.
    */
   timesOf(
     all: readonly Begun[],
@@ -39,18 +42,18 @@ interface Aftermath {
     isUnknown: IsUnknown,
     goesOn: (line: string) => boolean,
   ): IsInTime;
-  /** Takes what is seen now. */
+  /** Records the problems that are seen now, and returns what the causes left behind. */
   of(all: readonly Explained[], nowMs: number, isUnknown: IsUnknown): Left;
-  /** The wall clock has jumped: what is over has been for as long as before. */
+  /** Corrects the recorded ends of causes after the wall clock jumped, so that the time since then stays the same. */
   clockJumped(byMs: number): void;
-  /** Takes what explained the problems that lasted when the agent ended. */
+  /** Restores the causes of the problems that lasted when the agent ended. */
   restore(lasting: readonly OpenProblem[]): void;
 }
 
-/** Whether evidence of a problem is all from before a moment, or from a window that reaches behind it. */
+/** Whether all evidence of a problem is from before the end of its cause, or from a window that begins before that end. */
 function looksBack({ kind, evidence, pause }: Begun, endMs: number, nowMs: number): boolean {
   const isNewer = ({ at = '' }: Evidence) => Date.parse(at) >= endMs;
-  // The end of a process after that is one of its own, and so is what ended and began again.
+  // The end of a process after the cause is a problem of its own, and so is a problem that ended and began again.
   if (evidence.some((one) => isFatal(one) && isNewer(one))) return false;
   if (pause && pause.untilMs >= endMs) return false;
   const spanMs = lookBackMs(kind);
@@ -60,7 +63,7 @@ function looksBack({ kind, evidence, pause }: Begun, endMs: number, nowMs: numbe
 }
 
 export function createAftermath(): Aftermath {
-  /** What explained each line of problems, by the line that is explained. */
+  /** The cause of each problem, by the line of the problem. */
   let remembered: ReadonlyMap<string, ExplainedBy> = new Map();
 
   return {
@@ -74,7 +77,7 @@ export function createAftermath(): Aftermath {
         const lasts = known.endMs === undefined && (lines.has(known.line) || isUnknown(known.line));
         if (lasts) return known.line === lineOf(cause) || isEarlyEnough(cause, shownMs);
         const { endMs = nowMs } = known;
-        // Whether it goes on at all is not known while it only looks back: whatever is there may explain it.
+        // While the problem only looks back, it is not known whether it lasts at all. Any problem that is seen may explain it.
         return looksBack(effect, endMs, nowMs) || isEarlyEnough(cause, Math.max(shownMs, endMs));
       };
     },
@@ -89,11 +92,11 @@ export function createAftermath(): Aftermath {
       for (const one of causes.values()) {
         const line = lineOf(one.found);
         const known = remembered.get(line);
-        // What has a cause of its own again, or is the only thing left of it, ended nothing.
+        // If the problem has a cause again, or its earlier cause is now a cause itself, nothing has ended.
         if (!known || causes.has(idOf(known))) continue;
         if (known.endMs === undefined && isUnknown(known.line)) {
           next.set(line, known);
-          // A check takes seconds; whether values are above their limits takes minutes.
+          // A check takes seconds. Whether values are above their limits is known only after minutes.
           if (isChecked(known.line)) left.add(one);
           continue;
         }
@@ -103,7 +106,7 @@ export function createAftermath(): Aftermath {
       }
       for (const one of all) {
         const cause = causes.get(one.causedBy ?? '');
-        // Why a problem cannot be read is not why it is there.
+        // The reason why a problem cannot be read is not the reason why it exists.
         if (!cause || one.found.unread?.wasCause) continue;
         const line = lineOf(one.found);
         if (left.has(cause)) {
@@ -130,7 +133,7 @@ export function createAftermath(): Aftermath {
     restore(lasting) {
       remembered = new Map(
         lasting.flatMap(({ line, explainedBy }) =>
-          // Its kind may be one of another version.
+          // The kind may be from another version of the agent.
           explainedBy && isKind(explainedBy.kind) ? [[line, explainedBy] as const] : [],
         ),
       );

@@ -1,19 +1,19 @@
 import type { Problem } from '../report.ts';
 
-/** Problems of one kind that nothing explains, as one row: the first, how many, and when the first and the last began. */
+/** Problems of one kind that nothing explains, in one row: the first, their number, and when the first and the last began. */
 export interface Alike {
-  /** The earliest. */
+  /** The problem that began first. */
   problem: Problem;
   others: readonly Problem[];
-  /** RFC 3339. */
+  /** When the first problem began, RFC 3339. */
   first: string;
   last: string;
 }
 
-/** Up to so many of a kind are rows of their own: a reader wants to see each. */
+/** Up to this many problems of a kind have a row of their own, because a reader wants to see each of them. */
 const mostApart = 3;
 
-/** Causes in their order; of a kind and severity that has many, all are one row in the place of the first. */
+/** Merges the causes of a kind and severity into one row, in the place of the first, if there are many. The order stays. */
 export function alike(causes: readonly Problem[]): Alike[] {
   const groups = new Map<string, Problem[]>();
   for (const cause of causes) {
@@ -31,7 +31,7 @@ function rowOf(group: readonly Problem[]): Alike {
 }
 
 /**
- * The problems that become incidents: those that no other one explains, and those of them of which nobody knows any more
+ * The problems that become incidents: those that no other problem explains, including those of which nobody knows any more
  * whether they last.
  */
 export const incidentsIn = ({ problems }: { problems: readonly Problem[] }): Problem[] =>

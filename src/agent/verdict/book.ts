@@ -4,42 +4,45 @@ import { type Change, changeKinds, type Incident } from '../report.ts';
 import type { Found, OpenProblem } from './found.ts';
 import { overTextOf } from './sentence.ts';
 
-/** Starts of problems, incidents that are over, and changes; all of it survives restarts of the agent. */
+/** The starts of problems, the incidents that are over, and changes. All of it survives restarts of the agent. */
 interface IncidentBook {
-  /** The start of a problem that is seen now: the one that is known, else this. One that began before its pause ended there. */
+  /**
+   * The start of a problem that is seen now: the recorded start, or `sinceMs` for a new problem. A recorded problem that began
+   * before the `pause` ended in that pause.
+   */
   start(found: Pick<Found, 'pause'> & { line: string; sinceMs: number }, nowMs: number): number;
   /**
-   * Takes what lasts now. What is missing has ended, unless `isUnknown` says that nothing can be said about it yet, as after
-   * a restart of the agent.
+   * Records the problems that last now. A problem that is missing has ended, unless `isUnknown` says that nothing can be said
+   * about it yet, for example after a restart of the agent.
    */
   update(lasting: readonly OpenProblem[], nowMs: number, isUnknown: (line: string) => boolean): void;
-  /** The wall clock has jumped: what is open and ends later has not lasted longer for it. */
+  /** Corrects the durations of open problems after the wall clock jumped. */
   clockJumped(byMs: number): void;
-  /** What lasted at the last update, or when the state was written that was restored. */
+  /** The problems that lasted at the last update, or when the restored state was written. */
   lasting(): readonly OpenProblem[];
-  /** Whether a problem that is seen now goes on: it lasted at the last update, or a short pause before. */
+  /** Whether a problem that is seen now is not new: it lasted at the last update, or until a short pause ago. */
   goesOn(line: string): boolean;
-  /** Adds a change; one that is there already is not added again. */
+  /** Adds a change, unless it was added before. */
   changed(change: Change): void;
-  /** Newest first. */
+  /** The incidents, newest first. */
   incidents(nowMs: number): readonly Incident[];
   changes(nowMs: number): readonly Change[];
   readonly durable: Durable;
 }
 
 const keptMs = 30 * 86_400_000;
-/** Bounds the section of the state: 300 incidents of some 400 bytes, and starts of some 100. */
+/** Bounds the section of the state: 300 incidents of some 400 bytes, and starts of some 100 bytes. */
 const mostIncidents = 300;
 const mostOpen = 1_000;
 const mostChanges = 300;
 const longestText = 300;
-/** A problem that is back within this is the same one. */
+/** A problem that is back within this time is the same problem. */
 const pauseMs = 60_000;
 
 const sectionName = 'incidents';
 const version = 1;
 
-/** The text on its end is made when it is read, so that it is of this version. */
+/** A stored incident. The text about its end is made when it is read, by the version of the agent that reads it. */
 type KeptIncident = Omit<Incident, 'over'>;
 
 interface Section {
@@ -89,7 +92,7 @@ const incidentOf = (
   };
 };
 
-/** Whether the state need not be written again for it: numbers in its text may differ. */
+/** Whether two problems are equal for the state, which then need not be written again. Numbers in their texts may differ. */
 const isAlike = (one: OpenProblem | undefined, other: OpenProblem): boolean => keyOf(one) === keyOf(other);
 const keyOf = (one: OpenProblem | undefined): string =>
   JSON.stringify(
@@ -102,11 +105,11 @@ const keyOf = (one: OpenProblem | undefined): string =>
     ],
   );
 
-/** A problem with what the update before knew of it. */
+/** A problem with what the last update recorded of it. */
 const continued = (one: OpenProblem, before: OpenProblem | undefined): OpenProblem =>
   worst({ ...one, jumpedMs: before?.jumpedMs }, before);
 
-/** Consequences end one by one before their cause does: what it took down at its worst is kept. */
+/** Consequences end one by one before their cause does, so the worst consequences are remembered. */
 function worst(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
   const { cause } = one;
   const known = before?.cause;
@@ -116,9 +119,9 @@ function worst(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
 
 export function createIncidentBook(): IncidentBook {
   let open = new Map<string, OpenProblem>();
-  /** Ended, and perhaps back soon. */
+  /** Problems that ended a short time ago and may be back soon. */
   let paused = new Map<string, { problem: OpenProblem; endMs: number }>();
-  /** Oldest first. */
+  /** Incidents, oldest first. */
   let incidents: KeptIncident[] = [];
   let changes: Change[] = [];
   let frozen: Uint8Array | undefined;
@@ -128,7 +131,7 @@ export function createIncidentBook(): IncidentBook {
     if (!cause) return;
     incidents = [...incidents, incidentOf({ ...rest, cause }, endMs)].slice(-mostIncidents);
   };
-  /** What has been over for longer than a pause is over for good. */
+  /** Closes the problems that have been over for longer than a pause. */
   const settle = (nowMs: number) => {
     for (const [line, { problem, endMs }] of paused) {
       // The wall clock may have been set back.
@@ -139,7 +142,7 @@ export function createIncidentBook(): IncidentBook {
   };
   const recent = <T>(all: readonly T[], timeOf: (one: T) => string, nowMs: number): T[] =>
     all.filter((one) => nowMs - Date.parse(timeOf(one)) < keptMs);
-  /** Paused incidents are shown as over. */
+  /** The incidents, including paused problems, which are shown as over. */
   const ended = () => [
     ...incidents,
     ...[...paused.values()].flatMap(({ problem: { cause, ...rest }, endMs }) =>

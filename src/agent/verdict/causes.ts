@@ -3,27 +3,27 @@ import { type Begun, idOf, isFatal, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
 import { dependentReasons, isIndependent, isWhy } from './unread.ts';
 
-/** A problem and what it is folded under. */
+/** A problem and the cause that it is listed under. */
 export interface Explained {
   found: Begun;
-  /** The id of the problem that explains it; undefined for a cause. */
+  /** The id of the problem that explains this one; undefined for a cause. */
   causedBy?: string;
 }
 
-/** A problem may be seen this much before its cause: probes run half a minute apart, and rates need two. */
+/** A problem may be seen this much earlier than its cause: probes run half a minute apart, and rates need two results. */
 const toleranceMs = 180_000;
 
 /** Whether a cause began early enough for a problem that began at a moment. */
 export const isEarlyEnough = (cause: Pick<Begun, 'sinceMs'>, startMs: number): boolean =>
   cause.sinceMs <= startMs + toleranceMs;
 
-/** Whether the times of two problems allow that one is the cause of the other. */
+/** Whether the times of two problems allow that the first is the cause of the second. */
 export type IsInTime = (cause: Begun, effect: Begun) => boolean;
 const byStart: IsInTime = (cause, effect) => isEarlyEnough(cause, shownSinceMs(effect));
 
 type Related = (cause: Begun, effect: Begun, facts: Pick<StatusFacts, 'probes'>) => boolean;
 
-/** What can cause what, and how both must be related. */
+/** Which kinds of problems can cause which others, and how a cause and its effect must be related. */
 interface Rule {
   causes: readonly KindOfProblem[];
   effects: readonly KindOfProblem[];
@@ -34,7 +34,7 @@ const lostStore = ['disk_full', 'store_down'] as const;
 const storeFaults = ['disk_full', 'connections', 'store_down', 'read_only', 'schema'] as const;
 const deadRole = ['crash_loop', 'role_down', 'fatal', 'role_failing'] as const;
 const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] as const;
-/** The work of history behind the requests. */
+/** Problems of history's own work, which requests depend on. */
 const historyFaults = ['shard_movement', 'task_latency'] as const;
 const listFaults = ['list_unpolled', 'list_stalled', 'backlog_growth'] as const;
 const workFaults = [...listFaults, ...(['workflow_timeouts', 'workflow_failures', 'canary'] as const)];
@@ -58,10 +58,10 @@ const calls: Readonly<Record<string, readonly string[]>> = {
   matching: ['history'],
   history: ['matching'],
 };
-/** A role is not known by name if the installation has others. */
+/** Whether one role calls another. A role with an unknown name is called by none and calls none. */
 const isCalledBy = (callee = '', caller = ''): boolean => calls[caller]?.includes(callee) ?? false;
 
-/** Words of a role that blame its store. */
+/** Matches log texts in which a role blames its store. */
 const blamesStore =
   /persist|database|sql|cassandra|\bstore\b|shard|connection|dial tcp|timed? ?out|unavailable|schema/i;
 /** Reasons of a health check that a store cannot cause. */
@@ -69,7 +69,7 @@ const ownReasons: ReadonlySet<string> = new Set([
   ...['resolve', 'tls', 'tls_expired', 'tls_untrusted', 'tls_hostname', 'not_in_ring', 'credentials'],
 ]);
 
-/** Whether the last words of a role are fatal and blame something else than its store. */
+/** Whether the last log entries of a role are fatal and blame something other than its store. */
 function blamesItself({ evidence }: Begun): boolean {
   const words = evidence.filter(isFatal);
   return words.length > 0 && !words.some(({ text }) => blamesStore.test(text));
@@ -77,7 +77,7 @@ function blamesItself({ evidence }: Begun): boolean {
 
 const saysFatal = ({ evidence }: Begun): boolean => evidence.some(isFatal);
 
-/** Whether the process is gone, and with it at least half of the roles. */
+/** Whether the process of the role is gone, and at least half of all roles are gone, too. */
 const isGoneWithOthers: Related = (_cause, effect, { probes }) => {
   const roles = probes.filter(({ kind, last }) => kind === 'health' && last);
   const gone = roles.filter(({ last }) => last!.reason === 'refused').length;
@@ -85,12 +85,12 @@ const isGoneWithOthers: Related = (_cause, effect, { probes }) => {
 };
 
 /**
- * Whether a store can explain the state of a role. A process that is gone while others live did not die of the store that
- * all of them use, unless its last words say so.
+ * Whether a store can explain the state of a role. If a process is gone while others live, the store that all of them use is not
+ * the reason, unless the last log entries of the role say so.
  */
 const isOfStore: Related = (cause, effect, facts) => {
   if (blamesItself(effect) || ownReasons.has(effect.reason ?? '')) return false;
-  // A role writes its metrics without the store: of a role that is healthy, only the end of the process is of the store.
+  // A role serves its metrics without the store. If the role is healthy, the store can explain only the end of its process.
   if (effect.kind === 'scrape_down' && effect.reason !== 'refused') return false;
   return effect.reason !== 'refused' || saysFatal(effect) || isGoneWithOthers(cause, effect, facts);
 };
@@ -99,7 +99,7 @@ const isOfStore: Related = (cause, effect, facts) => {
 const saysStore: Related = (_cause, effect) =>
   !blamesItself(effect) && (dependentReasons.has(effect.reason ?? '') || saysFatal(effect));
 
-/** A role that runs and misses one that it calls; one that misses its store says so. */
+/** Whether a running role lacks a role that it calls. If it lacked its store, it would say so. */
 const isCaller: Related = (cause, effect) =>
   isCalledBy(cause.about.role, effect.about.role) &&
   dependentReasons.has(effect.reason ?? '') &&
@@ -116,11 +116,14 @@ const sameWork: Related = (cause, effect) =>
   cause.about.domain === effect.about.domain &&
   (effect.about.tasklist === undefined || effect.about.tasklist === cause.about.tasklist);
 
-/** Without history or matching no task is handed out; without the frontend no worker can ask for one. */
+/** Whether a role is needed to run tasks: history and matching hand them out, and workers ask the frontend for them. */
 const runsWork: Related = ({ about: { role = '' } }) => /^(?:frontend|history|matching)$/.test(role);
-/** Tasks of other clusters are applied by history, and those about domains by the worker. */
+/**
+ * Whether a role is needed for replication: history applies the tasks of other clusters, and the worker applies those about
+ * domains.
+ */
 const replicates: Related = ({ about: { role = '' } }) => role === 'history' || role === 'worker';
-/** A domain is described by the frontend, which reads it from the store. */
+/** Whether the role is the frontend, which reads domains from the store. */
 const isFrontend: Related = ({ about: { role } }) => role === 'frontend';
 
 const rules: readonly Rule[] = [
@@ -211,11 +214,11 @@ const rules: readonly Rule[] = [
   { causes: [...processFaults, 'store_down', 'cluster_down'], effects: ['flapping'], related: sameProbe },
 ];
 
-/** The ranks of roles of one kind of problem: a caller comes after those that it calls. */
+/** The order of roles within one kind of problem: a caller comes after the roles that it calls. */
 const roleRanks = ['history', 'matching', 'frontend', 'worker'];
 const rankOf = ({ about: { role = '' } }: Begun): number => roleRanks.indexOf(role);
 
-/** Whether a problem may be the cause of another by the order of kinds, and of roles within a kind. */
+/** Whether a problem may be the cause of another by the order of kinds and, within a kind, of roles. */
 function isBefore(cause: Begun, effect: Begun): boolean {
   const places = placeOf(cause.kind) - placeOf(effect.kind);
   if (places !== 0) return places < 0;
@@ -223,7 +226,7 @@ function isBefore(cause: Begun, effect: Begun): boolean {
   return ranks === 0 ? cause.subject < effect.subject : ranks < 0;
 }
 
-/** The rules by `CAUSE EFFECT`, because thousands of problems are compared. */
+/** The rules by `CAUSE EFFECT`. They are indexed because thousands of problems are compared. */
 const relations = new Map<string, Related[]>();
 for (const { causes, effects, related } of rules)
   for (const cause of causes)
@@ -232,7 +235,7 @@ for (const { causes, effects, related } of rules)
       relations.set(pair, [...(relations.get(pair) ?? []), related]);
     }
 
-/** Whether a problem of one kind can explain one of another, where both are related. */
+/** Whether a problem of one kind can explain a problem of another kind, if the two are related. */
 export const canCause = (cause: KindOfProblem, effect: KindOfProblem): boolean =>
   relations.has(`${cause} ${effect}`);
 
@@ -244,8 +247,8 @@ const followsFrom = (effect: Begun, cause: Begun, facts: StatusFacts, isInTime: 
 
 function explains(cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsInTime): boolean {
   const follows = (one: Begun, of: Begun) => followsFrom(one, of, facts, isInTime);
-  // What a role said of itself ended with the role, and what a probe found with its results. What a probe saw of a target may be
-  // why the target is down.
+  // What a role said about itself ended with the role, and what a probe found ended with its results. What a probe saw of a
+  // target may be the reason why the target is down.
   const silences = (one: Begun, of: Begun) =>
     one.unread === undefined && isWhyUnread(one, of) && (isIndependentOf(of) || !follows(one, of));
   return silences(cause, effect) || (follows(effect, cause) && !silences(effect, cause));
@@ -257,12 +260,12 @@ const isIndependentOf = ({ unread }: Begun): boolean => unread?.sources.some(isI
 
 const severities = { critical: 0, warning: 1 } as const;
 
-/** Causes that are looked at: thousands of problems have few causes. */
+/** How many problems are considered as causes: thousands of problems have few causes. */
 const mostCauses = 200;
 
 /**
- * Folds what a cause explains under it, and orders causes: critical ones first, then by what can cause what, then by when
- * they began. A cause is as severe as the worst that it explains. Each cause is followed by what it explains.
+ * Lists the problems that a cause explains behind it, and orders causes: critical causes first, then by what can cause what, then
+ * by their start. A cause is as severe as the worst problem that it explains.
  */
 export function explained(
   all: readonly Begun[],
@@ -286,7 +289,7 @@ export function explained(
   ]);
 }
 
-/** Follows what explains a problem to the cause that nothing explains. */
+/** The root cause of a problem: follows the causes up to a problem that nothing explains. */
 function rootOf(
   effect: Begun,
   inOrder: readonly Begun[],

@@ -27,14 +27,17 @@ function comparedOf({ probes, versions, restarts, domains, certificates, config 
   };
 }
 
-/** Entries that were known before and have another value now. */
+/** Entries that existed before and have another value now. */
 const altered = <T>(before: ReadonlyMap<string, T>, now: ReadonlyMap<string, T>): [string, T, T][] =>
   [...now].flatMap(([key, value]): [string, T, T][] => {
     const known = before.get(key);
     return known === undefined || known === value ? [] : [[key, known, value]];
   });
 
-/** A change is dated by what knows its time, else by the report that shows it first. */
+/**
+ * The changes between two reports. A change has the time that its source gives, or else the time of the report that shows it
+ * first.
+ */
 function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Change[] {
   const { now: at } = facts;
   const failedOver = (domain: string) => facts.domains.find((one) => one.domain === domain);
@@ -92,7 +95,7 @@ function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Ch
 
 /** Finds what changed from one report to the next. */
 export function createChangeFinder(): (facts: StatusFacts) => Change[] {
-  /** Merged, so that a role that is down for a while is compared with what it was before. */
+  /** The last reports merged, so that a role that is down for a while is compared with its state before that. */
   let known: Compared | undefined;
   return (facts) => {
     const now = comparedOf(facts);

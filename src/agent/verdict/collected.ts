@@ -19,10 +19,10 @@ export interface Row {
 /** The series of a family; empty if there are none. */
 export type Rows = (family: string) => readonly Row[];
 
-/** What a value is about, as labels. */
+/** The labels that say what a value belongs to. */
 export type About = Readonly<Record<string, string>>;
 
-/** Sums of rows by what they are about; `undefined` leaves a row out. */
+/** Sums rows with equal labels `about`; a row for which `about` is undefined is left out. */
 function summed(
   rows: readonly Row[],
   aboutOf: (row: Row) => About | undefined,
@@ -43,14 +43,14 @@ function summed(
 const byRole = ({ service }: Row): About => ({ role: service });
 const byDomain = ({ labels: { domain } }: Row): About | undefined =>
   domain === undefined || domain === 'all' ? undefined : { domain };
-/** A canary starts workflows all the time; some of them fail or time out on purpose. */
+/** Matches the canary's domains: a canary starts workflows all the time, and some of them fail or time out on purpose. */
 const canary = new RegExp(`^(?:${canaryDomains})$`);
 export const isCanary = (domain = ''): boolean => canary.test(domain);
 const byList = ({ labels: { domain, tasklist } }: Row): About | undefined =>
   tasklist === undefined ? undefined : { domain: domain ?? '', tasklist };
 const byStore = ({ labels: { store = '', database = '' } }: Row): About => ({ store, database });
 
-/** How many observations took longer than a limit, which is a bound of the histogram or lies above one. */
+/** The number of observations that took longer than a limit, which is a bound of the histogram or lies above one. */
 function slower({ value, buckets = [] }: Row, limit: number): number {
   let within = 0;
   for (const [bound, count] of buckets) if (bound <= limit) within = Math.max(within, count);
@@ -61,7 +61,7 @@ const byDesign = new RegExp(/"(.*)"/.exec(slowByDesign)![1]!);
 const isQuick = ({ labels: { operation = '' } }: Row) => !byDesign.test(operation);
 
 const isPoll = ({ labels: { operation = '' } }: Row) => operation.includes('Poll');
-/** The queue of an active task; standby tasks wait by design. */
+/** The queue of an active task; undefined for standby tasks, which wait by design. */
 const byQueue = ({ service, labels: { operation = '' } }: Row): About | undefined => {
   const [, queue] = /^(Transfer|Timer)ActiveTask/.exec(operation) ?? [];
   return queue === undefined ? undefined : { role: service, queue: queue.toLowerCase() };
@@ -70,21 +70,21 @@ const byQueue = ({ service, labels: { operation = '' } }: Row): About | undefine
 /** The callees of requests, as the catalog names them. */
 const callees = ['frontend', 'history', 'matching'] as const;
 
-/** One thing that is kept of each sample: the family, whose value it is, and which value. */
+/** A rule for one value that is stored of each sample: the family, the labels that it belongs to, and the value. */
 interface Collected {
   track: string;
   family: string;
   about(row: Row): About | undefined;
   value?(row: Row): number;
-  /** The sum of what was counted is kept, also before a restart of the role. */
+  /** Whether the sum of everything that was counted is stored, including what was counted before a restart of the role. */
   isSum?: true;
-  /** It changes although the role does nothing. */
+  /** Whether the value changes although the role does nothing. */
   isState?: true;
 }
 
 const outcomes = ['completed', 'failed', 'canceled', 'continued_as_new', 'timeout'];
 
-/** Everything that is kept. Several rows of one track are added up. */
+/** All values that are stored. Rows with the same track and labels are added up. */
 const collected: readonly Collected[] = [
   { track: 'persistence errors', family: 'svc_persistence_errors', about: byRole },
   { track: 'persistence requests', family: 'svc_persistence_requests', about: byRole },
@@ -120,7 +120,8 @@ const collected: readonly Collected[] = [
       }),
     ),
   ),
-  // A callee that tells its own faults from answers such as "already started". Workers cancel polls.
+  // The role's own count of its errors. Such a role distinguishes its faults from answers such as "already started". Polls are
+  // left out because workers cancel them.
   {
     track: 'served errors',
     family: 'svc_served_errors',
@@ -154,7 +155,7 @@ const collected: readonly Collected[] = [
   { track: 'handed', family: 'svc_matching_poll_success', about: byList },
   { track: 'polls', family: 'svc_matching_poll_success', about: byList },
   { track: 'polls', family: 'svc_matching_poll_timeout', about: byList },
-  // Whether the product counts polls at all.
+  // Shows whether the product counts polls at all.
   { track: 'any polls', family: 'svc_matching_poll_success', about: () => ({}) },
   { track: 'any polls', family: 'svc_matching_poll_timeout', about: () => ({}) },
   { track: 'timeouts', family: 'svc_workflow_timeout', about: byDomain },
@@ -184,7 +185,7 @@ const collected: readonly Collected[] = [
   {
     track: 'gc',
     family: 'svc_memory_gc_pause_ms',
-    // A counter of ms, or a timer, whose sum is in seconds. The quantiles of a summary are neither.
+    // The family is a counter of ms, or a timer whose sum is in seconds. The quantiles of a summary are left out.
     about: (row) => ('quantile' in row.labels ? undefined : byRole(row)),
     value: ({ value, sum }) => (sum === undefined ? value : sum * 1e3),
     isState: true,
@@ -237,7 +238,7 @@ const collected: readonly Collected[] = [
   {
     track: 'refused',
     family: 'svc_agent_series_refused_total',
-    // The others are conflicts of names, which the status names.
+    // The other refusals are conflicts of names, which the status lists by name.
     about: ({ labels: { family = '', reason = '' } }) =>
       reason.startsWith('limit_') ? { family, reason } : undefined,
   },
@@ -248,28 +249,28 @@ const collected: readonly Collected[] = [
   },
 ];
 
-/** The families that are read, so that a view has no others. */
+/** The families that are read; a view contains no others. */
 export const familiesRead: readonly string[] = [
   ...new Set([...collected.map(({ family }) => family), 'build_information']),
 ];
 
-/** The counts of entries and bytes stop with the log; all else that the agent counts goes on. */
+/** The counters that stop when the log stops. All other counters of the agent go on. */
 const fromLogs = /^svc_log_(?:entries|persistence_errors|bytes)_total$/;
 const own: ReadonlySet<string> = new Set(agentMetrics.map(({ name }) => name));
 
-/** What a family is read from, as `unread.ts` names it; undefined for what the agent finds out itself. */
+/** Where a family is read from, as `unread.ts` names it; undefined for families that the agent produces itself. */
 function sourceOf(family: string): 'log' | 'page' | undefined {
   if (fromLogs.test(family)) return 'log';
   return own.has(family) ? undefined : 'page';
 }
 
-/** What each source counted, by the source: while none of it changes, the source says nothing. */
+/** The track with the total count of each source. While it does not change, the source is silent. */
 export const countedTrack = 'counted';
 
-/** By track, what its values were ever read from. */
+/** By track, all sources that its values were ever read from. */
 export type Origins = Map<string, Set<string>>;
 
-/** Keeps the newest values of a sample; `before` are the services that had values in the sample before. */
+/** Stores the values of a new sample. `before` are the services that had values in the previous sample. */
 export function collect(
   rows: Rows,
   tracks: Tracks,
@@ -309,7 +310,7 @@ export function collect(
       continue;
     }
     for (const [key, { value, service }] of values) {
-      // Lists without a backlog are most lists, and nothing is judged of them.
+      // Most lists have no backlog, and a list without a backlog is not judged.
       if (listTracks.has(track) && !((waiting.get(key)?.value ?? 0) > 0)) continue;
       tracks.set(track, key, value, !listTracks.has(track) && before.has(service));
     }

@@ -3,56 +3,58 @@ import { type KindOfProblem, limitOf } from './kinds.ts';
 import type { Tracks } from './tracks.ts';
 
 export const minute = 60_000;
-/** Rates are taken over this, and over less after a start: an alert waits longer, a reader of the page should not. */
+/**
+ * Rates are computed over this span, or over less after a start. An alert waits longer; a reader of the page should not have to.
+ */
 export const rateMs = 2 * minute;
 export const longMs = 10 * minute;
 
-/** What a condition is judged by. */
+/** The data that a condition is evaluated with. */
 export interface Judged {
   tracks: Tracks;
   /** Wall clock. */
   nowMs: number;
-  /** What rates are taken over. */
+  /** The span over which rates are computed. */
   spanMs: number;
 }
 
-/** A limit on a value of the service: the condition of an alert, by the agent's own values. */
+/** A limit on a value of the service: the condition of an alert, evaluated with the agent's own values. */
 export interface Condition {
   kind: KindOfProblem;
   /** The track whose keys are judged. */
   of: string;
-  /** Undefined: not known, or too little traffic to judge. */
+  /** The value of a key; undefined if it is not known or there is too little traffic. */
   value(key: string, judged: Judged): number | undefined;
   limit: number;
   unit: ThresholdUnit;
-  /** Behind the number, such as `persistence errors a minute`. */
+  /** The words after the number, such as `persistence errors a minute`. */
   noun: string;
   /** Multiplies the number for readers, such as 60 for a rate per minute. */
   shownTimes?: number;
-  /** Without this no problem begins; one that has begun goes on until its value is within the limit. */
+  /** A further condition for the beginning of a problem. A problem that has begun lasts until its value is within the limit. */
   begins?: {
     if(judged: Judged): boolean;
-    /** Behind the noun while it holds. */
+    /** A clause that follows the noun while `if` holds. */
     clause: string;
   };
-  /** How long it must hold before it is a problem. */
+  /** How long the value must be above the limit before there is a problem. */
   forMs?: number;
-  /** How long it has held already when it is first seen: the span of a least value. */
+  /** How long the value has been above the limit already when it is first seen: the span of a minimum over time. */
   heldMs?: number;
-  /** What its rates are taken over. Default: `rateMs`. */
+  /** The span over which rates are computed. Default: `rateMs`. */
   spanMs?: number;
-  /** The counter by whose pauses one problem is told from the next: a rate has both in its window. */
+  /** The counter whose pauses separate one problem from the next: the window of a rate may contain both. */
   counts?: string;
-  /** The span of a condition on an increase, which begins with the first step within that span. */
+  /** The span of a condition on an increase. The problem begins with the first step within that span. */
   countedMs?: number;
 }
 
-/** Calls per second below which a share means nothing. */
+/** The least number of calls per second for which a share means something. */
 const leastTraffic = 0.2;
 
 export function share(part: number, whole: number | undefined): number | undefined {
   if (whole === undefined || whole < leastTraffic) return undefined;
-  // Requests may be missing for series that the role's reporter lost; each failed call was a request.
+  // Series that the role's reporter lost may have counted requests. Each failed call was a request, too.
   return part / Math.max(part, whole);
 }
 

@@ -14,16 +14,16 @@ import { limitOf } from './kinds.ts';
 import type { Tracks } from './tracks.ts';
 import { workConditions } from './work-conditions.ts';
 
-/** The persistence errors that a role may log per second; those that it counts have the limit of the alert. */
+/** How many persistence errors per second a role may log. The errors in its metrics have the limit of the alert. */
 const loggedAtMost = 0.2;
 const roleOf = (key: string): string => (JSON.parse(key) as { role: string }).role;
 
-/** A callee that serves less than this share of what others ask of it does not see the failures. */
+/** A callee that serves less than this share of the requests that others send it does not see the failures. */
 const leastServed = 0.5;
 
 /**
- * The share of requests that fail. A callee that tells its faults from answers is judged by its faults alone. Callers of
- * such a product count answers as failures: without the callee's own word nothing is known.
+ * The share of requests that fail. If a callee distinguishes its faults from answers, only its own count of faults is used. The
+ * callers of such a product count answers as failures, so that nothing is known without the callee's count.
  */
 const requestShare: Condition['value'] = (key, { tracks, spanMs }) => {
   const { callee } = JSON.parse(key) as { callee: string };
@@ -37,7 +37,10 @@ const requestShare: Condition['value'] = (key, { tracks, spanMs }) => {
   return share(tracks.rate('request errors', key, spanMs) ?? 0, tracks.rate('request requests', key, spanMs));
 };
 
-/** What runs for longer than this after a restart crashes no more: Kubernetes waits for at most five minutes in between. */
+/**
+ * A role that runs for longer than this after a restart is not in a crash loop: Kubernetes waits at most five minutes between
+ * restarts.
+ */
 const longestRestartMs = 6 * minute;
 
 const silentMs = 60 * minute;
@@ -56,7 +59,7 @@ const ageOf =
 
 const archiveAge = ageOf('archived');
 
-/** What an archive receives; while nothing completes, an old archive may be whole. */
+/** The archive must have something to receive: while no workflow completes, an old archive may be complete. */
 const ifWorkflowsComplete: Condition['begins'] = {
   if: ({ tracks }) => (tracks.rate('completed', '{}', longMs) ?? 0) > 0,
   clause: 'although workflows complete',
@@ -81,13 +84,13 @@ const backupAhead: Condition['value'] = (key, judged) => -(ageOf('backup end')(k
 const lossesOf: Condition['value'] = (key, { tracks, spanMs }) => {
   const { component, reason } = JSON.parse(key) as { component: string; reason: string };
   const isRule = reason === 'forbidden_tag' || reason === 'forbidden_value';
-  // A page that a role did not deliver is a problem of the role.
+  // If a role did not deliver its page, that is a problem of the role.
   return isRule || (component === 'scrape' && reason === 'failed')
     ? undefined
     : tracks.rate('dropped', key, spanMs);
 };
 
-/** Every condition on a value; the limits are those of the alerts. */
+/** Every condition on a value. The limits are the limits of the alerts. */
 export const conditions: readonly Condition[] = [
   {
     kind: 'persistence_errors',
@@ -257,7 +260,7 @@ export const conditions: readonly Condition[] = [
   },
 ];
 
-/** How much of the persistence errors in the log the role's own metrics show, by role; only of roles that log any. */
+/** The share of the logged persistence errors that the role's own metrics count, by role; only for roles that log such errors. */
 export function truthOf(tracks: Tracks): Record<string, number> {
   const truth: Record<string, number> = {};
   for (const key of tracks.keys('persistence logged')) {
@@ -275,11 +278,14 @@ for (const { kind, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } of co
   lookBacks.set(kind, Math.max(lookBacks.get(kind) ?? 0, spanMs, countedMs));
 }
 
-/** How long a kind is seen after what it counts has ended, ms: its window. 0 for kinds that are no condition on a value. */
+/**
+ * The window of a kind, ms: a problem is still seen for this long after its events ended. 0 for kinds without a condition on a
+ * value.
+ */
 export const lookBackMs = (kind: string): number => lookBacks.get(kind) ?? 0;
 
 /**
- * How long after a start it takes until a kind can be judged, ms: its window, because what an earlier agent counted in it is not
- * known. 0 for kinds that are no condition on a value.
+ * How long after a start it takes until a kind can be judged, ms: its window, because it is not known what an earlier agent
+ * counted in it. 0 for kinds without a condition on a value.
  */
 export const settlingMs = (kind: string): number => settling.get(kind) ?? 0;

@@ -12,12 +12,12 @@ import { type KindOfProblem, limitOf } from './kinds.ts';
 import { messageOf, phaseOf, reasonOf } from './probe-text.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
-/** A probe that has a result. */
+/** The status of a probe that has a result. */
 type Checked = ProbeStatus & { last: NonNullable<ProbeStatus['last']> };
 const isChecked = (probe: ProbeStatus): probe is Checked => probe.last !== undefined;
 
 const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>): string => name.slice(name.indexOf('/') + 1);
-/** The store of `STORE/DATABASE`. */
+/** The store in a subject such as `STORE/DATABASE`. */
 const storeOf = (subject: string): string => subject.split('/')[0]!;
 const msOf = (time: string | undefined): number | undefined =>
   time === undefined ? undefined : Date.parse(time);
@@ -54,7 +54,7 @@ function failingKind({ kind, last }: Checked): KindOfProblem {
   return kind === 'domain' && disagrees ? 'disagreement' : (downKinds[kind] ?? 'stale');
 }
 
-/** What a store or a cluster does instead of working, where the reason says it. */
+/** The predicates for stores and clusters whose reason says what they do instead of working. */
 const predicates: Readonly<Record<string, string>> = {
   refused: 'refuses|refuse connections',
   unreachable: 'is|are unreachable',
@@ -82,7 +82,7 @@ function probeEvidence(probe: Checked): Evidence {
   return { source: 'probe', text, at: last.at };
 }
 
-/** What a probe is about. */
+/** What the problems of a probe are about. */
 function aboutOf({ name, kind, last }: Checked): Found['about'] {
   const subject = name.slice(name.indexOf('/') + 1);
   const probe = { probe: name };
@@ -107,7 +107,7 @@ function aboutOf({ name, kind, last }: Checked): Found['about'] {
   }
 }
 
-/** A check of a store, as `details.checks` has it. */
+/** One check of a store, as in `details.checks`. */
 interface StoreCheckResult {
   check: string;
   holds: boolean | 'unknown';
@@ -117,7 +117,7 @@ interface StoreCheckResult {
   set?: string;
 }
 
-/** The stores of which there are backups, as `STORE TYPE`. */
+/** The stores that have backups, as `STORE TYPE`. */
 type BackedUp = ReadonlySet<string>;
 
 const backedUpIn = (probes: readonly ProbeStatus[]): BackedUp =>
@@ -128,7 +128,7 @@ const backedUpIn = (probes: readonly ProbeStatus[]): BackedUp =>
   );
 
 const neededBy: Readonly<Record<string, BackupType>> = storeCheckNeededBy;
-/** Checks that are a kind of problem of their own. */
+/** The kinds of problems that failed checks of a store are. */
 const checkKinds: Readonly<Record<string, KindOfProblem>> = {
   schema: 'schema',
   connections: 'connections',
@@ -144,7 +144,7 @@ function storeProblems(probe: Checked, backedUp: BackedUp): Found[] {
   const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
   const found = failing.flatMap(({ check, severity, found: what, set: fix }): Found[] => {
     const needed = neededBy[check];
-    // As with the alert: without such backups the setting is the owner's decision.
+    // As in the alert, the setting is the owner's decision if there are no such backups.
     const isDecision = needed !== undefined && !backedUp.has(`${about.store} ${needed}`);
     const advised = severity === 'advice' || isDecision ? undefined : severity;
     const kind = checkKinds[check] ?? advised;
@@ -164,7 +164,10 @@ function storeProblems(probe: Checked, backedUp: BackedUp): Found[] {
   return found;
 }
 
-/** A domain that one cluster has cannot fail over by the decision of its owner, unless the group has more clusters. */
+/**
+ * The problems of a domain. A domain with only one cluster cannot fail over; that is its owner's decision, unless the group has
+ * more clusters.
+ */
 function domainProblems(probe: Checked, clusterCount: number): Found[] {
   const { details = {} } = probe.last;
   const readiness = details.failover as { ready?: boolean; why?: string } | undefined;
@@ -175,7 +178,7 @@ function domainProblems(probe: Checked, clusterCount: number): Found[] {
   return [{ kind: 'failover', subject: subjectOf(probe), about, detail, evidence: [probeEvidence(probe)] }];
 }
 
-/** Probes whose failures are problems of several kinds, each with its own start. */
+/** Kinds of probes whose failures are problems of several kinds, each with its own start. */
 const hasKinds: ReadonlySet<string> = new Set(['backup', 'domain']);
 const isDiskFull = /no space left|disk (?:is )?full|could not extend file|ENOSPC/i;
 
@@ -184,14 +187,14 @@ function failingProblems(probe: Checked): Found[] {
   const subject = subjectOf(probe);
   const about = aboutOf(probe);
   const isDown = state === 'down';
-  // A role has thresholds: one failed check is not an outage.
+  // The health of a role has thresholds: one failed check is not an outage.
   const failing = kind === 'health' && !isDown ? 'role_failing' : failingKind(probe);
-  // The clock may have been set back since.
+  // The clock may have been set back since then.
   const sinceMs = Math.min(msOf((isDown ? since : undefined) ?? failingSince) ?? Infinity, msOf(last.at)!);
   const common = { subject, about, reason: last.reason, sinceMs, evidence: [probeEvidence(probe)] };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
   const predicate = predicateOf(probe);
-  // A predicate says the reason.
+  // A predicate already contains the reason.
   const detail = predicate === undefined ? reasonOf(probe) : messageOf(last.msg);
   const found: Found = { ...common, kind: failing, detail, predicate, line };
   if (kind !== 'store' || !isDiskFull.test(last.msg)) return [found];
@@ -225,7 +228,10 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
   ];
 }
 
-/** Pages that cannot be scraped; that of a role which fails its health check is no problem of its own, unless it failed earlier. */
+/**
+ * The pages that cannot be scraped. The page of a role that fails its health check is not listed as a problem, unless the page
+ * failed earlier.
+ */
 function scrapeProblems({ scrapes }: StatusFacts, ofProbes: readonly Found[]): Found[] {
   const isOfRole = (service: string, sinceMs: number) =>
     ofProbes.some(
@@ -235,7 +241,7 @@ function scrapeProblems({ scrapes }: StatusFacts, ofProbes: readonly Found[]): F
         isEarlyEnough({ sinceMs: failsSinceMs! }, sinceMs),
     );
   return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
-    // Of a page that was never there nothing says since when.
+    // If there never was a page, its time is unknown.
     if (up || !lastFailure || isOfRole(service, lastTakenMs ?? Number.POSITIVE_INFINITY)) return [];
     const { reason, what, atMs } = lastFailure;
     const detail = reasonOf({ last: { reason, msg: what } });
@@ -248,7 +254,7 @@ function scrapeProblems({ scrapes }: StatusFacts, ofProbes: readonly Found[]): F
   });
 }
 
-/** Whether the page of a line is still down: a problem that is not listed beside that of its role is not over for that. */
+/** Whether the page of a line is still down. If the page is not listed only because its role fails, the problem is not over. */
 export const isPageDown = (line: string, { scrapes }: StatusFacts): boolean =>
   scrapes.some(
     ({ service, up, lastFailure }) => line === `scrape_down/${service}` && !up && lastFailure !== undefined,
@@ -256,7 +262,7 @@ export const isPageDown = (line: string, { scrapes }: StatusFacts): boolean =>
 
 type LogFaultText = (fault: LogFaultReport) => Required<Pick<Found, 'kind' | 'detail' | 'fix'>>;
 
-/** What each fault of a log file says, and what ends it. */
+/** The texts for each fault of a log file: what is wrong, and how to fix it. */
 const logFaultTexts: Readonly<Record<LogFaultReport['kind'], LogFaultText>> = {
   gone: ({ path }) => ({
     kind: 'log_gone',
@@ -291,7 +297,7 @@ function logFaultProblems({ logFaults }: StatusFacts): Found[] {
   });
 }
 
-/** Behind by more than this is a problem, as the alert has it. */
+/** The problems of logs. A log that is behind by more than the limit of the alert is a problem. */
 function logProblems({ logs }: StatusFacts): Found[] {
   const mostLagBytes = limitOf('SvcLogLag');
   return logs.flatMap(({ path, services, state, lagBytes }): Found[] => {
@@ -304,7 +310,7 @@ function logProblems({ logs }: StatusFacts): Found[] {
   });
 }
 
-/** The step of a commit that fails, before the directory. */
+/** The step of a failed commit, without the directory. */
 const failingStep = (step: string): string =>
   step === 'no_directory' ? 'the agent cannot use' : `${step} fails in`;
 
@@ -370,7 +376,7 @@ function certificateProblems({ certificates }: StatusFacts, nowMs: number): Foun
     });
 }
 
-/** Everything that is wrong by the facts, in no order. Pure. */
+/** Everything that is wrong according to the facts, in no order. Pure. */
 export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
   const backedUp = backedUpIn(facts.probes);
   const ofProbes = facts.probes

@@ -1,21 +1,21 @@
 import type { Change, Evidence, ProblemSeverity } from '../report.ts';
 import { type KindOfProblem, kinds } from './kinds.ts';
 
-/** What a problem is about, for its relations to other problems. */
+/** What a problem is about. The relations to other problems depend on it. */
 export interface Subjects {
   store?: string;
   role?: string;
-  /** The role that was called, for requests. */
+  /** The role that was called, for problems of requests. */
   callee?: string;
   domain?: string;
   tasklist?: string;
   clusters?: readonly string[];
   archive?: string;
-  /** The probe whose target it is about. */
+  /** The probe that checks the subject. */
   probe?: string;
 }
 
-/** A problem as evidence shows it, before its start is known for sure and before causes are sought. */
+/** A problem as evidence shows it, before its start is known for sure and before its cause is determined. */
 export interface Found {
   kind: KindOfProblem;
   /** The subject; empty if the noun is enough. */
@@ -23,55 +23,58 @@ export interface Found {
   about: Subjects;
   detail?: string;
   fix?: string;
-  /** In place of the predicate of the kind, where the reason says more: `refuses|refuse connections`. */
+  /** Replaces the predicate of the kind if the reason says more: `refuses|refuse connections`. */
   predicate?: string;
-  /** The earliest moment that the evidence shows, wall clock. */
+  /** The earliest moment that the evidence shows, wall clock, ms. */
   sinceMs?: number;
-  /** The end and the new beginning of a problem that ended and began again within the window of its evidence, wall clock. */
+  /** The last pause of a problem that ended and began again within the window of its evidence, wall clock, ms. */
   pause?: { fromMs: number; untilMs: number };
-  /** Shows that a problem which has begun goes on, and is none by itself. */
+  /** Whether the evidence only shows that a problem which has begun goes on, and does not begin a problem. */
   onlyGoesOn?: boolean;
-  /** Why the probe failed, if one did. */
+  /** The reason why the probe failed, if it did. */
   reason?: string;
-  /** Problems of one line have one start: a role that fails its checks and then is down. Default: the id. */
+  /**
+   * The key under which the start of a problem is recorded. Problems with the same line have one start: a role first fails its
+   * checks and then is down. Default: the id.
+   */
   line?: string;
   evidence: readonly Evidence[];
-  /** What its values were read from (`unread.ts`). */
+  /** The sources of its values (`unread.ts`). */
   from?: readonly string[];
 }
 
 export const idOf = ({ kind, subject }: Pick<Found, 'kind' | 'subject'>): string => `${kind}/${subject}`;
 export const lineOf = (found: Found): string => found.line ?? idOf(found);
-/** Whether the problems of a line are found by the result of one check. */
+/** Whether the result of one check shows the problems of a line. */
 export const isChecked = (line: string): boolean => line.startsWith('probe/');
 export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => kinds[kind].severity;
 
 /** Whether evidence is a fatal entry of a log. */
 export const isFatal = ({ source, text }: Evidence): boolean => source === 'log' && text.startsWith('fatal');
 
-/** Why nothing shows a problem: what it was read from cannot be read, or could not be read until shortly before. */
+/** Why nothing shows a problem any more: its sources cannot be read, or could not be read until shortly before. */
 export interface Unread {
-  /** Wall clock. */
+  /** Since when it is unknown, wall clock, ms. */
   sinceMs: number;
   /** The sources that cannot be read now (`unread.ts`). */
   sources: readonly string[];
-  /** Whether no other problem explained it, so that it is an incident of its own. */
+  /** Whether no other problem explained this one, so that it is an incident of its own. */
   wasCause: boolean;
 }
 
 /** A found problem whose start is known. */
 export type Begun = Found & {
   sinceMs: number;
-  /** When its check failed for the first time for each of its reasons, wall clock; 0 for the reason that it began with. */
+  /** When the check failed for the first time, by reason, wall clock, ms; 0 for the reason of the first failure. */
   reasonsMs?: Readonly<Record<string, number>>;
   unread?: Unread;
 };
 
-/** Since when a problem shows itself as it does now: a check may fail for another reason than at first. */
+/** Since when a problem has its present form, ms: a check may fail for another reason than at first. */
 export const shownSinceMs = ({ sinceMs, reason = '', reasonsMs = {} }: Begun): number =>
   Math.max(sinceMs, reasonsMs[reason] ?? 0);
 
-/** The cause of a problem, wall clock where it is over. */
+/** The cause of a problem. `endMs` is the wall clock when the cause ended, or undefined. */
 export interface ExplainedBy {
   kind: KindOfProblem;
   subject: string;
@@ -83,13 +86,13 @@ export interface ExplainedBy {
 export interface OpenProblem {
   line: string;
   sinceMs: number;
-  /** How far the wall clock has jumped since then; absent if it has not. */
+  /** How far the wall clock has jumped since the start, ms; absent if it has not. */
   jumpedMs?: number;
-  /** What it is read from (`unread.ts`). */
+  /** The sources of the problem (`unread.ts`). */
   from?: readonly string[];
-  /** What explains it, or did until `endMs`. */
+  /** The cause of the problem, or the cause that it had until `endMs`. */
   explainedBy?: ExplainedBy;
-  /** Set for one that no other explains, so that it becomes an incident when it ends. */
+  /** Set for a problem that no other problem explains, so that it becomes an incident when it ends. */
   cause?: {
     id: string;
     severity: ProblemSeverity;
@@ -99,7 +102,7 @@ export interface OpenProblem {
     about: Subjects;
     predicate?: string;
     detail?: string;
-    /** What it took down, at most so far, and how many problems that is. */
+    /** What the problem took down at its worst, as text, and the number of these problems. */
     consequences?: string;
     affected?: number;
     changes?: readonly Change[];

@@ -4,14 +4,14 @@ import type { ProblemSeverity, Undertaking } from '../report.ts';
 
 interface KindRow {
   severity: ProblemSeverity;
-  /** What a sentence says: `role` `frontend` `is|are down`; `is|are` is the singular and the plural. */
+  /** The noun and the predicate of a sentence: `role` `frontend` `is|are down`; `is|are` is the singular and the plural. */
   noun: string;
   predicate: string;
-  /** The recommended alerts on the same condition. The first has the runbook, and the limit of a value. */
+  /** The recommended alerts on the same condition. The runbook and the limit are those of the first alert. */
   alerts: readonly Alert['name'][];
-  /** What should wait until it is over. */
+  /** The undertakings that should wait until the problem is over. */
   blocks: readonly Undertaking[];
-  /** Whether what it is about does not work at all: `4 roles are down because of it`. */
+  /** Whether the subject does not work at all: `4 roles are down because of it`. */
   isDown?: true;
 }
 
@@ -29,9 +29,9 @@ const row = (
 ): KindRow => ({ severity, noun, predicate, alerts, blocks, ...more });
 
 /**
- * Every kind of problem, causes before what they can cause: disk and server, store, role, domain, workflows, then
- * backups and the agent itself. A problem is explained only by one of an earlier row (`causes.ts`). Limits are those of
- * the alerts, so that they are declared once.
+ * Every kind of problem, causes before their effects: disk and server, store, role, domain, workflows, then backups and the agent
+ * itself. Only a problem of an earlier row explains a problem (`causes.ts`). The limits are those of the alerts, so that they are
+ * declared once.
  */
 const rows = {
   disk_full: row('critical', 'the disk of store', 'is|are almost full', ['SvcStoreDataAtRisk'], every),
@@ -205,15 +205,15 @@ const rows = {
 } as const satisfies Readonly<Record<string, KindRow>>;
 export type KindOfProblem = keyof typeof rows;
 
-/** Kinds of problems of the process of a role: its metrics, or more, cannot be had. */
+/** Problems of a role's process: its metrics, or more, are not available. */
 export const processFaults = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
-/** Kinds of problems for which the log of a role says nothing. */
+/** Problems during which the log of a role says nothing. */
 export const logFaults = ['log_unread', 'log_deleted', 'log_disk_full', 'log_gone', 'log_silent'] as const;
 
 export const kinds: Readonly<Record<KindOfProblem, KindRow>> = rows;
 export const kindNames = Object.keys(rows) as readonly KindOfProblem[];
 
-/** What is said of the subject of a kind when the problem is over: `store` `main` `recovered`. */
+/** The predicate of a kind when the problem is over: `store` `main` `recovered`. */
 export const overPredicates: Readonly<Record<KindOfProblem, string>> = {
   disk_full: 'has space again',
   connections: 'has free connections again',
@@ -279,11 +279,11 @@ export const overPredicates: Readonly<Record<KindOfProblem, string>> = {
 };
 
 const places = new Map<string, number>(kindNames.map((kind, place) => [kind, place]));
-/** The place of a kind in the table: a cause comes before what it causes. */
+/** The position of a kind in the table: a cause comes before its effects. */
 export const placeOf = (kind: KindOfProblem): number => places.get(kind)!;
 export const isKind = (text: string): text is KindOfProblem => places.has(text);
 
-/** Recommended alerts without a kind of problem, and why. A test holds this and the table to the rules. */
+/** Recommended alerts without a kind of problem, and the reason. A test compares this and the table with the rules. */
 export const unjudged: Readonly<Record<string, string>> = {
   SvcServiceRecovering: 'explains other alerts; it is no condition of its own',
   SvcAgentsRecovering: 'explains other alerts; it is no condition of its own',
@@ -314,5 +314,5 @@ export function alertNamed(name: Alert['name']): Alert {
   return alerts.get(name)!;
 }
 
-/** The limit that an alert compares with. */
+/** The limit of an alert. */
 export const limitOf = (name: Alert['name']): number => alertNamed(name).threshold!;

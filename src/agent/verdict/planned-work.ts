@@ -2,9 +2,9 @@ import { type MaintenanceWindow, weekdays } from '../config/types.ts';
 import type { Change } from '../report.ts';
 
 export interface PlannedWork {
-  /** RFC 3339. */
+  /** The end of the work, RFC 3339. */
   until: string;
-  /** Text from outside; escape it. */
+  /** The reason, a text from outside that must be escaped. */
   reason: string;
 }
 
@@ -29,7 +29,7 @@ function weekMinuteAt(nowMs: number, timeZone: string): number {
   return day * dayMinutes + Number(parts.get('hour')) * 60 + Number(parts.get('minute'));
 }
 
-/** What is left of a window now, in ms; 0 outside it. */
+/** How long a window still lasts, in ms; 0 outside of it. */
 function leftMs({ days, start, duration, timeZone }: MaintenanceWindow, nowMs: number): number {
   const minute = weekMinuteAt(nowMs, timeZone);
   const sinceStarts = days.map((day) => {
@@ -40,7 +40,7 @@ function leftMs({ days, start, duration, timeZone }: MaintenanceWindow, nowMs: n
   return Math.max(0, duration - passedMs);
 }
 
-/** The planned work that is under way by an announcement or a window: what ends last. */
+/** The planned work that is under way, by an announcement or a window; if there are several, the one that ends last. */
 export function plannedWorkAt(
   nowMs: number,
   changes: readonly Change[],

@@ -1,6 +1,6 @@
 import type { ProbeStatus } from '../report.ts';
 
-/** What system errors of a connection say to people, without and with the address that follows. */
+/** Plain words for the system errors of a connection, without and with the address that follows. */
 const connectionTexts: Readonly<Record<string, readonly [alone: string, before: string]>> = {
   ECONNREFUSED: ['connection refused', 'connection refused by'],
   EHOSTUNREACH: ['no route', 'no route to'],
@@ -18,7 +18,7 @@ export const messageOf = (msg: string): string =>
     return text.endsWith(' ') ? `${before} ` : alone;
   });
 
-/** The reason and the message of a probe's last result, less a reason that the message has as words of its own. */
+/** The reason and the message of a probe's last result. The reason is left out if the message contains its words. */
 export function reasonOf({ last }: { last?: { reason?: string; msg: string } }): string {
   const reason = last?.reason?.replaceAll('_', ' ') ?? '';
   const msg = last?.msg ?? '';
@@ -27,6 +27,6 @@ export function reasonOf({ last }: { last?: { reason?: string; msg: string } }):
   return saysReason ? text : [reason, text].filter(Boolean).join(': ');
 }
 
-/** The phase in which a probe's last run ended: the last that it entered. */
+/** The phase in which a probe's last run ended: the last phase that it entered. */
 export const phaseOf = ({ last }: Pick<ProbeStatus, 'last'>): string | undefined =>
   Object.keys(last?.phasesMs ?? {}).at(-1);

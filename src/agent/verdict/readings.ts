@@ -5,7 +5,7 @@ import { type Condition, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
 import { createTracks } from './tracks.ts';
 
-/** What the values of the service show. */
+/** The result of judging the values of the service. */
 export interface ReadingsReport {
   exceeded: readonly Exceeded[];
   telemetryTruth: Readonly<Record<string, number>>;
@@ -15,25 +15,25 @@ export interface ReadingsReport {
 
 /** Judges the values that sources and probes measure, sample by sample. */
 interface ServiceReadings {
-  /** Takes a sample; `monotonicMs` for spans, `nowMs` for the times that are reported. */
+  /** Adds a sample. `monotonicMs` is used for spans, `nowMs` for the times that are reported. */
   sample(rows: Rows, now: { nowMs: number; monotonicMs: number }): void;
   report(): ReadingsReport;
 }
 
-/** A value that is above its limit, or was before what it is read from fell silent. */
+/** A value that is above its limit, or was above it before its sources fell silent. */
 interface Held {
   sinceMs: number;
-  /** When it was above the limit for the last time, monotonic. */
+  /** When the value was last above the limit, monotonic ms. */
   aboveMs: number;
-  /** Unset until it has been above the limit for long enough. */
+  /** The reported problem; unset until the value has been above the limit for long enough. */
   shown?: Exceeded;
 }
 
-/** What is usual is an average over some ten minutes of samples. */
+/** The usual value is an average over some ten minutes of samples. */
 const usualSamples = 40;
-/** What has not grown for this long has ended; pages are read at least once a minute. */
+/** A counter that has not grown for this long has paused; pages are read at least once a minute. */
 const leastPauseMs = 75_000;
-/** Values of which what is usual is kept. */
+/** For how many values the usual value is stored. */
 const mostUsual = 4_000;
 
 const shownOf = ({ unit, shownTimes = 1 }: Condition, value: number): string => {
@@ -41,13 +41,13 @@ const shownOf = ({ unit, shownTimes = 1 }: Condition, value: number): string => 
   return unit === 'none' ? countText(shown) : withUnit(unit === 'seconds' ? Math.round(shown) : shown, unit);
 };
 
-/** A number for people: whole from 10 on, with thousands apart. */
+/** Formats a number for people: whole from 10 on, with separated thousands. */
 function countText(value: number): string {
   const rounded = value >= 10 ? Math.round(value) : Number(value.toPrecision(2));
   return rounded.toLocaleString('en-US');
 }
 
-/** Of sources, those of a role. */
+/** The sources that belong to a role. */
 const ownOf = (sources: readonly string[], role: string): string[] =>
   sources.filter((source) => source.endsWith(`/${role}`));
 
@@ -67,7 +67,7 @@ export function createServiceReadings(): ServiceReadings {
     else if (usual.size < mostUsual) usual.set(id, value);
   };
 
-  /** What a value of a condition is read from; one of a role only from what is the role's or its callee's. */
+  /** The sources of a condition's value. If the value belongs to a role, only the sources of that role and of its callee. */
   const originsOf = ({ of }: Condition, { role, callee }: About): string[] => {
     const all = [...(origins.get(of) ?? [])];
     const own = role === undefined ? all : ownOf(all, role);
@@ -75,8 +75,8 @@ export function createServiceReadings(): ServiceReadings {
   };
 
   /**
-   * What was above its limit, and no longer is only because what it is read from has counted nothing since: a role that
-   * hangs, whose page is read all the same. An event within a span has ended once anything was counted after it.
+   * A value that was above its limit and is within it only because its sources have counted nothing since: for example a role
+   * hangs while its page can still be read. An event within a span is over once anything was counted after it.
    */
   const silentOf = (
     { of, countedMs }: Condition,
@@ -95,7 +95,7 @@ export function createServiceReadings(): ServiceReadings {
     return [{ ...known.shown, silent: own }];
   };
 
-  /** What is above the limit of a condition, with the time since when. */
+  /** The values of a condition that are above its limit, with the time since when. */
   const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
     const { kind, of, limit, noun, begins, counts } = condition;
     const { forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } = condition;
@@ -155,7 +155,7 @@ export function createServiceReadings(): ServiceReadings {
   };
 }
 
-/** The version of each role, where its page has it. */
+/** The version of each role whose page has it. */
 function versionsIn(rows: Rows): Record<string, string> {
   const versions: Record<string, string> = {};
   for (const { service, labels } of rows('build_information')) {

@@ -10,7 +10,7 @@ const inNumber = (predicate: string, isPlural: boolean): string =>
 const listed = (items: readonly string[]): string =>
   items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
 
-/** Nouns that are the same in the plural, and those that end with a word that is no noun. */
+/** Nouns with the same form in the plural. */
 const unchanging = /^replication$| (?:of|from)$|^the frontend$/;
 /** Nouns whose first word is in the plural, too. */
 const inPlural: Readonly<Record<string, string>> = {
@@ -29,7 +29,7 @@ const plural = (noun: string, count: number): string => {
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
 };
 
-/** Nouns that end with a word that is no noun, with a number. */
+/** Nouns whose text with a number is irregular. */
 const inNumbers: Readonly<Record<string, (count: number) => string>> = {
   'requests from': (count) => `requests between ${count} pairs of roles`,
   'data of': (count) => `data of ${count} components`,
@@ -37,7 +37,7 @@ const inNumbers: Readonly<Record<string, (count: number) => string>> = {
   'the task queue': (count) => `${count} task queues`,
   replication: (count) => `${count} replication streams`,
 };
-/** The number stands before what is counted: `the disks of 5 stores`. */
+/** A noun with a number. The number stands before what is counted: `the disks of 5 stores`. */
 const numbered = (noun: string, count: number): string =>
   inNumbers[noun]?.(count) ?? plural(noun, count).replace(/^(.* (?:of|in) )?/, `$1${count} `);
 
@@ -45,14 +45,14 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 const predicateOf = ({ kind, predicate }: Found): string => predicate ?? kinds[kind].predicate;
 
-/** One clause on a problem: `role frontend is down: refused: connection refused`. */
+/** A clause about one problem: `role frontend is down: refused: connection refused`. */
 export function whatOf(found: Found): string {
   const { kind, subject, detail } = found;
   const clause = [kinds[kind].noun, subject, inNumber(predicateOf(found), false)].filter(Boolean).join(' ');
   return detail ? `${clause}: ${detail}` : clause;
 }
 
-/** How an incident ended: `store main recovered`. Its kind may be one of another version. */
+/** The text about the end of an incident: `store main recovered`. The kind may be from another version of the agent. */
 export function overTextOf(kind: string, subject: string): string {
   if (!isKind(kind)) return `${subject} recovered`.trimStart();
   return [kinds[kind].noun, subject, overPredicates[kind]].filter(Boolean).join(' ');
@@ -60,27 +60,27 @@ export function overTextOf(kind: string, subject: string): string {
 
 type Named = Pick<Found, 'kind' | 'subject'>;
 
-/** What is said while all that is seen looks back at causes that are over. */
+/** The sentence for the time when all evidence looks back at causes that are over. */
 export const overSentence = (causes: readonly Named[]): string => {
   const texts = causes.map((cause) => overTextOf(cause.kind, nameOf(cause)));
   return `${capital(listed([...new Set(texts)]))}; it is not known yet whether the consequences are over`;
 };
 
-/** What is said while all that is seen may be of causes that a new agent has not checked yet. */
+/** The sentence for the time when all problems may be effects of causes that a new agent has not checked yet. */
 export const uncheckedSentence = (causes: readonly Named[]): string => {
   const names = causes.map((cause) => [kinds[cause.kind].noun, nameOf(cause)].join(' '));
   return `The agent has not checked ${listed([...new Set(names)])} again yet since it started`;
 };
 
-/** At most four are named, to keep the sentence short. */
+/** How many subjects a sentence names, so that it stays short. */
 const mostNamed = 4;
 const longestName = 60;
 
-/** Databases of one store that is down are one store. */
+/** The name of a subject in a sentence. Databases of one store that is down are named as one store. */
 const nameOf = ({ kind, subject }: Named): string =>
   kinds[kind].noun === 'store' || kind === 'disk_full' ? subject.split('/')[0]! : subject;
 
-/** A clause on problems of one kind and one predicate. */
+/** A clause about problems of one kind and one predicate. */
 function clauseOf(found: readonly Found[]): string {
   const [first] = found;
   const { noun } = kinds[first!.kind];
@@ -94,7 +94,7 @@ function clauseOf(found: readonly Found[]): string {
     : `${numbered(noun, names.length)} ${verb}`;
 }
 
-/** What consequences are about, in the words of a sentence, in the order in which they are named. */
+/** The nouns for the subjects of consequences, in the order in which a sentence names them. */
 const counted: readonly (readonly [noun: string, of: (found: Found) => string | undefined])[] = [
   ['role', ({ about, kind }) => (kind === 'persistence_latency' ? undefined : about.role)],
   ['cluster', ({ kind, subject }) => (kind === 'cluster_down' ? subject : undefined)],
@@ -108,7 +108,7 @@ const moreText = (count: number): string => `${count} more ${plural('problem', c
 
 type About = Pick<Found, 'kind' | 'subject' | 'about'>;
 
-/** Subjects of consequences by their noun; `causes`: a role that is one of them does not suffer from itself. */
+/** Subjects of consequences by their noun. A role that is among the `causes` is not a consequence of itself. */
 function subjectsOf(
   all: readonly Found[],
   causes: readonly About[],
@@ -124,7 +124,7 @@ function subjectsOf(
 const numbersOf = (subjects: readonly [noun: string, of: ReadonlySet<string>][]): string[] =>
   subjects.flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
 
-/** How many subjects of each noun the consequences have: `4 roles, 3 domains and 2 objectives`. */
+/** The number of subjects of each noun: `4 roles, 3 domains and 2 objectives`. */
 export function consequencesText(all: readonly Found[], causes: readonly About[]): string | undefined {
   const parts = numbersOf(subjectsOf(all, causes));
   if (parts.length > 0) return listed(parts);
@@ -136,7 +136,7 @@ const inVerb = (parts: readonly string[], one: string, many: string): string[] =
   return [`${listed(parts)} ${parts.length === 1 && parts[0]!.startsWith('1 ') ? one : many}`];
 };
 
-/** `; 4 roles are down and 1 domain suffers because of it`. */
+/** The consequences as a clause: `; 4 roles are down and 1 domain suffers because of it`. */
 function becauseText(all: readonly Found[], causes: readonly Begun[]): string {
   if (all.length === 0) return '';
   const isOne = new Set(causes.map(nameOf)).size === 1;
@@ -158,17 +158,17 @@ function becauseText(all: readonly Found[], causes: readonly Begun[]): string {
   return `; ${listed(clauses)} because of ${isOne ? 'it' : 'them'}`;
 }
 
-/** `19:44:10 UTC`, with the day if it is another one than now. */
+/** A time as `19:44:10 UTC`, with the day if it is not today. */
 export function timeText(atMs: number, nowMs: number): string {
   const [day, time] = new Date(atMs).toISOString().split('T') as [string, string];
   const isToday = day === new Date(nowMs).toISOString().slice(0, 10);
   return `${isToday ? '' : `${day} `}${time.slice(0, 8)} UTC`;
 }
 
-/** Clauses of causes; the others are counted. */
+/** How many clauses about causes a sentence has; the other causes are only counted. */
 const mostClauses = 3;
 
-/** Causes of one kind and predicate, in their order. */
+/** Groups causes by kind and predicate, in their order. */
 function grouped(roots: readonly Begun[]): Begun[][] {
   const groups = new Map<string, Begun[]>();
   for (const root of roots) {
@@ -179,13 +179,13 @@ function grouped(roots: readonly Begun[]): Begun[][] {
 }
 
 /**
- * Whether nobody knows if a problem lasts that was a cause of its own. What something else follows from is there: the disk
- * of a store that is down.
+ * Whether it is unknown if a problem lasts that was a cause of its own. If another problem follows from it, it lasts: for example
+ * the full disk of a store that is down.
  */
 export const isDoubtful = ({ found }: Explained, all: readonly Explained[]): boolean =>
   found.unread?.wasCause === true && !all.some(({ causedBy }) => causedBy === idOf(found));
 
-/** What is said of problems that cannot be read: `it is no longer known whether the frontend answers slowly`. */
+/** The text about problems that cannot be read: `it is no longer known whether the frontend answers slowly`. */
 function doubtText(doubtful: readonly Begun[]): string[] {
   const groups = grouped(doubtful);
   if (groups.length === 0) return [];
@@ -196,7 +196,7 @@ function doubtText(doubtful: readonly Begun[]): string[] {
   ];
 }
 
-/** The sentence on what is wrong, with and without its times. */
+/** The sentence about what is wrong, with and without its times. */
 export function wrongSentence(
   all: readonly Explained[],
   nowMs: number,
@@ -221,7 +221,7 @@ export function wrongSentence(
   };
 }
 
-/** What the sentence counts when all is well, by the kind of the probe. */
+/** The nouns for what is watched, by the kind of the probe. They are used when all is well. */
 const watchedNouns: Readonly<Record<string, string>> = {
   health: 'role',
   store: 'store',
@@ -233,7 +233,7 @@ const watchedNouns: Readonly<Record<string, string>> = {
 
 const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>) => name.slice(name.indexOf('/') + 1);
 
-/** What is watched, as a list with numbers. */
+/** The list of what is watched, with numbers. */
 function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {
   const roles = new Set([...scrapes, ...statsd].map(({ service }) => service));
   const counts = new Map([['role', roles]]);
@@ -247,7 +247,7 @@ function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {
   return [...counts].flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
 }
 
-/** The verdict where no problem is known. */
+/** The verdict if no problem is known. */
 export function verdictWithoutProblems(facts: StatusFacts): Pick<Verdict, 'level' | 'headline'> {
   const all = watched(facts);
   if (!facts.ready) return { level: 'unknown', headline: 'The agent is starting' };

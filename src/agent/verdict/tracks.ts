@@ -1,19 +1,19 @@
-/** The values of a quarter of an hour, so that a span of ten minutes is whole. */
+/** The number of samples that are stored: a quarter of an hour, so that a span of ten minutes is always complete. */
 const points = 61;
-/** Each costs 500 bytes; further ones are not judged. */
+/** The maximum number of tracks. Each takes 500 bytes; values beyond that are not judged. */
 const mostTracks = 4_000;
 
 /** One value over time. */
 interface Track {
-  /** A ring; NaN where there was no value. */
+  /** The values in a ring; NaN for a sample without a value. */
   values: Float64Array;
-  /** Number of the newest sample that has a value. */
+  /** The number of the newest sample that has a value. */
   last: number;
   /** When the value last changed, monotonic ms. */
   changedMs: number;
 }
 
-/** A pause of a counter: how long ago it grew for the last time before it, and for the first time after it, ms. */
+/** A pause of a counter: how long ago it last grew before the pause, and how long ago it first grew after it, ms. */
 interface Pause {
   fromAgoMs: number;
   untilAgoMs: number;
@@ -24,48 +24,48 @@ export interface Tracks {
   /** Begins a sample. */
   begin(nowMs: number): void;
   /**
-   * Adds the value of this sample. `wasThere`: the sender was there in the previous sample, so that a counter that is new
-   * began at 0 and did not come back.
+   * Adds the value of this sample. `wasThere`: the sender had values in the previous sample, so that a new counter began at 0 and
+   * did not return.
    */
   set(name: string, key: string, value: number, wasThere?: boolean): void;
   /**
-   * Adds the sums of what counters counted, also over restarts, and while a counter is missing. A sum that has not grown for a
-   * day has no value any more.
+   * Adds to the sums of what counters counted. A sum survives a counter that begins again or is missing. A sum that has not grown
+   * for a day has no value any more.
    */
   accumulate(name: string, values: ReadonlyMap<string, number>): void;
-  /** Keys of a name that have a value in this sample. */
+  /** The keys of a name that have a value in this sample. */
   keys(name: string): string[];
   newest(name: string, key: string): number | undefined;
-  /** Increase of a counter per second over a span; undefined while less than a minute of it is known. */
+  /** The increase of a counter per second over a span; undefined while less than a minute of it is known. */
   rate(name: string, key: string, spanMs: number): number | undefined;
-  /** Increase of a counter within a span, however much of it is known. */
+  /** The increase of a counter within a span, however much of the span is known. */
   increase(name: string, key: string, spanMs: number): number;
-  /** How long ago the first increase within a span was, ms; 0 without any. */
+  /** How long ago the first increase within a span was, ms; 0 if there was none. */
   increasedAgoMs(name: string, key: string, spanMs: number): number;
-  /** The newest pause of a counter that grew before and after it; undefined without one. */
+  /** The newest pause of a counter that grew before and after it; undefined if there is none. */
   pause(name: string, key: string, leastMs: number): Pause | undefined;
-  /** The least value of a span; undefined if not all of it is known. */
+  /** The least value within a span; undefined if not all of the span is known. */
   least(name: string, key: string, spanMs: number): number | undefined;
-  /** Change of a gauge per second over a span; undefined while less than a minute of it is known. */
+  /** The change of a gauge per second over a span; undefined while less than a minute of it is known. */
   slope(name: string, key: string, spanMs: number): number | undefined;
   /** How long the value has been the same, ms; undefined if there is no value. */
   unchangedMs(name: string, key: string): number | undefined;
 }
 
-/** What a counter counted, also before it began again. */
+/** The sum of what a counter counted, including what it counted before it began again. */
 interface Sum {
   /** The newest value of the counter. */
   last: number;
   value: number;
-  /** When it last grew, monotonic ms. */
+  /** When the counter last grew, monotonic ms. */
   grewMs: number;
 }
 
 const dayMs = 86_400_000;
 const leastKnownMs = 60_000;
-/** Fewer steps may be missing in a pause by chance. */
+/** A pause must lack this many steps: fewer may be missing by chance. */
 const leastMissed = 10;
-/** What grows in bursts pauses all the time; a longer pause than that is one of another kind. */
+/** A pause must be this many times longer than usual: a counter that grows in bursts pauses all the time. */
 const longerThanUsual = 3;
 
 export function createTracks(): Tracks {
@@ -88,8 +88,8 @@ export function createTracks(): Tracks {
     return track;
   };
   /**
-   * Values with their times within a span, oldest first, up to the newest sample; none without a newest value. `isWhole`:
-   * with the one that held when the span began, because samples are always a little late.
+   * Values with their times within a span, oldest first, up to the newest sample; none if the newest sample has no value.
+   * `isWhole`: includes the value from the beginning of the span, because samples are always a little late.
    */
   const within = (
     name: string,
@@ -142,7 +142,7 @@ export function createTracks(): Tracks {
         for (const [key, { values, last }] of group) {
           values[sample % points] = Number.NaN;
           if (sample - last < points) continue;
-          // It has had no value for a whole history.
+          // The key has had no value in the whole history.
           group.delete(key);
           count--;
         }

@@ -5,28 +5,28 @@ import { isKind, type KindOfProblem, logFaults, processFaults } from './kinds.ts
 import { silentIn } from './value-evidence.ts';
 
 /**
- * What a problem is read from. While one of its sources cannot be read, nobody knows whether the problem lasts: it stays,
- * and it ends when the source can be read again and says so.
+ * A source that a problem is read from. While one of its sources cannot be read, nobody knows whether the problem lasts: it
+ * stays, and it ends when the source can be read again and says so.
  *
  * - `page/ROLE`: the metrics of a role; `log/ROLE`: what it logs
- * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a check that succeeds shows
+ * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a successful check shows
  * - `targets/KIND`: what only the checks of all probes of a kind show together
  * - `backup/PROBE`: what is wrong with a backup, which only a check that could read it tells
  * - `lag/SOURCE to TARGET`: the lag between two clusters
  */
 type Source = string;
 
-/** Reasons of a health check that a role has while it runs and misses something. */
+/** Reasons with which the health check of a role fails while the role runs and lacks something. */
 export const dependentReasons: ReadonlySet<string> = new Set([
   ...['persistence', 'not_ok', 'http_status', 'warming_up'],
 ]);
 
-/** What a probe cannot see while its target is down. */
+/** Problems that a probe cannot see while its target is down. */
 const seenInside: ReadonlySet<KindOfProblem> = new Set([
   ...(['disk_full', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak'] as const),
   ...(['certificate', 'disagreement', 'failover'] as const),
 ]);
-/** What is wrong with a backup that could be read. */
+/** Problems of a backup that could be read. */
 const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
   'backup_missing',
   'backup_late',
@@ -34,7 +34,7 @@ const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
   'backup_offsite',
   'backup_retention',
 ] as const);
-/** The targets of probes whose values are judged. */
+/** For kinds whose values probes measure, the sources that these probes read. */
 const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[]>> = {
   wal_stalled: ({ subject }) => [`target/store/${subject}`],
   archival_stalled: ({ about }) => [`target/archive/${about.archive}`],
@@ -44,7 +44,7 @@ const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[
   replication_lag: ({ subject }) => [`lag/${subject}`],
 };
 
-/** Everything that a problem is read from. */
+/** All sources of a problem. */
 export function sourcesOf(found: Found): readonly Source[] {
   const { kind, about, from = [] } = found;
   const probe = about.probe !== undefined && kind !== 'stale' ? [`result/${about.probe}`] : [];
@@ -53,16 +53,19 @@ export function sourcesOf(found: Found): readonly Source[] {
   return [...from, ...probe, ...inside, ...backup, ...(measured[kind]?.(found) ?? [])];
 }
 
-/** The kind of a source, and what it is of. */
+/** The kind of a source, and the name of what it belongs to. */
 function partsOf(source: Source): [kind: string, of: string] {
   const end = source.indexOf('/');
   return [source.slice(0, end), source.slice(end + 1)];
 }
 
-/** Whether a source never falls silent because of what it shows, as a role that stops, or a probe without results. */
+/**
+ * Whether the problems that a source shows never silence it. A role that stops does not serve its page, and a probe without
+ * results finds nothing.
+ */
 export const isIndependent = (source: Source): boolean => /^(?:page|log|result)\//.test(source);
 
-/** Whether a problem is why a source cannot be read. */
+/** Whether a problem is the reason why a source cannot be read. */
 export function isWhy({ kind, about }: Found, source: Source): boolean {
   const [by, of] = partsOf(source);
   switch (by) {
@@ -89,7 +92,7 @@ const isOf = (group: readonly KindOfProblem[], kind: KindOfProblem): boolean => 
 
 type IsRead = (source: Source) => boolean;
 
-/** Tells which sources can be read now; one that nobody watches any more hides nothing. */
+/** Tells which sources can be read now. A source that is not watched any more hides nothing. */
 function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly Found[]): IsRead {
   const byName = new Map(probes.map((probe) => [probe.name, probe]));
   const failed = (name: string) => byName.get(name)?.last?.ok === false;
@@ -122,7 +125,7 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
   };
 }
 
-/** A line of problems that lasts, of the book. */
+/** An open line of problems from the incident book. */
 interface Line {
   line: string;
   from?: readonly Source[];
@@ -130,18 +133,18 @@ interface Line {
   cause?: object;
 }
 
-/** Problems of which it is not known whether they last. */
+/** Tracks problems of which it is not known whether they last. */
 interface Silence {
   /**
-   * Problems of the last report that nothing shows now, though nothing says that they are over. `open`: also those that were
-   * seen before a restart of the agent.
+   * The problems of the last report that nothing shows now, although nothing says that they are over. `open` includes problems
+   * that were seen before a restart of the agent.
    */
   of(before: readonly Begun[], now: readonly Found[], open: readonly Line[], at: Moment): readonly Begun[];
   /** Whether nothing can be said about a line. */
   isUnread(line: string): boolean;
   /**
-   * Takes what lasted when the agent before this one ended. Returns the problems of it that values showed: it takes minutes
-   * until they do so again, and a check takes seconds.
+   * Restores the problems that lasted when the previous agent ended. Returns those that were shown by values: values take minutes
+   * to show them again, while a check takes seconds.
    */
   restore(open: readonly OpenProblem[]): readonly Begun[];
 }
@@ -153,8 +156,9 @@ interface Moment {
 }
 
 /**
- * Of the sources of a problem that only an earlier agent has seen, those that have counted nothing since: what a role that
- * hangs had counted before is not known any more. A role says more by its page than in its log.
+ * The sources of a problem that have counted nothing since the restart, for a problem that only an earlier agent has seen. What a
+ * hanging role counted before is not known any more. The page of a role says more than its log, so the log counts only without a
+ * page.
  */
 function uncounted(from: readonly Source[], { counting, scrapes, statsd, logs }: StatusFacts): Source[] {
   const roles = [...scrapes, ...statsd].map(({ service }) => `page/${service}`);
@@ -166,9 +170,9 @@ function uncounted(from: readonly Source[], { counting, scrapes, statsd, logs }:
 
 const kindOf = (line: string): string => line.slice(0, line.indexOf('/'));
 
-/** What an agent knows of itself when it has started. */
+/** Kinds that an agent knows about itself as soon as it has started. */
 const knownAtOnce: ReadonlySet<string> = new Set(['state', 'reload']);
-/** How long after a start of the agent nothing that it cannot see counts as over. */
+/** For this long after a start of the agent, a problem that it cannot see does not count as over. */
 const settleMs = 60_000;
 
 /** Whether nothing can be said yet about a line that an earlier agent has seen. */
@@ -181,9 +185,9 @@ function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: n
 }
 
 export function createSilence(): Silence {
-  /** What cannot be read, by line; `readMs` is when a source could not be read for the last time, monotonic. */
+  /** The lines that cannot be read; `readMs` is the monotonic time when a source last could not be read. */
   let unread: ReadonlyMap<string, Unread & { readMs?: number }> = new Map();
-  /** Lines that an earlier agent has seen, and this one has not. */
+  /** Lines that an earlier agent has seen and this agent has not. */
   const earlier = new Set<string>();
 
   return {
@@ -200,7 +204,7 @@ export function createSilence(): Silence {
         const sources = from.filter((source) => !isRead(source) || quiet.includes(source));
         const one = { sinceMs: known?.sinceMs ?? nowMs, sources, wasCause: cause !== undefined };
         const readMs = sources.length > 0 ? monotonicMs : known?.readMs;
-        // A source that is back needs as long to say something as after a start of the agent.
+        // After a source is back, it needs as long to show a problem as after a start of the agent.
         const isSettling = readMs !== undefined && monotonicMs - readMs < settlingMs(kindOf(line));
         const isToCome = earlier.has(line) && isUnknownYet(line, facts, nowMs);
         if (sources.length > 0 || isSettling || isToCome) next.set(line, { ...one, readMs });
@@ -217,7 +221,7 @@ export function createSilence(): Silence {
       earlier.clear();
       for (const { line } of open) earlier.add(line);
       return open.flatMap(({ line, sinceMs, from, cause }): Begun[] => {
-        // Its kind may be one of another version.
+        // The kind may be from another version of the agent.
         if (!cause || !isKind(cause.kind) || isChecked(line)) return [];
         const { kind, subject, about, predicate, detail } = cause;
         return [{ kind, subject, about, predicate, detail, line, sinceMs, from, evidence: [] }];

@@ -20,7 +20,7 @@ function subjectOf(kind: KindOfProblem, labels: Labels): { subject: string; abou
   return { subject: rest.backup ?? rest.component ?? rest.family ?? '', about: {} };
 }
 
-/** The part of a value that its subject does not name. */
+/** The part of the labels that the subject does not name. */
 const partOf = ({ operation, reason }: Labels): string | undefined =>
   operation ?? reason?.replaceAll('_', ' ');
 
@@ -38,7 +38,7 @@ function valueEvidence({ about, value, usual, limit, since, pause }: Exceeded): 
   };
 }
 
-/** Where two sources say different things about a role that has errors. */
+/** The contradictions between two sources about a role that has errors. */
 function conflicts(role: string, { value }: Exceeded, facts: StatusFacts): Evidence[] {
   const health = facts.probes.find(({ name }) => name === `health/${role}`)?.last;
   const stores = facts.probes.filter(({ kind, last }) => kind === 'store' && last?.ok === true);
@@ -51,14 +51,14 @@ function conflicts(role: string, { value }: Exceeded, facts: StatusFacts): Evide
   return texts.flatMap((text): Evidence[] => (text ? [{ source: 'conflict', text }] : []));
 }
 
-/** Kinds about which the newest errors in the log of the role say why; their start is known. */
+/** Kinds of problems with a known start, for which the newest errors in the log of the role tell the reason. */
 const explainedByLog: ReadonlySet<KindOfProblem> = new Set([
   ...(['role_down', 'role_failing', 'crash_loop', 'fatal', 'scrape_down', 'persistence_errors'] as const),
 ]);
-/** Older entries than this have nothing to do with a problem. */
+/** Entries that are older than this are not related to a problem. */
 const longestBeforeMs = 600_000;
 
-/** The newest entry in the log of a role since shortly before a problem began, a fatal one if there is one. */
+/** The newest entry in the log of a role since shortly before a problem began, or the newest fatal entry if there is one. */
 function lastWordOf({ kind, about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): Evidence[] {
   if (!explainedByLog.has(kind)) return [];
   const all = lastWords.find(({ service }) => service === role)?.entries ?? [];
@@ -75,7 +75,7 @@ type Pause = Found['pause'];
 const pauseOf = ({ pause }: Exceeded): Pause =>
   pause && { fromMs: Date.parse(pause.from), untilMs: Date.parse(pause.until) };
 
-/** The pause in which both stood still; undefined where there is none. */
+/** The pause that two pauses have in common; undefined if they have none. */
 function common(one: Pause, other: Pause): Pause {
   if (!one || !other) return undefined;
   const fromMs = Math.max(one.fromMs, other.fromMs);
@@ -83,7 +83,7 @@ function common(one: Pause, other: Pause): Pause {
   return fromMs < untilMs ? { fromMs, untilMs } : undefined;
 }
 
-/** By the id of a problem, the sources of it that have fallen silent, so that nobody knows whether it lasts. */
+/** For each problem, by its id, the sources that have fallen silent, so that nobody knows whether the problem lasts. */
 export function silentIn({ exceeded }: StatusFacts): ReadonlyMap<string, readonly string[]> {
   const silent = new Map<string, readonly string[]>();
   for (const { kind, about, silent: sources } of exceeded) {
@@ -94,7 +94,7 @@ export function silentIn({ exceeded }: StatusFacts): ReadonlyMap<string, readonl
   return silent;
 }
 
-/** Problems that values above their limits show; those of one subject are one. */
+/** The problems that values above their limits show, one for each kind and subject. */
 export function valueProblems(facts: StatusFacts): Found[] {
   const found = new Map<string, Found & { evidence: Evidence[] }>();
   for (const one of facts.exceeded) {
@@ -130,7 +130,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
   return [...found.values()];
 }
 
-/** The problem with the last words of the role that it is about, where they say why. */
+/** The problem with the last log entries of its role, if they tell the reason. */
 export const withLastWords = (found: Found, { entries }: StatusFacts): Found => ({
   ...found,
   evidence: [...found.evidence, ...lastWordOf(found, entries)],

@@ -29,32 +29,35 @@ import {
 } from './sentence.ts';
 import { createSilence, sourcesOf } from './unread.ts';
 
-/** What a judge says: the verdict on now, and what was. */
+/** The result of judging: the present verdict, and the past. */
 type Judgement = Pick<
   StatusReport,
   'verdict' | 'incidents' | 'changes' | 'maintenance' | 'maintenanceReason'
 >;
 
-/** Concludes from facts; remembers when problems began, what is over, and what changed. */
+/** Concludes from facts, and remembers when problems began, which are over, and what changed. */
 export interface Judge {
-  /** `monotonicMs` tells a jump of the wall clock from time that has passed. */
+  /** Judges the facts. `monotonicMs` distinguishes a jump of the wall clock from time that has passed. */
   judge(facts: StatusFacts, nowMs: number, monotonicMs?: number): Judgement;
   /** Adds a change that was announced, such as a deploy. */
   announce(change: Change): void;
   readonly durable: Durable;
 }
 
-/** What changed this long before a problem may have caused it. */
+/** A change this long before a problem may have caused it. */
 const changedBeforeMs = 30 * 60_000;
 const mostChanges = 5;
 
-/** When a check failed for the first time for each reason; `before`: of the last report, undefined if it succeeded there. */
+/**
+ * When a check failed for the first time, by reason. `before` is the same from the last report, undefined if the check succeeded
+ * then.
+ */
 function reasonsOf({ reason }: Found, before: Begun['reasonsMs'], nowMs: number): Begun['reasonsMs'] {
   if (reason === undefined || before?.[reason] !== undefined) return before;
   return { ...before, [reason]: before ? nowMs : 0 };
 }
 
-/** Kinds of problems that the end of a process may be. */
+/** Kinds of problems that may be the end of a process. */
 const endings: ReadonlySet<string> = new Set([
   'crash_loop',
   'role_down',
@@ -62,10 +65,10 @@ const endings: ReadonlySet<string> = new Set([
   'scrape_down',
   'fatal',
 ]);
-/** An end this much before or after the problem began belongs to it: checks run half a minute apart. */
+/** The end of a process belongs to a problem that began this much before or after it: checks run half a minute apart. */
 const exitWithinMs = 10 * 60_000;
 
-/** The problem of a role with how its process ended last, if that was announced. */
+/** The problem of a role, with how its process ended last, if that was announced. */
 function withExit(found: Begun, changes: readonly Change[]): Begun {
   if (!endings.has(found.kind)) return found;
   const exit = changes.find(
@@ -77,7 +80,7 @@ function withExit(found: Begun, changes: readonly Change[]): Begun {
   return { ...found, evidence: [...found.evidence, evidence] };
 }
 
-/** The changes shortly before a moment, newest first; of equal ones, as restarts in a row, the newest. */
+/** The changes shortly before a moment, newest first. Of equal changes, such as several restarts, only the newest is listed. */
 function changesBefore(atMs: number, changes: readonly Change[]): Change[] {
   const recent = changes.filter(
     ({ at }) => Date.parse(at) <= atMs && atMs - Date.parse(at) <= changedBeforeMs,
@@ -113,7 +116,7 @@ function problemOf(
   };
 }
 
-/** The ids of what each cause explains. */
+/** The ids of the problems that each cause explains. */
 function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
   const byCause = new Map<string, Explained[]>();
   for (const one of all) {
@@ -125,7 +128,7 @@ function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
   return byCause;
 }
 
-/** The verdict where no problem is known: `over` are causes that ended, where something still looks back at them. */
+/** The verdict if no problem is known. `over` are causes that ended while some evidence still looks back at them. */
 function calmVerdict(
   over: readonly ExplainedBy[],
   unchecked: readonly ExplainedBy[],
@@ -160,7 +163,7 @@ function verdictOf(all: readonly Explained[], problems: readonly Problem[], nowM
   };
 }
 
-/** Changes that a problem brings about as often as they bring it about. */
+/** Kinds of changes that are as often the effect of a problem as its cause. */
 const followed: ReadonlySet<ChangeKind> = new Set(['restart', 'exit', 'maintenance']);
 const beforeText = ({ at, what }: Change, nowMs: number): string =>
   `Shortly before, at ${timeText(Date.parse(at), nowMs)}: ${what}.`;
@@ -168,10 +171,10 @@ const beforeText = ({ at, what }: Change, nowMs: number): string =>
 const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
   `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;
 
-/** Less is a clock that is kept right. */
+/** A smaller jump is only a clock that is being adjusted. */
 const leastJumpMs = 1_000;
 
-/** `windows`: the weekly maintenance windows of the configuration in force. */
+/** Creates a judge. `windows` returns the weekly maintenance windows of the current configuration. */
 export function createJudge(windows: () => readonly MaintenanceWindow[] = () => []): Judge {
   const book = createIncidentBook();
   const findChanges = createChangeFinder();
@@ -180,7 +183,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
   let before: readonly Begun[] = [];
   let clockAheadMs: number | undefined;
 
-  /** `aheadMs`: of the wall clock before the monotonic one. */
+  /** Corrects recorded times after a jump. `aheadMs` is how far the wall clock is ahead of the monotonic clock. */
   const noteJump = (aheadMs: number) => {
     const jumpMs = aheadMs - (clockAheadMs ?? aheadMs);
     clockAheadMs = aheadMs;
@@ -191,7 +194,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
   const begun = (found: Found, nowMs: number, reasonsBefore: Begun['reasonsMs']): Begun => {
     const reasonsMs = reasonsOf(found, reasonsBefore, nowMs);
     const seenMs = Math.min(found.sinceMs ?? nowMs, nowMs);
-    // A check that failed before failed of something else before this reason.
+    // A check that failed before this reason appeared failed for another reason.
     const sinceMs = Math.max(seenMs, reasonsMs?.[found.reason ?? ''] ?? 0);
     return {
       ...found,
@@ -199,7 +202,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       reasonsMs,
     };
   };
-  /** What the book keeps of a problem; an incident of its own is what no other problem explains. */
+  /** What the incident book stores of a problem. A problem that no other problem explains becomes an incident. */
   const openOf = (
     { found, causedBy }: Explained,
     problem: Problem,
@@ -248,7 +251,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
           changes,
         ),
       );
-      // What is left of a cause has begun, and becomes no incident of its own.
+      // A problem that is left of a cause has begun, but becomes no incident of its own.
       const open = [
         ...lasting.flatMap((one, i) => (one.found.unread ? [] : [openOf(one, problems[i]!, effectsOf(one))])),
         ...[...left].map(({ found: { sinceMs }, found: one }) => ({ line: lineOf(one), sinceMs })),

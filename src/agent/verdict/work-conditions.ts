@@ -3,7 +3,7 @@ import { isCanary } from './collected.ts';
 import { type Condition, type Judged, limited, longMs, minute, onRateOf, shareOf } from './condition.ts';
 import { limitOf } from './kinds.ts';
 
-/** Since when no task of a list was handed out; the list is known for longer than that. */
+/** For how long no task of a list was handed out, ms; the list has been known for longer than that. */
 const idleMs = (name: string, key: string, { tracks }: Judged): number =>
   tracks.unchangedMs(name, key) ?? Number.POSITIVE_INFINITY;
 
@@ -11,7 +11,7 @@ const countsPolls = ({ tracks }: Judged) => tracks.keys('any polls').length > 0;
 
 const unpolledMs = 2 * minute;
 
-/** Tasks that wait in a list that no worker polls: a poll that finds nothing ends within a minute. */
+/** The number of tasks that wait in a list that no worker polls. A poll that finds nothing ends within a minute. */
 const unpolled: Condition['value'] = (key, judged) => {
   const waiting = judged.tracks.least('backlog', key, unpolledMs);
   const pollers = judged.tracks.newest('pollers', key);
@@ -25,16 +25,16 @@ const stalled: Condition['value'] = (key, judged) => {
   return countsPolls(judged) ? judged.tracks.least('backlog', key, longMs) : undefined;
 };
 
-/** The share of the closed runs of a domain that ended so; undefined where fewer than one in a hundred seconds did. */
+/** The share of a domain's closed runs with this outcome; undefined if fewer than one in a hundred seconds had it. */
 function closedShare(track: string, key: string, { tracks, spanMs }: Judged, closedTrack = 'closed') {
   const ended = tracks.rate(track, key, spanMs) ?? 0;
-  // What ended so has closed, too.
+  // Runs with this outcome are among the closed runs.
   return ended < 0.01 ? undefined : ended / tracks.rate(closedTrack, key, spanMs)!;
 }
 
 const isOfCanary = (key: string): boolean => isCanary((JSON.parse(key) as { domain: string }).domain);
 
-/** Where a canary has as large a share, its success is what counts. */
+/** The share of timeouts. If the canary has as large a share, the success of the canary counts instead. */
 const timeoutShare: Condition['value'] = (key, judged) => {
   const own = isOfCanary(key) ? undefined : closedShare('timeouts', key, judged);
   const ofCanary = closedShare('canary timeouts', '{}', judged, 'canary closed') ?? 0;
@@ -47,7 +47,9 @@ const failureShare: Condition['value'] = (key, judged) =>
 const canarySilentMs = 15 * minute;
 const history = JSON.stringify({ role: 'history' });
 
-/** Whether history was read all the time, so that what completed was seen: each scrape succeeded, or else each health check. */
+/**
+ * Whether history was read all the time, so that completed workflows were seen: each scrape succeeded, or else each health check.
+ */
 const wasRead = ({ tracks }: Judged): boolean => {
   const track = tracks.newest('read', history) === undefined ? 'role up' : 'read';
   return (
@@ -55,7 +57,7 @@ const wasRead = ({ tracks }: Judged): boolean => {
   );
 };
 
-/** How long a canary that has completed enough workflows completed none, s; also if history began to count again since. */
+/** For how long a canary that has completed enough workflows completed none, s, even if history began to count again since. */
 const canarySilence: Condition['value'] = (key, judged) =>
   judged.tracks.newest('canary completed', key)! > limitOf('SvcCanaryFailing') && wasRead(judged)
     ? judged.tracks.unchangedMs('canary completed', key)! / 1e3
