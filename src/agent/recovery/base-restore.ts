@@ -3,30 +3,32 @@ import { join } from 'node:path';
 import type { AgentConfig } from '../config/types.ts';
 import { shellText } from './commands.ts';
 
-/** A base backup of PostgreSQL and its archived log, restored with the server stopped, on its host. */
+/** The restore of a base backup of PostgreSQL and its archived log, on the server's host, with the server stopped. */
 
 /** Where a restore ends before the end of the log. */
 export interface RestoreUntil {
   time?: Date;
-  /** PostgreSQL only: a transaction, or a restore point. */
+  /** PostgreSQL only: the last transaction, or the name of a restore point. */
   xid?: string;
   name?: string;
-  /** PostgreSQL only: the timeline to follow in place of the latest. */
+  /** PostgreSQL only: the timeline to follow instead of the latest. */
   timeline?: number;
 }
 
-/** A backup in tar format has a manifest, too, and is no data directory. */
+/**
+ * Whether a folder is a base backup as a data directory. A backup in tar format has a manifest, too, and is no data directory.
+ */
 export const isBaseBackup = (folder: string): boolean =>
   ['backup_manifest', 'PG_VERSION'].every((name) => existsSync(join(folder, name)));
 
-/** Where the log of a store is archived as segments; undefined if no entry observes that. */
+/** The directory with the archived segments of a store's log; undefined if no entry of `backups` observes it. */
 export function walArchive(store: string, { backups }: Pick<AgentConfig, 'backups'>): string | undefined {
   const sources = backups.filter((each) => each.store === store).map(({ source }) => source);
   const archive = sources.find((source) => source.kind === 'segments' && source.log === 'wal');
   return archive && 'directory' in archive ? archive.directory : undefined;
 }
 
-/** The programs that unpack archived segments, by the suffix. */
+/** The programs that unpack archived segments, by suffix. */
 const unpackers: Readonly<Record<string, string>> = {
   gz: 'gzip -dc',
   zst: 'zstd -dc',
@@ -36,8 +38,8 @@ const unpackers: Readonly<Record<string, string>> = {
 };
 
 /**
- * Shell text that fetches `%f` as `%p`. Segments may be compressed, or lie in the folder of their log file, as Barman keeps
- * them. Undefined for the archive of a tool, which alone can restore from it.
+ * Shell text that fetches `%f` as `%p`. Segments may be compressed, or be in the folder of their log file, as Barman stores them.
+ * Undefined for the archive of a tool, because only that tool can restore from it.
  */
 export function restoreCommand(archive: string): string | undefined {
   const names = existsSync(archive) ? readdirSync(archive) : [];
@@ -47,7 +49,7 @@ export function restoreCommand(archive: string): string | undefined {
   if (segments.some((name) => !/^[0-9A-F]{24}(?:\.(?:gz|zst|lz4|xz|bz2|partial))?$/.test(name)))
     return undefined;
   const suffixes = Object.keys(unpackers).filter((each) => inside.some((name) => name.endsWith(`.${each}`)));
-  // A percent sign begins a placeholder.
+  // A percent sign begins a placeholder, so it is doubled.
   const place = shellText([archive]).replaceAll('%', '%%');
   const places = [`${place}/%f`, ...(folder === undefined ? [] : [`${place}/$(printf %%.16s %f)/%f`])];
   const ways = places.flatMap((path) => [
@@ -61,7 +63,7 @@ export function restoreCommand(archive: string): string | undefined {
 
 const settingText = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
-/** What is committed at the very time of the target is left out, too. */
+/** The settings for the end of the replay. Transactions that were committed exactly at the target time are left out, too. */
 const untilLines = ({ time, xid, name, timeline }: RestoreUntil): readonly string[] => [
   ...(time
     ? [
@@ -75,8 +77,8 @@ const untilLines = ({ time, xid, name, timeline }: RestoreUntil): readonly strin
 ];
 
 /**
- * The lines that an operator runs as root. Settings of an earlier recovery, which a base backup that was taken after it
- * contains, would end the replay at the target of that time.
+ * The lines that an operator runs as root. They override settings of an earlier recovery: a base backup that was taken after that
+ * recovery contains them, and they would end the replay at the old target.
  */
 export function baseRestore(
   folder: string,
@@ -97,7 +99,7 @@ export function baseRestore(
       : []),
     '# Stop the server. Its files stay as the safety copy until the restore is proved:',
     'test -e DATA_DIRECTORY.damaged || mv DATA_DIRECTORY DATA_DIRECTORY.damaged',
-    // The files behind a link, not the link: the server would work on the backup itself.
+    // This copies the files behind a link, not the link: the server would work on the backup itself.
     `rm -rf DATA_DIRECTORY && cp -a ${shellText([`${folder}/.`])} DATA_DIRECTORY`,
     ...linked(folder),
     ...cleared(folder),
@@ -108,7 +110,10 @@ export function baseRestore(
   ];
 }
 
-/** Tablespaces, and a log in another place, are links to files of the backup: the restored server gets copies. */
+/**
+ * Lines that copy what the backup links to. Tablespaces, and a log in another place, are links to files of the backup, and the
+ * restored server gets copies of these files.
+ */
 function linked(folder: string): readonly string[] {
   const linksIn = (below: string) =>
     existsSync(join(folder, below))
@@ -131,7 +136,7 @@ function linked(folder: string): readonly string[] {
   ];
 }
 
-/** Removes what the backup has of an earlier recovery, or of a standby. */
+/** Lines that remove the settings and files of an earlier recovery, or of a standby, from the copied backup. */
 function cleared(folder: string): readonly string[] {
   const conf = ['postgresql.auto.conf', 'postgresql.conf'].filter((name) => {
     const file = join(folder, name);

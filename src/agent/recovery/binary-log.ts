@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import { runCommand } from '../../probes/command.ts';
 
-/** The binary log of MySQL and MariaDB behind a dump: which files, from which position, and whether they can be applied. */
+/**
+ * The binary log of MySQL and MariaDB after a dump: which files are applied, from which position, and whether they can be
+ * applied.
+ */
 
 interface LogPosition {
   file: string;
@@ -14,14 +17,14 @@ interface DumpHeader {
   /** The version as the server reported it, such as `10.11.6-MariaDB`. */
   serverVersion?: string;
   isMariadb: boolean;
-  /** MySQL and MariaDB only, if the dump was taken with its place in the binary log. */
+  /** MySQL and MariaDB only: the position in the binary log, if the dump states it. */
   log?: LogPosition;
 }
 
-/** More than the comments and settings at the beginning of any dump. */
+/** How much of a dump is read: more than the comments and settings at the beginning of any dump. */
 const headBytes = 262_144;
 
-/** What the first lines of a dump in SQL say. Throws the file system's error. */
+/** Reads the first lines of a dump in SQL. Throws the file system's error. */
 export async function readDumpHeader(file: string): Promise<DumpHeader> {
   const text = await headOf(file);
   const log =
@@ -49,7 +52,7 @@ async function headOf(file: string): Promise<string> {
         if (text.length > headBytes) break;
       }
     } catch (thrown) {
-      // The end of the part that is read cuts compressed data off.
+      // The part that is read may end within compressed data.
       if (!packed || text === '') throw thrown;
     }
     return text;
@@ -61,7 +64,7 @@ async function headOf(file: string): Promise<string> {
   }
 }
 
-/** The files from the one that the position names to `last`, or to the first gap. Empty if the first one is missing. */
+/** The log files from the one that the position names to `last`, or to the first gap. Empty if the first file is missing. */
 export function logFiles(directory: string, { file }: LogPosition, last: string | undefined): string[] {
   const at = /^(.*\.)(\d+)$/.exec(file);
   if (at === null || !existsSync(directory)) return [];
@@ -75,7 +78,7 @@ export function logFiles(directory: string, { file }: LogPosition, last: string 
   }
 }
 
-/** The words that print the log of one database as statements. */
+/** The command words that print the log of one database as statements. */
 export function printLog(
   files: readonly string[],
   { position }: LogPosition,
@@ -85,8 +88,8 @@ export function printLog(
   return [
     // The option takes local time.
     ...['env', 'TZ=UTC', 'mysqlbinlog', `--start-position=${position}`, `--database=${database}`],
-    // A server of MySQL skips transactions whose ids it has executed once. The log of one of MariaDB may have ids twice,
-    // behind a restore that kept them; older programs do not know that option.
+    // A server of MySQL skips transactions whose ids it has executed before. The log of a MariaDB server may contain ids twice,
+    // after a restore that kept them; older programs do not know that option.
     isMariadb ? '--loose-skip-gtid-strict-mode' : '--skip-gtids',
     ...(until ? [`--stop-datetime=${until.toISOString().slice(0, 19).replace('T', ' ')}`] : []),
     ...files,
@@ -94,8 +97,8 @@ export function printLog(
 }
 
 /**
- * Removes the ids that MariaDB's transactions had: the server gives new ones. With the old ones its own log
- * would have them twice, and could not be applied again.
+ * Removes the ids of MariaDB's transactions, so that the server gives new ones. With the old ids its own log would contain them
+ * twice, and could not be applied again.
  */
 export const withoutIds: readonly string[] = [
   'sed',
@@ -107,22 +110,22 @@ const longestLine = 64 << 20;
 const write = /^(?:insert|update|delete|replace|load|create|alter|drop|truncate|rename)\b/i;
 const ofDatabase = /^(create|drop|alter)\s+(?:database|schema)\b/i;
 
-/** What is in the log besides changes of rows and tables. */
+/** What the log contains besides changes of rows and tables. */
 interface LogContent {
   /**
-   * The first statement that the selection of one database would leave out although it names that database: a statement
-   * that was written without `USE`. Row events name their database themselves.
+   * The first statement that names the database but would be left out when only this database is selected, because it was written
+   * without `USE`. Row events name their database themselves.
    */
   leftOut?: string;
-  /** When the database was dropped last, ms since the epoch. */
+  /** When the database was last dropped, ms since the epoch. */
   droppedMs?: number;
-  /** It was not created again after that. */
+  /** Whether the database was not created again after that. */
   isGone?: boolean;
   /** Time of the last event, ms since the epoch. */
   lastMs?: number;
 }
 
-/** `#261124  0:41:32 server id 1`, in UTC. */
+/** The time of an event as in `#261124  0:41:32 server id 1`, in UTC. */
 const eventTime = /^#(\d\d)(\d\d)(\d\d)\s+(\d{1,2}):(\d\d):(\d\d) server id /;
 
 function timeOfEvent(line: string): number | undefined {
@@ -132,7 +135,10 @@ function timeOfEvent(line: string): number | undefined {
   return Date.UTC(2000 + year, month - 1, day, hour, minute, second);
 }
 
-/** Reads the log to its end as it will be applied, but for all databases. Throws `ProbeError` if it cannot be read. */
+/**
+ * Reads the log to its end in the same way as it will be applied, but for all databases. Throws `ProbeError` if it cannot be
+ * read.
+ */
 export async function readLog(
   command: readonly string[],
   database: string,

@@ -6,13 +6,16 @@ export interface Check {
   id: string;
   /** What must hold, for people. */
   text: string;
-  /** A result that is unknown does not refuse a step; one that does not hold after it leaves the run unproved. */
+  /**
+   * Whether an unknown result does not refuse a step. A check of this kind that does not hold after the step leaves the run
+   * unproved.
+   */
   isAdvisory?: boolean;
-  /** May come true within a minute, as when roles stop: it is asked again until then. */
+  /** Whether the condition may become true within a minute, for example when roles stop: the check is repeated until then. */
   comesTrue?: boolean;
-  /** No reason overrides it: without what it asks for nothing can be done. */
+  /** Whether no reason can override the check: if it does not hold, nothing can be done. */
   isNeverForced?: boolean;
-  /** Concerns commands that the agent runs itself; not asked where the operator runs them. */
+  /** Whether the check is about commands that the agent runs itself. It is not asked if the operator runs the commands. */
   isOfExecution?: boolean;
   run(): Promise<CheckAnswer>;
 }
@@ -38,14 +41,14 @@ export const advisory = (id: string, text: string, run: () => Promise<CheckAnswe
   isAdvisory: true,
 });
 
-/** Asked only where the agent runs the commands itself. */
+/** Marks a check that is asked only if the agent runs the commands itself. */
 export const ofExecution = (asked: Check): Check => ({ ...asked, isOfExecution: true });
 
-/** A check whose command fails has no result. */
+/** The answer to a check. A check whose command fails has no result. */
 export const answerOf = (asked: Check): Promise<CheckAnswer> =>
   asked.run().catch((thrown: unknown) => unknown(errorText(thrown)));
 
-/** A command that fails is an answer, too: the check does not hold. */
+/** The answer to a check whose failing command means that the check does not hold. */
 export const refusedBy = (thrown: unknown): CheckAnswer => {
   if (thrown instanceof ProbeError && thrown.reason === 'command_failed') return no(thrown.message);
   throw thrown;

@@ -9,9 +9,9 @@ import type { Commands, Subject } from './commands.ts';
 interface StoreChecks {
   backupVerified(): Check;
   storeUp(): Check;
-  /** The store is there; the database may be missing. */
+  /** The store answers; the database may be missing. */
   serverUp(): Check;
-  /** One for each database of the configuration but the restored one. */
+  /** The other databases of the configuration answer, one check for each. */
   otherDatabasesUp(): readonly Check[];
   schema(): Check;
   workflowsCounted(): Check;
@@ -26,7 +26,7 @@ interface ServiceChecks {
 
 interface ClusterChecks {
   activeClusterDown(): Check;
-  /** The standby does not reach the active cluster either, by a command of the configuration. */
+  /** The standby cannot reach the active cluster either, according to a command of the configuration. */
   standbySeesItDown(): Check;
   clusterReachable(cluster: string): Check;
   replicationCaughtUp(cluster: string): Check;
@@ -43,7 +43,7 @@ export type Checks = StoreChecks & ServiceChecks & ClusterChecks & DomainChecks;
 
 type RunFinding = Finding & { ok: boolean };
 
-/** Runs one probe now; undefined when the configuration has no such probe. */
+/** Runs one probe now; undefined if the configuration has no such probe. */
 export type RunProbe = (name: string) => Promise<RunFinding | undefined>;
 
 interface ChecksDeps {
@@ -51,17 +51,17 @@ interface ChecksDeps {
   rows: readonly Pick<ProbeRow, 'name' | 'kind'>[];
   runProbe: RunProbe;
   commands: Commands;
-  /** Verifies a backup that the operator named; without one, the agent's own evidence counts. */
+  /** Verifies a backup that the operator named. Without a named backup, the agent's own evidence counts. */
   verifyNamed?: () => Promise<VerifyAnswer>;
-  /** Polls of workers that the matching role has counted; undefined if its page is not read. */
+  /** The number of workers' polls that the matching role has counted; undefined if its page is not read. */
   pollsSeen?(): Promise<number | undefined>;
-  /** What is restored, as of when; ms since the epoch. */
+  /** The point in time to which the database is restored, ms since the epoch. */
   recoveryPointMs?: number;
-  /** Variables of the commands that checks run. */
+  /** The environment of the commands that checks run. */
   env: Readonly<Record<string, string>>;
 }
 
-/** The most lag with which a cluster counts as caught up; the spec's alert is at 300 s. */
+/** The greatest lag with which a cluster counts as caught up; the spec's alert is at 300 s. */
 const caughtUpSeconds = 10;
 
 /** How long a command of a check may take. */
@@ -82,7 +82,7 @@ export function createChecks(subject: Subject, deps: ChecksDeps): Checks {
   };
 }
 
-/** The answer from the probe's finding, or that nothing is known. */
+/** The answer according to the probe's finding, or that nothing is known. */
 async function asked(
   runProbe: RunProbe,
   name: string,
@@ -98,7 +98,7 @@ const up = (runProbe: RunProbe, name: string) =>
 
 const healthRowsOf = (rows: ChecksDeps['rows']) => rows.filter(({ kind }) => kind === 'health');
 
-/** What a command prints. Throws `ProbeError`. */
+/** The output of a command. Throws `ProbeError`. */
 async function output(words: readonly string[], env: ChecksDeps['env']): Promise<string> {
   const limits = { signal: AbortSignal.timeout(commandMs), maxBytes };
   return (await runCommand(words, { ...limits, env })).stdout;
@@ -149,7 +149,7 @@ function storeChecks(
       check('workflows_counted', `there are workflows in ${database} of ${store}`, async () => {
         const command = commands.named('countWorkflows');
         if (!command) return unknown('set recovery.commands.countWorkflows to let svc-agent count them');
-        // It fails where a table is missing.
+        // The command fails if a table is missing.
         const counted = await output(command, env).catch(refusedBy);
         if (typeof counted !== 'string') return counted;
         const printed = counted.trim();
@@ -202,16 +202,19 @@ function serviceChecks(
   };
 }
 
-/** More than a writer is idle between two rows, for a service that is in use. */
+/** For a service that is in use, a writer is never idle for this long between two rows. */
 const idleMs = 5 * 60_000;
 
-/** RFC 3339, or seconds since the epoch. */
+/** Parses a time: RFC 3339, or seconds since the epoch. */
 function timeIn(text: string): number | undefined {
   const ms = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text);
   return Number.isNaN(ms) || text === '' ? undefined : ms;
 }
 
-/** What is older than the recovery point may be missing; what is newer than `--until` was to be left out. */
+/**
+ * The answer for the newest row. Rows after the recovery point may be missing, but not rows before it; no row may be newer than
+ * `--until`.
+ */
 function newestAgainst(
   newestMs: number | undefined,
   recoveryPointMs: number | undefined,
@@ -229,7 +232,7 @@ function newestAgainst(
 
 type ClusterAnswers = (cluster: string) => Promise<CheckAnswer>;
 
-/** Whether a cluster answers from here; by its roles too where it is the cluster of this configuration. */
+/** Answers whether a cluster can be reached from here. For the cluster of this configuration, its roles answer, too. */
 function createClusterAnswers({ config, rows, runProbe }: ChecksDeps): ClusterAnswers {
   const own = config.clusterGroupMetadata?.currentClusterName;
   return async (cluster) => {
@@ -254,7 +257,7 @@ function clusterChecks(
   clusterAnswers: ClusterAnswers,
 ): ClusterChecks {
   const own = config.clusterGroupMetadata?.currentClusterName;
-  /** The answer about the cluster in which the domain is active, or that it is not known. */
+  /** The answer about the cluster in which the domain is active, or that this cluster is not known. */
   const ofActive = async (answerOf: (active: string) => CheckAnswer | Promise<CheckAnswer>) => {
     const description = await runProbe(`domain/${domain}`);
     const active = description && activeCluster(description);
@@ -348,13 +351,13 @@ function whyUnknown(domain: string, finding: Finding | undefined): string {
   return `it is not known where ${domain} is active: ${why}`;
 }
 
-/** Entries of a JSON list, or lines with text. */
+/** The number of entries of a JSON list, or of lines with text. */
 function linesOf(printed: string): number {
   try {
     const value: unknown = JSON.parse(printed);
     if (Array.isArray(value)) return value.length;
   } catch {
-    // Not JSON.
+    // The text is not JSON.
   }
   return printed.split('\n').filter((line) => line.trim() !== '').length;
 }

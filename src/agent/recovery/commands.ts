@@ -1,31 +1,29 @@
 import type { RecoveryOptions } from '../config/recovery-block.ts';
 import type { AgentConfig } from '../config/types.ts';
 
-/** The subject of a procedure; options of the command line. */
+/** The subject of a procedure, from the options of the command line. */
 export interface Subject {
   store?: string;
   database?: 'persistence' | 'visibility';
   domain?: string;
-  /** The future active cluster. */
+  /** The cluster that becomes active. */
   to?: string;
   /** File or directory of the backup to restore. */
   backup?: string;
-  /** RFC 3339: what was written from then on is left out. */
+  /** RFC 3339. What was written from this time on is left out. */
   until?: string;
-  /** PostgreSQL only: the last transaction, or the restore point, up to which the log is applied. */
+  /** PostgreSQL only: the last transaction that is applied, or the restore point at which the log ends. */
   untilXid?: string;
   untilName?: string;
-  /** PostgreSQL only: the timeline to follow in place of the latest. */
+  /** PostgreSQL only: the timeline to follow instead of the latest. */
   untilTimeline?: string;
 }
 
-/** Commands of the configuration with their placeholders filled in; undefined where there is none. */
+/** The commands of the configuration with their placeholders filled in; undefined if there is none. */
 export interface Commands {
-  /**
-   * The client. It connects to the future active cluster if one is named, else to the cluster of this configuration.
-   */
+  /** The client. It connects to the future active cluster if the subject names one, else to the cluster of this configuration. */
   client(...args: readonly string[]): readonly string[] | undefined;
-  /** `recovery.commands.NAME`; `places` override those of the subject. */
+  /** The command of `recovery.commands.NAME`; `places` override the values of the subject. */
   named(
     name: keyof RecoveryOptions['commands'],
     places?: Readonly<Record<string, string>>,
@@ -34,7 +32,10 @@ export interface Commands {
 
 type Places = Readonly<Record<string, string | undefined>>;
 
-/** Undefined if a placeholder has no value, such as `{file}` without a backup: the step is then done by hand. */
+/**
+ * Fills in the placeholders. Undefined if a placeholder has no value, such as `{file}` without a backup: then the step is done by
+ * hand.
+ */
 function filled(words: readonly string[], places: Places): readonly string[] | undefined {
   let isWhole = true;
   const text = words.map((word) =>
@@ -76,8 +77,8 @@ export function commandsOf(
 }
 
 /**
- * The client and its global options: what comes before `domain describe` or `admin domain describe`, without a
- * `--domain`. Undefined if global options follow it, because they cannot be recognized then.
+ * The client with its global options: the words before `domain describe` or `admin domain describe`, without a `--domain`.
+ * Undefined if global options follow these words, because they cannot be recognized then.
  */
 function clientIn(describe: readonly string[]): readonly string[] | undefined {
   const at = describe.findIndex((word, index) => word === 'domain' && describe[index + 1] === 'describe');

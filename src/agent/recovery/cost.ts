@@ -1,35 +1,35 @@
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 
-/** A probe's last result, as `/api/status` has it. */
+/** A probe's last result, as in `/api/status`. */
 export interface KnownProbe {
   name: string;
   msg: string;
   details: Readonly<Record<string, unknown>>;
 }
 
-/** What a cost is worked out from. */
+/** The facts from which a cost is computed. */
 export interface CostFacts {
   nowMs: number;
   probes: readonly KnownProbe[];
-  /** Domains with the cluster where each is active; `clusters` are all of the group. */
+  /** Domains with the cluster in which each is active; `clusters` are all clusters of the group. */
   domains: readonly { domain: string; activeCluster?: string | undefined }[];
   clusters: readonly string[];
-  /** Lag between two clusters, where it is known. */
+  /** Lag between two clusters, if it is known. */
   replication: readonly { source: string; target: string; lagSeconds: number }[];
-  /** Workflows that start in a second, or why that is not known. */
+  /** The number of workflows that start per second, or the reason why it is not known. */
   workflowRate: number | string;
-  /** How long the newest drill of a procedure took for a database or a domain, ms. */
+  /** The duration of the newest drill of a procedure for a database or a domain, ms. */
   drillMs(procedure: RecoveryProcedure, subject: string): number | undefined;
 }
 
-/** What one procedure would cost now. What is missing is not known: `unknown` says what would make it known. */
+/** What one procedure would cost now. Missing values are not known: `unknown` says what would make them known. */
 export interface Cost {
   procedure: RecoveryProcedure;
-  /** `STORE/DATABASE`, or the domain with where it would go: `orders to dc2`. */
+  /** `STORE/DATABASE`, or the domain and the cluster to which it would move: `orders to dc2`. */
   subject: string;
   timeSeconds?: number;
-  /** What the time is based on. */
+  /** The measurement that the time is based on. */
   basis?: string;
   lossSeconds?: number;
   lossWorkflows?: number;
@@ -70,7 +70,7 @@ function restoreCost(procedure: RecoveryProcedure, recovery: KnownProbe, facts: 
   return { procedure, subject, ...time, ...loss, unknown: [...ofTime, ...ofLoss] };
 }
 
-/** A drill of the procedure itself has everything in it; a rehearsal has the restore alone. */
+/** The time of a restore. A drill of the procedure itself includes everything; a rehearsal includes only the restore. */
 function restoreTime(
   procedure: RecoveryProcedure,
   subject: string,
@@ -90,7 +90,7 @@ function restoreTime(
   const share = bytes === undefined || !last.backupBytes ? 1 : bytes / last.backupBytes;
   const ms = Object.entries(last.phasesMs).map(([phase, tookMs]) => {
     if (phase === 'remove') return 0;
-    // What creates a server and what replays the log do not depend on the size of the backup.
+    // Creating a server and replaying the log do not depend on the size of the backup.
     return phase === 'create' || phase === 'log' ? tookMs : tookMs * share;
   });
   const size = share === 1 ? '' : `, for a backup of ${share.toFixed(2)} times the size`;
@@ -102,7 +102,7 @@ function restoreTime(
   };
 }
 
-/** Size of the newest backup that the chain begins with. */
+/** The size of the newest backup with which the chain begins. */
 function bytesNow({ details }: KnownProbe, probes: readonly KnownProbe[]): number | undefined {
   const full = (details.chain as Chain | undefined)?.links.find(({ type }) => type === 'full');
   const backup = probes.find(({ name }) => name === `backup/${full?.backup}`);

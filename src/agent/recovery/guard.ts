@@ -6,16 +6,16 @@ import { type Check, type CheckAnswer, check, no, unknown, yes } from './check.t
 import type { RunProbe } from './checks.ts';
 
 /**
- * The guard of every step that overwrites a database: nothing is restored beside a service that is alive. A role that
- * answers with a fault, slowly or not at all may still write, so that only a refused connection counts, and the store
- * must have no session of anybody else.
+ * The guard of every step that overwrites a database: nothing is restored while the service is alive. A role that answers with a
+ * fault, slowly or not at all may still write. Therefore only a refused connection counts, and the store must have no other
+ * session.
  */
 export interface Guard {
-  /** What must be configured to show that the service is down. */
+  /** The configuration has what is needed to show that the service is down. */
   canBeShown(): readonly Check[];
   /** The service is down. */
   isDown(): readonly Check[];
-  /** No role comes back, as its supervisor may start it again. */
+  /** No role comes back: its supervisor may start it again. */
   staysDown(): Check;
 }
 

@@ -4,9 +4,9 @@ import { AgentError, errorText, systemCode } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
 import type { Chosen } from './target.ts';
 
-/** One line of the journal; JSON. */
+/** One line of the journal, in JSON. */
 export type JournalLine =
-  /** `before` are steps that a run before it had begun, and that it does not go on with. */
+  /** `before` are steps that an earlier run had begun and that this run does not continue. */
   | {
       event: 'started';
       atMs: number;
@@ -17,16 +17,16 @@ export type JournalLine =
     }
   | { event: 'step_started'; atMs: number; step: string; byHand?: true }
   | { event: 'command_started'; atMs: number; step: string; command: readonly string[] }
-  /** `fault` is why it did not succeed. */
+  /** `fault` is the reason why the command did not succeed. */
   | { event: 'command_ended'; atMs: number; step: string; command: readonly string[]; fault?: string }
   | { event: 'step_done'; atMs: number; step: string; notProved?: readonly string[] }
   | { event: 'forced'; atMs: number; step: string; check: string; msg: string; reason: string }
   | { event: 'stopped'; atMs: number; msg: string }
   | { event: 'done'; atMs: number; notProved: readonly string[] };
 
-/** What a run changes. A run resumes only a run that changes the same. */
+/** What a run changes. A run resumes only a run that changes the same subject. */
 export interface RunSubject {
-  /** The database with its address, or the domain with its new active cluster and that one's address. */
+  /** The database with its address, or the domain with its new active cluster and the address of that cluster. */
   target: Readonly<Record<string, string | undefined>>;
   /** The backup that the operator named. */
   backup?: string;
@@ -34,16 +34,16 @@ export interface RunSubject {
 
 export interface UnfinishedRun {
   subject: RunSubject;
-  /** What it restores. */
+  /** What the run restores. */
   chosen?: Chosen;
   startMs: number;
-  /** Time of its last line. */
+  /** The time of the last line, ms since the epoch. */
   lastMs: number;
   done: Set<string>;
   /** Steps whose work has begun, whether they are done or not. */
   begun: Set<string>;
   notProved: string[];
-  /** It was refused, or failed, and was not killed. */
+  /** Whether the run ended by a refusal or a failure, and was not killed. */
   hasStopped: boolean;
   /** Commands that succeeded in the step that was interrupted. */
   succeeded: (readonly string[])[];
@@ -75,7 +75,7 @@ const begun = ({ subject, atMs, chosen, before }: JournalLine & { event: 'starte
   ...{ done: new Set(), begun: new Set(before), notProved: [], hasStopped: false, succeeded: [] },
 });
 
-/** From this line on the step may have changed something. */
+/** Whether the step may have changed something once this line is written. */
 export const hasBegun = (
   line: JournalLine,
 ): line is JournalLine & { event: 'step_started' | 'command_started' } =>
@@ -90,7 +90,7 @@ function follow(run: UnfinishedRun, line: JournalLine): void {
     run.interrupted = undefined;
     if (line.fault === undefined) run.succeeded.push(line.command);
   }
-  // A step that failed is done again as a whole.
+  // A step that failed is repeated as a whole.
   if (line.event === 'stopped' || line.event === 'step_done') run.succeeded = [];
   if (line.event !== 'step_done') return;
   run.done.add(line.step);
@@ -106,12 +106,12 @@ function parsed(line: string): JournalLine | undefined {
 }
 
 interface Journal {
-  /** The line is on the disk when this returns. Throws `internal`. */
+  /** Writes a line, which is on the disk when this returns. Throws `internal`. */
   write(line: JournalLine): void;
   close(): void;
 }
 
-/** Opens a journal to append to. A file that is deleted meanwhile is written again. Throws `internal`. */
+/** Opens a journal to append to. A file that is deleted meanwhile is created again. Throws `internal`. */
 export function openJournal(path: string): Journal {
   const open = () => {
     makeDirectorySync(mkdirSync, dirname(path), 0o750);
@@ -152,7 +152,7 @@ function guarded<T>(path: string, call: () => T): T {
   }
 }
 
-/** The error for a journal that cannot be used. A run without it could not be resumed, so that it stops. */
+/** The error for a journal that cannot be used. A run without a journal could not be resumed, so it stops. */
 export const journalError = (path: string, thrown: unknown): AgentError =>
   new AgentError(
     'internal',

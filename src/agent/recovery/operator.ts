@@ -1,10 +1,10 @@
 /** Prompts and output of a session: a terminal, or a script with `--yes`. */
 export interface Operator {
-  /** There is no prompt: steps that need a person are not done. */
+  /** Whether nobody can be asked: then steps that need a person are not done. */
   isAway?: boolean;
   print(line: string): void;
-  /** Whether to go on. */
+  /** Asks whether to go on. */
   ask(question: string): Promise<boolean>;
-  /** Whether the operator typed this very name. */
+  /** Whether the operator typed exactly this name. */
   confirmName(what: string, name: string): Promise<boolean>;
 }

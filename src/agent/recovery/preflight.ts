@@ -2,15 +2,15 @@ import { answerOf, type Check, type CheckAnswer, lineOf } from './check.ts';
 import type { Operator } from './operator.ts';
 import type { RecoveryStep } from './procedures.ts';
 
-/** What of a run can be refused before it changes anything. */
+/** A reason to refuse a run before it changes anything. */
 
 export interface Refusal {
   msg: string;
-  /** The check and the step that it belongs to, if a reason may override it. */
+  /** The check and its step, if the operator can override the refusal with a reason. */
   overridable?: { step: string; check: string };
 }
 
-/** All refusals of the steps that are not done, each check once. Prints every answer. */
+/** All refusals of the steps that are not done yet; each check is asked once. Prints every answer. */
 export async function refusalsUpFront(
   steps: readonly RecoveryStep[],
   options: { execute: boolean },
@@ -43,7 +43,7 @@ export function refusal(check: Check, answer: CheckAnswer, operator: Operator): 
   return `${check.text}: ${answer.msg}`;
 }
 
-/** Why a step cannot be done without a person, where there is none. */
+/** Why a step cannot be done without a person, if there is none. */
 async function unattendedFault(
   step: RecoveryStep,
   { execute }: { execute: boolean },

@@ -7,41 +7,41 @@ import type { Restore } from './restore.ts';
 import { programsThere, type RestoreChecks } from './restore-checks.ts';
 
 /**
- * The spec's recovery procedures as tables of steps. Everything else comes from the tables: what is refused before
- * anything is changed, the journal, the text for a run that ended early, and the plan. Nothing here runs anything.
+ * The spec's recovery procedures as tables of steps. The rest is derived from the tables: what is refused before anything is
+ * changed, the journal, the text for a run that ended early, and the plan. Nothing here runs anything.
  */
 export interface RecoveryStep {
   id: string;
   title: string;
   text: string;
-  /** What can be known before the run changes anything: it is refused then, and not in the middle. */
+  /** Conditions that can be checked before the run changes anything, so that the run is not refused in the middle. */
   needs?: readonly Check[];
-  /** What must hold at the moment of the step. */
+  /** Conditions that must hold at the moment of the step. */
   requires?: readonly Check[];
-  /** What must hold all the time while the step is done. */
+  /** A condition that must hold all the time while the step is done. */
   watches?: Check;
-  /** Run one after the other; none for what the operator does by hand. */
+  /** Commands that run one after the other; none for a step that the operator does by hand. */
   commands?: readonly (readonly string[])[];
-  /** What the operator does when there is no command; names the key that would set one. */
+  /** What the operator does if there is no command. It names the key that would set one. */
   byHand?: string;
-  /** What must hold after the step. */
+  /** Conditions that must hold after the step. */
   proves?: readonly Check[];
-  /** The step's work is left out when this holds already, as after a run that was killed after its commands. */
+  /** If this condition holds already, the step's work is left out, for example after a run that was killed after its commands. */
   isDone?: Check;
-  /** Name that the operator must enter before a step that cannot be undone: a store or a domain. */
+  /** The name of a store or a domain that the operator must enter before a step that cannot be undone. */
   confirm?: string;
   /** What a run that ends after the start of this step leaves behind, until a step that settles it is done. */
   leaves?: Leaves;
   /** What is missing until this step is done, once the run has changed anything. */
   owes?: Leaves;
-  /** Ids of the steps that leave nothing behind any more once this one is done. */
+  /** Ids of the steps that leave nothing behind any more once this step is done. */
   settles?: readonly string[];
 }
 
 export interface Leaves {
-  /** What is down or in between, as a sentence. */
+  /** What is down or unfinished, as a sentence. */
   what: string;
-  /** How it is undone: a command, or what to do by hand. */
+  /** How to undo it: a command, or what to do by hand. */
   undo: string;
 }
 
@@ -52,16 +52,16 @@ export interface Situation {
   guard: Guard;
   restore: Restore;
   restoreChecks: RestoreChecks;
-  /** Up to when the restore reaches, for people. */
+  /** The time that the restore reaches, for people. */
   reaches: string;
-  /** What is in the database is copied before it is overwritten. */
+  /** Whether the content of the database is copied before it is overwritten. */
   copiesFirst: boolean;
   path: string | undefined;
 }
 
 interface Procedure {
   title: string;
-  /** Options that must be given. */
+  /** Options that are required. */
   needs: readonly (keyof Subject)[];
   steps(situation: Situation): readonly RecoveryStep[];
 }
@@ -139,7 +139,9 @@ function startServices(situation: Situation): RecoveryStep {
   };
 }
 
-/** The step is left out where the restore itself keeps what was there, and with `--no-safety-copy`. */
+/**
+ * The step that makes a safety copy. It is left out if the restore itself preserves what was there, and with `--no-safety-copy`.
+ */
 function safetyCopy(situation: Situation): readonly RecoveryStep[] {
   const { subject, commands: named, restore, restoreChecks, guard, copiesFirst } = situation;
   if (!copiesFirst || restore.byHand) return [];

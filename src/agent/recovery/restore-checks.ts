@@ -21,15 +21,15 @@ import {
 import type { LogReplay, Restore } from './restore.ts';
 import { filesText } from './target.ts';
 
-/** What can be known of a restore before anything is stopped. */
+/** The checks of a restore that can be made before anything is stopped. */
 export interface RestoreChecks {
-  /** The end that was asked for can be reached, whoever restores. */
+  /** The requested end can be reached, whoever restores. */
   reaches(): readonly Check[];
-  /** What the programs, the server, the rights and the space must be. */
+  /** The programs, the server, the rights and the space allow the restore. */
   needs(): readonly Check[];
-  /** What the safety copy takes. */
+  /** The programs and the space allow the safety copy. */
   copyNeeds(): readonly Check[];
-  /** There is a database to copy. */
+  /** There is no database to copy. */
   nothingToCopy(): Check;
 }
 
@@ -39,7 +39,7 @@ interface RestoreChecksDeps {
   backup: string | undefined;
   restore: Restore;
   replay?: LogReplay;
-  /** Why the restore cannot reach what was asked for. */
+  /** Why the restore cannot reach what was requested. */
   refused?: string;
   env: Readonly<Record<string, string>>;
 }
@@ -48,7 +48,7 @@ const askMs = 60_000;
 const longestScanMs = 4 * 36e5;
 const maxBytes = 64 << 20;
 
-/** Files of a program's search path that may be executed; in the order of the path. */
+/** The first file with this name in a search path that may be executed. */
 function findProgram(name: string, path: string | undefined): string | undefined {
   const places = name.includes('/')
     ? [name]
@@ -125,7 +125,7 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
   };
 }
 
-/** Nothing listens there. Whether what listens takes statements, the other checks show. */
+/** Whether nothing listens at the store's address. Other checks show whether what listens accepts statements. */
 function refuses(store: StoreOptions | undefined): Promise<boolean> {
   const address = parseAddress(store?.address ?? '');
   if (!address) return Promise.resolve(false);
@@ -170,7 +170,7 @@ const copyProgram = (commands: readonly (readonly string[])[], env: RestoreCheck
 
 type Asked = (statement: string) => Promise<string>;
 
-/** The administrator may do what the restore does. */
+/** The administrator has the rights for the restore. */
 function rightsCheck({ store }: RestoreChecksDeps, asked: Asked): Check {
   const user = store?.kind === 'mysql' ? 'root' : 'postgres';
   return check('rights', `${user} may log in and restore`, async () => {
@@ -198,11 +198,11 @@ function rightsCheck({ store }: RestoreChecksDeps, asked: Asked): Check {
 
 const majorOf = (version: string, kind: StoreOptions['kind']): number => {
   const [first = 0, second = 0] = (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? '').split('.').map(Number);
-  // PostgreSQL counts its major versions by the first number since 10.
+  // Since version 10, the first number of PostgreSQL's version is the major version.
   return kind === 'postgres' && first >= 10 ? first * 1000 : first * 1000 + second;
 };
 
-/** The version of the server that was dumped; undefined if the dump names none. */
+/** The version of the server that was dumped; undefined if the dump does not state it. */
 async function dumpedFrom(
   kind: StoreOptions['kind'] | undefined,
   backup: string,
@@ -212,7 +212,7 @@ async function dumpedFrom(
   return /^;\s+Dumped from database version: (\S+)/m.exec(await run(['pg_restore', '--list', backup]))?.[1];
 }
 
-/** The program reads this dump, and the server is not older than the one that was dumped. */
+/** The program reads this dump, and the server is not older than the server that was dumped. */
 function versionCheck(
   { store }: RestoreChecksDeps,
   backup: string,
@@ -257,7 +257,7 @@ async function placeOnThisHost(
   return existsSync(directory) ? { directory } : { elsewhere: `${directory} is not on this host` };
 }
 
-/** No restore takes less than its dump. The space on another host is not known. */
+/** There is space for the restore, which takes at least the size of its dump. The space on another host is not known. */
 function spaceCheck({ store }: RestoreChecksDeps, backup: string, asked: Asked): Check {
   return advisory('space', 'the server has space for the restore', async () => {
     const place = await placeOnThisHost(store, asked);
@@ -270,7 +270,7 @@ function spaceCheck({ store }: RestoreChecksDeps, backup: string, asked: Asked):
 
 const leaveOut = '--no-safety-copy leaves the copy out';
 
-/** Where the safety copy goes there is space, and it may be written. */
+/** The place of the safety copy can be written to and has space. */
 function copySpace(
   { store, database = '', restore }: RestoreChecksDeps,
   backup: string | undefined,
@@ -281,7 +281,7 @@ function copySpace(
   if (directory !== undefined)
     return [check('copy_space', 'the safety copy can be written', () => copyInDirectory(directory, backup))];
   if (store?.kind !== 'postgres') return [];
-  // The copy is a second database; the restore needs the first one and its own space until it is committed.
+  // The copy is a second database. The restore needs the first one and its own space until it is committed.
   return [
     advisory('copy_space', 'the server has space for the safety copy', async () => {
       const size = `SELECT coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE datname = ${sqlText(database)}`;
@@ -314,7 +314,7 @@ const tablesOf = (kind: StoreOptions['kind'] | undefined, database: string): str
     ? `SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA = ${escapedText(database)}`
     : "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
 
-/** Names the tables that are there and not in the dump; that is no reason to refuse. */
+/** Lists the tables that are in the database and not in the dump. They are no reason to refuse. */
 function extrasCheck(
   { store, database = '', restore }: RestoreChecksDeps,
   backup: string,
@@ -336,7 +336,7 @@ function extrasCheck(
   });
 }
 
-/** The log behind the dump can be read to its end, and everything of this database in it will be applied. */
+/** The log after the dump can be read to its end, and everything of this database in it will be applied. */
 function logCheck(replay: LogReplay, database: string, env: RestoreChecksDeps['env']): Check {
   const { files, position, until } = replay;
   const printed = printLog(files, position, database, replay);
@@ -376,7 +376,7 @@ const scan = (file: string): readonly string[] => [
   file,
 ];
 
-/** `schema.table`, as PostgreSQL writes it, or the name alone as MySQL does. */
+/** The tables that a script creates: `schema.table`, as PostgreSQL writes it, or the name alone as MySQL writes it. */
 const tablesOfScript = (text: string) =>
   [...text.matchAll(/^CREATE TABLE (?:IF NOT EXISTS )?(\S+)/gm)].map(([, name = '']) =>
     name.replace(/[`"(]/g, ''),

@@ -8,15 +8,15 @@ import { baseRestore, isBaseBackup, type RestoreUntil, walArchive } from './base
 import { printLog, withoutIds } from './binary-log.ts';
 import type { Subject } from './commands.ts';
 
-/** How one database is restored with the store's own programs: the commands, and what an operator does by hand. */
+/** How one database is restored with the store's own programs: the commands, or what an operator does by hand. */
 export interface Restore {
-  /** Run one after the other; undefined where it takes more, such as a stopped server. */
+  /** Commands that run one after the other; undefined if they are not enough, for example because the server must be stopped. */
   commands?: readonly (readonly string[])[];
   /** Shell lines for the operator. */
   byHand?: readonly string[];
-  /** Copies what is in the database now. */
+  /** Copies the present content of the database. */
   safetyCopy?: SafetyCopy;
-  /** Runs one statement as the administrator, in that database if it is named, and prints a row per line. */
+  /** The command that runs one statement as the administrator, in the database if one is named, and prints one row per line. */
   ask?(statement: string, database?: string): readonly string[];
   /** Programs that the commands run. */
   programs: readonly string[];
@@ -26,7 +26,7 @@ interface SafetyCopy {
   /** Name or path of the copy. */
   name: string;
   commands: readonly (readonly string[])[];
-  /** Where the copy is written, if that is a directory of this host. */
+  /** The directory in which the copy is written, if it is on this host. */
   directory?: string;
 }
 
@@ -104,7 +104,7 @@ function restorePostgres(
   ];
   const text = sqlText(database);
   const copy = copyName(database, startMs);
-  // A copy that reads the files as they are, which a damaged page does not stop.
+  // A copy that reads the files as they are, so that a damaged page does not stop it.
   const strategy = `CASE WHEN current_setting('server_version_num')::int >= 150000 THEN ' STRATEGY FILE_COPY' ELSE '' END`;
   const missing = (name: string) => `NOT EXISTS (SELECT FROM pg_database WHERE datname = ${sqlText(name)})`;
   const isText = /\.sql(?:\.gz)?$/.test(file);
@@ -112,7 +112,7 @@ function restorePostgres(
     programs: ['bash', 'psql', ...(isText ? [file.endsWith('.gz') ? 'gzip' : 'cat'] : ['pg_restore'])],
     commands: [
       generated(`SELECT format('CREATE DATABASE %I', ${text}) WHERE ${missing(database)}`),
-      // In one transaction: a restore that is interrupted leaves the database as it was.
+      // The restore is one transaction: if it is interrupted, the database is as before.
       isText
         ? unpacked(file, [...psql(database), '--single-transaction', '--file', '-'])
         : [
@@ -145,7 +145,7 @@ function restoreMysql(
   const server = [`--host=${host}`, `--port=${port}`, '--user=root'];
   const mysql = ['mysql', ...server];
   const name = `\`${database.replaceAll('`', '``')}\``;
-  // Tables that are not in the dump would be in the way of the log, which creates them again.
+  // Tables that are not in the dump are removed: the log creates them again.
   const create = `DROP DATABASE IF EXISTS ${name}; CREATE DATABASE ${name}`;
   const directory = join(dirname(file), 'before-recovery');
   const copy = join(directory, `${copyName(database, startMs)}.sql.gz`);
@@ -171,7 +171,7 @@ function restoreMysql(
       commands: [
         [
           ...['bash', '-o', 'pipefail', '-c'],
-          // On a full disk, half a copy would be in the way of everything else.
+          // On a full disk, half a copy would prevent everything else.
           'umask 077; mkdir -p "$(dirname "$0")" && "$@" | gzip > "$0.part" && mv "$0.part" "$0" || { rm -f "$0.part"; exit 1; }',
           ...[copy, ...dump, '--hex-blob', database],
         ],
@@ -181,13 +181,16 @@ function restoreMysql(
   };
 }
 
-/** The client fed with the file, which is unpacked on the way. */
+/** The client that reads the file, which is unpacked on the way. */
 function unpacked(file: string, client: readonly string[]): readonly string[] {
   const read = file.endsWith('.gz') ? 'gzip --decompress --stdout' : 'cat';
   return ['bash', '-o', 'pipefail', '-c', `${read} "$0" | "$@"`, file, ...client];
 }
 
-/** Commands of which each reads what the one before prints; all are arguments of the shell, so that no word is its text. */
+/**
+ * Commands each of which reads the output of the command before it. All words are arguments of the shell, so that the shell does
+ * not interpret them.
+ */
 function piped(...commands: readonly (readonly string[])[]): readonly string[] {
   let at = 1;
   const parts = commands.map(({ length }) => {

@@ -17,30 +17,30 @@ import type { SubjectLock } from './subject-lock.ts';
 import type { Chosen } from './target.ts';
 
 /**
- * Goes through the steps of a procedure. Every step is written to a journal before and after it, so that an interrupted
- * run resumes at the step that was not finished, and a refusal that was overridden stays on record.
+ * Goes through the steps of a procedure. Every step is written to a journal before and after it, so that an interrupted run
+ * resumes at the unfinished step, and an overridden refusal stays on record.
  */
 
 interface SessionOptions {
   procedure: string;
   subject: RunSubject;
-  /** What is restored, for a run that goes on after this one. */
+  /** What is restored, for a later run that continues this one. */
   chosen?: Chosen;
   steps: readonly RecoveryStep[];
-  /** File of the journal. */
+  /** The file of the journal. */
   journal: string;
   lock: Omit<SubjectLock, 'release'>;
-  /** Runs commands; otherwise each is shown, and the operator confirms when it is done. */
+  /** Whether the session runs the commands; otherwise it shows each command, and the operator confirms when it is done. */
   execute: boolean;
-  /** Starts over after an interrupted run. */
+  /** Whether to start over after an interrupted run. */
   restart?: boolean;
-  /** Why refusals that can be overridden are. */
+  /** The reason for overriding refusals that can be overridden. */
   force?: string;
-  /** Where the output of commands goes; stderr keeps stdout free for JSON. */
+  /** Where the output of commands is written; with stderr, stdout has only JSON. */
   commandOutput?: 'stdout' | 'stderr';
-  /** Waits between two tries of a check after a step. */
+  /** Waits between two attempts of a check after a step. */
   pause?: (ms: number) => Promise<void>;
-  /** How often it is said that a command still runs. */
+  /** The interval of messages that a command still runs, ms. */
   noticeMs?: number;
 }
 
@@ -54,7 +54,7 @@ interface SessionResult {
   msg: string;
 }
 
-/** Throws `internal` if the journal cannot be used; what is left behind is printed before. */
+/** Runs the steps. Throws `internal` if the journal cannot be used, after printing what is left behind. */
 export async function runSession(options: SessionOptions, operator: Operator): Promise<SessionResult> {
   const { steps, subject, procedure, chosen } = options;
   const unfinished = unfinishedRun(options.journal);
@@ -67,7 +67,7 @@ export async function runSession(options: SessionOptions, operator: Operator): P
   const notProved = [...(before?.notProved ?? [])];
   const begun = new Set(before?.begun);
   const done = new Set(before?.done);
-  // A run that starts over has not undone what the one before it did.
+  // A run that starts over has not undone the steps of the run before it.
   if (!before) for (const step of unfinished?.begun ?? []) begun.add(step);
   const startLine = {
     event: 'started' as const,
@@ -121,8 +121,8 @@ export async function runSession(options: SessionOptions, operator: Operator): P
 }
 
 /**
- * What the steps that have begun leave behind, but for those that another step has settled, or has begun to and says what
- * it leaves itself; and what is missing as long as steps after them are not done.
+ * What the run leaves behind: the leftovers of each step that has begun, unless another step has settled them, or has begun to
+ * settle them and states its own leftovers; and what is missing until later steps are done.
  */
 function leftBehind(
   steps: readonly RecoveryStep[],
@@ -145,12 +145,12 @@ function leftBehind(
 export const leftBy = (run: UnfinishedRun | undefined, steps: readonly RecoveryStep[]): Leaves[] =>
   run ? leftBehind(steps, run.begun, run.done) : [];
 
-/** For the operator of a run that ended early. */
+/** Prints what is left behind, for the operator of a run that ended early. */
 export function printLeft(left: readonly Leaves[], operator: Pick<Operator, 'print'>): void {
   for (const { what, undo } of left) operator.print(`${what} ${undo}`);
 }
 
-/** The first refusal that no reason overrides; the others are recorded. */
+/** The first refusal that no reason can override. The others are recorded in the journal. */
 function unforced(
   refusals: readonly Refusal[],
   { options, operator, write }: Pick<SessionContext, 'options' | 'operator' | 'write'>,
@@ -165,10 +165,10 @@ function unforced(
   return undefined;
 }
 
-/** After this long, what an interrupted run did may no longer be true: the operator decides. */
+/** After this long, what an interrupted run did may no longer be valid, so the operator decides. */
 const staleMs = 24 * 36e5;
 
-/** The run to resume; undefined to start one; a fault where the operator has to decide. */
+/** The run to resume; undefined if a new one starts; a fault if the operator must decide. */
 async function resumed(
   left: UnfinishedRun | undefined,
   { subject, steps, restart }: SessionOptions,
@@ -197,12 +197,17 @@ async function resumed(
   return left;
 }
 
-/** A backup that is named after the run has begun is another one than that of the steps that are done. */
+/**
+ * Whether two runs have the same subject. If a backup is named only after the run has begun, it differs from the backup of the
+ * completed steps.
+ */
 const isSame = (one: RunSubject, other: RunSubject): boolean =>
   JSON.stringify(one.target) === JSON.stringify(other.target) &&
   (other.backup === undefined || other.backup === one.backup);
 
-/** A signal between two commands ends the run as an operator's `no` does, so that it says what it leaves behind. */
+/**
+ * A signal between two commands ends the run in the same way as an operator's `no`, so that the run says what it leaves behind.
+ */
 interface Interruption {
   /** Resolves with the signal. */
   came: Promise<void>;
@@ -234,7 +239,7 @@ interface SessionContext {
   succeeded: readonly (readonly string[])[];
 }
 
-/** Why a step is not done, or which check after it had no result. */
+/** Why a step is not done, or which checks after it had no result. */
 type StepResult = { fault: string } | { fault?: undefined; notProved: readonly string[] };
 
 async function runStep(step: RecoveryStep, around: SessionContext): Promise<StepResult> {
@@ -268,7 +273,7 @@ async function runStep(step: RecoveryStep, around: SessionContext): Promise<Step
   return proofs(step, around);
 }
 
-/** Asks what has to hold as long as the step is done; `end` resolves with what did not, once the last answer is there. */
+/** Repeats a check while the step is done. `end` waits for the last answer and resolves with the failure, if there was one. */
 function watch({ watches }: RecoveryStep, { pause = wait }: SessionOptions) {
   let disturbed: { check: string; msg: string } | undefined;
   let hasEnded = false;
@@ -319,7 +324,7 @@ async function refused(
   return undefined;
 }
 
-/** What the step is about to do, before anything is asked; without prompts each command is shown when it runs. */
+/** Shows what the step is about to do, before anything is asked. Without prompts each command is shown when it runs. */
 function showWork(
   { commands, byHand }: RecoveryStep,
   { options, operator }: Pick<SessionContext, 'options' | 'operator'>,
@@ -362,12 +367,12 @@ async function act(
 /** How often a check is repeated: services need a while to start and to stop. */
 const tries = 30;
 const pauseMs = 2_000;
-/** A supervisor may start a role again at any moment. */
+/** The interval of the watched check: a supervisor may start a role again at any moment. */
 const watchMs = 1_000;
 
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** The answer once it does not fail any more, or that of the last try. */
+/** The answer of a check once it does not fail any more, or else the answer of the last attempt. */
 async function awaited(
   check: Check,
   { pause = wait }: SessionOptions,

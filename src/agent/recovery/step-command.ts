@@ -4,23 +4,23 @@ import { formatDuration } from '../../core/text-formats.ts';
 import { onSignals } from '../signals.ts';
 import type { SubjectLock } from './subject-lock.ts';
 
-/** One command of a step, run to its end. */
+/** One command of a step, which is run to its end. */
 
 interface StepCommandOptions {
   lock: Omit<SubjectLock, 'release'>;
-  /** Its processes are put on record until the last one has ended. */
+  /** Whether its processes stay on record until the last of them has ended. */
   isDestructive: boolean;
-  /** Where its output goes; stderr keeps stdout free for JSON. */
+  /** Where the output is written; with stderr, stdout has only JSON. */
   output: 'stdout' | 'stderr';
   print(line: string): void;
-  /** How often it is said that the command still runs. */
+  /** The interval of messages that the command still runs, ms. */
   noticeMs?: number;
 }
 
 /**
- * Undefined after exit status 0. Passes signals on to the command; one that then ends with status 0 was interrupted
- * nevertheless. The second signal kills it, as it may ignore the first. Throws `internal` if the command cannot be put
- * on record, once it has ended.
+ * Runs the command. Undefined after exit status 0. Signals are passed on to the command; if it then ends with status 0, it was
+ * interrupted nevertheless. The second signal kills it, because it may ignore the first. Throws `internal` if the command cannot
+ * be put on record, after it has ended.
  */
 export function runStepCommand(
   [program = '', ...args]: readonly string[],
@@ -42,7 +42,7 @@ export function runStepCommand(
       undo();
       undo = onSignals({ stop: kill, reload });
     };
-    // Before the command starts: a signal that came in between would end this process and leave the command running.
+    // Signals are handled before the command starts: a signal in between would end this process and leave the command running.
     let undo = onSignals({ stop, reload });
     const startMs = performance.now();
     const notice = setInterval(() => {

@@ -8,24 +8,27 @@ import { type Subject, shellText } from './commands.ts';
 import { journalError } from './journal.ts';
 
 /**
- * The lock of what a procedure changes, a database or a domain: two runs side by side would restore, or fail over, at
- * the same time, also those of different procedures. The kernel releases it with the process, however that ends. A
- * command may outlive its run: it is on record here until its end, and keeps out the next run as well.
+ * The lock on a database or a domain. Without it, two runs at once, even of different procedures, would restore or fail over at
+ * the same time. The kernel releases the lock when the process ends, in whatever way. A command may outlive its run: it is on
+ * record here until it ends, and prevents the next run as well.
  */
 export interface SubjectLock {
   /**
-   * Puts a command on record before it starts, and returns the variables of its environment, which mark its processes.
-   * Those of a destructive one may outlive the one that the run knows: `bash -c 'gzip … | mysql'`. Throws `internal`.
+   * Puts a command on record before it starts, and returns environment variables that mark its processes. Processes of a
+   * destructive command may outlive the process that the run knows: `bash -c 'gzip … | mysql'`. Throws `internal`.
    */
   commandStarts(command: readonly string[], isDestructive: boolean): Readonly<Record<string, string>>;
-  /** Throws `internal`. */
+  /** Records the pid of the command. Throws `internal`. */
   commandStarted(pid: number): void;
-  /** Returns a process of a command that did not succeed, for people, if one still runs: it keeps out the next run. */
+  /**
+   * Removes the record of a command. If a process of a command that did not succeed still runs, returns a text about it, and the
+   * record prevents the next run.
+   */
   commandEnded(succeeded: boolean): string | undefined;
   release(): Promise<void>;
 }
 
-/** Who holds the lock, as written into its directory. */
+/** The holder of the lock, as written into the lock's directory. */
 interface Holder {
   pid: number;
   procedure: string;
@@ -33,21 +36,21 @@ interface Holder {
   startMs: number;
 }
 
-/** A command of a run, as written into the directory. */
+/** A command of a run, as written into the lock's directory. */
 interface RunningCommand {
   command: readonly string[];
   isDestructive: boolean;
   /** Missing if the run was killed while it started the command. */
   pid?: number;
-  /** Tells the process from a later one of the same pid. */
+  /** The start of the process, which distinguishes it from a later process with the same pid. */
   start?: string;
-  /** Value of the variable that each process of the command has in its environment. */
+  /** The value of the variable that each process of the command has in its environment. */
   mark: string;
 }
 
 const markVariable = 'SVC_AGENT_RECOVERY_COMMAND';
 
-/** Throws `state_locked` with the holder's procedure, pid and start, or with the command that still runs. */
+/** Locks a subject. Throws `state_locked` with the holder's procedure, pid and start, or with the command that still runs. */
 export async function lockSubject(
   stateDirectory: string,
   procedure: string,
@@ -91,7 +94,7 @@ export async function lockSubject(
       if (running !== undefined) write(commandFile, { ...running, pid, start: startOf(pid) });
     },
     commandEnded(succeeded) {
-      // What a command that succeeded leaves behind is meant to stay, such as a server that it started.
+      // What a successful command leaves running is meant to stay, such as a server that it started.
       const left = succeeded || !running?.isDestructive ? undefined : markedProcess(running.mark);
       if (left === undefined) rmSync(commandFile, { force: true });
       return left;
@@ -100,7 +103,7 @@ export async function lockSubject(
   };
 }
 
-/** Empty on a system without /proc. */
+/** The ids of all processes; empty on a system without /proc. */
 function processIds(): string[] {
   try {
     return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -110,8 +113,8 @@ function processIds(): string[] {
 }
 
 /**
- * A process with the mark in its environment, for people. One that runs as another user, or that was given a new
- * environment, as sudo does, is not found. From proc(5).
+ * A process with the mark in its environment, as text for people. A process that runs as another user, or that got a new
+ * environment, as with sudo, is not found. From proc(5).
  */
 function markedProcess(
   mark: string,
@@ -124,13 +127,13 @@ function markedProcess(
       const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
       if (isWanted(words)) return `pid ${pid}: ${shellText(words)}`;
     } catch {
-      // It has ended, or is another user's.
+      // The process has ended, or belongs to another user.
     }
   }
   return undefined;
 }
 
-/** When a process began, with the boot of the machine; undefined if it has ended. From proc(5). */
+/** When a process began, together with the boot of the machine; undefined if it has ended. From proc(5). */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -143,13 +146,13 @@ function startOf(pid: number): string | undefined {
   }
 }
 
-/** A second restore beside one that outlived its run would ruin both. */
+/** Throws if the command still runs: a second restore beside one that outlived its run would ruin both. */
 function refuseBeside(running: RunningCommand | undefined): void {
   if (running === undefined) return;
   const { pid, start, mark, command, isDestructive } = running;
   const isItself = pid !== undefined && start !== undefined && startOf(pid) === start;
   const isMarked = !isItself && (isDestructive || pid === undefined);
-  // What another command has started is meant to stay, such as the services: that command alone counts. A script runs as
+  // What another command has started is meant to stay, such as the services, so only the command itself counts. A script runs as
   // the last arguments of its interpreter.
   const isCommand = (words: readonly string[]) =>
     isDestructive || command.slice(1).every((word, index, args) => words.at(index - args.length) === word);
@@ -166,7 +169,7 @@ function heldBy(thrown: unknown, holderFile: string, subject: string): unknown {
   if (!(thrown instanceof AgentError) || thrown.code !== 'state_locked') return thrown;
   const pid = Number(/pid (\d+)/.exec(thrown.message)?.[1]);
   const holder = readJson<Holder>(holderFile);
-  // The file may still be that of a run before.
+  // The file may still be from an earlier run.
   const who =
     holder?.pid === pid
       ? `a run of ${holder.procedure} (pid ${pid}, since ${new Date(holder.startMs).toISOString()})`

@@ -8,7 +8,7 @@ import type { Subject } from './commands.ts';
 import type { LogReplay } from './restore.ts';
 import { findWalEnd } from './wal-target.ts';
 
-/** What is restored, and up to when: from the chain that the recovery probe found. */
+/** Determines what is restored, and to which point in time, from the chain that the recovery probe found. */
 
 /** The chain as the recovery probe shows it. */
 interface ChainShown {
@@ -18,28 +18,28 @@ interface ChainShown {
 }
 
 /**
- * What a run restores, as it was when the run began. A run that goes on after a kill restores the same: meanwhile a dump may
- * have been taken of a database that is restored in part, and the binary log has the statements of the restore itself.
+ * What a run restores, as it was when the run began. A run that continues after a kill restores the same: meanwhile a dump may
+ * have been taken of a partly restored database, and the binary log contains the statements of the restore itself.
  */
 export interface Chosen {
   backup?: string;
-  /** Name of the last file of the binary log. */
+  /** The name of the last file of the binary log. */
   lastLog?: string;
   /** Ms since the epoch. */
   reachesMs?: number;
-  /** A restore had begun before it: its statements are in the log. */
+  /** Whether an earlier run had begun to restore this: then its statements are in the log. */
   isKept?: boolean;
 }
 
 interface RestoreTarget {
   until?: RestoreUntil;
-  /** MySQL and MariaDB only: what is applied after the dump. */
+  /** MySQL and MariaDB only: the log that is applied after the dump. */
   replay?: LogReplay;
-  /** Up to when, ms since the epoch; undefined if it is not known before the restore. */
+  /** The point in time that the restore reaches, ms since the epoch; undefined if it is not known before the restore. */
   reachesMs?: number;
-  /** Why the restore cannot reach what was asked for. */
+  /** Why the restore cannot reach what was requested. */
   refused?: string;
-  /** Up to when, for people. */
+  /** The point in time that the restore reaches, as text for people. */
   reaches: string;
 }
 
@@ -56,8 +56,8 @@ export async function chainNow(
 const fullOf = (chain: ChainShown | undefined) => chain?.links?.find(({ type }) => type === 'full');
 
 /**
- * Path of the full backup that the chain begins with. The backup with the latest recovery point may be a base backup
- * with its log, which is restored by hand; --backup names a dump instead.
+ * The path of the full backup with which the chain begins. The backup with the latest recovery point may be a base backup with
+ * its log, which is restored by hand; --backup names a dump instead.
  */
 export function backupIn(chain: ChainShown | undefined, { backups }: AgentConfig): string | undefined {
   const full = fullOf(chain);
@@ -78,12 +78,15 @@ const untilOf = ({ until, untilXid, untilName, untilTimeline }: Subject): Restor
 interface Target {
   subject: Subject;
   chain: ChainShown | undefined;
-  /** What an earlier run that was not finished restored. */
+  /** What an earlier, unfinished run restored. */
   held: Chosen | undefined;
   config: AgentConfig;
 }
 
-/** `subject.backup` is the backup of the chain, that of an earlier run, or one that the operator named. */
+/**
+ * Determines the target. `subject.backup` is the backup of the chain, the backup of an earlier run, or a backup that the operator
+ * named.
+ */
 export async function restoreTarget(target: Target): Promise<RestoreTarget> {
   const { subject, chain, held, config } = target;
   const { backup } = subject;
@@ -114,7 +117,7 @@ const timeOf = (text: string | undefined) => (text === undefined ? undefined : D
 const baseOf = (chain: ChainShown | undefined) => timeOf(fullOf(chain)?.to);
 const isFile = (path: string) => existsSync(path) && statSync(path).isFile();
 
-/** What the options ask for, as they are called. */
+/** The names of the options that are given. */
 const optionsOf = ({ time, xid, name, timeline }: RestoreUntil): readonly string[] =>
   Object.entries({ '--until': time, '--until-xid': xid, '--until-name': name, '--until-timeline': timeline })
     .filter(([, value]) => value !== undefined)
@@ -148,7 +151,10 @@ function refusalOf(
 
 const hasUntil = (word: string) => word.includes('{until}');
 
-/** PostgreSQL ends its start with an error, with the server down, where the log does not have the target. */
+/**
+ * The target for PostgreSQL. If the log does not contain the target, PostgreSQL would end its start with an error while the
+ * server is down, so this is checked before.
+ */
 async function postgresTarget(
   until: RestoreUntil | undefined,
   { store = '', backup }: Subject,
@@ -161,7 +167,10 @@ async function postgresTarget(
   return { refused, ...(isWhole && { until: { ...until, time: undefined } }) };
 }
 
-/** The dump, and the files of the log from the place that it records, to the end of the chain where there is one. */
+/**
+ * The target for MySQL and MariaDB: the dump, and the files of the log from the position that the dump states to the end of the
+ * chain, if there is one.
+ */
 async function mysqlTarget(
   until: RestoreUntil | undefined,
   isOfChain: boolean,
@@ -179,7 +188,7 @@ async function mysqlTarget(
       });
   if (replay === undefined && until !== undefined)
     return { refused: 'the dump does not record its place in a binary log that is observed' };
-  // mysqlbinlog ends at a second.
+  // mysqlbinlog ends at a whole second.
   const time = until?.time && new Date(Math.floor(until.time.getTime() / 1000) * 1000);
   return {
     replay: replay && { ...replay, until: time },
@@ -209,7 +218,7 @@ async function replayOf(
   return { files: logFiles(log.source.directory, position, last), position, isMariadb };
 }
 
-/** What this run restores, for one that goes on after it. */
+/** What this run restores, for a later run that continues it. */
 export const chosenOf = (
   { backup }: Subject,
   { replay, reachesMs }: RestoreTarget,
@@ -224,7 +233,9 @@ export const chosenOf = (
 export const filesText = ({ length }: readonly string[]): string =>
   `${length} ${length === 1 ? 'file' : 'files'}`;
 
-/** Up to when the restore reaches, for people. A command of the configuration has to apply the log by itself. */
+/**
+ * The point in time that the restore reaches, as text for people. A command of the configuration has to apply the log by itself.
+ */
 function reachText({ until, replay, reachesMs }: Omit<RestoreTarget, 'reaches'>, isOwn: boolean): string {
   const log = isOwn
     ? ' This is done by recovery.commands.restore.'

@@ -10,19 +10,19 @@ import type { WalMark, WalRemainder } from '../../probes/backups/wal-segment.ts'
 import type { RestoreUntil } from './base-restore.ts';
 
 /**
- * Whether the archived log has the end that was asked for. PostgreSQL finds out at the end of the replay, with the server
- * down: a log without the target ends its start with an error, as does a target before the end of the backup.
+ * Whether the archived log contains the requested end. PostgreSQL finds out only at the end of the replay, with the server down:
+ * its start ends with an error if the log lacks the target, or if the target is before the end of the backup.
  */
 interface WalEnd {
   /** Why the restore cannot end there. */
   refused?: string;
-  /** All of the log was written before the time: there is nothing to leave out. */
+  /** Whether all of the log was written before the time, so that there is nothing to leave out. */
   isWhole?: boolean;
 }
 
 const timeText = (micros: number) => new Date(Math.floor(micros / 1000)).toISOString();
 
-/** Reads the log from the start of the backup on, up to the end that was asked for. */
+/** Reads the log from the start of the backup up to the requested end. */
 export async function findWalEnd(base: string, archive: string, until: RestoreUntil): Promise<WalEnd> {
   const { walRanges, startMs } = await readBackupManifest(base);
   const [first, last] = [walRanges[0], walRanges.at(-1)];
@@ -75,7 +75,7 @@ async function openLog(
   };
 }
 
-/** Segments of the archive, in its folders too, and those that the backup contains; by their plain name. */
+/** Segments of the archive, including those in its folders, and segments that the backup contains, by their plain name. */
 function filesIn(archive: string, base: string): Map<string, string> {
   const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
   const folders = list(archive).filter((name) => /^[0-9A-F]{16}$/.test(name));
@@ -112,7 +112,7 @@ async function endIn(
   return { refused: `the log behind the backup has no ${what}: it has ${reach}, then ${ends}` };
 }
 
-/** The first mark that is the target, in the order of the log. */
+/** The first mark in the log that is the target. */
 async function search(
   { segmentBytes, fileOf }: ReadableLog,
   start: string,
