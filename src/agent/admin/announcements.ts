@@ -15,8 +15,8 @@ interface AnnouncementDeps {
 }
 
 /**
- * `POST /backup/NAME/start|success|fail` for each backup whose source is a heartbeat (docs/http-api.md). They require the
- * token of the backup as a bearer token, in place of the credentials of the listener. `success` takes `?size=BYTES`.
+ * `POST /backup/NAME/start|success|fail` for each backup whose source is a heartbeat (docs/http-api.md). They require the token
+ * of the backup as a bearer token instead of the credentials of the listener. `success` takes `?size=BYTES`.
  */
 export function heartbeatRoutes(
   backups: readonly BackupOptions[],
@@ -50,7 +50,7 @@ export function heartbeatRoutes(
   const handle = async ({ url, message }: Request, reply: Reply): Promise<void> => {
     const [, name = '', event = ''] = /^\/backup\/([\w.-]+)\/(start|success|fail)$/.exec(url.pathname) ?? [];
     const token = tokens.get(name);
-    // An unknown name costs a comparison too, so that the timing does not show which backups there are.
+    // An unknown name costs a comparison, too, so that the timing does not reveal which backups exist.
     if (!(await isAccepted(token ?? [...tokens.values()][0]!, { message, reply, drops }))) return;
     const size = url.searchParams.get('size');
     if (!token || (size !== null && !/^\d{1,16}$/.test(size))) {
@@ -68,7 +68,7 @@ interface Asked extends Pick<Request, 'message'> {
   drops: Drops;
 }
 
-/** Whether a request has the token; answers one that does not. */
+/** Whether a request has the token. A request without it gets its response here. */
 async function isAccepted(token: Authenticator, { message, reply, drops }: Asked): Promise<boolean> {
   if ((await token.authenticate(message.headers.authorization)) === 'accepted') return true;
   drops.count('pull', 'unauthorized');
@@ -79,7 +79,7 @@ async function isAccepted(token: Authenticator, { message, reply, drops }: Asked
   return false;
 }
 
-/** Kinds of changes that are announced; the agent sees the others itself. */
+/** The kinds of changes that are announced; the agent detects the other kinds itself. */
 const announced = ['deploy', 'maintenance', 'note', 'exit'] as const;
 
 const longestMaintenanceSeconds = 7 * 86_400;
@@ -98,7 +98,7 @@ async function bodyOf(message: Request['message']): Promise<string | undefined> 
   return Buffer.concat(pieces).toString();
 }
 
-/** What is wrong with an announcement, or the change that it is. */
+/** The announced change, or a text about what is wrong with the announcement. */
 function changeIn(body: string | undefined, at: string): Change | string {
   if (body === undefined) return `The body is longer than ${longestBody} bytes.`;
   let content: { kind?: unknown; text?: unknown; seconds?: unknown; role?: unknown } | null;

@@ -3,21 +3,21 @@ import { type StatusReport, severeEntries } from '../report.ts';
 
 /** One sample of every series. */
 export interface Tick {
-  /** Counts samples since the start. A reader that misses one fetches all. */
+  /** The number of the sample since the start. A reader that misses a sample fetches all. */
   tick: number;
   atMs: number;
   values: Readonly<Record<string, number>>;
 }
 
-/** What the plots of the status page show. Lost with the process. */
+/** The values for the plots of the status page. They are lost with the process. */
 export interface History {
-  /** Does nothing if it has started. */
+  /** Starts sampling; does nothing if it has started before. */
   start(): void;
   stop(): void;
   /** The newest sample; undefined before the first. */
   newest(): Tick | undefined;
   /**
-   * Every series, oldest value first, NaN where there is none: a little-endian 32-bit length, that many bytes of JSON
+   * Every series, oldest value first, NaN for missing values: a little-endian 32-bit length, that many bytes of JSON
    * (`HistoryHeader`), and 32-bit floats, series by series.
    */
   packed(): Buffer;
@@ -28,30 +28,30 @@ export interface HistoryHeader {
   /** Time of the newest value, ms since the epoch. */
   atMs: number;
   stepMs: number;
-  /** Values of each series. */
+  /** The number of values of each series. */
   points: number;
   series: readonly string[];
 }
 
 interface SeriesHistoryOptions {
   stepMs?: number;
-  /** Values kept per series. */
+  /** The number of values that are stored per series. */
   points?: number;
-  /** Series beyond these are not kept. */
+  /** The number of series that are stored; further series are ignored. */
   mostSeries?: number;
 }
 
 interface HistoryDeps {
   report(): StatusReport;
-  /** Called before each sample, so that counts move where nothing else commits. */
+  /** Called before each sample, so that counts move even if nothing else commits. */
   commit(): Promise<unknown>;
   clock: Clock;
 }
 
-/** Four hours at 5 s: 11.25 KiB a series, 1.4 MiB with all 128. */
+/** Four hours at 5 s: 11.25 KiB per series, 1.4 MiB for all 128. */
 const defaults: Required<SeriesHistoryOptions> = { stepMs: 5_000, points: 2880, mostSeries: 128 };
 
-/** Values of one sample; `rate` is for what only rises. */
+/** Receives the values of one sample; `rate` is for values that only rise. */
 interface HistorySampler {
   gauge(name: string, value: number | undefined): void;
   rate(name: string, total: number): void;
@@ -59,7 +59,7 @@ interface HistorySampler {
 
 const rateLevels = ['debug', 'info', 'warn', 'error', 'fatal', 'other'];
 
-/** Everything that is plotted, in the order in which it is kept when there is too much. */
+/** Samples everything that is plotted. Of too many series, the first in this order are stored. */
 function sample(report: StatusReport, { gauge, rate }: HistorySampler): void {
   const { probes, scrapes, entries, replication, reporters, process: own } = report;
   gauge('agent/rss', own.rssBytes);
@@ -94,7 +94,7 @@ function sample(report: StatusReport, { gauge, rate }: HistorySampler): void {
 interface Rings {
   /** The number of the newest step; -1 before the first. */
   readonly tick: number;
-  /** Goes on by this many steps. Those that were missed, such as while the machine was suspended, have no values. */
+  /** Moves forward by this many steps. Steps that were missed, for example while the machine was suspended, have no values. */
   advance(steps: number): void;
   /** Sets the value of the newest step. False for a series beyond `mostSeries`. */
   set(name: string, value: number): boolean;
@@ -103,7 +103,7 @@ interface Rings {
 }
 
 /**
- * A ring is allocated when its series appears and freed when it has no value left: memory is bounded by
+ * Creates the rings. A ring is allocated when its series appears and freed when it has no value left: memory is bounded by
  * `points` × `mostSeries` × 4 bytes.
  */
 function createRings({ points, mostSeries }: Required<Omit<SeriesHistoryOptions, 'stepMs'>>): Rings {
@@ -203,7 +203,7 @@ export function createHistory(
     start() {
       if (isRunning) return;
       isRunning = true;
-      // Not at once, so that it does not slow the start of the agent.
+      // The first sample is not taken at once, so that it does not slow the start of the agent.
       cancel = clock.after(Math.min(stepMs, 1_000), () => void run());
     },
     stop() {

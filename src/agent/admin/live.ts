@@ -8,7 +8,7 @@ import type { History } from './history.ts';
 interface LiveDeps {
   report(): StatusReport;
   history: History;
-  /** Makes counts fresh. */
+  /** Commits, so that counts are up to date. */
   commit(): Promise<unknown>;
   clock: Clock;
   drops: Drops;
@@ -17,7 +17,7 @@ interface LiveDeps {
 /** Streams of changes of the status, as server-sent events (html.spec.whatwg.org, Server-sent events). */
 export interface Live {
   route: Route;
-  /** Open streams. */
+  /** The number of open streams. */
   readonly streams: number;
   /** Ends every stream; browsers connect again. */
   endAll(): void;
@@ -26,31 +26,31 @@ export interface Live {
 /** A part of the status that is sent as a whole when it changes: `verdict`, `probes:health/frontend`. */
 interface Cell {
   json: string;
-  /** The version with which it changed last. */
+  /** The version in which the cell changed last. */
   version: number;
 }
 
 interface Client {
   body: StreamBody;
-  /** The version up to which it has everything. */
+  /** The version up to which the client has everything. */
   seen: number;
-  /** Monotonic; when its buffer was full. */
+  /** The monotonic time at which the client's buffer became full; undefined while it has room. */
   stuckMs: number | undefined;
   openedMs: number;
-  /** Nothing was sent yet but the headers, which may still be under way. */
+  /** Whether nothing but the headers was sent so far; they may not have arrived yet. */
   isNew: boolean;
 }
 
 const longestSliceMs = 5;
-/** Streams at a time; fewer than a listener keeps for requests of others. */
+/** The maximum number of streams at a time, fewer than the requests that a listener accepts, so that others are served. */
 const mostStreams = 16;
 /** Interval of the status while a client is connected. */
 const stepMs = 1_000;
-/** A status that takes long to make is sent less often, at the least this often. */
+/** A status that takes long to compute is sent less often, but at least at this interval. */
 const longestStepMs = 5_000;
 /** A client that has not read for this long is disconnected. */
 const slowMs = 10_000;
-/** A stream ends after this time and the browser connects again, so that credentials that changed count. */
+/** A stream ends after this time and the browser connects again, so that changed credentials take effect. */
 const longestMs = 600_000;
 
 const headers = {
@@ -60,9 +60,9 @@ const headers = {
 };
 
 /**
- * Every second while a client is connected, the cells that changed are sent. Nothing is queued: a client that has not
- * taken the last event gets the next one when it has, with all that changed meanwhile. A client that comes back with
- * `Last-Event-ID` gets what changed since; any other gets everything.
+ * Sends the cells that changed every second while a client is connected. Nothing is queued: a client that has not read the last
+ * event gets the next one later, with all changes since. A client that reconnects with `Last-Event-ID` gets what changed since
+ * that event; other clients get everything.
  */
 export function createLive(deps: LiveDeps): Live {
   const { commit, clock, drops } = deps;
@@ -76,7 +76,7 @@ export function createLive(deps: LiveDeps): Live {
     client.isNew = false;
   };
 
-  /** Whether the client takes another event now; ends one that is slow, old or gone. */
+  /** Whether the client can receive another event now. Ends a stream that is slow, too old or closed. */
   const isReady = (client: Client): boolean => {
     const nowMs = clock.monotonicMs();
     if (client.body.done) clients.delete(client);
@@ -103,7 +103,7 @@ export function createLive(deps: LiveDeps): Live {
     for (const client of ready) send(client);
     if (clients.size > 0)
       return void clock.after(Math.min(longestStepMs, Math.max(stepMs, 20 * workedMs)), () => void run());
-    // No client is connected: nothing is kept.
+    // No client is connected, so nothing is stored.
     isRunning = false;
     cells.clear();
   };
@@ -124,7 +124,7 @@ export function createLive(deps: LiveDeps): Live {
     };
     client.body.write(Buffer.from('retry: 1000\n\n'));
     clients.add(client);
-    // The status last sent to others is recent enough until the next step.
+    // The status that was last sent to others is recent enough until the next step.
     if (!cells.isEmpty) send(client);
     if (!isRunning) void run();
     isRunning = true;
@@ -142,15 +142,15 @@ export function createLive(deps: LiveDeps): Live {
   };
 }
 
-/** The status in parts, each with the version with which it changed last. */
+/** The status in parts, each with the version in which it changed last. */
 interface Cells {
   readonly version: number;
   readonly isEmpty: boolean;
-  /** Reads the status in slices: that of 500 domains is a megabyte of JSON. Returns the time that it worked, ms. */
+  /** Reads the status in slices: with 500 domains it is a megabyte of JSON. Returns the time that it worked, ms. */
   update(): Promise<number>;
-  /** The event with all that changed after a version. */
+  /** The event with everything that changed after a version. */
   changesSince(seen: number): Buffer;
-  /** The version that a client has, from the id of its last event; 0 if it is not one of these. */
+  /** The version that a client has, from the id of its last event; 0 if the id is not from this process. */
   versionOf(id: unknown): number;
   clear(): void;
 }
@@ -188,7 +188,7 @@ function createCells({ report, history, clock }: Pick<LiveDeps, 'report' | 'hist
       const changed: string[] = [];
       for (const [key, cell] of cells)
         if (cell.version > seen) changed.push(`${JSON.stringify(key)}:${cell.json}`);
-      // JSON has no line breaks, so each event is one line. One is sent at every poll: it is the heartbeat, too.
+      // JSON has no line breaks, so each event is one line. An event is sent at every poll, as a heartbeat, too.
       return Buffer.from(`id: ${boot}.${version}\ndata: {${changed.join(',')}}\n\n`);
     },
     versionOf(id) {
@@ -201,7 +201,7 @@ function createCells({ report, history, clock }: Pick<LiveDeps, 'report' | 'hist
   };
 }
 
-/** Lists of the status that may be long: each entry is a cell, and the list itself is that of their keys. */
+/** The cells of the status. In lists that may be long, each entry is a cell, and the list itself is the cell with their keys. */
 function* cellsOf(report: StatusReport, history: History): Generator<[string, unknown]> {
   for (const [key, value] of Object.entries(report)) {
     if (key === 'probes') yield* listed('probes', report.probes, ({ name }) => name);

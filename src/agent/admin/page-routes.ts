@@ -14,8 +14,8 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
 };
 
 /**
- * Scripts, styles and data come from this listener alone, nothing is inline, and no text becomes markup: the page has
- * no Trusted Types policy.
+ * The content security policy: scripts, styles and data come only from this listener, nothing is inline, and no text becomes
+ * markup. There is no Trusted Types policy.
  */
 const policy = [
   "default-src 'none'",
@@ -51,10 +51,10 @@ async function sendFile(reply: Reply, folder: string, file: string, type: string
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 const escaped = (text: string): string => text.replace(/[&<>"]/g, (character) => entities[character]!);
 
-/** Problems that the page has without its script. */
+/** The maximum number of problems on the page without its script. */
 const mostItems = 50;
 
-/** The verdict as markup, for readers without JavaScript and until the script has the first data. */
+/** The verdict as markup, for readers without JavaScript, and until the script has its first data. */
 function verdictMarkup({ verdict }: StatusReport): string {
   const item = ({ severity, what, since, fix, firstSteps, runbook }: Problem) =>
     [
@@ -91,7 +91,7 @@ async function sendDocument(reply: Reply, report: StatusReport, links: AdminLink
   reply.send(200, filled, { ...headers('text/html; charset=utf-8'), 'cache-control': 'no-store' });
 }
 
-/** The status page, with the verdict of now in it, and the runbooks that it shows. */
+/** The routes of the status page, which contains the present verdict, and of the runbooks that it shows. */
 export function pageRoutes(report: () => StatusReport, links: AdminLinks): Routes {
   const page = Object.entries(files).map(([path, [file, type]]): [string, Routes[string]] => [
     path,

@@ -12,7 +12,9 @@ import { type Health, probeDebug, probeStatus } from './status.ts';
 
 const json = { 'content-type': 'application/json; charset=utf-8' };
 
-/** `/health` and `/ready`, on every listener of the agent (docs/http-api.md); open, as probes have no credentials. */
+/**
+ * `/health` and `/ready`, on every listener of the agent (docs/http-api.md); they need no credentials, because probes have none.
+ */
 export function healthRoutes(health: Health): Routes {
   const answering = (ask: () => { ok: boolean; msg: string }): Routes[string] => ({
     access: 'open',
@@ -24,7 +26,7 @@ export function healthRoutes(health: Health): Routes {
   return { '/health': answering(health.health), '/ready': answering(health.ready) };
 }
 
-/** Results of the probes, and a run on demand of a configured one; a request cannot name another target. */
+/** Results of the probes, and a run on demand of a configured probe; a request cannot name another target. */
 export function probeRoutes(
   reports: () => readonly ProbeReport[],
   checkNow: (name: string) => Promise<ProbeReport | undefined>,
@@ -63,10 +65,10 @@ export interface StatusSources {
   history: History;
 }
 
-/** Copies of the history under way at a time. */
+/** The maximum number of copies of the history that are being sent at a time. */
 const mostCopies = 4;
 
-/** What the status page shows, as JSON, as a stream of changes, and as the history of what it plots. */
+/** The content of the status page, as JSON, as a stream of changes, and as the history of the plotted values. */
 export function statusRoutes({ report, live, history }: StatusSources): Routes {
   let packing = 0;
   return {
@@ -74,7 +76,7 @@ export function statusRoutes({ report, live, history }: StatusSources): Routes {
     '/api/events': live.route,
     '/api/history': {
       handle(_request, reply) {
-        // Each answer is a copy of the history, which a slow client holds for the deadline of the listener.
+        // Each response is a copy of the history, which a slow client holds until the deadline of the listener.
         if (packing >= mostCopies)
           return reply.send(503, 'Busy; try again in a second.\n', { 'retry-after': '1' });
         packing++;
@@ -85,7 +87,7 @@ export function statusRoutes({ report, live, history }: StatusSources): Routes {
   };
 }
 
-/** Whether a Host header names this very listener: a loopback name or address, its own address, or a host allowed. */
+/** Whether a Host header names this listener: a loopback name or address, the listener's own address, or an allowed host. */
 export function namesListener(
   header: string | undefined,
   { listenAddress, allowedHosts = [] }: Pick<AdminConfig, 'listenAddress' | 'allowedHosts'>,
@@ -107,9 +109,9 @@ export function namesListener(
 }
 
 /**
- * Whether a page of another origin has its browser send this: an image or a frame that would run a probe, a form, a link.
- * Browsers say so in a header (w3.org, Fetch Metadata Request Headers); those that do not know it send `Origin` with
- * whatever changes something.
+ * Whether a page of another origin makes its browser send this request: an image or a frame that would run a probe, a form, a
+ * link. Browsers say so in a header (w3.org, Fetch Metadata Request Headers). Browsers that do not know the header send `Origin`
+ * with every request that changes something.
  */
 function isSentByOthers({ 'sec-fetch-site': site, origin, host = '' }: IncomingHttpHeaders): boolean {
   if (site !== undefined) return site !== 'none' && site !== 'same-origin';
@@ -121,8 +123,9 @@ function isSentByOthers({ 'sec-fetch-site': site, origin, host = '' }: IncomingH
 }
 
 /**
- * The routes for requests that name this listener in their Host header; for others 403. A page in an operator's
- * browser whose host name is rebound to this address cannot read them. Refuses whatever a page of another origin sends.
+ * The routes for requests that name this listener in their Host header; other requests get 403. A page in an operator's browser
+ * whose host name is rebound to this address therefore cannot read them. Also refuses everything that a page of another origin
+ * sends.
  */
 export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => void): Routes {
   const checked = (route: Routes[string]): Routes[string] => ({

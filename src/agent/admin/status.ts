@@ -38,16 +38,16 @@ interface HealthResponse {
 
 /** The agent's own health; it does not depend on a role, a store, a log or a destination (docs/http-api.md). */
 export interface Health {
-  /** Alive and at work: for liveness probes and `svc-agent healthcheck`. */
+  /** Whether the agent is alive and works: for liveness probes and `svc-agent healthcheck`. */
   health(): HealthResponse;
-  /** First positions are committed and answers are exact: for readiness probes. */
+  /** Whether the first positions are committed, so that responses are exact: for readiness probes. */
   ready(): HealthResponse;
   enter(state: HealthState): void;
 }
 
 /**
- * `degraded` is the reason why the state cannot be written. The agent continues without it, so that this is
- * reported and not a failure.
+ * `degraded` returns the reason why the state cannot be written. The agent continues without it, so this is reported and is not a
+ * failure.
  */
 export function createHealth(degraded: () => string | undefined): Health {
   let state: HealthState = 'starting';
@@ -67,7 +67,10 @@ export function createHealth(degraded: () => string | undefined): Health {
   };
 }
 
-/** With the last failures and the last results, newest first. Details and phases are long, and left out of the latter. */
+/**
+ * The status of a probe with the last failures and the last results, newest first. Details and phases are long, and are left out
+ * of the last results.
+ */
 type ProbeDebug = ProbeStatus & {
   failures: Dated<ProbeResult>[];
   history: Dated<Omit<ProbeResult, 'details' | 'phasesMs'>>[];
@@ -112,20 +115,20 @@ interface ReportDeps {
   probes(): readonly ProbeReport[];
   /** Why the newest configuration was refused; undefined if it was accepted. */
   reloadError(): string | undefined;
-  /** When another configuration than that of the start was taken; undefined before. */
+  /** When a configuration was accepted after the start; undefined if none was. */
   changedMs(): number | undefined;
   readings(): ReadingsReport;
   judge: Judge['judge'];
 }
 
-/** Labels by name; `service` is the series' own. */
+/** The labels by name; `service` is the series' own service. */
 interface SeriesRow {
   labels: Readonly<Record<string, string>>;
   service: string;
   value: number;
 }
 
-/** Labels and value of each series of a family that the agent measures, as the registry has committed them. */
+/** Returns labels and value of each series of a family that the agent measures, as the registry has committed them. */
 type ReadFamily = (family: AgentMetricName) => SeriesRow[];
 
 function measured(view: View): ReadFamily {
@@ -138,7 +141,7 @@ function measured(view: View): ReadFamily {
     }));
 }
 
-/** Loggers of the status; the rest is in the metrics. */
+/** The number of loggers in the status; all others are in the metrics. */
 const mostLoggers = 20;
 const sumOf = (levels: Levels) => Object.values(levels).reduce((sum, count) => sum + count, 0);
 
@@ -172,7 +175,7 @@ function entriesOf(rowsOf: ReadFamily, lastErrors: ReportDeps['lastErrors']): En
   };
 }
 
-/** A time in seconds as text; undefined for one that is not there. */
+/** A time in seconds as text; undefined if there is none. */
 const secondsTime = (seconds: number | undefined) =>
   seconds === undefined ? undefined : timeOf(seconds * 1e3);
 
@@ -230,7 +233,7 @@ function processOf(): StatusFacts['process'] {
   return { rssBytes: rss, heapBytes: heapUsed, cpuSeconds: (user + system) / 1e6 };
 }
 
-/** The refusals that the status lists. */
+/** The number of refusals that the status lists. */
 const mostRefusals = 20;
 
 function cardinalityOf(
@@ -258,7 +261,10 @@ function cardinalityOf(
   };
 }
 
-/** A log that never had an entry may belong to a role that was never started here: it is not gone. */
+/**
+ * The faults of logs. A log that never had an entry may belong to a role that was never started here, so it is not reported as
+ * gone.
+ */
 function logFaultsOf(faults: readonly LogFault[], { services }: EntriesReport): LogFaultReport[] {
   const hasLogged = new Set(services.filter(({ levels }) => sumOf(levels) > 0).map(({ service }) => service));
   return faults
@@ -266,12 +272,12 @@ function logFaultsOf(faults: readonly LogFault[], { services }: EntriesReport): 
     .map(({ sinceMs, ...fault }) => ({ ...fault, since: timeOf(sinceMs) }));
 }
 
-/** A file that is replaced is a change too: its own time counts, whichever way it was written. */
+/** The dynamic configuration file with its modification time. A file that replaces it has its own modification time, too. */
 function dynamicOf(file: string) {
   try {
     return { file, changedAt: timeOf(statSync(file).mtimeMs) };
   } catch {
-    // It is on another host, or may not be read.
+    // The file is on another host, or the agent is not permitted to read it.
     return { file };
   }
 }
@@ -335,7 +341,7 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
   };
 }
 
-/** `/api/status` as of now. Durable numbers in it are the committed ones. */
+/** The present `/api/status`. Durable numbers in it are the committed ones. */
 export function statusReport(config: ReadyConfig, deps: ReportDeps): StatusReport {
   const view = deps.registry.view(({ relayed }) => !relayed);
   try {
@@ -346,7 +352,7 @@ export function statusReport(config: ReadyConfig, deps: ReportDeps): StatusRepor
   }
 }
 
-/** Calls `use` with the series that the verdict is based on, as the registry has them now. */
+/** Calls `use` with the series that the verdict is based on, with their present values in the registry. */
 export function withReadings(registry: Registry, use: (rows: Rows) => void): void {
   const view = registry.view(undefined, familiesRead);
   try {
@@ -370,7 +376,7 @@ function rowOf(view: View, kind: Kind, series: SeriesView): Row {
   return {
     service,
     labels,
-    // The last bucket has everything where the sender has no count.
+    // If the sender gives no count, the last bucket has all observations.
     value: numbers[hasCount ? total + 2 : total] ?? 0,
     buckets: bounds.map((bound, i) => [Number(bound), numbers[at + i] ?? 0] as const),
     ...(hasSum && { sum: numbers[total + 1] ?? 0 }),

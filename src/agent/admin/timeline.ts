@@ -2,20 +2,20 @@ import type { Change, Problem, StatusReport } from '../report.ts';
 import { incidentsIn } from '../verdict/alike.ts';
 import { span } from './page/format.ts';
 
-/** Something that happened, for the time line. */
+/** An event on the time line. */
 export interface TimelineEvent {
-  /** RFC 3339. */
+  /** The time, RFC 3339. */
   at: string;
   kind: 'began' | 'ended' | Change['kind'];
   /** Severity of the problem that began or ended. */
   severity?: Problem['severity'];
-  /** Holds text from outside; escape it. */
+  /** The text, which contains text from outside and must be escaped. */
   text: string;
 }
 
 const most = 200;
 
-/** Starts of what lasts, starts and ends of what is over, and what changed, newest first. */
+/** The starts of open problems, the starts and ends of past incidents, and the changes, newest first. */
 export function timelineOf({
   verdict,
   incidents,

@@ -7,21 +7,21 @@ export interface PlannedJob {
   name: string;
   type: BackupType;
   cron: string;
-  /** What has to be there before the first run. */
+  /** Shell lines that must run once before the first backup. */
   once?: readonly string[];
   /** Shell lines, run with `set -eu`. */
   script: readonly string[];
-  /** Shell lines for the day when it is needed; never run by a schedule. */
+  /** Shell lines for a restore; a schedule never runs them. */
   restore: readonly string[];
-  /** Entry of `backups`. */
+  /** The entry of `backups` for the job. */
   entry: Record<string, unknown>;
 }
 
-/** Time of a backup in its name, as a shell writes it. */
+/** The time in the name of a backup, as shell text. */
 export const stamp = '$(date -u +%Y%m%dT%H%M%SZ)';
 
 export interface PlanTarget {
-  /** Where the backups are written. */
+  /** The directory in which the backups are written. */
   directory: string;
   offsite: OffsiteCopies;
   store: StoreOptions;
@@ -40,22 +40,22 @@ export function entryOf(
   return { name, store: store.name, database: role, type, ...rest };
 }
 
-/** Names of jobs, entries and files: a store may be called anything. */
+/** A name for jobs, entries and files: the name of a store may have any characters. */
 export const safe = (name: string) => name.replace(/[^\w.-]/g, '_');
 
-/** A name in a regular expression. */
+/** A name, escaped for a regular expression. */
 export const literal = (text: string) => text.replace(/[.]/g, '\\.');
 
-/** A path of which the end is expanded by the shell, such as a time. */
+/** A path whose end is expanded by the shell, such as a time. */
 export const pathTo = (directory: string, expanded: string) => `${quoted(`${directory}/`)}${expanded}`;
 
-/** A dump that failed leaves nothing behind, nor does one that was killed longer than an hour ago. */
+/** Lines that remove the remains of a failed dump, and of dumps that were killed more than an hour ago. */
 export const cleanUp = (directory: string, prefix: string) => [
   `trap 'rm -f "$file.part" "$file".*.part' EXIT`,
   `find ${quoted(directory)} -maxdepth 1 -name '${prefix}-*.part' -mmin +60 -delete`,
 ];
 
-/** A run that is still under way is not run beside itself. */
+/** Lines that prevent a second run while one is still under way. */
 export const alone = (directory: string, name: string) => [
   `exec 9> ${quoted(`${directory}/.${name}.lock`)}`,
   'flock --nonblock 9 || exit 0',

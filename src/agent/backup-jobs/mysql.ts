@@ -66,10 +66,10 @@ export function planMysql(target: PlanTarget): readonly PlannedJob[] {
     : [dump];
 }
 
-/** What it takes on MariaDB, which alone reads this, to see whether the server is a replica. */
+/** The right that the user needs on MariaDB to see whether the server is a replica; only MariaDB reads this comment. */
 const seesReplicas = '/*M!100502 , REPLICA MONITOR */';
 
-/** The user of the jobs, and its rights. */
+/** The statements that create the user of the jobs, with its rights. */
 const dumpUser = (database: string): readonly string[] => [
   'By mysql as root:',
   `  CREATE USER IF NOT EXISTS backup IDENTIFIED BY '<password>';`,
@@ -81,7 +81,7 @@ const dumpUser = (database: string): readonly string[] => [
   '  GRANT SHOW_ROUTINE ON *.* TO backup; -- MySQL',
 ];
 
-/** MariaDB’s client writes them by itself; of MySQL each account is asked. */
+/** Lines that dump the grants. The client of MariaDB writes them by itself; with MySQL each account is queried. */
 const dumpGrants = (connection: string): readonly string[] => [
   'if mysqldump --version | grep -qi mariadb; then',
   '  # It names the accounts that the server itself cannot show, such as those of host names that it does not resolve.',
@@ -94,7 +94,7 @@ const dumpGrants = (connection: string): readonly string[] => [
   'fi',
 ];
 
-/** A dump, and a copy of the files, does not state how far a replica is behind. */
+/** Lines that refuse to run on a replica: neither a dump nor a copy of the files states how far a replica is behind. */
 const refuseReplica = (connection: string): readonly string[] => [
   '# What a replica has is as old as its lag. The statements are those of MariaDB, MySQL, and MySQL before 8.0.22:',
   `replica=$(mysql ${connection} --batch --skip-column-names --execute='SHOW ALL SLAVES STATUS' 2>/dev/null ||`,
@@ -103,7 +103,7 @@ const refuseReplica = (connection: string): readonly string[] => [
   '[ -z "$replica" ] || { echo "this server is a replica: take the backup from the primary" >&2; exit 1; }',
 ];
 
-/** A copy of the files of MariaDB’s whole server, taken on its host; it has to be prepared before it is used. */
+/** The plan for a copy of the files of a whole MariaDB server, taken on its host. It must be prepared before it is used. */
 function planPhysical({ store, directory, offsite }: PlanTarget, connection: string): PlannedJob {
   const prefix = safe(`${store.name}-physical`);
   return {

@@ -12,13 +12,13 @@ import {
   stamp,
 } from './job.ts';
 
-/** A path in a command of PostgreSQL, in which a percent sign begins a placeholder. */
+/** A path in a command of PostgreSQL, in which a percent sign would begin a placeholder. */
 const inCommand = (path: string) => quoted(path).replaceAll('%', '%%');
 
-/** Text between the single quotes of a setting of PostgreSQL. */
+/** A text between the single quotes of a setting of PostgreSQL. */
 const inSetting = (text: string) => text.replaceAll("'", "''");
 
-/** A server archives its log and has its base backups once for all its databases. */
+/** The jobs for a store. A server archives its log and makes its base backups once for all its databases. */
 export function planPostgres(target: PlanTarget): readonly PlannedJob[] {
   const server = `--host=${quoted(target.host)} --port=${target.port}`;
   const connection = `${server} --username=backup`;
@@ -80,7 +80,10 @@ function planDump(target: PlanTarget, server: string, connection: string): Plann
 
 const debianPath = 'PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " :)';
 
-/** The write-ahead log belongs to the server, so that one base backup and one archive serve all its databases. */
+/**
+ * The plan for base backups and the archive. The write-ahead log belongs to the server, so one base backup and one archive serve
+ * all its databases.
+ */
 function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: string): PlannedJob {
   const prefix = safe(`${store.name}-base`);
   return {
@@ -128,7 +131,7 @@ function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
   return {
     name,
     type: 'log',
-    // With the archive_timeout within the recovery point objective of 5 minutes.
+    // Together with the archive_timeout, this is within the recovery point objective of 5 minutes.
     cron: '*/2 * * * *',
     once: [
       'The server archives by itself. As root on its host:',

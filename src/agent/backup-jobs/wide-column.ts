@@ -1,14 +1,17 @@
 import { quoted } from '../backup-offsite.ts';
 import { entryOf, type PlannedJob, type PlanTarget, safe, stamp } from './job.ts';
 
-/** Data directories of the node, from its own configuration. */
+/** Lines that find the data directories of the node in its own configuration. */
 const findData = [
   `conf=\${CASSANDRA_CONF:-/etc/cassandra}/cassandra.yaml`,
   `mapfile -t roots < <(awk '/^[^ #-]/ { on = /^data_file_directories:/ } on && !/^ *#/' "$conf" | grep -o "/[^],\\"' ]*")`,
   `[ "\${#roots[@]}" -gt 0 ] || roots=("\${CASSANDRA_HOME:-/var/lib/cassandra}/data")`,
 ];
 
-/** Commands for the directory `below` of each table, in the layout of a data directory: each copy is known by its table. */
+/**
+ * Lines that run commands for the directory `below` of each table, in the layout of a data directory: the path of each copy shows
+ * its table.
+ */
 const eachTable = (database: string, copies: string, below: string, lines: readonly string[]) => [
   ...findData,
   `for root in "\${roots[@]}"; do`,
@@ -47,7 +50,7 @@ function planSnapshots(target: PlanTarget, prefix: string, copies: string): Plan
       '# On every node, with the schema restored and every table empty: TRUNCATE them, because deleted rows stay deleted.',
       `for folder in ${quoted(`${copies}/${database}`)}/*/snapshots/NAME; do`,
       `  table=$(basename "\${folder%/snapshots/*}")`,
-      // Without the option it would move the files out of the backup.
+      // Without the option the command would move the files out of the backup.
       `  nodetool import --copy-data ${keyspace} "\${table%-*}" "$folder"`,
       'done',
     ],

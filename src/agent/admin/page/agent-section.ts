@@ -14,7 +14,7 @@ const levelColours: readonly [string, string][] = [
 ];
 const mostFiles = 8;
 
-/** Rates by level, loggers with most errors, the last errors, and the files. */
+/** The section on logs: rates by level, loggers with most errors, the last errors, and the files. */
 export function logs(data: Data, { entries, logs: files }: StatusReport, { nowMs, shown }: Frame): Child {
   if (files.length === 0 && entries.services.length === 0) return undefined;
   const lines = levelColours
@@ -60,7 +60,7 @@ function loggerTable({ loggers, loggerCount }: StatusReport['entries']): Child {
 
 type LastError = StatusReport['entries']['lastErrors'][number];
 
-/** Equal errors with their number and their first and last time, the newest first. */
+/** Equal errors, with their number and their first and last time, newest first. */
 function groupedErrors(
   entries: readonly LastError[],
 ): { last: LastError; first: LastError; times: number }[] {
@@ -102,7 +102,7 @@ function lastErrors({ lastErrors: entries }: StatusReport['entries'], nowMs: num
   );
 }
 
-/** The files, those that are not followed and those with the largest lag first. */
+/** A table of the files: those that are not followed and those with the largest lag come first. */
 function fileTable(files: StatusReport['logs']): Child {
   const head = ['File', 'Roles', 'State', 'Lag', 'Read'];
   const row = ({ path, services, state, lagBytes, offset }: StatusReport['logs'][number]) => ({
@@ -129,7 +129,7 @@ function fileTable(files: StatusReport['logs']): Child {
   );
 }
 
-/** Where series go, and how full the queue is. */
+/** The section on where series are sent, and how full the queue is. */
 export function delivery(data: Data, { reporters, listeners }: StatusReport, { nowMs, shown }: Frame): Child {
   const pull = listeners.filter(({ listener }) => !/^admin(\.|$)/.test(listener));
   const items = reporters.map(
@@ -192,7 +192,7 @@ export function delivery(data: Data, { reporters, listeners }: StatusReport, { n
   );
 }
 
-/** Series by family against the limit, and what was refused or dropped. */
+/** The section on series by family against the limit, and on what was refused or dropped. */
 export function cardinality(
   _data: Data,
   { series, refused, refusals, conflicts, drops }: StatusReport,
@@ -271,7 +271,7 @@ export function cardinality(
   );
 }
 
-/** The agent's own process. */
+/** The section on the agent's own process. */
 export function self(data: Data, report: StatusReport, { nowMs, shown }: Frame): Child {
   const { version, node, startedAt, config, state, listeners, process: own } = report;
   return section(

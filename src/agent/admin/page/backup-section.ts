@@ -15,7 +15,7 @@ interface ShownDrill {
   endMs: number;
   durationMs: number;
 }
-/** What the probe of a rehearsal tells of the last one. */
+/** What the probe of a rehearsal reports about the last rehearsal. */
 interface ShownRehearsal {
   backup?: string;
   startMs: number;
@@ -42,11 +42,11 @@ const rehearsalHead = [
 ];
 const backupHead = ['Backup', 'State', 'Age against objective', 'Integrity', 'Size', 'Off-site', 'Retention'];
 
-/** Up to so many rows are shown without opening a fold; of more, the first two and those that fail. */
+/** Up to this many rows are shown outside of a fold. If there are more, only the first two and the failing rows are. */
 const mostRows = 6;
 const mostOfMany = 2;
 
-/** A table of probes, those that fail first. */
+/** A table of probes; failing probes come first. */
 function tableOf<T>(
   name: string,
   head: readonly string[],
@@ -61,7 +61,7 @@ function tableOf<T>(
   );
 }
 
-/** Objectives against evidence: what can be recovered, each backup, and the archives. */
+/** The section that compares objectives with evidence: what can be recovered, each backup, and the archives. */
 export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Child {
   const recovery = probesOf(report, 'recovery');
   const probes = new Map(probesOf(report, 'backup').map((probe) => [subjectOf(probe), probe]));
@@ -96,7 +96,7 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
   );
 }
 
-/** A verification under way: how far it is, its rate and the time left. */
+/** A running verification: its progress, its rate and the time left. */
 function verification({
   doneBytes,
   totalBytes,
@@ -184,7 +184,7 @@ function outcome(probe: ProbeStatus | undefined, good: string, bad: string): [To
   return probe.last.ok ? ['good', good] : ['bad', bad];
 }
 
-/** A duration as a share of what its objective allows; `none` when there is no such duration. */
+/** A duration as a share of what its objective allows; `none` if there is no such duration. */
 function againstObjective(actual: number | undefined, objective: number | undefined, none: string): Child {
   if (actual !== undefined && objective !== undefined)
     return meter(

@@ -1,11 +1,11 @@
 import type { LogFileReport, ProbeStatus, StatusReport } from '../../report.ts';
 import type { HistoryHeader, Tick } from '../history.ts';
 
-/** What is plotted: values by name, oldest first, NaN where there is none. */
+/** The plotted values by name, oldest first, NaN for missing values. */
 export interface Plotted {
   atMs: number;
   stepMs: number;
-  /** Values that each series has. */
+  /** The number of values of each series. */
   length: number;
   series: ReadonlyMap<string, Float32Array>;
 }
@@ -13,28 +13,28 @@ export interface Plotted {
 export interface Data {
   report: StatusReport | undefined;
   plotted: Plotted;
-  /** When the last event came, by this machine's clock; undefined before the first. */
+  /** When the last event arrived, by this machine's clock; undefined before the first. */
   lastMessageMs: number | undefined;
 }
 
-/** Without a message for this long, the page may be out of date. */
+/** If no message arrives for this long, the page may be out of date. */
 export const silentMs = 7_000;
 const retryMs = 5_000;
 const mostPoints = 2880;
 
-/** The parts of the status as they came last, by their keys. */
+/** The latest parts of the status, by their keys. */
 type StatusParts = Map<string, unknown>;
 
 const listed = (parts: StatusParts, list: string) => (parts.get(list) ?? []) as readonly string[];
 
-/** Removes the entries of lists that the lists no longer have. */
+/** Removes the entries of lists that are no longer in the lists. */
 function removeUnlisted(parts: StatusParts): void {
   const lists = ['probes', 'logs'];
   const known = new Set(lists.flatMap((list) => listed(parts, list).map((name) => `${list}:${name}`)));
   for (const key of parts.keys()) if (/^(probes|logs):/.test(key) && !known.has(key)) parts.delete(key);
 }
 
-/** The status as a whole, from its parts. */
+/** The whole status, from its parts. */
 function reportOf(parts: StatusParts): StatusReport {
   const entriesOf = <T>(list: string): T[] =>
     listed(parts, list).flatMap((name) => (parts.get(`${list}:${name}`) as T) ?? []);
@@ -46,7 +46,7 @@ function reportOf(parts: StatusParts): StatusReport {
   };
 }
 
-/** What `History.packed` wrote. */
+/** Parses what `History.packed` wrote. */
 function unpacked(packed: ArrayBuffer): { tick: number; plotted: Plotted } {
   const length = new DataView(packed).getUint32(0, true);
   const text = new TextDecoder().decode(new Uint8Array(packed, 4, length));

@@ -10,8 +10,8 @@ function append(parent: Element, child: Child): void {
 }
 
 /**
- * An element. Text becomes text nodes, never markup. `key` finds the element again when its parent is drawn anew;
- * `keep` leaves its children alone; functions listen to the event of their name.
+ * An element. Text becomes text nodes, never markup. `key` identifies the element when its parent is drawn again; `keep` leaves
+ * its children alone; functions listen to the event of their name.
  */
 export function h(name: string, attributes: Attributes = {}, ...children: readonly Child[]): HTMLElement {
   const element = svgNames.has(name)
@@ -28,7 +28,7 @@ export function h(name: string, attributes: Attributes = {}, ...children: readon
   return element as HTMLElement;
 }
 
-/** Listeners are looked up when an event comes, so that drawing anew never adds a second one. */
+/** Listeners are looked up when an event arrives, so that drawing again never adds a second one. */
 const listening = new WeakMap<Element, Map<string, (event: Event) => void>>();
 function listeners(element: Element): Map<string, (event: Event) => void> {
   const known = listening.get(element) ?? new Map<string, (event: Event) => void>();
@@ -84,14 +84,14 @@ function morphChildren(old: Element, next: Element): void {
   }
 }
 
-/** Makes the children of `element` what `children` are and keeps what is the same: focus, selection, open details. */
+/** Replaces the children of `element` by `children`. Equal elements stay, with their focus, selection and open details. */
 export function draw(element: Element, ...children: readonly Child[]): void {
   const next = element.cloneNode(false) as Element;
   for (const child of children) append(next, child);
   morphChildren(element, next);
 }
 
-/** A table that turns into cards where there is no room; `head` names the columns. */
+/** A table that turns into cards if there is too little room; `head` names the columns. */
 export function table(
   caption: string,
   head: readonly string[],

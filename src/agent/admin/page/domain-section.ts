@@ -14,18 +14,18 @@ interface DomainDetails {
 }
 
 const lagColours = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
-/** Up to so many domains are shown beside other sections. */
+/** Up to this many domains are shown beside other sections. */
 const mostBeside = 8;
-/** Domains that are shown without opening a fold, beside those that need attention. */
+/** How many domains are shown outside of a fold, in addition to those that need attention. */
 const mostDomains = 6;
-/** The most domains that are shown of those that the reader asks for by name. */
+/** How many domains are shown that match the reader's filter. */
 const mostFound = 24;
 
-/** Whether the section takes the whole width, so that others stand closer. */
+/** Whether the section uses the whole width, because it has many domains. */
 export const hasManyDomains = (report: StatusReport): boolean =>
   probesOf(report, 'domain').length > mostBeside;
 
-/** Clusters, the lag between them, and the domains with their failovers. */
+/** The section on clusters, the lag between them, and the domains with their failovers. */
 export function domains(data: Data, report: StatusReport, frame: Frame): Child {
   const clusters = probesOf(report, 'cluster');
   const probes = probesOf(report, 'domain');
@@ -76,7 +76,10 @@ function clusterItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement 
   return targetItem(target, data, frame, failureText(probe));
 }
 
-/** Failovers since the agent started, and the last one of each domain before that; nothing without any. */
+/**
+ * A time line of the failovers since the agent started, and of the last failover of each domain before that; nothing if there are
+ * none.
+ */
 function failoverTimeLine({ plotted }: Data, report: StatusReport, { shown }: Frame): Child {
   const last = report.domains.flatMap(({ domain, lastFailover, activeCluster }): Mark[] => {
     const text = `${domain} failed over to ${activeCluster ?? 'another cluster'}`;
@@ -97,13 +100,13 @@ function failoverTimeLine({ plotted }: Data, report: StatusReport, { shown }: Fr
 
 const detailsOf = (probe: ProbeStatus) => (probe.last?.details ?? {}) as DomainDetails;
 
-/** 0 for a domain that fails, 1 for one that is not ready for a failover, 2 for all others. */
+/** The rank of a domain: 0 if it fails, 1 if it is not ready for a failover, otherwise 2. */
 const rankOf = (probe: ProbeStatus): number => {
   if (probe.last?.ok === false) return 0;
   return detailsOf(probe).failover?.ready === false ? 1 : 2;
 };
 
-/** The domains, those that need attention first; those past `mostDomains` are folded. */
+/** A table of the domains. Those that need attention come first; those beyond `mostDomains` are folded. */
 function domainTable(probes: readonly ProbeStatus[], report: StatusReport, frame: Frame): Child {
   const head = ['Domain', 'Active in', 'Clusters', 'Failover', 'Failovers'];
   const reports = new Map(report.domains.map((one) => [one.domain, one]));

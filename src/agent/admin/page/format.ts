@@ -20,11 +20,11 @@ const zoneAt = (ms: number): string =>
     .formatToParts(ms)
     .find(({ type }) => type === 'timeZoneName')?.value ?? '';
 
-/** A moment in the reader's own time, with its zone. */
+/** A time in the reader's time zone, with the zone. */
 export const zonedMoment = (time: string | number, nowMs: number): string =>
   `${moment(time, nowMs)} ${zoneAt(nowMs)}`.trimEnd();
 
-/** A moment in the reader's own time, with the day where it is not today. */
+/** A time in the reader's time zone, with the day if it is not today. */
 export function moment(time: string | number, nowMs: number): string {
   const ms = typeof time === 'number' ? time : Date.parse(time);
   if (!Number.isFinite(ms)) return '–';
@@ -77,7 +77,7 @@ export function seconds(value: number): string {
   return `${ms >= 10 ? Math.round(ms) : ms.toFixed(1)} ms`;
 }
 
-/** Events per second. */
+/** A number of events per second, as text. */
 export const perSecond = (value: number): string =>
   `${value >= 100 ? count(value) : Number(value.toPrecision(2))}/s`;
 

@@ -21,7 +21,7 @@ const windows = [
 ] as const;
 type Window = (typeof windows)[number];
 
-/** What the reader chose; it is in the address, so that a link shows the same. */
+/** The reader's choices. They are in the address, so that a link shows the same. */
 const chosen = new URLSearchParams(location.search);
 let shownWindow: Window | undefined = windows.find(([name]) => name === chosen.get('window'));
 let filter = chosen.get('filter') ?? '';
@@ -33,7 +33,7 @@ function keepInAddress(name: 'window' | 'filter', value: string): void {
   history.replaceState(null, '', query ? `?${query}` : location.pathname);
 }
 
-/** The window that the reader chose, else the first that holds all that the agent has seen. */
+/** The window that the reader chose, or else the first window that contains everything the agent has seen. */
 function windowOf({ report }: Data): Window {
   if (shownWindow) return shownWindow;
   const ageSeconds = report ? (Date.parse(report.now) - Date.parse(report.startedAt)) / 1e3 : 0;
@@ -46,7 +46,7 @@ const main = find('#main');
 function frameOf(data: Data): Frame {
   const [shownText, seconds] = windowOf(data);
   return {
-    // The agent's clock, because its measurements have its times.
+    // The agent's clock is used, because its measurements have times of that clock.
     nowMs: Date.parse(data.report?.now ?? '') || Date.now(),
     shown: Math.round((seconds * 1e3) / data.plotted.stepMs),
     shownText,
@@ -63,7 +63,7 @@ const runbook = (name: string | undefined): Child =>
     h('span', { class: 'hidden' }, ` about ${name}`),
   );
 
-/** The sentence: is everything well; if not, what is wrong and since when. */
+/** The banner with the verdict: whether everything is well; if not, what is wrong and since when. */
 function banner(
   { verdict, maintenance, maintenanceReason }: StatusReport,
   { nowMs }: Frame,
@@ -71,7 +71,7 @@ function banner(
 ): HTMLElement {
   const { level, headline, cause, problems } = verdict;
   const since = cause?.since;
-  // An agent that does not answer has a runbook of its own.
+  // There is a runbook for an agent that does not answer.
   const name = isSilent ? 'SvcAgentDown' : problems[0]?.runbook;
   const tone = isSilent ? 'quiet' : toneOf(level);
   return h(
@@ -121,11 +121,11 @@ const evidenceItem = ({ source, text, at }: Evidence, nowMs: number): HTMLElemen
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Said of a problem that cannot be read. */
+/** The note on a problem that cannot be read. */
 const doubt = (since: string | undefined, nowMs: number): string =>
   since === undefined ? '' : `; since ${moment(since, nowMs)} it is not known whether it lasts`;
 
-/** What a cause took down, folded under it; equal kinds together. */
+/** What a cause took down, folded under it; equal kinds are together. */
 function consequences(cause: Problem, byId: ReadonlyMap<string, Problem>, nowMs: number): Child {
   const found = cause.consequences.flatMap((id) => byId.get(id) ?? []);
   const item = ({ id, what, unreadSince }: Problem) =>
@@ -143,7 +143,7 @@ function consequences(cause: Problem, byId: ReadonlyMap<string, Problem>, nowMs:
   );
 }
 
-/** What shows a cause, and what changed before it. */
+/** The evidence of a cause, and what changed before it. */
 function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
   return (
     evidence.length + changes.length > 0 &&
@@ -164,7 +164,7 @@ function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
   );
 }
 
-/** The causes, each with what shows it and with what it took down. */
+/** The causes, each with its evidence and with what it took down. */
 function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
   const byId = new Map(verdict.problems.map((problem) => [problem.id, problem]));
   const item = ({ problem, others, first, last }: Alike) => {
@@ -250,7 +250,7 @@ function happened({ plotted }: Data, report: StatusReport, frame: Frame): Child 
   );
 }
 
-/** Drawn once the age of the agent is known. */
+/** Whether the windows were drawn, which needs the age of the agent. */
 let hasWindows = false;
 
 function show(data: Data, { ticked }: { ticked: boolean }): void {
@@ -290,7 +290,7 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
   if (ticked || isUnplotted()) drawPlots(data.plotted, frame.shown);
 }
 
-/** Whether a plot has its place and nothing drawn in it. */
+/** Whether a plot has its place and nothing is drawn in it. */
 const isUnplotted = () => document.querySelector('[data-plot]:empty') !== null;
 
 const data = follow(show);
@@ -331,7 +331,7 @@ filterField.addEventListener('input', () => {
 new ResizeObserver(() => drawPlots(data.plotted, frameOf(data).shown)).observe(main);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
 document.addEventListener('toggle', () => drawPlots(data.plotted, frameOf(data).shown), true);
-// Shows when the agent no longer answers.
+// Notices when the agent no longer answers.
 setInterval(() => {
   if (Date.now() - (data.lastMessageMs ?? 0) > 2_000) show(data, { ticked: false });
 }, 1_000);

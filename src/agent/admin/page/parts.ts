@@ -2,14 +2,14 @@ import type { Level } from '../../report.ts';
 import { type Child, h } from './dom.ts';
 import { count } from './format.ts';
 
-/** What every section is drawn from. */
+/** The data that every section is drawn from. */
 export interface Frame {
   nowMs: number;
-  /** Samples that plots and strips show. */
+  /** The number of samples that plots and strips show. */
   shown: number;
-  /** The same as text: `1 h`. */
+  /** The length of that time as text: `1 h`. */
   shownText: string;
-  /** Whether the reader's filter leaves a store or a domain of this name. */
+  /** Whether the reader's filter matches a store or a domain of this name. */
   takes(name: string): boolean;
 }
 
@@ -25,7 +25,7 @@ const glyphs: Readonly<Record<Tone, string>> = {
   quiet: 'M5 10h10',
 };
 
-/** A mark whose shape and colour have the same meaning. */
+/** A mark. Its shape and its colour have the same meaning. */
 export const glyph = (tone: Tone): HTMLElement =>
   h('svg', { class: 'glyph', viewBox: '0 0 20 20', 'aria-hidden': 'true' }, h('path', { d: glyphs[tone] }));
 
@@ -36,9 +36,9 @@ export const pill = (tone: Tone, text: string): HTMLElement =>
 interface SectionParts {
   id: string;
   title: string;
-  /** Beside the title. */
+  /** Shown beside the title. */
   aside?: Child;
-  /** Takes the whole width where there are columns. */
+  /** Whether the section takes the whole width on a page with columns. */
   wide?: boolean;
 }
 
@@ -68,7 +68,7 @@ export function meter(share: number, text: string, tone: Tone = 'quiet'): HTMLEl
   );
 }
 
-/** Facts by name. */
+/** A list of facts by name. */
 export const facts = (...rows: readonly (readonly [string, Child] | false | undefined)[]): HTMLElement =>
   h(
     'dl',
@@ -76,18 +76,18 @@ export const facts = (...rows: readonly (readonly [string, Child] | false | unde
     rows.flatMap((row) => (row ? [h('div', {}, h('dt', {}, row[0]), h('dd', {}, row[1]))] : [])),
   );
 
-/** What a fold shows at most: a browser takes seconds for thousands of rows, and draws them again with each change. */
+/** The maximum number of rows in a fold: a browser takes seconds for thousands of rows, and draws them again with each change. */
 const mostUnfolded = 200;
 
-/** What is wrong is not folded, up to so many. */
+/** Up to this many wrong entries are not folded. */
 const mostWrong = 24;
 
 interface Fold<T> {
   key: string;
   most: number;
-  /** What the folded part has more of. */
+  /** The noun for the entries in the folded part. */
   noun?: string;
-  /** Entries that are wrong; they come first. */
+  /** Whether an entry is wrong; wrong entries come first. */
   isWrong?(one: T): boolean;
 }
 

@@ -7,7 +7,7 @@ export interface PlotLine {
   /** Name in the history. */
   series: string;
   label: string;
-  /** Custom property of the style sheet that holds the colour. */
+  /** The custom property of the style sheet that contains the colour. */
   colour: string;
 }
 
@@ -16,7 +16,7 @@ interface PlotSpec {
   title: string;
   lines: readonly PlotLine[];
   text(value: number): string;
-  /** Steps of the axis, where powers of ten will not do. */
+  /** Steps of the axis, if powers of ten are not suitable. */
   steps?: readonly number[];
   /** The least upper end of the axis, so that noise does not fill the plot. */
   least: number;
@@ -31,17 +31,20 @@ const colour = (name: string): string => style().getPropertyValue(name).trim();
 
 interface Mounted {
   plot: uPlot;
-  /** The specification that it was made from; another one makes a new plot. */
+  /** The specification of the plot, as text; another specification makes a new plot. */
   key: string;
 }
 const mounted = new Map<Element, Mounted>();
 const wanted = new Map<string, PlotSpec>();
 
-/** The newest values, less those that are not known. */
+/** The newest values, without those that are not known. */
 const knownOf = (values: Float32Array | undefined, shown: number): number[] =>
   Array.from(values?.subarray(-shown) ?? []).filter((value) => !Number.isNaN(value));
 
-/** The place of a plot, which `drawPlots` fills; nothing while it has no value. Its label has the newest and the highest value of each line as text. */
+/**
+ * The place of a plot, which `drawPlots` fills; nothing while the plot has no value. Its label contains the newest and the
+ * highest value of each line as text.
+ */
 export function plot(spec: PlotSpec, { series }: Plotted, shown: number): Child {
   if (spec.lines.every(({ series: name }) => knownOf(series.get(name), shown).length === 0)) return undefined;
   wanted.set(spec.id, spec);
@@ -75,7 +78,7 @@ export function plot(spec: PlotSpec, { series }: Plotted, shown: number): Child 
   );
 }
 
-/** The whole window, also where there are no values yet, so that all plots and strips have one scale. */
+/** The data of the whole window, including times without values, so that all plots and strips have one scale. */
 function dataOf({ lines }: PlotSpec, { atMs, stepMs, series }: Plotted, shown: number): uPlot.AlignedData {
   const times = Array.from({ length: shown }, (_, i) => (atMs - (shown - 1 - i) * stepMs) / 1e3);
   const columns = lines.map(({ series: name }) => {
@@ -102,7 +105,7 @@ function create(place: HTMLElement, spec: PlotSpec, data: uPlot.AlignedData): uP
       height,
       legend: { show: false },
       cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-      // Half of a time fits behind the last line of the grid.
+      // Half of a time label fits behind the last line of the grid.
       padding: [8, 18, 0, 0],
       scales: { y: { range: (_, __, max) => [0, Math.max(spec.least, (max ?? 0) * 1.15)] } },
       axes: [
@@ -139,7 +142,7 @@ function create(place: HTMLElement, spec: PlotSpec, data: uPlot.AlignedData): uP
   );
 }
 
-/** The values under the pointer, beside it. */
+/** Shows the values under the pointer, beside it. */
 function showCursor(self: uPlot, { lines, text }: PlotSpec): void {
   const at = self.cursor.idx;
   const over = self.over;
@@ -188,7 +191,7 @@ export function drawPlots(plotted: Plotted, shown: number): void {
 
 const columns = 288;
 
-/** Availability over the window: the worst value of each column, drawn as stretches that are equal. */
+/** A strip of availability over the window. It shows the worst value of each column as stretches of equal values. */
 export function strip(name: string, label: string, { series, length }: Plotted, shown: number): HTMLElement {
   const values = series.get(name);
   const cells = Array.from({ length: columns }, (_, column) => {
@@ -229,7 +232,7 @@ export function strip(name: string, label: string, { series, length }: Plotted, 
   );
 }
 
-/** The share of samples at which it was up; undefined without any. */
+/** The share of samples at which the target was up; undefined if there are none. */
 export function availability(
   name: string,
   { series }: Pick<Plotted, 'series' | 'length'>,

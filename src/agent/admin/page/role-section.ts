@@ -8,7 +8,7 @@ import { axis, probesOf, sinceText, stateOf, subjectOf, targetItem } from './tar
 
 type ScrapeReport = StatusReport['scrapes'][number];
 
-/** Each role with its availability, its health, and what was scraped and received from it. */
+/** The section on roles: each with its availability, its health, and what was scraped and received from it. */
 export function roles(data: Data, report: StatusReport, frame: Frame): Child {
   const health = new Map(probesOf(report, 'health').map((probe) => [subjectOf(probe), probe]));
   const scrapes = new Map(report.scrapes.map((scrape) => [scrape.service, scrape]));

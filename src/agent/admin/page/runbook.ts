@@ -1,6 +1,6 @@
 import { type Child, h } from './dom.ts';
 
-/** Text with `code`, **strong** and links; a link to another runbook opens it, any other is text with its address. */
+/** Text with `code`, **strong** and links. A link to another runbook opens it; any other link becomes text with its address. */
 function inline(text: string): Child[] {
   const parts: Child[] = [];
   let rest = text;
@@ -23,7 +23,9 @@ function linkTo(label: string, address: string): Child {
   return /^https?:\/\//.test(address) ? h('a', { href: address, rel: 'noreferrer' }, label) : label;
 }
 
-/** The blocks of a runbook: headings, paragraphs, lists, tables and code. Enough for what is shipped, not all of Markdown. */
+/**
+ * The blocks of a runbook: headings, paragraphs, lists, tables and code. This covers the shipped runbooks, not all of Markdown.
+ */
 function blocks(lines: readonly string[]): Child[] {
   const shown: Child[] = [];
   let at = 0;
@@ -38,7 +40,7 @@ function blocks(lines: readonly string[]): Child[] {
     const item = /^(\d+\.|[-*]) +/.exec(line);
     if (line.trim() === '') at++;
     else if (heading) {
-      // The dialog's title is the document's.
+      // The title of the dialog is the title of the document.
       if (heading[1]!.length > 1) shown.push(h(`h${heading[1]!.length + 1}`, {}, inline(heading[2]!)));
       at++;
     } else if (line.startsWith('```')) {

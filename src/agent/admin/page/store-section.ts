@@ -6,12 +6,15 @@ import { type Frame, facts, folded, meter, note, pill, section } from './parts.t
 import { plot } from './plots.ts';
 import { axis, failureText, probesOf, sinceText, stateOf, subjectOf, targetItem } from './targets.ts';
 
-/** Up to so many databases are shown with all that is known of them. */
+/** Up to this many databases are shown with all that is known about them. */
 const mostWhole = 6;
-/** If there are more, so many stores and those that fail are shown without opening a fold; a store that is well shows its state only. */
+/**
+ * If there are more, this many stores and the failing ones are shown outside of a fold; for a healthy store only its state is
+ * shown.
+ */
 const mostStores = 4;
 
-/** Each database with its latency and the checks of its settings; those that fail come first. */
+/** The section on databases, each with its latency and the checks of its settings; failing ones come first. */
 export function stores(data: Data, report: StatusReport, frame: Frame): Child {
   const all = probesOf(report, 'store');
   if (all.length === 0) return undefined;
@@ -39,14 +42,14 @@ export function stores(data: Data, report: StatusReport, frame: Frame): Child {
 const checksOf = ({ last }: ProbeStatus) => (last?.details?.checks ?? []) as readonly ShownCheck[];
 const isFailing = ({ holds, accepted }: ShownCheck): boolean => holds === false && accepted === undefined;
 
-/** 0 for a database that fails, 1 for one whose settings need attention, 2 for all others. */
+/** The rank of a database: 0 if it fails, 1 if its settings need attention, otherwise 2. */
 function rankOf(probe: ProbeStatus): number {
   if (probe.last?.ok === false) return 0;
   return checksOf(probe).some((check) => isFailing(check) && check.severity !== 'advice') ? 1 : 2;
 }
 const isWrong = (probe: ProbeStatus): boolean => rankOf(probe) < 2;
 
-/** `isBrief`: what is well of it is folded. */
+/** The item for a database. `isBrief`: its healthy parts are folded. */
 function storeItem(probe: ProbeStatus, isBrief: boolean, data: Data, frame: Frame): HTMLElement {
   const { name } = probe;
   const details = (probe.last?.details ?? {}) as Record<string, unknown>;
@@ -137,7 +140,7 @@ function checkItem({ check, found, severity, why, set, restart }: ShownCheck): H
   );
 }
 
-/** The checks that fail, the most severe first, and the others folded by outcome. */
+/** The failing checks, the most severe first; the others are folded by outcome. */
 function settingsChecks(name: string, checks: readonly ShownCheck[]): Record<'failing' | 'others', Child> {
   const rank = { data_at_risk: 0, recovery_weak: 1, advice: 2 } as const;
   const failing = checks.filter(isFailing);

@@ -6,7 +6,7 @@ import { percent, span } from './format.ts';
 import { type Frame, pill, type Tone } from './parts.ts';
 import { availability, strip } from './plots.ts';
 
-/** What follows the kind in the name of a probe: `history` of `health/history`. */
+/** The part of a probe's name after its kind: `history` in `health/history`. */
 export const subjectOf = ({ name }: ProbeStatus): string => name.slice(name.indexOf('/') + 1);
 
 export const probesOf = ({ probes }: StatusReport, kind: ProbeStatus['kind']): ProbeStatus[] =>
@@ -20,11 +20,11 @@ export function stateOf({ state, last, flapping }: ProbeStatus): [Tone, string] 
   return flapping ? ['warn', 'flapping'] : ['good', 'up'];
 }
 
-/** Ends of the time that strips and plots of a section show. */
+/** The ends of the time axis of strips and plots. */
 export const axis = ({ shownText }: Frame): HTMLElement =>
   h('div', { class: 'axis', 'aria-hidden': 'true' }, h('span', {}, `${shownText} ago`), h('span', {}, 'now'));
 
-/** `for 3 h`, or nothing for a target whose state has no beginning. */
+/** `for 3 h`, or nothing if the beginning of the target's state is not known. */
 export const sinceText = (probe: ProbeStatus | undefined, { nowMs }: Frame): Child =>
   probe?.since && h('span', { class: 'muted' }, `for ${span((nowMs - Date.parse(probe.since)) / 1e3)}`);
 
@@ -32,14 +32,14 @@ interface TargetView {
   key: string;
   title: string;
   state: readonly [Tone, string];
-  /** Beside the state. */
+  /** Shown beside the state. */
   aside?: Child;
-  /** The series of its availability. */
+  /** The series of the target's availability. */
   series: string;
   className?: string;
 }
 
-/** One target of a section: its title, state, availability in percent and as a strip, and what else there is. */
+/** One target of a section: its title, state, availability in percent and as a strip, and further content. */
 export function targetItem(
   target: TargetView,
   { plotted }: Data,
@@ -68,6 +68,6 @@ export function targetItem(
   );
 }
 
-/** Why the last check failed; nothing when it succeeded. */
+/** Why the last check failed; nothing if it succeeded. */
 export const failureText = (probe: ProbeStatus): Child =>
   probe.last && !probe.last.ok && h('p', { class: 'reason' }, reasonOf(probe));
