@@ -17,13 +17,13 @@ interface Trust {
   insecure?: boolean | undefined;
   /** PEM file of the authorities to trust instead of the usual ones. */
   caFile?: string | undefined;
-  /** PEM file of the very certificate it must show, whatever its name and issuer. */
+  /** PEM file of the exact certificate that the listener must show, whatever its name and issuer. */
   certFile?: string | undefined;
 }
 
 /**
- * A TLS connection to a listener that may be trusted, nothing sent yet; `ended` aborts it. Rejects with the error
- * of the connection or of the certificate.
+ * A TLS connection to a trusted listener, on which nothing is sent yet; `ended` aborts it. Rejects with the error of the
+ * connection or of the certificate.
  */
 async function connectTrusted(url: URL, trust: Trust, ended: AbortSignal): Promise<TLSSocket> {
   const { insecure, caFile, certFile } = trust;
@@ -54,7 +54,7 @@ const maxAnswerBytes = 16 << 20;
 /** Address of a running agent, and how to connect. */
 export interface AgentTarget extends Trust {
   url: string;
-  /** Credentials as the value of the header; default: those of the URL. */
+  /** Credentials as the value of the header; default: the credentials of the URL. */
   authorization?: string | undefined;
 }
 
@@ -78,7 +78,7 @@ async function jsonOf(response: IncomingMessage): Promise<unknown> {
   }
 }
 
-/** The answer to a GET, or to a POST of `body`, over `socket` if TLS is already established. */
+/** The response to a GET, or to a POST of `body`, over `socket` if TLS is already established. */
 function requested(
   url: URL,
   authorization: string | undefined,
@@ -86,7 +86,7 @@ function requested(
   signal: AbortSignal,
   body?: string,
 ): Promise<IncomingMessage> {
-  // Node takes a ready connection only where there is no agent at all.
+  // Node uses a ready connection only if there is no HTTP agent at all.
   const through = socket ? { createConnection: () => socket } : { agent: false as const };
   const plain = new URL(url);
   plain.protocol = 'http:';
@@ -99,7 +99,10 @@ function requested(
   });
 }
 
-/** Requests the target, with `body` by POST, and gives what `read` makes of the answer. Rejects if no answer comes within 5 s. */
+/**
+ * Sends a request to the target, with `body` by POST, and returns what `read` makes of the response. Rejects if no response comes
+ * within 5 s.
+ */
 async function exchanged<T>(
   target: AgentTarget,
   read: (response: IncomingMessage) => Promise<T>,
@@ -120,12 +123,12 @@ async function exchanged<T>(
 }
 
 /**
- * GETs a JSON answer of a running agent, whatever its status but 401. Rejects if no answer arrives within 5 s, or if it
- * is not JSON.
+ * Sends a GET and returns the JSON response of a running agent, whatever its status but 401. Rejects if no response arrives
+ * within 5 s, or if it is not JSON.
  */
 export const ask = (target: AgentTarget): Promise<unknown> => exchanged(target, jsonOf);
 
-/** POSTs JSON to a running agent. Rejects if no answer arrives within 5 s. */
+/** Sends JSON to a running agent by POST. Rejects if no response arrives within 5 s. */
 export const tell = (target: AgentTarget, body: unknown): Promise<{ status: number; text: string }> =>
   exchanged(
     target,
@@ -133,7 +136,7 @@ export const tell = (target: AgentTarget, body: unknown): Promise<{ status: numb
     JSON.stringify(body),
   );
 
-/** A URL for messages: credentials left out. */
+/** A URL for messages, without credentials. */
 export function shownUrl(text: string): string {
   if (!URL.canParse(text)) return text.replace(/[^/@]*@/, '');
   const url = new URL(text);
@@ -182,7 +185,7 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
     throw new AgentError('usage', { where: 'admin', what: 'turned off, so nothing answers', allowed });
   }
   const { listenAddress, health, tls, auth } = admin;
-  // It answers clients without a certificate, without TLS.
+  // This listener serves clients without a certificate, without TLS.
   if (/^\/(?:health|ready)$/.test(path) && health) return { url: `http://${dialled(health)}${path}` };
   const authorization = auth && path === '/api/status' ? await authorizationOf(auth, io) : undefined;
   const url = `${tls ? 'https' : 'http'}://${dialled(listenAddress)}${path}`;
@@ -190,8 +193,8 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
 }
 
 /**
- * The URL of a path of the running agent: from --url, else from the configuration, a wildcard dialled on
- * loopback, with the certificate and the credentials that are configured there. Throws `usage` if admin is off.
+ * The URL of a path of the running agent: from --url, else from the configuration with its certificate and credentials; a
+ * wildcard address becomes loopback. Throws `usage` if admin is off.
  */
 export async function targetOf(values: TargetValues, path: string, io: Io): Promise<AgentTarget> {
   const { url, ca: caFile, insecure } = values;
@@ -207,7 +210,7 @@ export async function targetOf(values: TargetValues, path: string, io: Io): Prom
   });
 }
 
-/** The address in --url: plain HTTP by default, `path` behind one that ends with a slash or host. */
+/** The address in --url: plain HTTP by default. `path` is appended to an address that ends with a slash or with the host. */
 function namedUrl(text: string, path: string): string | undefined {
   const full = text.includes('://') ? text : `http://${text}`;
   if (!URL.canParse(full)) return undefined;

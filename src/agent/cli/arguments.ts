@@ -13,7 +13,7 @@ interface CommandRow {
   examples: readonly string[];
 }
 
-/** Every command that works, with its line in the help and examples of its use; `dispatch.ts` holds their code. */
+/** Every command, with its line in the help and examples of its use. `dispatch.ts` loads their code. */
 export const commands = [
   {
     name: 'run',
@@ -135,7 +135,7 @@ export const configurationOptions = {
   role: { type: 'string', multiple: true },
 } as const satisfies Options;
 
-/** The options every command takes. */
+/** The options that every command has. */
 const commonOptions = {
   help: { type: 'boolean', short: 'h' },
   json: { type: 'boolean' },
@@ -145,7 +145,9 @@ const commonOptions = {
 const seeHelp = (command: string, near = '') =>
   `${near ? `did you mean --${near}? ` : ''}see svc-agent ${command} --help`;
 
-/** What Node's parser refused, as `ERR_PARSE_ARGS_…` of https://nodejs.org/api/util.html#utilparseargsconfig. */
+/**
+ * The usage error for what Node's parser refused with `ERR_PARSE_ARGS_…` (https://nodejs.org/api/util.html#utilparseargsconfig).
+ */
 function usageFault(command: string, cause: unknown, known: readonly string[]): Omit<Fault, 'where'> {
   const [first = ''] = errorText(cause).split('. To specify');
   const option = /'(?:-\w, )?--?([^'\s=]+)/.exec(first)?.[1] ?? '';
@@ -158,7 +160,7 @@ function usageFault(command: string, cause: unknown, known: readonly string[]): 
   return { what, allowed: seeHelp(command) };
 }
 
-/** The arguments with the flag before each file: `--service-config base.yaml production.yaml` names two. */
+/** The arguments with the flag before each file: `--service-config base.yaml production.yaml` names two files. */
 function repeated(args: readonly string[], flag: string): string[] {
   let isBehind = false;
   return args.flatMap((arg, index) => {
@@ -170,7 +172,7 @@ function repeated(args: readonly string[], flag: string): string[] {
 }
 
 /**
- * Parses a command's arguments strictly; `most` is how many it takes besides its options. Throws `usage` with the
+ * Parses a command's arguments strictly; `most` is how many arguments it may have besides its options. Throws `usage` with the
  * nearest known option, and for surplus arguments.
  */
 export function parseCommand<const O extends Options>(
@@ -228,14 +230,14 @@ Exit status: 0 success; 1 a failure at run time, or a check found a fault; 2 wro
 configuration.
 `;
 
-/** The options of `configurationOptions` as they were given. */
+/** The values of `configurationOptions` on the command line. */
 export interface ConfigurationValues {
   config?: string | undefined;
   'service-config'?: string[] | undefined;
   role?: string[] | undefined;
 }
 
-/** The options with the configuration file that was named without -c. Throws `usage` if both name one. */
+/** The options with the configuration file that was named without -c. Throws `usage` if a file is named both ways. */
 export function withNamedFile<V extends ConfigurationValues>(values: V, [file]: readonly string[]): V {
   if (file === undefined) return values;
   if (values.config === undefined) return { ...values, config: file };
@@ -253,7 +255,7 @@ export function loadRequest(values: ConfigurationValues, io: Io): LoadRequest {
   };
 }
 
-/** The configuration with the fault that building it has found, at its place in the file. */
+/** The configuration with a fault that was found while building it, at the place of the fault in the file. */
 export function withBuildFault(request: LoadRequest, thrown: unknown): Promise<Loaded> {
   const built: Fault =
     thrown instanceof AgentError ? thrown.fault : { where: 'configuration', what: errorText(thrown) };
@@ -279,7 +281,7 @@ export function invalidConfig({ faults }: Loaded, io: Io): AgentError {
   });
 }
 
-/** Loads the configuration of a command; prints every fault of it and throws `config_invalid` if there is any. */
+/** Loads the configuration of a command. If it has faults, prints all of them and throws `config_invalid`. */
 export async function configured(values: ConfigurationValues, io: Io): Promise<ReadyConfig> {
   const loaded = await loadConfig(loadRequest(values, io));
   if (loaded.config && loaded.faults.length === 0) return { ...loaded, config: loaded.config };

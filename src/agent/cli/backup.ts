@@ -44,7 +44,7 @@ A fault in the configuration is printed, but the backup runs all the same; such 
 Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage.
 `;
 
-/** `svc-agent backup run` and `svc-agent backup plan`. */
+/** Runs `svc-agent backup run` and `svc-agent backup plan`. */
 export async function backup(args: readonly string[], io: Io): Promise<number> {
   const at = args.indexOf('--');
   const own = at < 0 ? args : args.slice(0, at);
@@ -100,13 +100,16 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
   return runRecorded(command, { ...job, artifact: values.artifact }, io);
 }
 
-/** Where runs of a job are recorded, and the entry of `backups` whose evidence it makes. */
+/** Where runs of a job are recorded, and the entry of `backups` that uses this record as evidence. */
 interface RecordedJob {
   journal?: string;
   entry?: BackupOptions;
 }
 
-/** Where runs of a job are recorded. Prints why it is not known: no fault of a configuration keeps a backup from running. */
+/**
+ * Where runs of a job are recorded. If this is not known, prints the reason: no fault of a configuration prevents a backup from
+ * running.
+ */
 async function recordedJob(job: string, values: ConfigurationValues, io: Io): Promise<RecordedJob> {
   try {
     const { config } = await configured(values, io);
@@ -160,8 +163,8 @@ async function runRecorded(
 }
 
 /**
- * Holds PostgreSQL's programs to what the entry says: with this variable they refuse to connect to a replica. A value that is
- * set stays.
+ * The environment of the command. Its variable makes PostgreSQL's programs refuse to connect to a replica, as the entry requires.
+ * A value that is already set stays.
  */
 function environmentOf(entry: BackupOptions | undefined): NodeJS.ProcessEnv {
   const isOfPrimary = entry?.source.kind === 'files' && entry.source.takenFrom === 'primary';
@@ -169,8 +172,8 @@ function environmentOf(entry: BackupOptions | undefined): NodeJS.ProcessEnv {
 }
 
 /**
- * What a job for the wide-column store has left, so that a part that is gone later is missed; undefined for other jobs, and
- * where it cannot be read, which is printed.
+ * The files that a job for the wide-column store has left, so that a part that is missing later is noticed. Undefined for other
+ * jobs, and if they cannot be read, which is printed.
  */
 async function filesOf({ source }: BackupOptions, journal: string, io: Io): Promise<RunRecord['files']> {
   try {
@@ -194,7 +197,7 @@ function runToEnd(
   env: NodeJS.ProcessEnv,
 ): Promise<{ status: number; msg?: string }> {
   return new Promise((resolve) => {
-    // Before the command starts: a signal that came in between would end this process and leave the command running.
+    // Signals are handled before the command starts: a signal in between would end this process and leave the command running.
     const undo = onSignals({ stop: () => child.kill('SIGTERM'), reload: () => child.kill('SIGHUP') });
     const child = spawn(program, args, { stdio: 'inherit', env });
     child.once('error', (thrown) => {

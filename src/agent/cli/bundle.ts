@@ -24,10 +24,10 @@ Exit status: 0 success; 1 the file cannot be written; 2 wrong usage, or the conf
 document lists.
 `;
 
-/** Shown in the place of a secret. */
+/** The text that replaces a secret. */
 const mask = '<secret>';
 
-/** `svc-agent bundle`. */
+/** Runs `svc-agent bundle`. */
 export async function bundle(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('bundle', args, { ...targetOptions, out: { type: 'string' } });
   if (values.help) {
@@ -37,7 +37,7 @@ export async function bundle(args: readonly string[], io: Io): Promise<number> {
   const loaded = await loadConfig(loadRequest(values, io));
   const { faults, warnings, findings, discovered } = loaded;
   const secrets = new Set<string>();
-  // A secret may stand under a misspelt key, or where a map belongs.
+  // A secret may be the value of a misspelt key, or be in the place of a map.
   const wrong = new Set(faults.map(({ path }) => path));
   const configuration = loaded.files.map((file) => ({
     file,
@@ -72,14 +72,14 @@ function write(path: string, text: string): void {
   }
 }
 
-/** A part, or why there is none. */
+/** A part of the bundle, or the reason why it is missing. */
 const orWhy = (part: () => Promise<unknown>): Promise<unknown> =>
   part().catch((thrown: unknown) => ({ unavailable: errorText(thrown) }));
 
 const machine = ({ env }: Io) => ({
   ...{ node: process.version, system: type(), release: release(), arch: arch(), cpus: cpus().length },
   ...{ memoryBytes: totalmem(), freeBytes: freemem(), load: loadavg(), user: process.getuid?.() },
-  // Values may be secrets.
+  // The values are left out because they may be secrets.
   variables: Object.keys(env).filter((name) =>
     /^(?:SVC_AGENT_|NODE_|STATE_DIRECTORY$|MALLOC_|UV_)/.test(name),
   ),
@@ -94,7 +94,10 @@ async function diagnoses(args: readonly string[], io: Io): Promise<unknown> {
   return JSON.parse(text);
 }
 
-/** A configuration file as data, as it is written, without its secrets and without what is `wrong`, which are added to `secrets`. */
+/**
+ * The content of a configuration file as data, without its secrets and without the faulty parts (`wrong`), both of which are
+ * added to `secrets`.
+ */
 function configurationIn(file: string, { wrong, ...collecting }: Collecting & { wrong: Paths }): unknown {
   const content = readFileText(file, file);
   if ('fault' in content) return { unavailable: content.fault.what };
@@ -118,11 +121,11 @@ interface Collecting {
 
 interface Hide {
   isHidden(path: TreePath): boolean;
-  /** Adds a text that is hidden wherever it is. */
+  /** Adds a text that is hidden everywhere. */
   add(path: TreePath, text: string): void;
 }
 
-/** Adds a secret of the configuration: the text itself, or what the variable or the file has that it names. */
+/** Adds a secret of the configuration: the text itself, or the content of the variable or file that it names. */
 function collect(path: TreePath, text: string, directory: string, { secrets, io }: Collecting): void {
   const key = path.at(-1);
   secrets.add(text);
@@ -131,11 +134,11 @@ function collect(path: TreePath, text: string, directory: string, { secrets, io 
   try {
     secrets.add(readFileSync(resolve(directory, text), 'utf8').trim());
   } catch {
-    // The check says that it cannot be read.
+    // The check reports that the file cannot be read.
   }
 }
 
-/** The tree as data, without what is hidden. */
+/** The tree as data, without the hidden texts. */
 function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
   if (node.kind === 'list') return node.items.map((item, index) => shownTree(item, [...path, index], hide));
   if (node.kind === 'map') {
@@ -156,10 +159,10 @@ function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
   return redacted(written ?? value);
 }
 
-/** Shorter texts would mask what is not secret. */
+/** Shorter secrets are not masked: they would mask what is not secret. */
 const leastMasked = 4;
 
-/** The text of a JSON document without the secrets, in whatever place they are. */
+/** The text of a JSON document without the secrets, wherever they are. */
 function masked(json: string, secrets: ReadonlySet<string>): string {
   const inJson = (secret: string) => JSON.stringify(secret).slice(1, -1);
   return [...secrets]

@@ -25,7 +25,7 @@ Exit status: 0 valid; 1 a fault in the service's own files, a missing secret, or
 2 an invalid configuration.
 `;
 
-/** `svc-agent check`: every fault at once, then what would run. */
+/** Runs `svc-agent check`: prints every fault at once, then what would run. */
 export async function check(args: readonly string[], io: Io): Promise<number> {
   const options = { ...configurationOptions, live: { type: 'boolean' } } as const;
   const parsed = parseCommand('check', args, options, 1);
@@ -55,12 +55,12 @@ async function loadBuilt(values: ConfigurationValues, io: Io): Promise<Loaded> {
   return thrown === undefined ? loaded : withBuildFault(request, thrown);
 }
 
-/** Code that reads live pages, loaded on demand. */
+/** Loads the code that reads live pages on demand, and runs it. */
 async function checkLive(config: AgentConfig, io: Io): Promise<LiveReport[]> {
   return (await import('./live-pages.ts')).liveReports(config, io);
 }
 
-/** The outcome without the configuration itself, which holds secrets. */
+/** The outcome without the configuration itself, because that contains secrets. */
 function asJson({ config, faults, warnings, findings, advice, discovered }: Loaded) {
   return {
     ok: faults.length === 0 && findings.length === 0,
@@ -76,7 +76,7 @@ function asJson({ config, faults, warnings, findings, advice, discovered }: Load
   };
 }
 
-/** What would run and what is wrong, for people. Shows no secret. */
+/** A report for people about what would run and what is wrong. It shows no secret. */
 function checkReport(loaded: Loaded, screen: Screen): string {
   const { config, faults, warnings, findings, advice, discovered } = loaded;
   const parts = [
@@ -174,7 +174,7 @@ Prints the JSON Schema (draft 2020-12) of agent.yaml, for editors:
   --reasons  print every closed list of label values instead
 `;
 
-/** `svc-agent schema`: what the configuration may be, or every closed list. */
+/** Runs `svc-agent schema`: prints the schema of the configuration, or every closed list. */
 export async function schema(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('schema', args, { reasons: { type: 'boolean' } });
   if (values.help) showHelp('schema', schemaUsage, io);

@@ -15,14 +15,14 @@ Prints a script that completes commands, options and their values:
   fish  svc-agent completion fish > ~/.config/fish/completions/svc-agent.fish
 `;
 
-/** What may follow an option: words, a file, or something that cannot be listed; nothing for a switch. */
+/** What may follow an option: words, a file, or something that cannot be listed; undefined for a switch. */
 type OptionValue = readonly string[] | 'file' | 'other' | undefined;
 
 interface Words {
   name: string;
   summary: string;
   options: ReadonlyMap<string, OptionValue>;
-  /** What may follow besides options. */
+  /** Words that may follow besides options. */
   words: readonly string[];
 }
 
@@ -41,7 +41,7 @@ function followsOption(option: string, argument: string | undefined): OptionValu
   return argument === 'FILE' || argument === 'DIR' ? 'file' : 'other';
 }
 
-/** The options and words of a command, as its help has them. */
+/** The options and words of a command, parsed from its help. */
 function wordsOf(name: CommandName, summary: string, helpText: string): Words {
   const [help = ''] = helpText.split(`\n${examplesHead}\n`);
   const options = new Map<string, OptionValue>([
@@ -64,7 +64,7 @@ function wordsOf(name: CommandName, summary: string, helpText: string): Words {
 }
 
 const joined = (list: Iterable<string>) => [...list].join(' ');
-/** Options with values to choose from, of all commands: an option means the same wherever it is. */
+/** Options with values to choose from, of all commands: an option has the same meaning in all of them. */
 function choices(all: readonly Words[]): Map<string, Exclude<OptionValue, undefined>> {
   return new Map(
     all.flatMap(({ options }) =>
@@ -156,8 +156,8 @@ const fish = (all: readonly Words[]) =>
 const scripts = { bash, zsh, fish };
 
 /**
- * `svc-agent completion bash|zsh|fish`: prints a script to be sourced. `helpOf` is what a command prints for
- * --help, from which completions are derived.
+ * Runs `svc-agent completion bash|zsh|fish`: prints a script to be sourced. `helpOf` returns the output of a command for --help,
+ * from which completions are derived.
  */
 export async function completion(
   args: readonly string[],

@@ -41,7 +41,7 @@ interface ShownDashboard {
   dashboard: { uid?: string; title?: string };
 }
 
-/** `svc-agent dashboards`: what Grafana shows, in the names and limits of this installation. */
+/** Runs `svc-agent dashboards`: prints dashboards for Grafana with the names and limits of this installation. */
 export async function dashboards(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = parseCommand('dashboards', args, options, Infinity);
   if (values.help) {
@@ -139,7 +139,7 @@ function theOnly(shown: readonly ShownDashboard[]): string {
   });
 }
 
-/** What Grafana's sidecar loads; one object each, since an object has a limit of 1 MiB. */
+/** A ConfigMap that Grafana's sidecar loads. Each dashboard has its own object, because an object has a limit of 1 MiB. */
 const configMap = ({ name, dashboard }: ShownDashboard): object => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',

@@ -14,9 +14,9 @@ import { type Io, timeOfDay } from './io.ts';
 const longestMs = parseDuration('1d');
 
 /**
- * `svc-agent demo`: the example service and the agent beside it, with Prometheus and Alertmanager where they are
- * installed, until Ctrl-C, SIGTERM or the end of `--for`. Leaves nothing behind but what a SIGKILL of the demo
- * itself leaves. Resolves with 1 if the service or the agent ended by itself, after printing which and how.
+ * Runs `svc-agent demo`: the example service and the agent beside it, with Prometheus and Alertmanager if they are installed,
+ * until Ctrl-C, SIGTERM or the end of `--for`. It leaves nothing behind, unless the demo itself is killed by SIGKILL. Resolves
+ * with 1 if the service or the agent ended by itself, after printing which of them and how.
  */
 export async function demo(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('demo', args, {
@@ -64,7 +64,7 @@ function linePrinter({ screen, stdout }: Io, isJson: boolean): (line: string) =>
   return (line) => stdout(`${before}${timeOfDay(Date.now())}  ${line}\n`);
 }
 
-/** Begins the first incident when its time comes. Returns the undo. */
+/** Begins the first incident after a time. Returns the undo. */
 function beginIncident({ kinds }: DemoAddresses, stage: Stage, afterMs: number): () => void {
   if (afterMs === 0) return () => {};
   return systemClock.after(afterMs, () => stage.send(firstIncident(kinds).kind));
@@ -96,8 +96,8 @@ function endRequested(): { asked: Promise<string>; after(spanMs: number): void; 
 }
 
 /**
- * Output for a person: the addresses, then the alerts; at a terminal also a status line, and input that begins
- * incidents. Returns the stop.
+ * The output for a person: the addresses, then the alerts; on a terminal also a status line, and input that begins incidents.
+ * Returns the stop.
  */
 function runInteractive(
   addresses: DemoAddresses,

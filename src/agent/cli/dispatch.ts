@@ -31,7 +31,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   },
 };
 
-/** What a command prints for --help. */
+/** The output of a command for --help. */
 async function helpOf(name: CommandName, io: Io): Promise<string> {
   let help = '';
   const stdout = (text: string) => {
@@ -41,7 +41,7 @@ async function helpOf(name: CommandName, io: Io): Promise<string> {
   return help;
 }
 
-/** Errors that the caller made, not the world: exit status 2 (docs/reference/commands.md). */
+/** Errors of the caller, not of the environment: they have exit status 2 (docs/reference/commands.md). */
 const usageCodes: ReadonlySet<string> = new Set(['usage', 'config_invalid', 'log_unwritable']);
 
 /** Runs the command named by the first argument; resolves with the exit status and never throws. */

@@ -25,14 +25,14 @@ limits, and the permissions of its users in the stores. Prints what to do for ea
 Exit status: 0 no problem; 1 a problem was found; 2 wrong usage or an invalid configuration.
 `;
 
-/** `advice`: it works, but could work better. */
+/** The result of an examination. `advice`: it works, but could work better. */
 type DiagnosisResult = 'ok' | 'advice' | 'fault';
 
 interface Diagnosis {
   check: string;
   result: DiagnosisResult;
   msg: string;
-  /** What to do about it. */
+  /** What to do about the result. */
   fix?: string;
 }
 
@@ -51,7 +51,7 @@ const advice = (check: string, msg: string, fix: string): Diagnosis => ({
 });
 const fault = (check: string, msg: string, fix: string): Diagnosis => ({ check, result: 'fault', msg, fix });
 
-/** A row per kind of check, in the order in which they are shown. */
+/** The examinations, one row per kind, in the order in which they are shown. */
 const examinations: readonly Examination[] = [
   examineConfiguration,
   examineUser,
@@ -65,7 +65,7 @@ const examinations: readonly Examination[] = [
   examineProbes,
 ];
 
-/** `svc-agent doctor`. */
+/** Runs `svc-agent doctor`. */
 export async function doctor(args: readonly string[], io: Io): Promise<number> {
   const parsed = parseCommand('doctor', args, configurationOptions, 1);
   const values = withNamedFile(parsed.values, parsed.positionals);
@@ -74,7 +74,7 @@ export async function doctor(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const loaded = await configured(values, io);
-  // The clock's timers let a process end; this one does not until all is examined.
+  // The clock's timers do not keep a process alive; this one does until all is examined.
   const awake = setInterval(() => {}, 60_000);
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
   const diagnoses: Diagnosis[] = [];
@@ -97,7 +97,7 @@ function text(diagnoses: readonly Diagnosis[], screen: Screen): string {
   return table(['CHECK', 'RESULT', 'WHAT'], rows, screen) + what;
 }
 
-/** What the checks below read themselves. */
+/** Places of faults that the examinations below find themselves. */
 const examinedBelow = /(?:^|[: ])(?:stateDirectory|services\.[^.]+\.logs\.paths\[\d+\])$/;
 
 function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagnosis[] {
@@ -113,7 +113,7 @@ function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagn
   return found.length > 0 ? found : [ok('configuration', files.join(', '))];
 }
 
-/** Permissions are those of the user who runs the command. */
+/** Examines permissions, which are those of the user who runs the command. */
 function examineUser(): Diagnosis[] {
   if (process.getuid?.() !== 0) return [];
   const msg = 'root may read everything: run doctor as the agent’s user to check its rights';
@@ -201,7 +201,7 @@ function bindError(host: string, port: number): Promise<string | undefined> {
   });
 }
 
-/** Whether the listener there is that of an agent. */
+/** Whether an agent listens on this address. */
 async function isAgent(host: string, port: number): Promise<boolean> {
   const dialled = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
   const isOpen = await new Promise<boolean>((resolve) => {
@@ -232,7 +232,7 @@ function kernelNumber(name: string): number | undefined {
   }
 }
 
-/** The default receive buffer holds 256 datagrams: at 50,000 a second those are 5 ms. */
+/** Examines the receive buffers. The default buffer holds 256 datagrams: at 50,000 a second these are 5 ms. */
 function examineBuffers({ config }: ReadyConfig): Diagnosis[] {
   if (!config.services.some(({ selected, statsd }) => selected && statsd)) return [];
   const check = 'receive buffer';
@@ -271,10 +271,10 @@ function examineLimits({ config }: ReadyConfig): Diagnosis[] {
   return found.length > 0 ? found : [ok('limits', 'the limits of open files and inotify watches suffice')];
 }
 
-/** With a larger difference between two hosts, ages and failover times are misleading. */
+/** If the clocks of two hosts differ by more than this, ages and failover times are misleading. */
 const clockToleranceMs = 2_000;
 
-/** Compares this host's clock with the dates in answers of the roles' endpoints. */
+/** Compares this host's clock with the dates in the responses of the roles' endpoints. */
 async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
   const urls = config.services.flatMap(({ selected, health, scrape }) =>
     selected
@@ -304,7 +304,7 @@ async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
   return [];
 }
 
-/** Takes each role's own metrics once. */
+/** Fetches each role's own metrics once. */
 async function examinePages({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
   const pages = await openLivePages(config, io);
   return Promise.all(
@@ -345,7 +345,7 @@ function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string 
   return more;
 }
 
-/** What probes find, with advice for each. */
+/** Runs the probes and gives advice for each finding. */
 async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbeProgress): Promise<Diagnosis[]> {
   const rows = planForPerson(config, progress.onVerification, false).filter(
     ({ kind }) => kind !== 'replication',
@@ -353,7 +353,7 @@ async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbePro
   progress.begin(rows);
   const readings = { values: () => [] };
   const read = createReadSecret(io.env);
-  /** What keeps a secret from being read, by the message that the probe shows. */
+  /** The reasons why a secret cannot be read, by the message that the probe shows. */
   const unread = new Map<string, string>();
   const readSecret: typeof read = (secret) =>
     read(secret).catch((thrown) => {
@@ -376,7 +376,10 @@ async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbePro
   });
 }
 
-/** What to do about checks of a store that have no result: one piece of advice for all, as one right may solve several. */
+/**
+ * What to do about checks of a store that have no result. All of them share one piece of advice, because one right may solve
+ * several.
+ */
 function uncheckedIn({ details }: ProbeResult): { what: string; fix: string } | undefined {
   const checks = (details?.checks ?? []) as { check: string; holds: unknown; found: string }[];
   const unknown = checks.filter(({ holds }) => holds === 'unknown');

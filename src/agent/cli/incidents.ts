@@ -13,7 +13,7 @@ cause, and what it took down.
 ${targetUsage}Exit status: 0 success; 1 the agent does not answer; 2 wrong usage or an invalid configuration.
 `;
 
-/** `svc-agent incidents`: what lasts and what is over, by a running agent. */
+/** Runs `svc-agent incidents`: prints the problems that last and the incidents that are over, from a running agent. */
 export async function incidents(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('incidents', args, targetOptions);
   if (values.help) {

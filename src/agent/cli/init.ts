@@ -16,7 +16,7 @@ ${starterPassword} holds the password of the user ${usualStoreUser}, init also a
 schemas.
 `;
 
-/** `svc-agent init`: a first configuration that `check` passes. */
+/** Runs `svc-agent init`: writes a first configuration that passes `check`. */
 export async function init(args: readonly string[], io: Io): Promise<number> {
   const { role, 'service-config': serviceConfig } = configurationOptions;
   const options = { role, 'service-config': serviceConfig, out: { type: 'string' } } as const;
@@ -40,11 +40,11 @@ export async function init(args: readonly string[], io: Io): Promise<number> {
   return 0;
 }
 
-/** Throws `usage` if the file is there already, `internal` if it cannot be written. */
+/** Writes the file. Throws `usage` if it exists already, `internal` if it cannot be written. */
 function write(path: string, file: string, text: string): void {
   const temporary = `${path}.new-${process.pid}`;
   try {
-    // Whole or not at all: a link fails where the file is there, and the disk may be full before it is written.
+    // The file is written completely or not at all: a link fails if the file exists, and the disk may become full before the end.
     writeFileSync(temporary, text, { mode: 0o644 });
     linkSync(temporary, path);
   } catch (cause) {
@@ -67,15 +67,15 @@ function write(path: string, file: string, text: string): void {
   }
 }
 
-/** A JSON string is a YAML string, whatever is in it. */
+/** Quotes a text: a JSON string is a YAML string, whatever is in it. */
 const quoted = (text: string): string =>
   /^[A-Za-z/][\w./-]*$/.test(text) && !isWord(text) ? text : JSON.stringify(text);
 const list = (texts: readonly string[]): string => `[${texts.map(quoted).join(', ')}]`;
 
-/** Texts that YAML reads as something else. */
+/** Whether YAML reads a text as something other than a string. */
 const isWord = (text: string): boolean => /^(?:true|false|null)$/i.test(text);
 
-/** A commented `agent.yaml` for what is known of the service. */
+/** A commented `agent.yaml` for what is known about the service. */
 function starter(facts: StarterFacts): string {
   return `# svc-agent. Check it with: svc-agent check -c FILE; editors complete it with: svc-agent schema
 
@@ -118,7 +118,7 @@ ${serviceConfig.length > 0 ? '' : '# '}scope: all                               
 `;
 }
 
-/** Without the service's files, the ports in the comments are those in use among such services. */
+/** The lines for the service. Without the service's files, the ports in the comments are the usual ports of such services. */
 function service(
   role: string,
   index: number,
@@ -145,7 +145,7 @@ function service(
 ${logKnown ? '' : logs}${fromFiles.join('')}${serviceConfig.length > 0 && !url ? noHealth : checked}${scrape}`;
 }
 
-/** Stores, clusters, archives and domains. */
+/** The lines for stores, clusters, archives and domains. */
 function dependencies(facts: StarterFacts): string {
   const { stores, found } = facts;
   const title =
@@ -166,7 +166,7 @@ ${schemaOf(store)}`,
   return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}${domainsOf(facts)}`;
 }
 
-/** The versions that the schemas have now: the service of today does not expect an older schema. */
+/** The lines for the versions that the schemas have now: the present service does not expect an older schema. */
 function schemaOf({ schema, unknown }: StarterStore): string {
   const versions = Object.entries(schema).map(
     ([database, version]) => `${database}: ${JSON.stringify(version)}`,
@@ -175,7 +175,10 @@ function schemaOf({ schema, unknown }: StarterStore): string {
   return `${versions.length > 0 ? found : ''}${unknown ? `    # schema: not all filled in: ${unknown}\n` : ''}`;
 }
 
-/** With the service's own files the domains of its log are watched; a domain that is not used is in no log. */
+/**
+ * The lines for domains. With the service's own files, the domains that its log names are watched; a domain that is not used is
+ * in no log.
+ */
 function domainsOf({ serviceConfig, domains, frontend, hasClient }: StarterFacts): string {
   const command = [
     ...[client, '--transport', 'grpc', '--address', frontend],

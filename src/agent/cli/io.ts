@@ -5,14 +5,14 @@ import { makeDirectorySync } from '../../core/make-directory.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { Progress } from '../../probes/probe.ts';
 
-/** What stdout can show. */
+/** The abilities of the terminal, pipe or file behind stdout. */
 export interface Screen {
-  /** The size of a terminal that can move its cursor, at this moment; undefined for a pipe, a file or `TERM=dumb`. */
+  /** The present size of a terminal that can move its cursor; undefined for a pipe, a file or `TERM=dumb`. */
   size(): { columns: number; rows: number } | undefined;
   readonly colour: boolean;
-  /** Whether it shows more than ASCII: a terminal in a UTF-8 locale. */
+  /** Whether the screen shows more than ASCII: a terminal in a UTF-8 locale. */
   readonly unicode: boolean;
-  /** The text with what this screen does not show replaced; a pipe or a file takes everything. */
+  /** The text, in which characters that this screen cannot show are replaced. A pipe or a file shows everything. */
   printable(text: string): string;
 }
 
@@ -50,10 +50,13 @@ export function screenOf(
 /** The screen of this process. */
 const processScreen = screenOf(process.stdout, process.env);
 
-/** Characters that a terminal obeys and JSON leaves as they are: C1 controls, and those that turn the direction of text. */
+/**
+ * Characters that a terminal interprets and that JSON does not escape: C1 controls, and characters that change the direction of
+ * text.
+ */
 const obeyed = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** The text with such characters as escapes, which a reader of JSON undoes. */
+/** The text with these characters as escapes, which a reader of JSON decodes. */
 export const harmless = (text: string): string =>
   text.replace(obeyed, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
@@ -63,7 +66,7 @@ export const plain = (text: string): string => text.replace(/[\x00-\x1f\x7f-\x9f
 const colours = { bold: 1, red: 31, green: 32, yellow: 33, dim: 2 } as const;
 export type Colour = keyof typeof colours;
 
-/** The text in a colour where the screen has colours. */
+/** The text in a colour, if the screen has colours. */
 export const paint = (text: string, colour: Colour | undefined, screen: Pick<Screen, 'colour'>): string =>
   screen.colour && colour ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text;
 
@@ -82,7 +85,7 @@ export function wrapped(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Cuts text to `width` columns, which shows at its end. */
+/** Cuts a text to `width` columns; its end shows that it is cut. */
 export function cut(text: string, width: number, { unicode }: Pick<Screen, 'unicode'>): string {
   if (text.length <= width) return text;
   const mark = unicode ? '…' : '~';
@@ -95,7 +98,7 @@ export function bar(share: number, width: number, { unicode }: Pick<Screen, 'uni
   return (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(width - full);
 }
 
-/** Bytes in decimal units: `310 MB`. */
+/** A size in decimal units: `310 MB`. */
 export function byteText(bytes: number): string {
   if (bytes < 10_000) return `${bytes} B`;
   const units = ['kB', 'MB', 'GB', 'TB'];
@@ -105,7 +108,7 @@ export function byteText(bytes: number): string {
   return `${Math.round(shown)} ${units[unit]}`;
 }
 
-/** How far work is: a bar, then `42% of 3400 MB, 310 MB/s, 6s left`. */
+/** The progress of work: a bar, then `42% of 3400 MB, 310 MB/s, 6s left`. */
 export function progressText(
   { doneBytes, totalBytes, bytesPerSecond }: Progress,
   screen: Pick<Screen, 'unicode'>,
@@ -118,7 +121,7 @@ export function progressText(
   return `${bar(share, 10, screen)} ${Math.floor(share * 100)}% of ${byteText(totalBytes)}, ${rate}${left}`;
 }
 
-/** A line that is rewritten during work; only on a terminal that can move its cursor. */
+/** A line that is rewritten during work. It is shown only on a terminal that can move its cursor. */
 export function progressLine(
   screen: Screen,
   write: (text: string) => void,
@@ -131,8 +134,8 @@ export function progressLine(
 }
 
 /**
- * Rows as columns of equal width, the head in bold where there are colours; numbers to the right. On a terminal the
- * widest columns are cut until the rows fit.
+ * Formats rows as columns of equal width, the head in bold if there are colours; numbers are aligned to the right. On a terminal
+ * the widest columns are cut until the rows fit.
  */
 export function table(
   head: readonly string[],
@@ -154,7 +157,7 @@ export function table(
   return [paint(line(head), 'bold', screen), ...rows.map(line), ''].join('\n');
 }
 
-/** The parts of its process that a command may use; tests pass their own. */
+/** The parts of the process that a command may use; tests pass their own. */
 export interface Io {
   stdout(text: string): void;
   stderr(text: string): void;
@@ -163,7 +166,7 @@ export interface Io {
   readonly screen: Screen;
 }
 
-/** A command: its arguments after its name, and its process. Resolves with the exit status. */
+/** A command. It gets the arguments after its name, and its process. Resolves with the exit status. */
 export type Command = (args: readonly string[], io: Io) => Promise<number>;
 
 export const processIo: Io = {
@@ -174,7 +177,7 @@ export const processIo: Io = {
   screen: processScreen,
 };
 
-/** A local time of day with its zone: `19:44:10 GMT+1`. Without `timeZone` it is that of the process. */
+/** A local time of day with its zone: `19:44:10 GMT+1`. The default of `timeZone` is the zone of the process. */
 export const timeOfDay = (ms: number, timeZone?: string): string =>
   new Intl.DateTimeFormat('en-GB', {
     hour: '2-digit',
@@ -185,13 +188,13 @@ export const timeOfDay = (ms: number, timeZone?: string): string =>
     timeZone,
   }).format(ms);
 
-/** Calls `gone` when the reader of stdout has ended, such as `head`. Returns the undo. */
+/** Calls `gone` when the reader of stdout, such as `head`, has ended. Returns the undo. */
 export function onReaderGone(gone: () => void): () => void {
   process.stdout.once('error', gone);
   return () => process.stdout.off('error', gone);
 }
 
-/** Writes a file, makes its folder where there is none, and returns its path. Throws `internal`. */
+/** Writes a file and returns its path; creates its folder if necessary. Throws `internal`. */
 export function writeInto(folder: string, name: string, text: string): string {
   const path = join(folder, name);
   try {

@@ -12,13 +12,13 @@ import { createReadSecret } from '../read-secret.ts';
 import { startRoleSources } from '../role-sources.ts';
 import type { Io } from './io.ts';
 
-/** A command prints what it finds; a log would repeat it. */
+/** A log that writes nothing. A command prints what it finds, and a log would repeat it. */
 export const silent: Log = { write() {}, named: () => silent };
 
-/** One page of one role, which is not exported. */
+/** One page of one role. Its series are not exported. */
 interface LivePage {
   service: ServiceConfig;
-  /** Over once it is closed. */
+  /** The scrape, which ends when the page is closed. */
   scrape: Scrape;
   result: ScrapeResult;
   close(): Promise<void>;
@@ -52,7 +52,7 @@ export async function openLivePages(config: AgentConfig, io: Io): Promise<LivePa
   );
 }
 
-/** One page of a role, compared with the catalog. Without a page the lists are empty. */
+/** One page of a role, compared with the catalog. The lists are empty if there is no page. */
 export interface LiveReport extends Coverage {
   service: string;
   url: string;
@@ -89,7 +89,8 @@ function list(title: string, lines: readonly string[]): string[] {
 }
 
 /**
- * The prefix of the service, if most names without a rule have one and are of the catalog without it; the shortest if there are several.
+ * The prefix of the service, if most names without a rule have it and are names of the catalog without it; the shortest if there
+ * are several.
  */
 export function commonPrefix(unmapped: readonly string[]): string | undefined {
   const known = new Set(catalog.map(({ name }) => name));
@@ -105,7 +106,7 @@ export function commonPrefix(unmapped: readonly string[]): string | undefined {
   return best && best[1] >= leastOfPrefix ? best[0] : undefined;
 }
 
-/** Fewer names may share a prefix by chance. */
+/** Fewer names than this may share a prefix by chance. */
 const leastOfPrefix = 3;
 
 function coverageLines({ made, missing, unmapped, alike, leftOut }: Coverage): string[] {

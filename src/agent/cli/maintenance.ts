@@ -14,7 +14,7 @@ that alerts can be joined on it. It needs admin.events.token in the configuratio
 ${targetUsage}Exit status: 0 announced; 1 the agent did not take it; 2 wrong usage or an invalid configuration.
 `;
 
-/** `svc-agent maintenance`: announces planned work by `POST /event`. */
+/** Runs `svc-agent maintenance`: announces planned work by `POST /event`. */
 export async function maintenance(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('maintenance', args, {
     ...targetOptions,
@@ -66,7 +66,7 @@ function lengthOf(time: string): number {
     const lengthMs = parseDuration(time);
     if (lengthMs >= 1000) return lengthMs;
   } catch {
-    // Said below, for a length that is too short as well.
+    // The error is thrown below, as for a length that is too short.
   }
   const fault = { where: '--for', what: 'not a length of time', got: time };
   throw new AgentError('usage', { ...fault, allowed: 'use the form 30m or 2h' });

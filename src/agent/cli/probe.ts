@@ -25,7 +25,7 @@ Exit status: 0 every probe succeeded, and store checks found at most advice; 1 a
 more than advice; 2 wrong usage or an invalid configuration.
 `;
 
-/** `svc-agent probe`: every probe once, without an agent that runs. */
+/** Runs `svc-agent probe`: every probe once, without a running agent. */
 export async function probe(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = parseCommand(
     'probe',
@@ -46,10 +46,10 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
-  // With the name of a backup, the command waits for its verification, however long that takes.
+  // If a backup is named, the command waits for its verification, however long that takes.
   const all = planForPerson(config, progress.onVerification, positionals.length > 0);
   const rows = named(all, positionals);
-  // A database is assessed by what its backups show, whether they are asked for or not.
+  // A database is assessed by its backups, so they are checked even if they were not named.
   const isRead = rows.some(({ kind }) => kind === 'recovery');
   const read = all.filter((row) => isRead && row.kind === 'backup' && !rows.includes(row));
   progress.begin([...read, ...rows]);
@@ -60,7 +60,10 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
   return probed.length < rows.length || probed.some(isFault) ? 1 : 0;
 }
 
-/** The rows whose names are these or begin with them; without names, all rows. Throws `usage` for a name that no row has. */
+/**
+ * The rows whose names are the given names or begin with them; without names, all rows. Throws `usage` for a name that no row
+ * has.
+ */
 function named(rows: readonly ProbeRow[], names: readonly string[]): readonly ProbeRow[] {
   const isOf = (name: string) => (row: ProbeRow) => row.name === name || row.name.startsWith(`${name}/`);
   for (const name of names) {
@@ -77,8 +80,7 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
 }
 
 /**
- * Runs the probes, until each has a result or a signal ends it; what the roles send is fetched only where a probe reads
- * it.
+ * Runs the probes until each has a result or a signal ends it. The metrics of the roles are fetched only if a probe reads them.
  */
 async function probeAll(
   rows: readonly ProbeRow[],
@@ -88,7 +90,7 @@ async function probeAll(
 ): Promise<Probed[]> {
   const end = new AbortController();
   const undo = onSignals({ stop: () => end.abort(), reload: () => {} });
-  // The clock's timers let a process end; this one does not until every probe has run.
+  // The clock's timers do not keep a process alive; this one does until every probe has run.
   const awake = setInterval(() => {}, 60_000);
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
   const readings: Readings = {
@@ -127,7 +129,7 @@ function asText(probed: readonly Probed[], { screen }: Io): string {
   return probeTable(probed, screen) + phasesText(probed, screen) + adviceText(probed, screen);
 }
 
-/** One line for each probe: what was found, and how long it took. */
+/** A table with one line for each probe: what it found, and how long it took. */
 function probeTable(probed: readonly Probed[], screen: Screen): string {
   const rows = probed.map(({ row, result }) => [
     row.name,
@@ -139,12 +141,12 @@ function probeTable(probed: readonly Probed[], screen: Screen): string {
   return table(['PROBE', 'RESULT', 'TOOK', 'WHAT', 'TARGET'], rows, screen);
 }
 
-/** Names of phases for people, where the protocol's name is too short. */
+/** Names of phases for people, for those whose name in the protocol is too short. */
 const phaseNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   store: { first_byte: 'login' },
 };
 
-/** How long each phase of each probe took, in their order; of one that failed the last phase is where it failed. */
+/** How long each phase of each probe took, in order. The last phase of a failed probe is the phase in which it failed. */
 export function phasesText(probed: readonly Probed[], screen: Screen): string {
   const nameWidth = Math.max(0, ...probed.map(({ row }) => row.name.length));
   const ms = (value: number) => (value < 10 ? value.toFixed(1) : String(Math.round(value)));
@@ -162,12 +164,12 @@ export function phasesText(probed: readonly Probed[], screen: Screen): string {
   return rows.length === 0 ? '' : `\n${table(['PHASES', 'ms'], rows, screen)}`;
 }
 
-/** A check of a store as its finding explains it. */
+/** A check of a store, as its finding explains it. */
 interface Explained {
   check: string;
   holds: boolean | 'unknown';
   found: string;
-  /** The owner's reason to accept that it fails. */
+  /** The owner's reason for accepting that the check fails. */
   accepted?: string;
   why?: string;
   set?: string;
@@ -177,7 +179,7 @@ interface Explained {
 const checksOf = ({ result }: Probed): readonly Explained[] =>
   (result.details?.checks as readonly Explained[] | undefined) ?? [];
 
-/** Below the table: the checks of each store that fail or are unknown, why they matter and what to set. */
+/** The text below the table: the checks of each store that fail or are unknown, why they matter and what to set. */
 function adviceText(probed: readonly Probed[], screen: Screen): string {
   const parts = probed.flatMap((one) => {
     const isFailing = ({ holds }: Explained) => holds === false;

@@ -15,10 +15,10 @@ import type { Io } from './io.ts';
 import { silent } from './live-pages.ts';
 import { planForPerson } from './verification.ts';
 
-/** Time between the two samples of which a rate is made. */
+/** The time between the two samples from which a rate is computed. */
 const sampledMs = 5000;
 
-/** `svc-agent recover --cost`: what each procedure would cost now. It only reads. */
+/** Runs `svc-agent recover --cost`: prints what each procedure would cost now. It only reads. */
 export async function recoverCost(
   values: ConfigurationValues & { json?: boolean | undefined },
   io: Io,
@@ -64,7 +64,7 @@ const knownProbe = ({ name, last }: StatusReport['probes'][number]): KnownProbe 
   details: last?.details ?? {},
 });
 
-/** Without a running agent the evidence is read here; what was recorded by rehearsals is read, none is started. */
+/** Runs the probes here if no agent runs. The records of rehearsals are read, but no rehearsal is started. */
 async function probedHere(config: AgentConfig, io: Io): Promise<KnownProbe[]> {
   const rows = planForPerson(config, () => {}, false).filter(({ kind }) =>
     ['backup', 'recovery', 'rehearsal'].includes(kind),
@@ -79,7 +79,7 @@ async function probedHere(config: AgentConfig, io: Io): Promise<KnownProbe[]> {
   }));
 }
 
-/** Duration of the newest drill, by `PROCEDURE SUBJECT`. */
+/** The duration of the newest drill, by `PROCEDURE SUBJECT`. */
 async function readDrills({ stateDirectory, stores, domains }: AgentConfig): Promise<Map<string, number>> {
   const restores = stores.flatMap(({ name, databases }) =>
     Object.keys(databases).flatMap((database) =>
@@ -99,7 +99,7 @@ async function readDrills({ stateDirectory, stores, domains }: AgentConfig): Pro
   return found;
 }
 
-/** Workflows that start in a second, from two samples of what the agent exposes; or why that is not known. */
+/** The number of workflows that start per second, from two samples of the agent's metrics, or the reason why it is not known. */
 async function workflowRate({ listeners }: StatusReport): Promise<number | string> {
   const listener = listeners.find((each) => each.listener === 'metrics' && !each.tls);
   if (!listener)

@@ -69,7 +69,7 @@ const options = {
 const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent recover --help') =>
   new AgentError('usage', { where: 'svc-agent recover', what, got, allowed });
 
-/** `svc-agent recover`. */
+/** Runs `svc-agent recover`. */
 export async function recover(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = parseCommand('recover', args, options, 1);
   if (values.help) {
@@ -168,7 +168,7 @@ function subjectOf(
   return JSON.parse(JSON.stringify(subject)) as Subject;
 }
 
-/** Where the restore ends. Throws `usage`. */
+/** The end of the restore. Throws `usage`. */
 function untilOf(
   values: { [K in `until${'' | '-xid' | '-name' | '-timeline'}`]?: string },
   kind: StoreOptions['kind'] | undefined,
@@ -257,7 +257,7 @@ interface RecoverContext {
   io: Io;
 }
 
-/** What a run that goes on, or starts over, restores again, once the one before it has changed anything. */
+/** What an earlier run restored, if it has changed anything: a run that continues it or starts over restores the same. */
 function heldBy(earlier: UnfinishedRun | undefined, target: RunSubject['target']): Chosen | undefined {
   const { chosen, begun, subject } = earlier ?? {};
   const isSame = ['store', 'address', 'database'].every((key) => subject?.target[key] === target[key]);
@@ -267,7 +267,7 @@ function heldBy(earlier: UnfinishedRun | undefined, target: RunSubject['target']
 const drillOf = (procedure: RecoveryProcedure, { store, database, domain = '' }: Subject): string =>
   store === undefined ? drillName(procedure, domain, '') : drillName(procedure, store, database ?? '');
 
-/** File of the journal of the steps. */
+/** The file with the journal of the steps. */
 const stepsPath = (procedure: RecoveryProcedure, subject: Subject, { stateDirectory }: AgentConfig): string =>
   journalPath(stateDirectory, 'recovery', `${drillOf(procedure, subject)}.steps`);
 
@@ -326,7 +326,7 @@ async function go(
   }
 }
 
-/** What the procedure changes, by its address too: the configuration may be another one when a run resumes. */
+/** What the procedure changes, including its address: the configuration may be different when a run resumes. */
 function targetOf(subject: Subject, config: AgentConfig): RunSubject['target'] {
   const { store: name, database, domain, to, until, untilXid, untilName, untilTimeline } = subject;
   if (name === undefined) {
@@ -338,9 +338,7 @@ function targetOf(subject: Subject, config: AgentConfig): RunSubject['target'] {
   return { store: name, address: store?.address, database: database && store?.databases[database], ...point };
 }
 
-/**
- * The person at the terminal; with `--yes` there is no prompt, and only the confirmed name may be changed irreversibly.
- */
+/** The person at the terminal. With `--yes` there is no prompt, and only the confirmed name may be changed irreversibly. */
 function openOperator({ yes, confirm, json }: RecoverContext['values'], io: Io): Operator {
   const print = (line: string) => (json ? io.stderr(`${line}\n`) : io.stdout(`${line}\n`));
   if (yes) {

@@ -25,17 +25,17 @@ interface Tools {
   pages: Awaited<ReturnType<typeof openLivePages>>;
   rows: readonly ProbeRow[];
   runProbe: RunProbe;
-  /** Has older backups verified, too, where the newest cannot be restored. */
+  /** Has older backups verified, too, if the newest cannot be restored. */
   lookFurther(): void;
   close(): Promise<void>;
 }
 
-/** How many backups are tried, the newest first. */
+/** How many backups are tried, beginning with the newest. */
 const mostBackups = 3;
 
 /**
- * The probes of the configuration, and what a failover needs besides: a probe of each cluster, this one included, and
- * the domain as the future active cluster describes it, then as each of the others does.
+ * The probes of the configuration, and further probes for a failover: one of each cluster, including this one, and one that
+ * describes the domain in the future active cluster and then in each of the others.
  */
 function rowsOf(
   config: AgentConfig,
@@ -63,7 +63,7 @@ function rowsOf(
   ];
 }
 
-/** Probes by name, each run when it is requested. */
+/** Opens the probes by name; each runs when it is requested. */
 export async function openTools(
   config: AgentConfig,
   subject: Subject,
@@ -71,14 +71,14 @@ export async function openTools(
   io: Io,
 ): Promise<Tools> {
   let rows = rowsOf(config, subject, onVerification);
-  // The clock's timers let a process end; this one does not until the procedure is over.
+  // The clock's timers do not keep a process alive; this one does until the procedure is over.
   const awake = setInterval(() => {}, 60_000);
   const isScraped = subject.store !== undefined || rows.some(({ kind }) => kind === 'replication');
   const pages = isScraped ? await openLivePages(config, io) : [];
   const readings = { values: (family: string) => pages.flatMap(({ scrape }) => [...scrape.values(family)]) };
   const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
   const run = async (row: ProbeRow) => {
-    // Backups are assessed first: a database is assessed by what they found.
+    // Backups are assessed first, because a database is assessed by their findings.
     const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
     if (row.kind === 'replication') await Promise.all(pages.map(({ scrape }) => scrape.scrapeNow()));
     const { finding, result } = (await probeOnce([...first, row], deps)).at(-1)!;
@@ -115,12 +115,12 @@ interface SituationContext {
   io: Io;
   /** When the run began. */
   startMs: number;
-  /** What an earlier run that was not finished restored. */
+  /** What an earlier, unfinished run restored. */
   held: Chosen | undefined;
   copiesFirst: boolean;
 }
 
-/** What the tables of steps are made of, as it is now. */
+/** The present situation, from which the tables of steps are built. */
 export async function situationOf(
   asked: Subject,
   config: AgentConfig,
@@ -133,7 +133,7 @@ export async function situationOf(
     chain = await chainNow(asked, runProbe);
   }
   const { rows } = tools;
-  // A snapshot, or the backup of a tool, is no path: it is judged by its evidence.
+  // A snapshot, or the backup of a tool, is no path. It is assessed by its evidence.
   const named = asked.backup ?? (held?.backup?.startsWith('/') ? held.backup : undefined);
   const subject = { ...asked, backup: asked.backup ?? held?.backup ?? backupIn(chain, config) };
   const verifyNamed =
@@ -176,7 +176,7 @@ export async function situationOf(
   };
 }
 
-/** Polls that the page of the matching role counts; undefined without that page. */
+/** The polls that the page of the matching role counts; undefined without that page. */
 async function countPolls(pages: Tools['pages']): Promise<number | undefined> {
   const matching = pages.filter(({ service }) => service.name === 'matching');
   if (matching.length === 0) return undefined;

@@ -38,7 +38,7 @@ const options = {
   'dashboard-url': { type: 'string' },
 } as const;
 
-/** `svc-agent rules`: what Prometheus loads, in the names and limits of this installation. */
+/** Runs `svc-agent rules`: prints rules for Prometheus with the names and limits of this installation. */
 export async function rules(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('rules', args, options);
   if (values.help) {
@@ -78,7 +78,7 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
   return 0;
 }
 
-/** What is printed is one document: the groups of all packs. */
+/** Merges the groups of all packs into one document, which is printed. */
 function merged(documents: readonly object[]): object {
   if (documents.length === 1) return documents[0]!;
   return { groups: documents.flatMap((document) => (document as RuleFile).groups) };

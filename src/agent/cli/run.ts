@@ -24,14 +24,14 @@ Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reloads the c
 changes nothing. The log goes to stderr unless log.stdout or log.outputFile is set.
 `;
 
-/** `svc-agent run`. */
+/** Runs `svc-agent run`. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
-  // First of all: a signal ends the agent, however early it comes.
+  // This comes first: a signal ends the agent, however early it arrives.
   let ask = () => {};
   const asked = new Promise<void>((resolve) => (ask = resolve));
   let reload = () => {};
   const offSignals = onSignals({ stop: () => ask(), reload: () => reload() });
-  // Timers of the agent let a process end; this one keeps it alive until it is stopped.
+  // Timers of the agent do not keep a process alive; this one does until the agent is stopped.
   const awake = setInterval(() => {}, 3_600_000);
   try {
     const parsed = parseCommand('run', args, configurationOptions, 1);
@@ -55,7 +55,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
 
 /** Starts the agent. Throws `config_invalid` if a part of the configuration cannot be built. */
 async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
-  // The configuration is checked in a separate process; the agent's code loads meanwhile.
+  // The configuration is checked in a separate process while the agent's code loads.
   const [loaded, { startAgent }] = await Promise.all([configured(values, io), import('../agent.ts')]);
   const request = loadRequest(values, io);
   const load = () => loadConfig(request);
@@ -71,13 +71,13 @@ async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
   }
 }
 
-/** An error of a key, such as that of an address in use, with the key's place in the file. */
+/** An error of a key, such as an address in use, with the place of the key in the file. */
 async function withPlace(request: LoadRequest, error: AgentError): Promise<AgentError> {
   const { faults } = await withBuildFault(request, error);
   return faults.length === 1 ? new AgentError(error.code, faults[0]!, error.cause) : error;
 }
 
-/** The agent was stopped before it was ready. What has started by then is stopped in order. */
+/** Ends an agent that was stopped before it was ready: what has started by then is stopped in order. */
 async function endEarly(starting: Promise<Agent>): Promise<number> {
   await endWithin(starting.then((agent) => agent.stop()).catch(() => {}));
   return 0;

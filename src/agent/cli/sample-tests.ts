@@ -63,14 +63,14 @@ interface TestFile {
   tests: readonly SampleTest[];
 }
 
-/** A test that ran: what it expected and did not find, empty if it passed. */
+/** The result of a test: the expectations that were not met; empty if it passed. */
 interface TestResult {
   file: string;
   name: string;
   failures: string[];
 }
 
-/** `svc-agent test`: the outcome of every test of every file. */
+/** Runs `svc-agent test`: prints the outcome of every test of every file. */
 export async function sampleTests(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = parseCommand('test', args, configurationOptions, Infinity);
   if (values.help) {
@@ -113,7 +113,7 @@ function readTestFile(name: string, { cwd, stderr }: Io): TestFile {
   return { path, config: config && resolve(dirname(path), config), tests };
 }
 
-/** The file as data. An expected `~` means that there is no such series, so that it is kept. */
+/** The file as data. An expected `~` is preserved as null: it means that there is no such series. */
 function withNulls(tree: NonNullable<ReturnType<typeof readYaml>['tree']>): unknown {
   const data = plainValue(tree) as { tests?: unknown };
   const list = tree.entries.get('tests')?.node;
@@ -130,7 +130,7 @@ function withNulls(tree: NonNullable<ReturnType<typeof readYaml>['tree']>): unkn
   return data;
 }
 
-/** Limit of a test file and of a sample, which is a page or a few minutes of a log. */
+/** The maximum size of a test file and of a sample, which is a page or a few minutes of a log. */
 const maxSampleBytes = 64 * 1024 * 1024;
 
 function textOf(path: string, name: string): string {
@@ -171,7 +171,7 @@ async function failuresOf(test: SampleTest, config: AgentConfig, file: string, i
 const selectorForm = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})?$/;
 const labelForm = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** A series or a selector in parts; the texts of labels as they are written. */
+/** A series or a selector in parts; the texts of labels are as they are written. */
 function partsOf(text: string): { name: string; labels: Set<string> } | undefined {
   const [, name, labels = ''] = selectorForm.exec(text) ?? [];
   return name === undefined
@@ -179,7 +179,7 @@ function partsOf(text: string): { name: string; labels: Set<string> } | undefine
     : { name, labels: new Set([...labels.matchAll(labelForm)].map(([label]) => label)) };
 }
 
-/** Why the selected series are not as expected; empty if they are. */
+/** Why the selected series differ from the expectation; empty if they do not. */
 function mismatch(selector: string, wanted: number | null, series: SampledSeries): string[] {
   const parts = partsOf(selector);
   if (!parts) return [`${selector}: not a selector; use the form name{label="value"}`];
@@ -188,7 +188,7 @@ function mismatch(selector: string, wanted: number | null, series: SampledSeries
     const { labels } = partsOf(text)!;
     return [...parts.labels].every((label) => labels.has(label));
   });
-  // Series of other roles exist at 0 from the start, and explain nothing beside those that changed.
+  // Series of other roles exist at 0 from the start, and explain nothing beside the series that changed.
   const changed = selected.filter(([, { value }]) => value !== 0);
   const shown = [changed, selected, ofName].find(({ length }) => length > 0) ?? [];
   const there = shown.slice(0, mostShown).map(([text, { value }]) => `    ${text} ${value}`);
@@ -201,7 +201,7 @@ function mismatch(selector: string, wanted: number | null, series: SampledSeries
   return [[`${selector}: ${sum}, expected ${wanted ?? 'no such series'}`, ...there].join('\n')];
 }
 
-/** Series that a failure lists at most. */
+/** How many series a failure lists at most. */
 const mostShown = 8;
 
 function resultsText(results: readonly TestResult[], { screen }: Io): string {

@@ -19,9 +19,9 @@ export interface StarterFacts {
   adminAddress: string;
   /** Whether the service's files name the log. */
   logKnown: boolean;
-  /** Whether they name this cluster. */
+  /** Whether the service's files name this cluster. */
   clusterKnown: boolean;
-  /** Every setting found in them; none of it secret. */
+  /** Every setting that was found in the files; none of them is secret. */
   found: readonly Discovered[];
   /** Health checks by role. */
   health: ReadonlyMap<string, string>;
@@ -30,23 +30,23 @@ export interface StarterFacts {
   frontend: string;
   /** Domains that the log of the service names. */
   domains: readonly string[];
-  /** Whether the client is on this host. */
+  /** Whether the client is installed on this host. */
   hasClient: boolean;
-  /** Programs beside the roles. */
+  /** Programs that accompany the service. */
   companions: readonly { name: string; scrape: string }[];
 }
 
 /** The service's own command-line client. */
 export const client = 'cadence';
 
-/** How much of the end of the service's log is searched for domains. */
+/** How many bytes at the end of the service's log are searched for domains. */
 const searchedBytes = 1024 * 1024;
 
-/** Domains that the end of the service's log names, without the service's internal ones. */
+/** Domains that the end of the service's log names, except the service's internal domains. */
 function domainsIn(path: string): string[] {
   let text = '';
   try {
-    // A pipe or a terminal, such as /dev/stdout, would be waited for.
+    // A pipe or a terminal, such as /dev/stdout, would block.
     if (!statSync(path).isFile()) return [];
     const file = openSync(path, 'r');
     try {
@@ -57,7 +57,7 @@ function domainsIn(path: string): string[] {
       closeSync(file);
     }
   } catch {
-    // The service has not written anything yet, or the agent cannot read it: the names have to be added.
+    // The service has not written anything yet, or the agent cannot read the log. The names have to be added by hand.
   }
   const names = [...text.matchAll(/"wf-domain-name":"([\w.-]+)"/g)].map(([, name]) => name!);
   return [...new Set(names)].filter((name) => !/-(?:system|batcher)$/.test(name)).sort();
@@ -75,7 +75,10 @@ function knowsClusters(tree: TreeNode): boolean {
   return enabled.length > 0 && enabled.every(isKnown);
 }
 
-/** The health check of a role at its gRPC port; a role without one, as the worker, can only be connected to. */
+/**
+ * The health check of a role at its gRPC port. For a role without a gRPC port, such as the worker, only the connection is
+ * checked.
+ */
 function healthOf(tree: TreeNode, role: string): [string, string][] {
   const rpc = ['services', role, 'rpc'];
   const host = textAt(tree, ...rpc, 'bindOnIP') ?? '127.0.0.1';
@@ -88,10 +91,10 @@ function healthOf(tree: TreeNode, role: string): [string, string][] {
   return [[role, `${scheme}://${formatAddress({ host: dialHost(host), port: Number(port) })}`]];
 }
 
-/** Programs that load or check the service have configuration files of their own; their metrics are scraped like a role's. */
+/** Programs that load or check the service. They have their own configuration files; their metrics are scraped like a role's. */
 const companions = ['bench', 'canary'];
 
-/** The scrape of each companion that the files configure, by the address that its file names. */
+/** The scrape of each companion in the files, at the address in its file. */
 function companionsIn(tree: MapNode): { name: string; scrape: string }[] {
   const address = parseAddress(textAt(tree, 'metrics', 'pullmetrics', 'listenAddress') ?? '');
   return companions.flatMap((name) => {
@@ -101,7 +104,7 @@ function companionsIn(tree: MapNode): { name: string; scrape: string }[] {
   });
 }
 
-/** Whether a program is in the path of whoever runs the command. */
+/** Whether a program is in the path of the user who runs the command. */
 function isInPath(program: string, { PATH = '' }: Readonly<Record<string, string | undefined>>): boolean {
   return PATH.split(delimiter).some((folder) => {
     try {
@@ -113,7 +116,7 @@ function isInPath(program: string, { PATH = '' }: Readonly<Record<string, string
   });
 }
 
-/** Throws `usage` for a role that is none of the known ones. */
+/** Throws `usage` for a role that is not a known one. */
 function refuseUnknown(named: readonly string[], known: readonly string[]): void {
   const unknown = named.find((role) => !known.includes(role));
   if (unknown === undefined) return;
@@ -169,7 +172,7 @@ export async function readForStarter(
   };
 }
 
-/** The first address from a port on that no role of the service has. */
+/** The first address, from a port upwards, that no role of the service has. */
 function freeAddress(host: string, firstPort: number, taken: readonly string[]): string {
   const localHosts = machineAddresses();
   const others = taken.flatMap((address) => parseAddress(address) ?? []);

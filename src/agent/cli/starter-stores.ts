@@ -7,17 +7,17 @@ import { createReadSecret } from '../read-secret.ts';
 import { plain } from './io.ts';
 import { silent } from './live-pages.ts';
 
-/** The environment variable that a starter configuration names for the password of a store. */
+/** The environment variable with the password of a store, as a starter configuration names it. */
 export const starterPassword = 'SVC_AGENT_DB_PASSWORD';
 
 /** A store of the service's files, as `init` describes it. */
 export interface StarterStore {
   name: string;
-  /** Its kind, address and databases, for a comment. */
+  /** The kind, address and databases of the store, for a comment. */
   about: string;
-  /** The version of each schema that the store has now, by database. */
+  /** The present version of each schema in the store, by database. */
   schema: Readonly<Record<string, string>>;
-  /** Why the version of a schema is not known; undefined if all are. */
+  /** Why the version of a schema is not known; undefined if all are known. */
   unknown?: string;
 }
 
@@ -54,7 +54,7 @@ async function schemasOf(
     clock: systemClock,
     log: silent,
   };
-  // The clock's timers let a process end; this one does not until the store has answered.
+  // The clock's timers do not keep a process alive; this one does until the store has answered.
   const awake = setInterval(() => {}, 60_000);
   const probed = await probeOnce(planStores({ stores: [store] }), deps).finally(() => clearInterval(awake));
   const found = probed.flatMap(({ row, result }): [string, string][] => {

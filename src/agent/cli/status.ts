@@ -44,7 +44,7 @@ would make worse, and everything has been checked; else 1.
 
 const everyMs = 2000;
 
-/** `svc-agent status`: `/api/status` of a running agent, as one screen or as it is. */
+/** Runs `svc-agent status`: prints `/api/status` of a running agent, as one screen or as JSON. */
 export async function status(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('status', args, {
     ...targetOptions,
@@ -65,7 +65,7 @@ export async function status(args: readonly string[], io: Io): Promise<number> {
   return isWrong(report.verdict.level) ? 1 : 0;
 }
 
-/** The work of --check; undefined without it. Throws `usage`. */
+/** The undertaking of --check; undefined without --check. Throws `usage`. */
 function workOf(values: { check?: boolean; for?: string; watch?: boolean }): Undertaking | undefined {
   const where = 'svc-agent status';
   if (!values.check) {
@@ -80,7 +80,7 @@ function workOf(values: { check?: boolean; for?: string; watch?: boolean }): Und
   throw new AgentError('usage', { where: '--for', what: 'unknown work', got: values.for, allowed });
 }
 
-/** Whether work may begin, as one sentence and as the exit status. */
+/** Prints whether the work may begin, as one sentence; the exit status says the same. */
 function check({ verdict, now }: StatusReport, work: Undertaking, isJson: boolean, { stdout }: Io): number {
   const { level, problems } = verdict;
   const since = (problem: Problem) => timeText(Date.parse(problem.since), Date.parse(now));
@@ -111,7 +111,7 @@ export async function askStatus(target: AgentTarget): Promise<StatusReport> {
   throw new AgentError('internal', { where, what: 'the answer is not the status of an agent', allowed });
 }
 
-/** Refreshes the report until a signal ends it, also while the agent does not answer. */
+/** Refreshes the report until a signal ends it, even while the agent does not answer. */
 async function watch(target: AgentTarget, isJson: boolean, { screen, stdout }: Io): Promise<number> {
   const isLive = screen.size() !== undefined && !isJson;
   let undo = () => {};
@@ -161,7 +161,7 @@ function noAnswer(error: unknown, isJson: boolean, screen: Screen): string[] {
   );
 }
 
-/** The lines at the top left of the terminal, and nothing below them. */
+/** Draws the lines at the top left of the terminal, and nothing below them. */
 function frame(lines: readonly string[], screen: Screen): string {
   const rows = (screen.size()?.rows ?? 24) - 1;
   const time = timeOfDay(systemClock.nowMs());
@@ -176,7 +176,7 @@ const colourOf: Readonly<Record<Level, Colour>> = {
   critical: 'red',
 };
 
-/** A report for people, at most one screen on a terminal: the verdict first, and the agent itself last. */
+/** A report for people, on a terminal at most one screen: the verdict first, and the agent itself last. */
 export function statusLines(report: StatusReport, screen: Screen): string[] {
   const { columns, rows } = screen.size() ?? { columns: Infinity, rows: Infinity };
   const { level, sentence, problems } = report.verdict;
@@ -185,12 +185,12 @@ export function statusLines(report: StatusReport, screen: Screen): string[] {
     paint(line, colourOf[level], screen),
   );
   const own = agentLines(report, columns);
-  // On a small screen the end of it, so that problems have room.
+  // On a small screen only the end of this part is shown, so that problems have room.
   const tail = own.slice(-Math.max(1, Math.floor(rows / 4)));
   const tables = [rolesTable(report, screen), probesTable(report, nowMs, screen)].filter(
     (lines) => lines.length > 0,
   );
-  // A live screen has one more line below; a shell has its prompt there.
+  // A live screen has one more line below, and a shell has its prompt there.
   const room = rows - head.length - tail.length - 3;
   const below = tables.reduce((sum, lines) => sum + lines.length + 1, 0);
   const shown = shortened(
@@ -214,11 +214,13 @@ const ageOf = (since: string, nowMs: number) => {
   return seconds > 0 ? formatDuration(seconds * 1000) : '0s';
 };
 
-/** What shows a problem beside its own text: conflicts, values and last words before results of probes. */
+/**
+ * The order of the evidence beside a problem's own text: conflicts, values and last log entries come before results of probes.
+ */
 const evidenceOrder = ['conflict', 'exit', 'log', 'value', 'probe'];
 const mostEvidence = 2;
 
-/** Below the problem: what shows it, what changed before, and what it takes down. */
+/** The lines below a problem: its evidence, the changes before it, and what it takes down. */
 function reasonsOf(
   { what, evidence, changes = [], consequences }: Problem,
   all: readonly Problem[],
@@ -248,7 +250,7 @@ const mostFolded = 3;
 
 function foldedText(label: string, folded: readonly Problem[]): string[] {
   if (folded.length === 0) return [];
-  // The details of consequences repeat the cause.
+  // The details of consequences repeat the cause, so they are left out.
   const shown = folded.slice(0, mostFolded).map(({ what }) => what.split(': ')[0]!);
   const more = folded.length > mostFolded ? ` and ${folded.length - mostFolded} more` : '';
   return [`${label}: ${shown.join(', ')}${more}`];
@@ -279,10 +281,10 @@ function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen
   ];
 }
 
-/** With a larger lag the agent is catching up, and a bar shows its progress. */
+/** If the lag is larger than this, the agent is catching up, and a bar shows its progress. */
 const catchingUpBytes = 10_000_000;
 
-/** How much of a role's files is read. */
+/** How much of a role's files has been read. */
 function logText(files: StatusReport['logs'], screen: Screen): string {
   if (files.length === 0) return '-';
   const count = `${files.length} ${files.length === 1 ? 'file' : 'files'}`;
@@ -295,7 +297,7 @@ function logText(files: StatusReport['logs'], screen: Screen): string {
   return `${text} ${bar(share, 10, screen)} ${Math.floor(share * 100)}%`;
 }
 
-/** A line for each role: its health, its own metrics, its log. */
+/** A table with one line for each role: its health, its own metrics, its log. */
 function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, screen: Screen): string[] {
   const rows = roles.map((role) => {
     const health = probes.find(({ name }) => name === `health/${role}`);
@@ -319,15 +321,15 @@ function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, scre
   return table(['ROLE', 'HEALTH', 'METRICS', 'LOG'], rows, screen).trimEnd().split('\n');
 }
 
-/** Below this width a line for a probe has no room for what it found. */
+/** If the terminal is narrower than this, a line for a probe has no room for the finding. */
 const narrowColumns = 60;
 
-/** A line for each probe but those of the roles' health. */
+/** A table with one line for each probe, except the probes of the roles' health. */
 function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): string[] {
   const isFailing = ({ last }: ProbeStatus) => last?.ok === false;
   const rows = probes
     .filter(({ kind }) => kind !== 'health')
-    // What fails is on the screen, however short it is.
+    // Failing probes come first, so that they are on the screen, however short it is.
     .sort((a, b) => Number(isFailing(b)) - Number(isFailing(a)))
     .map((probe) => [
       probe.name,
@@ -338,7 +340,7 @@ function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): s
     ]);
   if (rows.length === 0) return [];
   const head = ['PROBE', 'STATE', 'FOR', 'TOOK', 'WHAT'];
-  // The name identifies it, and the problem is shown above: a narrow terminal has no room for the rest.
+  // The name identifies the probe, and the problem is shown above; a narrow terminal has no room for the rest.
   const shown = (screen.size()?.columns ?? Infinity) < narrowColumns ? 3 : head.length;
   const cells = rows.map((row) => row.slice(0, shown));
   return table(head.slice(0, shown), cells, screen).trimEnd().split('\n');
@@ -350,14 +352,14 @@ function stateOf({ last, state, flapping }: ProbeStatus): string {
   return state ?? 'not known yet';
 }
 
-/** How long the state that is shown has lasted: a failure that is not an outage yet is younger than the state behind it. */
+/** How long the displayed state has lasted. A failure that is not an outage yet began later than the state behind it. */
 function stateAge({ since, failingSince, state, last }: ProbeStatus, nowMs: number): string {
   const isFailing = last && !last.ok && state !== 'down';
   const shown = isFailing ? (failingSince ?? last.at) : since;
   return shown === undefined ? '-' : ageOf(shown, nowMs);
 }
 
-/** The agent itself, in a few lines. */
+/** The lines about the agent itself. */
 function agentLines(report: StatusReport, columns: number): string[] {
   const { version, instance, startedAt, state, config, listeners, series, drops, refused, health } = report;
   const nowMs = Date.parse(report.now);
@@ -386,7 +388,7 @@ Requests /health (or /ready) from a running agent and exits with 0 if it is heal
 For HEALTHCHECK instructions and exec probes: the image needs no curl.
 ${targetUsage}`;
 
-/** `svc-agent healthcheck`: the agent's own health over HTTP. */
+/** Runs `svc-agent healthcheck`: asks for the agent's own health over HTTP. */
 export async function healthcheck(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('healthcheck', args, {
     ...targetOptions,

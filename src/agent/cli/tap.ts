@@ -25,20 +25,20 @@ Exit status: 0 success; 2 wrong usage or an invalid configuration.
 
 type Changes = Record<string, string>;
 
-/** What was shown of one line or one page. */
+/** What is shown for one line or one page. */
 interface Tapped {
   at: string;
   role: string;
   /** The log file or the URL. */
   source: string;
-  /** `entry`, `continuation or blank`, `dropped: REASON`, `page`, or why there is no page. */
+  /** How the line was counted: `entry`, `continuation or blank`, `dropped: REASON`, `page`, or why there is no page. */
   counted: string;
-  /** What changed, by series: `+1` is an increase, `= 1` a new value. */
+  /** The changes, by series: `+1` is an increase, `= 1` a new value. */
   series: Changes;
   line?: string;
 }
 
-/** `svc-agent tap`: the lines and pages that come while it runs, each with the series that it changed. */
+/** Runs `svc-agent tap`: prints the lines and pages that arrive while it runs, each with the series that it changed. */
 export async function tap(args: readonly string[], io: Io): Promise<number> {
   const options = { ...configurationOptions, match: { type: 'string' }, for: { type: 'string' } } as const;
   const { values } = parseCommand('tap', args, options);
@@ -73,7 +73,7 @@ function durationOf(text: string): number {
 /** Resolves at a signal, or when the time is over. */
 function ended(forMs: number | undefined): Promise<void> {
   return new Promise((resolve) => {
-    // Timers of the agent let a process end; this one keeps it alive.
+    // Timers of the agent do not keep a process alive; this one does.
     const timer = setTimeout(done, forMs ?? 0x7fffffff);
     const undo = onSignals({ stop: done, reload: done });
     function done() {
@@ -107,7 +107,7 @@ async function tapLogs(config: AgentConfig, samples: Samples, show: Show): Promi
 
 type TappedLine = Pick<Tapped, 'counted' | 'series' | 'line'>;
 
-/** Hands each complete line to `sink` by itself, and tells what it changed. */
+/** Hands each complete line to `sink` separately, and reports what it changed. */
 function explained(sink: LineSink, tell: (line: TappedLine) => void, { series }: Samples): LineSink {
   const told = (bytes: Buffer, start: number, end: number, count: () => void) => {
     const before = series();
@@ -129,7 +129,7 @@ function explained(sink: LineSink, tell: (line: TappedLine) => void, { series }:
         told(bytes, at, next, () => void sink.write(bytes, at, next));
         at = next;
       }
-      // A line over the limit is taken before it has its end.
+      // A line over the limit is consumed before its end is there.
       return at < end ? sink.write(bytes, at, end) : at;
     },
     finish: (bytes, start, end) => told(bytes, start, end, () => sink.finish(bytes, start, end)),
@@ -181,7 +181,7 @@ function tapPage({ name, url, intervalMs, match }: TappedPage, samples: Samples,
     const scrape = await scraping;
     const result = await scrape.scrapeNow();
     if (isEnded) return;
-    // What changed since the last scrape that was shown: the source also scrapes by itself.
+    // Compares with the last scrape that was shown, because the source also scrapes by itself.
     const after = samples.series();
     const changed = changesBetween(before, after);
     before = after;

@@ -6,7 +6,7 @@ import type { ProbeRow, Progress } from '../../probes/probe.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { bar, progressLine, progressText, type Screen } from './io.ts';
 
-/** Longer than the verification of any backup takes. */
+/** The verification of every backup is shorter than this. */
 export const longestMs = 7 * 24 * 36e5;
 
 /** Called with the progress of a backup's verification, and without progress at its end. */
@@ -29,7 +29,7 @@ export interface ProbeProgress {
   onVerification: OnVerification;
 }
 
-/** One line: how many probes have a result and which are waited for, or how far a verification is. */
+/** One line: how many probes have a result and which ones are missing, or the progress of a verification. */
 export function createProbeProgress(screen: Screen, write: (text: string) => void): ProbeProgress {
   const line = progressLine(screen, write);
   let total = 0;
@@ -53,7 +53,7 @@ export function createProbeProgress(screen: Screen, write: (text: string) => voi
   };
 }
 
-/** Verifies in a separate process, as the agent does. */
+/** Verifies a backup in a separate process, as the agent does, and reports the progress. */
 export const verifyWithProgress =
   (onVerification: OnVerification): VerifyBackup =>
   async (request, signal, onProgress) => {
@@ -70,8 +70,8 @@ export const verifyWithProgress =
   };
 
 /**
- * All probes of a configuration for a command that a person waits for. With `isPatient` each backup is waited for until
- * it is verified, however big it is; `verifiedAtFirst` of the newest are, by default one.
+ * All probes of a configuration, for a command that a person waits for. With `isPatient` the command waits until each backup is
+ * verified, however big it is. `verifiedAtFirst` is the number of newest backups that are verified, by default one.
  */
 export function planForPerson(
   config: AgentConfig,

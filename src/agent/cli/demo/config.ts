@@ -2,13 +2,13 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 
-/** The port that each part of the demo listens on if it is free; 0: any free port. */
+/** The port on which each part of the demo listens if the port is free; 0: any free port. */
 export interface DemoPorts {
   metrics: number;
   admin: number;
   prometheus: number;
   alertmanager: number;
-  /** The example service: the first of four, four, one, two and one. */
+  /** The first port of each part of the example service. The parts have four, four, one, two and one ports. */
   health: number;
   pages: number;
   control: number;
@@ -41,13 +41,13 @@ const parts: Readonly<Record<keyof DemoPorts, { what: string; count: number }>> 
   store: { what: 'the store', count: 1 },
 };
 
-/** The parts of the example service; the others are started after it. */
+/** The parts of the example service; the other parts are started after it. */
 const serviceParts: readonly (keyof DemoPorts)[] = ['health', 'pages', 'control', 'rpc', 'store'];
 
 /**
- * For each part of the example service, or for each of the others, the port that is wanted if it is free (of
- * several in a row: all of them), else another one; and a message about those that are taken. Call it just before
- * the part starts, because another program may take a port.
+ * Chooses a port for each part of the example service, or for each of the other parts: the wanted port if it is free (if the part
+ * has several in a row: if all are free), else another one. Also returns a message about ports that are in use. It must be called
+ * just before the part starts, because another program may bind a port.
  */
 export async function freePorts(
   wanted: DemoPorts,
@@ -73,7 +73,7 @@ export async function freePorts(
   return { ports, taken };
 }
 
-/** The port of loopback if it is free. */
+/** A port on loopback if it is free. */
 function tryPort(port: number): Promise<number | undefined> {
   const server = createServer();
   return new Promise((resolve) => {
@@ -85,14 +85,14 @@ function tryPort(port: number): Promise<number | undefined> {
   });
 }
 
-/** An abstract socket of Linux: it has no file, and the kernel removes it with the process that holds it. */
+/** An abstract socket of Linux: it has no file, and the kernel removes it together with its process. */
 const turnAddress = '\0svc-agent-demo';
 const turnWithinMs = 60_000;
 const turnEveryMs = 100;
 
 /**
- * Waits for the turn to choose ports and start programs on them: two demos that start at the same moment would choose
- * the same ports. Resolves with the end of the turn, after a minute in any case; other systems than Linux have no turns.
+ * Waits for the turn to choose ports and start programs on them: two demos that start at the same moment would choose the same
+ * ports. Resolves with a function that ends the turn; it ends after a minute in any case. Systems other than Linux have no turns.
  * Rejects once aborted.
  */
 export async function startTurn(signal: AbortSignal, print: (line: string) => void): Promise<() => void> {
@@ -114,7 +114,7 @@ export async function startTurn(signal: AbortSignal, print: (line: string) => vo
 
 interface Database {
   name: string;
-  /** Version of its schema. */
+  /** The version of the database's schema. */
   version: string;
 }
 
@@ -126,9 +126,9 @@ export interface ServiceAddresses {
   /** The kinds of incidents. */
   kinds: readonly string[];
   roles: Readonly<Record<string, { health: string; metrics: string; log: string }>>;
-  /** Missing where it has none. */
+  /** Missing if the service has no store. */
   store?: { address: string; databases: Readonly<Record<string, Database>> };
-  /** The first cluster is the service's own. */
+  /** The cluster group. Its first cluster is the service's own. */
   group: {
     failoverVersionIncrement: number;
     clusters: readonly { name: string; initialFailoverVersion: number }[];
@@ -136,7 +136,7 @@ export interface ServiceAddresses {
   /** The clusters' frontends, host:port. */
   clusters: Readonly<Record<string, string>>;
   domains: readonly string[];
-  /** URIs. */
+  /** The archives' URIs. */
   archives: Readonly<Record<string, string>>;
 }
 
@@ -152,8 +152,8 @@ export interface MonitoringPorts {
 }
 
 /**
- * An `agent.yaml` for the example service. It probes more often than usual, so that incidents show soon. `describe` is
- * the command that describes a domain.
+ * An `agent.yaml` for the example service. It probes more often than usual, so that incidents show soon. `describe` is the
+ * command that describes a domain.
  */
 export function demoConfig(
   service: ServiceAddresses,
@@ -225,8 +225,8 @@ function mapValues<T, U>(map: Readonly<Record<string, T>>, of: (value: T) => U):
 }
 
 /**
- * A Prometheus configuration as the shipped one: a job for each role and one for the agent, with the shipped rules.
- * `rules` is the folder of the rule files.
+ * A Prometheus configuration like the shipped one: a job for each role and one for the agent, with the shipped rules. `rules` is
+ * the folder of the rule files.
  */
 export function prometheusConfig(
   ports: AgentPorts & MonitoringPorts,

@@ -8,22 +8,22 @@ import { type Children, untilReady } from './programs.ts';
 
 /** Prometheus and Alertmanager with the shipped rules, routes and inhibitions. */
 export interface Monitoring {
-  /** Their base URLs, whether they run yet or not. */
+  /** The base URLs of Prometheus and Alertmanager, whether they run yet or not. */
   prometheus: string;
   alertmanager: string;
-  /** For each that the demo did not start: the command that starts it. */
+  /** For each of the two programs that the demo did not start: the command that starts it. */
   commands: readonly string[];
   pids: { prometheus?: number | undefined; alertmanager?: number | undefined };
 }
 
 interface Program {
   name: 'prometheus' | 'alertmanager';
-  /** Its names on the path, the first found counts. */
+  /** The names of the program on the path; the first that is found is used. */
   binaries: readonly [string, ...string[]];
   args: readonly string[];
 }
 
-/** Disk space is bounded: at most this much data is kept besides the block that is being written. */
+/** Disk space is bounded: at most this much data is stored besides the block that is being written. */
 const retention = ['--storage.tsdb.retention.size=128MB', '--storage.tsdb.retention.time=1d'];
 
 function programs(directory: string, ports: MonitoringPorts): Program[] {
@@ -47,7 +47,7 @@ function programs(directory: string, ports: MonitoringPorts): Program[] {
         `--config.file=${join(directory, 'alertmanager.yml')}`,
         `--storage.path=${join(directory, 'alertmanager')}`,
         `--web.listen-address=127.0.0.1:${ports.alertmanager}`,
-        // One alone: no port for a cluster.
+        // Alertmanager runs alone, so it needs no port for a cluster.
         '--cluster.listen-address=',
       ],
     },
@@ -60,7 +60,7 @@ export function onPath(names: readonly string[], path: string | undefined): stri
   return names.find((name) => folders.some((folder) => existsSync(join(folder, name))));
 }
 
-/** Writes both configurations into the directory, and starts those programs that are installed. */
+/** Writes both configurations into the directory, and starts the programs that are installed. */
 export async function startMonitoring(
   children: Children,
   directory: string,
@@ -141,19 +141,19 @@ const aboutLabels = [
   'probe',
 ] as const;
 
-/** What has changed between two answers of Alertmanager, a line for each alert. */
+/** The changes between two responses of Alertmanager, one line for each alert. */
 export function alertLines(
   before: ReadonlyMap<string, ActiveAlert>,
   now: ReadonlyMap<string, ActiveAlert>,
 ): string[] {
   const named = ({ labels, annotations }: ActiveAlert) =>
     `${labels.alertname} (${labels.severity ?? 'no severity'}) ${annotations.summary ?? ''}`.trimEnd();
-  // Its summary is no longer true.
+  // The name of an alert that is over. Its summary is not valid any more.
   const overName = ({ labels }: ActiveAlert) => {
     const about = aboutLabels.flatMap((label) => labels[label] ?? []);
     return `${labels.alertname} (${[labels.severity ?? 'no severity', ...about].join(', ')})`;
   };
-  // Alerts of severity info notify nobody: most of them are there to hold back what another one explains.
+  // Whether the alert is printed. Alerts of severity info notify nobody: most of them exist to inhibit alerts that they explain.
   const isTold = ({ labels }: ActiveAlert) => labels.severity !== 'info';
   const lines = [...now.values()].filter(isTold).flatMap((alert) => {
     const { fingerprint, status } = alert;
@@ -168,7 +168,7 @@ export function alertLines(
 }
 
 /**
- * Follows the alerts of Alertmanager, and prints changes. Prints nothing as long as it does not answer: it may be
+ * Follows the alerts of Alertmanager, and prints changes. Prints nothing while Alertmanager does not answer, because it may be
  * started later. Returns the end.
  */
 export function followAlerts(alertmanager: string, print: (line: string) => void, clock: Clock): () => void {

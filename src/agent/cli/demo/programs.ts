@@ -6,13 +6,13 @@ import { AgentError, errorText } from '../../../core/errors.ts';
 export interface ChildProgram {
   readonly name: string;
   readonly pid: number | undefined;
-  /** What it wrote last, to either stream, oldest first; bounded. */
+  /** The lines that the program wrote last, to either stream, oldest first; a bounded number. */
   readonly lastLines: readonly string[];
-  /** Resolves with how it ended (`exit status 1`, `signal SIGKILL`, or why it could not be started). */
+  /** Resolves with how the program ended (`exit status 1`, `signal SIGKILL`, or why it could not be started). */
   readonly ended: Promise<string>;
-  /** A line on its standard input. */
+  /** Writes a line to the program's standard input. */
   send(line: string): void;
-  /** Sends it SIGTERM, and SIGKILL after `graceMs`. Resolves when it has ended. */
+  /** Sends SIGTERM to the program, and SIGKILL after `graceMs`. Resolves when it has ended. */
   end(graceMs: number): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ function startChild(
       collect(line);
     });
   }
-  // It may end before a line reaches it; `ended` reports that.
+  // The program may end before a line reaches it; `ended` reports that.
   child.stdin.on('error', () => {});
   const ended = new Promise<string>((resolve) => {
     child.on('error', (error) => resolve(error.message));
@@ -66,11 +66,11 @@ export interface Children {
   start(...child: Parameters<typeof startChild>): ChildProgram;
   /** Starts a program that the others do not need. Throws after `end`. */
   startOptional(...child: Parameters<typeof startChild>): ChildProgram;
-  /** Resolves with what to print if one ends unexpectedly. */
+  /** Resolves with a text to print if a program ends unexpectedly. */
   readonly broken: Promise<string>;
   /** Aborted by `end`. */
   readonly ending: AbortSignal;
-  /** Ends them all; those that have not after `graceMs` are killed. */
+  /** Ends all programs; those that have not ended after `graceMs` are killed. */
   end(graceMs: number): Promise<void>;
 }
 
@@ -109,8 +109,7 @@ const withinMs = 20_000;
 const askEveryMs = 50;
 
 /**
- * Repeats the request until the answer is 200. Throws `internal` with the last answer after the time limit, or
- * once aborted.
+ * Repeats the request until the status is 200. Throws `internal` with the last response after the time limit, or once aborted.
  */
 export async function untilReady(url: string, signal: AbortSignal): Promise<void> {
   const deadlineMs = performance.now() + withinMs;

@@ -6,32 +6,32 @@ import { startMonitoring } from './monitoring.ts';
 import { type ChildProgram, type Children, createChildren, untilReady } from './programs.ts';
 import type { DemoAddresses } from './text.ts';
 
-/** The demo ends within 5 s, whatever its children do. */
+/** How long the programs may take to end: the demo ends within 5 s, whatever its children do. */
 const graceMs = 4000;
 
-/** Everything that the demo has open: its programs and a directory. */
+/** All that the demo has open: its programs and a directory. */
 export interface Stage {
   /**
-   * Starts the service, the agent, and Prometheus and Alertmanager where they are installed. Resolves once the agent is
-   * ready; rejects if it is not in time.
+   * Starts the service, the agent, and Prometheus and Alertmanager if they are installed. Resolves once the agent is ready;
+   * rejects if it is not ready in time.
    */
   set(): Promise<DemoAddresses>;
-  /** Resolves with what to print if the service or the agent ends by itself. */
+  /** Resolves with a text to print if the service or the agent ends by itself. */
   readonly broken: Promise<string>;
-  /** Begins or ends an incident in the example service, as if typed there. */
+  /** Begins or ends an incident in the example service, as if the line were typed there. */
   send(line: string): void;
-  /** Ends every program and removes the directory; nothing is started any more. */
+  /** Ends every program and removes the directory. Nothing can be started any more. */
   clear(): Promise<void>;
 }
 
 interface StageOptions {
-  /** The agent's bundle; those of the example service and of its client are beside it. */
+  /** The agent's bundle. The bundles of the example service and of its client are beside it. */
   main: string;
-  /** Where the programs listen; other ports are taken if these are in use. */
+  /** Where the programs listen; other ports are used if these are not free. */
   wantedPorts: DemoPorts;
-  /** Where Prometheus and Alertmanager are searched, as `PATH`. */
+  /** The search path for Prometheus and Alertmanager, in the form of `PATH`. */
   path: string | undefined;
-  /** Whether the agent starts only when every role is well, so that it reports no problem at first. */
+  /** Whether the agent starts only when every role is healthy, so that it reports no problem at first. */
   untilWell: boolean;
   /** Called with each line that the service prints about its incidents and about ports in use. */
   print(line: string): void;
@@ -68,7 +68,7 @@ export function createStage(options: StageOptions): Stage {
   };
 }
 
-/** Resolves when the service prints that it is ready; rejects if it is ended first. If it exits, `broken` resolves. */
+/** Resolves when the service prints that it is ready; rejects if it is ended before. If it exits, `broken` resolves. */
 function startService(
   children: Children,
   directory: string,
@@ -82,7 +82,7 @@ function startService(
     '--control-port': ports.control,
     '--rpc-port': ports.rpc,
     '--store-port': ports.store,
-    // As a real service sends them, for the vocabulary to translate.
+    // A real service sends these names too, and the vocabulary translates them.
     '--names': 'cadence',
     // Only the demo starts incidents.
     '--incident-every': '0s',
@@ -98,7 +98,7 @@ function startService(
   });
 }
 
-/** What the service wrote, for people. */
+/** A line that the service wrote, in a form for people. */
 function serviceLine(line: string): string {
   if (!line.startsWith('{')) return line;
   const { incident, phase, outcome } = JSON.parse(line) as {
@@ -110,7 +110,7 @@ function serviceLine(line: string): string {
   return `incident${phase === 'ended' ? ' over' : ''}: ${incident.kind} ${incident.target}`;
 }
 
-/** Resolves when every role is healthy, or after a time limit: the agent reports a role that is not. */
+/** Resolves when every role is healthy, or after a time limit: the agent reports roles that are not healthy. */
 async function rolesWell({ roles }: RunningService, children: Children): Promise<void> {
   await Promise.allSettled(Object.values(roles).map(({ health }) => untilReady(health, children.ending)));
 }
@@ -147,7 +147,7 @@ async function startAgent(
   };
 }
 
-/** The client of the example service, used for each cluster. */
+/** The client of the example service, which is used for each cluster. */
 const describeCommand = (main: string): string[] => [
   process.execPath,
   join(dirname(main), 'example-cli.js'),

@@ -3,20 +3,20 @@ import type { Clock } from '../../../core/ports.ts';
 import { cut, type Screen, timeOfDay } from '../io.ts';
 import { type Monitoring, onPath } from './monitoring.ts';
 
-/** Where everything is, for people and (as JSON) for scripts. */
+/** The addresses of all parts, for people and (as JSON) for scripts. */
 export interface DemoAddresses extends Omit<Monitoring, 'pids'> {
-  /** The agent's metrics. */
+  /** URL of the agent's metrics. */
   metrics: string;
-  /** The agent's status page. */
+  /** URL of the agent's status page. */
   admin: string;
-  /** What the agent's probes found, as JSON. */
+  /** URL of the probes' results, as JSON. */
   probes: string;
   /** The agent's program, and its configuration. */
   program: string;
   config: string;
-  /** `POST` here, with `?kind=`, begins an incident in the example service. */
+  /** A `POST` to this URL, with `?kind=`, begins an incident in the example service. */
   incident: string;
-  /** `POST` here ends it. */
+  /** A `POST` to this URL ends the incident. */
   end: string;
   kinds: readonly string[];
   directory: string;
@@ -32,7 +32,7 @@ incident, and prints what to look at. Ctrl-C stops everything and removes its fi
   --json                     print the addresses as one line of JSON, and nothing else
 `;
 
-/** What leads to an alert soonest, where there is a store and where there is none. */
+/** The kinds of incidents that lead to an alert soonest, with a store and without one. */
 const firstIncidents = [
   {
     kind: 'store-down',
@@ -67,8 +67,8 @@ const alertsOf: Readonly<Record<string, string>> = {
 };
 
 /**
- * Addresses to open, times of incidents, and commands to try. Tools that are not on the path (`PATH` of a process) are
- * left out. `incidentAtMs` is when the first incident begins, if one does.
+ * The welcome text: addresses to open, times of incidents, and commands to try. Tools that are not on the path (`PATH` of a
+ * process) are left out. `incidentAtMs` is the time of the first incident, if there is one.
  */
 export function welcome(
   addresses: DemoAddresses,
@@ -83,7 +83,7 @@ export function welcome(
   const installed = (tool: string) => onPath([tool], path) !== undefined;
   const running = commands.length === 0;
   const first = firstIncident(kinds);
-  // Installed, it is called by its name.
+  // An installed agent is called by its name.
   const call = basename(process.argv[1] ?? '') === 'svc-agent' ? 'svc-agent' : `node ${nearby(program)}`;
   const widest = Math.max(...kinds.map((kind) => kind.length));
   return `The example service and the agent are running.
@@ -125,7 +125,7 @@ Ctrl-C stops the demo and removes its files.
 `;
 }
 
-/** A path as one would type it here. */
+/** A path in the form in which one would type it here. */
 function nearby(path: string): string {
   const fromHere = relative('', path);
   return fromHere.startsWith('..') ? path : fromHere;
@@ -133,7 +133,7 @@ function nearby(path: string): string {
 
 const everyMs = 2000;
 
-/** What is up or down, by metric family. */
+/** The metric families that say what is up or down. */
 const statusGauges = {
   roles: 'svc_role_up',
   stores: 'svc_store_up',
@@ -141,7 +141,7 @@ const statusGauges = {
   archives: 'svc_archival_up',
 };
 
-/** A line for people from a page of the agent's metrics: what it has counted so far, and what is up. */
+/** A line for people from a page of the agent's metrics: its counts so far, and what is up. */
 export function countsText(page: string): string {
   const lines = page.split('\n');
   const values = (family: string) =>
@@ -159,7 +159,7 @@ export function countsText(page: string): string {
   ].join(', ');
 }
 
-/** Rewrites one line of the terminal now and then; without an answer the line stays as it is. Returns the end. */
+/** Rewrites one line of the terminal now and then. If there is no response, the line stays as it is. Returns the end. */
 export function showLive(
   metrics: string,
   write: (text: string) => void,
