@@ -17,14 +17,14 @@ const always = { when: () => true } as const;
 const has = (value: unknown, key: string): boolean =>
   typeof value === 'object' && value !== null && (value as Record<string, unknown>)[key] !== undefined;
 
-/** Exactly one of these keys, whatever else is wrong. */
+/** A check that exactly one of these keys is present, whatever else is wrong. */
 const oneOf = (...keys: string[]) =>
   [
     (value: unknown) => keys.filter((key) => has(value, key)).length === 1,
     { ...always, error: `not exactly one of ${keys.join(' and ')}; use one of them` },
   ] as const;
 
-/** Both keys or none. */
+/** A check that both keys are present, or none. */
 const together = (one: string, other: string) =>
   [
     (value: unknown) => has(value, one) === has(value, other),
@@ -66,7 +66,7 @@ export const clientTlsBlock: z.ZodType<ClientTls> = z
   .refine(...together('certFile', 'keyFile'))
   .describe('TLS settings of the connection.');
 
-/** The Prometheus web configuration's spelling of one of our keys. */
+/** One of our keys in the spelling of the Prometheus web configuration. */
 export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 type BlockShape = Record<string, z.ZodType>;
@@ -74,7 +74,7 @@ type BlockValues<S extends BlockShape> = { [K in keyof S]?: z.output<S[K]> };
 /** Adds a fault at a key in the spelling of the file, or at the map itself. */
 type Refuse = (key: string | undefined, message: string) => void;
 
-/** All keys in both spellings, none required. */
+/** All keys in both spellings; none is required. */
 function bothSpellings(shape: BlockShape): Record<string, z.ZodType> {
   return Object.fromEntries(
     Object.entries(shape).flatMap(([key, value]) => [
@@ -102,9 +102,9 @@ function ours(written: object, keys: readonly string[]): Record<string, unknown>
 }
 
 /**
- * A map whose keys may be in our spelling (`certFile`) or in the Prometheus web configuration's (`cert_file`), each
- * once. The keys in `required` must be present and are strings. `rules` get the map in our spelling, even if parts of
- * it are invalid.
+ * A map whose keys may be in our spelling (`certFile`) or in the Prometheus web configuration's (`cert_file`), each once. The
+ * keys in `required` must be present and are strings. `rules` are called with the map in our spelling, even if parts of it are
+ * invalid.
  */
 function spelledEitherWay<S extends BlockShape>(
   shape: S,
@@ -160,7 +160,7 @@ const tlsShape = {
   curvePreferences: words(curves).describe('Curves by Go’s names, the preferred one first.'),
 };
 
-/** Other keys that the policy for client certificates needs. */
+/** Checks the other keys that the policy for client certificates needs. */
 function clientRules(
   { clientAuthType, clientCaFile, clientAllowedSans }: Partial<ListenerTls>,
   refuse: Refuse,
@@ -180,7 +180,7 @@ function clientRules(
   }
 }
 
-/** `tls` of a listener: the keys of `tls_server_config` (docs/how-to/export.md, Protect the listeners). */
+/** The schema of a listener's `tls`: the keys of `tls_server_config` (docs/how-to/export.md, Protect the listeners). */
 export const listenerTlsBlock = spelledEitherWay(tlsShape, ['certFile', 'keyFile'], (tls, refuse) => {
   clientRules(tls, refuse);
   if (tls.minVersion === 'TLS13' && tls.maxVersion === 'TLS12') {
@@ -202,7 +202,7 @@ const authShape = {
     .describe('bcrypt hashes of passwords by user.'),
 };
 
-/** `auth` of a listener (docs/how-to/export.md, Protect the listeners). */
+/** The schema of a listener's `auth` (docs/how-to/export.md, Protect the listeners). */
 export const listenerAuthBlock = spelledEitherWay(authShape, [], (auth, refuse) => {
   if (Object.keys(auth).length > 0) return;
   refuse(undefined, 'no credentials, so no client could log in; set basicAuthUsers, basic or bearer');

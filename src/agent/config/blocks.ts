@@ -24,7 +24,7 @@ import { defaultAdminAddress, scopes, weekdays } from './types.ts';
 /** Keys that every log entry uses for something else. */
 const takenKeys: ReadonlySet<string> = new Set(['ts', 'msg', 'logger']);
 
-/** `log`: the agent's own log, in the spec's block (spec, Logging configuration). */
+/** The schema of `log`: the agent's own log, in the spec's block (spec, Logging configuration). */
 const logBlock = z
   .strictObject({
     level: z
@@ -50,7 +50,7 @@ const client = { tls: clientTlsBlock, auth: clientAuthBlock };
 const listener = { tls: listenerTlsBlock, auth: listenerAuthBlock };
 const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
 
-/** A time of day, in minutes. */
+/** The format of a time of day; its value is in minutes. */
 const timeOfDay: TextFormat<number> = {
   fault: 'not a time of day; use the form "02:30", in quotes',
   read(text) {
@@ -68,7 +68,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-/** `maintenance`: when work is planned. */
+/** The schema of `maintenance`: when work is planned. */
 const maintenanceBlock = z
   .strictObject({
     windows: z
@@ -96,7 +96,7 @@ const maintenanceBlock = z
   })
   .describe('Planned work.');
 
-/** Labels of the exposition formats and of the registry; a global tag cannot have these names. */
+/** Labels of the exposition formats and of the registry. A global tag cannot have these names. */
 const takenTags: ReadonlySet<string> = new Set(['le', 'quantile', 'svc_service', 'overflow']);
 
 const tagName = z
@@ -227,7 +227,7 @@ const adminBlock = z
   })
   .describe('Status page and API; `admin: ~` turns them off.');
 
-/** All of `agent.yaml` (docs/reference/configuration.md). */
+/** The schema of `agent.yaml` (docs/reference/configuration.md). */
 export const agentBlock = z.strictObject({
   roles: z
     .array(serviceName)
@@ -280,7 +280,7 @@ export const agentBlock = z.strictObject({
   log: logBlock.prefault({}),
 });
 
-/** The output of `agentBlock`: defaults filled in, durations in ms. */
+/** The output of `agentBlock`, with defaults filled in and durations in ms. */
 export type Parsed = z.output<typeof agentBlock>;
 export type ParsedMetrics = Parsed['metrics'];
 
@@ -289,13 +289,13 @@ type Schema = { [key: string]: unknown };
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A variable in place of a value that is not a string. */
+/** The schema of a variable in the place of a value that is not a string. */
 const variable: Schema = { type: 'string', pattern: '\\$\\{[A-Za-z_]\\w*(:[^{}]*)?\\}' };
 const unquoted: ReadonlySet<unknown> = new Set(['integer', 'number', 'boolean']);
 
 /**
- * The configuration as JSON Schema, draft 2020-12, as files are written: null means absent, and a number,
- * boolean or enum may come from a variable. It does not cover rules between parts; `check` does.
+ * The configuration as JSON Schema, draft 2020-12, for files as they are written: null means absent, and a number, boolean or
+ * enum may come from a variable. The schema does not cover rules between parts; `check` does.
  */
 export function configurationSchema(): Schema {
   const schema = z.toJSONSchema(agentBlock, { io: 'input', target: 'draft-2020-12' }) as Schema;
@@ -331,7 +331,7 @@ function eachProperty(properties: Schema, required: readonly string[] | undefine
   return Object.fromEntries(entries);
 }
 
-/** Keeps description and default at the top level, where editors read them. */
+/** A schema with alternatives. Description and default stay at the top level, where editors read them. */
 function alternatives(schema: Schema, ...others: Schema[]): Schema {
   const { description, default: usual, ...rest } = schema;
   const known =

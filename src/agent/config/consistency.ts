@@ -31,7 +31,7 @@ import {
 } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
 
-/** Names in a list must be unique. */
+/** Faults for names that a list contains twice. */
 function twice(tree: Parameters<ConsistencyRule>[0]['tree'], list: string): PlacedFault[] {
   const seen = new Map<string, number>();
   return itemsAt(tree, list).flatMap((_, index) => {
@@ -48,10 +48,10 @@ function twice(tree: Parameters<ConsistencyRule>[0]['tree'], list: string): Plac
 
 const distinctNames: ConsistencyRule = ({ tree }) => [...twice(tree, 'stores'), ...twice(tree, 'backups')];
 
-/** Types of backups that need a store; `config` backs up files. */
+/** Types of backups that need a store; backups of the type `config` contain files. */
 const storeTypes: ReadonlySet<string> = new Set<BackupType>(['full', 'incremental', 'log']);
 
-/** Backups of a store that is not configured. */
+/** Faults for backups of a store that is not configured. */
 const backupsOfStores: ConsistencyRule = ({ tree }) => {
   const stores = itemsAt(tree, 'stores').flatMap((_, index) => textAt(tree, 'stores', index, 'name') ?? []);
   return itemsAt(tree, 'backups').flatMap((_, index) => {
@@ -70,7 +70,7 @@ const backupsOfStores: ConsistencyRule = ({ tree }) => {
   });
 };
 
-/** The limit per metric must not be above the limit in total. */
+/** A fault if the limit per metric is above the total limit. */
 const limitsFit: ConsistencyRule = ({ tree }) => {
   const [each, all] = [
     scalarAt(tree, 'limits', 'seriesPerMetric'),
@@ -117,7 +117,7 @@ function namedRules(tree: TreeNode): NamedRule[] {
 const parts = ['_bucket', '_sum', '_count'] as const;
 const ownNames: ReadonlyMap<string, string> = new Map(agentMetrics.map(({ name, kind }) => [name, kind]));
 
-/** Log rules whose metric names conflict with another family. */
+/** Faults for log rules whose metric names conflict with another family. */
 const ruleNamesApart: ConsistencyRule = ({ tree }) => {
   const rules = namedRules(tree);
   const histograms = new Set(rules.filter(({ type }) => type === 'histogram').map(({ name }) => name));
@@ -143,7 +143,7 @@ const ruleNamesApart: ConsistencyRule = ({ tree }) => {
   });
 };
 
-/** `limits.forbiddenTags` applies to the labels of log rules, too. */
+/** Faults for log rules with forbidden labels: `limits.forbiddenTags` applies to them, too. */
 const rulesWithinForbiddenTags: ConsistencyRule = ({ tree }) => {
   const forbidden = new Set(
     itemsAt(tree, 'limits', 'forbiddenTags').flatMap((item) =>
@@ -169,7 +169,7 @@ const rulesWithinForbiddenTags: ConsistencyRule = ({ tree }) => {
 const describeCommand: TreePath = ['domains', 'describe', 'command'];
 const group: TreePath = ['clusterGroupMetadata'];
 
-/** A describe command with `{cluster}` or `{address}` needs clusters, or their addresses. */
+/** Faults for a describe command with `{cluster}` or `{address}` if there are no clusters, or no addresses of them. */
 const describedThroughClusters: ConsistencyRule = ({ tree }) => {
   const command = itemsAt(tree, ...describeCommand).map((_, index) =>
     String(scalarAt(tree, ...describeCommand, index)),
@@ -212,7 +212,7 @@ export function crossFaults(whole: RuleInput): PlacedFault[] {
   return rules.flatMap((rule) => rule(whole));
 }
 
-/** Valid settings that are most likely mistakes. */
+/** Warnings about valid settings that are most likely mistakes. */
 export function warningsOf(config: AgentConfig, tree: MapNode, file: string): PlacedFault[] {
   return [
     ...literalSecrets(tree, file),
@@ -225,7 +225,7 @@ export function warningsOf(config: AgentConfig, tree: MapNode, file: string): Pl
   ];
 }
 
-/** Variables in the syntax of a shell: `$NAME` is plain text here, and the default of `${NAME:-x}` is `-x`. */
+/** Warnings about variables in the syntax of a shell: `$NAME` is plain text here, and the default of `${NAME:-x}` is `-x`. */
 function shellVariables(tree: MapNode): PlacedFault[] {
   return [...scalarsOf(tree)].flatMap(({ node, path }) => {
     const text = node.written ?? node.value;
@@ -258,14 +258,14 @@ function nothingWatched({ services }: AgentConfig, tree: MapNode): PlacedFault[]
     });
 }
 
-/** Peers without an address. The agent of a host needs only their names, for the replication lag. */
+/** Warnings about peers without an address. The agent of a host needs only their names, for the replication lag. */
 function peersUnreachable(
   { clusterGroupMetadata: group, scope, services }: AgentConfig,
   tree: MapNode,
 ): PlacedFault[] {
   if (scope === 'host' && services.some(({ selected, scrape }) => selected && scrape)) return [];
   const peers = group?.clusters.filter(({ enabled, name }) => enabled && name !== group.currentClusterName);
-  // A group with names only shows where domains are active; its peers are probed by another agent.
+  // A group that has only names shows where domains are active; another agent probes its peers.
   if (!group?.clusters.some(({ rpcAddress }) => rpcAddress !== undefined)) return [];
   return (peers ?? [])
     .filter(({ rpcAddress }) => rpcAddress === undefined)
@@ -286,7 +286,7 @@ function domainsUndescribed({ domains }: AgentConfig, tree: MapNode): PlacedFaul
   return [placedFault(placeOf(tree, path), path, message)];
 }
 
-/** Hosted platforms bill by samples, and the default interval is that of a local reporter. */
+/** Warnings about many samples: hosted platforms bill by samples, and the default interval is that of a local reporter. */
 function manySamples({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {
   const blocks = [
     { path: ['metrics'], block: metrics },

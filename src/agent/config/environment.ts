@@ -8,7 +8,7 @@ import type { Environment } from './yaml.ts';
 
 const usualStateDirectory = '/var/lib/svc-agent';
 
-/** Roles by option, else by variable (separated by commas), else undefined. */
+/** Roles from the option, else from the variable (separated by commas), else undefined. */
 export function namedRoles(
   options: readonly string[] | undefined,
   env: Environment,
@@ -19,13 +19,14 @@ export function namedRoles(
   return named && named.length > 0 ? named : undefined;
 }
 
-/** The name of the pod if its environment has it, else that of the host. */
+/** The name of the pod if the environment contains it, else the name of the host. */
 export function defaultInstance(env: Environment): string {
   return env.POD_NAME || hostname();
 }
 
 /**
- * `$STATE_DIRECTORY` (the first, as systemd may give several), else the usual one if writable, else beside the file.
+ * The directory in `$STATE_DIRECTORY` (the first one, because systemd may give several), else the usual one if it is writable,
+ * else one beside the file.
  */
 export function defaultStateDirectory(configFile: string, env: Environment): string {
   const given = env.STATE_DIRECTORY?.split(':')[0];
@@ -49,7 +50,7 @@ export function machineAddresses(): ReadonlySet<string> {
 /** Default places of `agent.yaml` (docs/reference/commands.md). */
 const usualPlaces = ['agent.yaml', '/etc/svc-agent/agent.yaml'];
 
-/** The first of the usual places that is there, as messages call it; undefined if none is. */
+/** The first of the usual places at which a file exists, in the spelling for messages; undefined if there is none. */
 export function findConfig(cwd: string): string | undefined {
   return usualPlaces.find((place) => existsSync(resolve(cwd, place)));
 }
@@ -59,12 +60,12 @@ const maxFileBytes = 1024 * 1024;
 /** Identifies the content of a file. */
 export const digestOf = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex');
 
-/** Digest of a file that cannot be read. */
+/** The digest that stands for a file that cannot be read. */
 export const unreadDigest = '';
 
 /**
- * A configuration file's text, or why there is none. `name` is the file as messages call it. No digest: the content is
- * not known, as the file is too large. Never throws.
+ * A configuration file's text, or the reason why there is none. `name` is the file's name in messages. The digest is undefined if
+ * the content is not known because the file is too large. Never throws.
  */
 export function readFileText(
   file: string,
@@ -89,7 +90,7 @@ export function readFileText(
   }
 }
 
-/** At most one byte over the bound, so that an endless device ends too. */
+/** Reads at most one byte more than the bound, so that reading an endless device ends, too. */
 export function readBounded(file: string, maxBytes: number): Buffer {
   const descriptor = openSync(file, 'r');
   try {

@@ -41,7 +41,7 @@ const listed = (words: readonly unknown[], last: string): string => {
 
 const units: Readonly<Record<string, string>> = { array: ' entries', string: ' characters' };
 
-/** Messages for zod's issues, as `what is wrong; what is allowed`. Messages in the schema take precedence. */
+/** The message for one of zod's issues, as `what is wrong; what is allowed`. Messages in the schema take precedence. */
 export const errorWords = (issue: z.core.$ZodRawIssue): string | undefined => {
   switch (issue.code) {
     case 'invalid_type':
@@ -64,7 +64,7 @@ export const errorWords = (issue: z.core.$ZodRawIssue): string | undefined => {
 const keysOf = (schema: unknown): string[] =>
   Object.keys((schema as z.core.$ZodObject | undefined)?._zod.def.shape ?? {});
 
-/** Keys that a message lists at most. */
+/** How many keys a message lists at most. */
 const mostListed = 8;
 
 /** An example for a value of the wrong type. */
@@ -83,12 +83,12 @@ function shapeHint({ expected, input, inst }: z.core.$ZodRawIssue<z.core.$ZodIss
     : '';
 }
 
-/** zod's issues as faults with places; `tree` is what was checked. */
+/** zod's issues as faults with places; `tree` is the tree that was checked. */
 export function issueFaults(issues: readonly Issue[], tree: TreeNode, above: TreePath = []): PlacedFault[] {
   const faults = issues.flatMap((issue) =>
     issueFault(issue, tree, [...above, ...(issue.path as (string | number)[])]),
   );
-  // A key that is misspelt is not missing as well.
+  // A misspelt key is not reported as missing, too.
   const misspelt = new Set(
     faults.flatMap(({ path, allowed }) => {
       const meant = /^did you mean ([^.?]+)\?$/.exec(allowed ?? '')?.[1];
@@ -128,7 +128,7 @@ function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath
   const near = nearest(key, known) ?? elsewhere(key, known);
   const allowed = near ? `did you mean ${near}?` : `known are ${listed(known, 'and')}`;
   const place = keyPlaceOf(tree, [...path, key]);
-  // A key that resembles no other may be a secret that was written a line too high.
+  // A key that resembles no other may be a secret that was written one line too high.
   const isShown = near !== undefined || !(mayBeSecret(path) || haveSecret(known));
   const fault = placedFault(place, path, `unknown key; ${allowed}`);
   const [above, own] = [shownPath(path), shownPath([isShown ? key : '…'])];
@@ -136,7 +136,7 @@ function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath
   return { ...fault, where: `${placeText(place)}: ${where}`, path: where };
 }
 
-/** What the service's own files call a reporter, and what other programs call the files of TLS. */
+/** Other names of keys: for reporters those in the service's own files, for TLS files those in other programs. */
 const otherNames: Readonly<Record<string, readonly string[]>> = {
   prometheus: ['pullmetrics'],
   statsd: ['pushmetrics'],
@@ -147,7 +147,7 @@ const otherNames: Readonly<Record<string, readonly string[]>> = {
   ca: ['caFile', 'clientCaFile'],
 };
 
-/** Keys of blocks that are easily written one level too high. */
+/** Blocks of keys that are easily written one level too high. */
 const blocksOfKeys: Readonly<Record<string, string>> = {
   pullmetrics: 'metrics',
   pushmetrics: 'metrics',
@@ -161,7 +161,7 @@ const blocksOfKeys: Readonly<Record<string, string>> = {
   rules: 'logs',
 };
 
-/** The key that was probably meant: another block has it, or it has another name here. */
+/** The key that was probably meant: a key of another block, or the name that the key has here. */
 function elsewhere(key: string, known: readonly string[]): string | undefined {
   const names = Object.hasOwn(otherNames, key) ? otherNames[key]! : [];
   const renamed = names.find((name) => known.includes(name));
@@ -171,7 +171,8 @@ function elsewhere(key: string, known: readonly string[]): string | undefined {
 }
 
 /**
- * Faults of a union: those of the alternative that accepts the type of the value. Among several of them, the one with the fewest faults.
+ * Faults of a union: those of the alternative that accepts the type of the value. If there are several, the alternative with the
+ * fewest faults.
  */
 function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: TreePath): PlacedFault[] {
   const fitting = issue.errors.filter(
@@ -198,8 +199,8 @@ function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: 
 const keysOfServices: ReadonlySet<string> = new Set(['logs', 'health', 'scrape', 'statsd', 'vocabulary']);
 
 /**
- * The faults of a service that is called like a key of a service, as one: the key was probably meant for the service above
- * it. A service of such a name without a fault is what it says.
+ * The faults of a service with the name of a service's key, merged into one: the key was probably meant for the service above it.
+ * A service of such a name without faults is accepted.
  */
 export function misplacedKeys(faults: readonly PlacedFault[], tree: TreeNode): PlacedFault[] {
   const services = nodeAt(tree, 'services');

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Loaded, LoadRequest } from './types.ts';
 
-/** A file system that hangs must not hang a reload for ever. On a starved machine the process takes over half a minute. */
+/** A file system that hangs must not make a reload hang for ever. On a starved machine the process takes over half a minute. */
 const timeoutMs = 300_000;
 
-/** The built worker, beside the bundle's entry or one level above its chunks; none when run from source. */
+/** The built worker, beside the bundle's entry or one level above its chunks; undefined if the program runs from source. */
 function builtWorker(): string | undefined {
   if (import.meta.url.endsWith('.ts')) return undefined;
   const places = ['./config.cjs', '../config.cjs'].map((path) =>
@@ -16,17 +16,17 @@ function builtWorker(): string | undefined {
 }
 
 /**
- * Reads and checks the whole configuration. The built program does it in a short-lived process: a
- * worker thread would leave about 9 MiB behind. Faults are part of the result; rejects only without a result.
+ * Reads and checks the whole configuration. The built program does it in a short-lived process: a worker thread would leave about
+ * 9 MiB behind. Faults are part of the result; it rejects only if there is no result.
  */
 export async function loadConfig(request: LoadRequest): Promise<Loaded> {
   const worker = builtWorker();
   if (!worker) return (await import('./validate.ts')).validate(request);
-  // Loaded here, so that the process starts before the rest of the agent loads, and only in commands that need it.
+  // The module is loaded here, so that the process starts before the rest of the agent loads, and only in commands that need it.
   const { fork } = process.getBuiltinModule('node:child_process');
   const child = fork(worker, {
     execArgv: [],
-    // It connects to nothing: Node would read the certificates for 40 ms.
+    // The process connects to nothing, and Node would read the certificates for 40 ms.
     env: { ...request.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: '' },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

@@ -11,9 +11,9 @@ import type { AgentConfig, PlacedFault } from './types.ts';
 interface SurveyedPattern {
   pattern: string;
   services: readonly string[];
-  /** Where the first of these services has it. */
+  /** The place of the pattern in the first of these services. */
   path: TreePath;
-  /** Files that are read, if the agent's user can read them. */
+  /** Files that are read if the agent's user can read them. */
   files: readonly string[];
   /** The files among them that the user cannot read. */
   denied: readonly string[];
@@ -27,13 +27,13 @@ interface SurveyedPattern {
   missing?: string;
 }
 
-/** Directory entries to read for one pattern. */
+/** How many directory entries are read for one pattern. */
 const mostEntries = 40_000;
 const tooMany = new Error('too many entries');
 
 /**
- * Looks up every path pattern of the watched services as the log source does. Leaves out a pattern over a whole disk:
- * one that has more directory entries to read than a check may take.
+ * Looks up every path pattern of the watched services in the same way as the log source. It leaves out a pattern over a whole
+ * disk, which has more directory entries than a check may read.
  */
 export async function surveyLogPaths({ services }: AgentConfig, cwd: string): Promise<SurveyedPattern[]> {
   const found = new Map<string, Promise<SurveyedPattern | undefined>>();
@@ -122,14 +122,14 @@ function missingDirectory({ steps }: Glob): string | undefined {
   return undefined;
 }
 
-/** Something about a pattern: a fault, or what is only worth a warning. */
+/** A finding about a pattern: a fault or a warning. */
 interface PatternFinding {
   isFault: boolean;
   what: string;
   allowed: string;
 }
 
-/** Faults of what a pattern matches. */
+/** The findings about what a pattern matches. */
 export function checkPattern(surveyed: SurveyedPattern): PatternFinding[] {
   const { pattern, services, files, denied, compressed, directories, unlisted, missing } = surveyed;
   const also = services.length > 1 ? ` (the same for ${services.slice(1).join(', ')})` : '';
@@ -164,7 +164,9 @@ export function checkPattern(surveyed: SurveyedPattern): PatternFinding[] {
   return found;
 }
 
-/** Path patterns of the watched services that match nothing, a directory, or what the agent's user cannot read. */
+/**
+ * Findings for path patterns of the watched services that match nothing, a directory, or files that the agent's user cannot read.
+ */
 export async function checkLogPaths(
   config: AgentConfig,
   tree: MapNode,

@@ -2,14 +2,14 @@ import * as z from 'zod';
 import { placeholders } from '../../core/text-formats.ts';
 import { rehearsalBlock } from '../../probes/rehearsal/block.ts';
 
-/** Program and arguments in which these placeholders stand for values. */
+/** The schema of a command: program and arguments, in which these placeholders stand for values. */
 function command(...known: readonly string[]) {
   const { holds, fault } = placeholders(known);
   return z.array(z.string().min(1).refine(holds, fault)).min(1).optional();
 }
 const ofDatabase = ['store', 'database', 'address'];
 
-/** `recovery`: what `svc-agent recover` may run. The spec has no configuration for its procedures. */
+/** The schema of `recovery`: the commands that `svc-agent recover` may run. The spec has no configuration for its procedures. */
 export const recoveryBlock = () =>
   z
     .strictObject({

@@ -82,7 +82,7 @@ export function secretFiles(tree: TreeNode, cwd: string): string[] {
   });
 }
 
-/** Secrets that are written in the file itself, not read from a variable. */
+/** Findings for secrets that are written in the file itself and not read from a variable. */
 export function literalSecrets(tree: TreeNode, file: string): PlacedFault[] {
   return [...scalarsOf(tree)]
     .filter(({ node, path }) => {
@@ -134,7 +134,9 @@ function unfitAt(tree: MapNode, path: TreePath, cwd: string, nowMs: number): Pla
   return [faultAt(tree, pathOf('certFile'), `expired on ${new Date(endMs).toISOString()}; renew it`)];
 }
 
-/** Certificates of the agent's listeners that cannot be used: no PEM, expired, or for another key. */
+/**
+ * Findings for certificates of the agent's listeners that cannot be used: they are no PEM, are expired, or belong to another key.
+ */
 export function certificatesUnfit(tree: MapNode, { cwd }: Pick<LoadRequest, 'cwd'>): PlacedFault[] {
   return tlsPaths(tree).flatMap((path) => unfitAt(tree, path, cwd, Date.now()));
 }

@@ -23,17 +23,17 @@ import { defaultAdminAddress, type PlacedFault, type Position } from './types.ts
 
 /** Input of a rule over the whole configuration. */
 export interface RuleInput {
-  /** `agent.yaml` merged over what was discovered, invalid parts included. */
+  /** `agent.yaml` merged over the discovered settings, including invalid parts. */
   tree: MapNode;
   /** The services that are watched. */
   roles: readonly string[];
-  /** Addresses of the machine, for what a wildcard covers. */
+  /** Addresses of the machine, which a wildcard covers. */
   localHosts: ReadonlySet<string>;
-  /** Addresses at which watched roles listen by the service's own files, with their place for the message. */
+  /** Addresses at which watched roles listen according to the service's own files; `role` is used in the message. */
   serviceListeners: readonly { role: string; address: string }[];
 }
 
-/** Finds faults between parts that are valid by themselves; ignores invalid parts. */
+/** A rule that finds faults between parts that are valid by themselves; it ignores invalid parts. */
 export type ConsistencyRule = (whole: RuleInput) => PlacedFault[];
 
 export const reporterKeys = ['pullmetrics', 'pushmetrics', 'hostedmetrics'] as const;
@@ -44,7 +44,7 @@ function metricsPaths(tree: TreeNode): TreePath[] {
   return [['metrics'], ...ofServices].filter((path) => nodeAt(tree, ...path)?.kind === 'map');
 }
 
-/** Reporters of a block that has more than one, and the place of the last. */
+/** Blocks with more than one reporter: these reporters, and the place of the last. */
 export function tooManyReporters(
   tree: TreeNode,
   path: TreePath,
@@ -59,7 +59,7 @@ export function tooManyReporters(
 const isBefore = (one: Position, other: Position): boolean =>
   one.line === other.line ? one.column < other.column : one.line < other.line;
 
-/** At most one reporter in a block (spec, Errors 1). */
+/** At most one reporter is allowed in a block (spec, Errors 1). */
 export const oneReporter: ConsistencyRule = ({ tree }) =>
   metricsPaths(tree).flatMap((path) => {
     const clash = tooManyReporters(tree, path);
@@ -79,7 +79,7 @@ const socketAt = (tree: TreeNode, path: TreePath, otherwise?: string): Socket[] 
   return address ? [{ path, address }] : [];
 };
 
-/** Streams that the agent will listen to; services that are not watched open nothing. */
+/** The sockets on which the agent will listen. Services that are not watched open none. */
 function ourListeners({ tree, roles }: RuleInput): Socket[] {
   const admin = tree.entries.get('admin')?.node;
   const adminOff = admin?.kind === 'scalar' && admin.value === null;
@@ -101,14 +101,14 @@ function datagramListeners({ tree, roles }: RuleInput): Socket[] {
   });
 }
 
-/** Listeners of the agent that cannot both be bound. */
+/** Faults for listeners of the agent that cannot both be bound. */
 function clashes(sockets: readonly Socket[], { tree, localHosts }: RuleInput) {
   return sockets.flatMap((socket, index) => {
     const other = sockets
       .slice(0, index)
       .find(({ address }) => addressesConflict(address, socket.address, localHosts));
     if (!other) return [];
-    // A conflicting default is not written anywhere: the fault is at the address that is.
+    // A default that conflicts is not written in the file, so the fault is at the address that is.
     const isDefault = !nodeAt(tree, ...socket.path) && nodeAt(tree, ...other.path);
     const [at, taken] = isDefault ? [other, socket] : [socket, other];
     const message = `already the address of ${pathText(taken.path)}; use another port`;
@@ -121,7 +121,7 @@ export const distinctListeners: ConsistencyRule = (whole) => [
   ...clashes(datagramListeners(whole), whole),
 ];
 
-/** Addresses of watched roles: scrape and health targets, and those of the service's own files. */
+/** Addresses of watched roles: scrape and health targets, and the addresses in the service's own files. */
 function watched({
   tree,
   roles,
@@ -152,7 +152,10 @@ function addressOf(url: string): Address | undefined {
   };
 }
 
-/** A listener of the agent on a role's address would keep the role from binding it, or make the agent scrape itself. */
+/**
+ * Faults for a listener of the agent on a role's address: it would prevent the role from binding it, or make the agent scrape
+ * itself.
+ */
 export const listenersApart: ConsistencyRule = (whole) => {
   const roles = watched(whole);
   return ourListeners(whole).flatMap(({ path, address }) => {
@@ -166,13 +169,13 @@ export const listenersApart: ConsistencyRule = (whole) => {
 
 const group: TreePath = ['clusterGroupMetadata'];
 
-/** Faults in the clusters of a configuration, the agent's or the service's (spec, Versioning 1). */
+/** Faults in the clusters of the agent's or the service's configuration (spec, Versioning 1). */
 export function clusterFaults(tree: TreeNode): PlacedFault[] {
   if (nodeAt(tree, ...group)?.kind !== 'map') return [];
   return [...versionFaults(tree), ...nameFaults(tree)];
 }
 
-/** Checks of numbers that the schema of `agent.yaml` covers already, for the service's files. */
+/** Faults in numbers of the service's files. For `agent.yaml`, the schema covers them already. */
 export function clusterNumberFaults(tree: TreeNode): PlacedFault[] {
   const atLeast = (path: TreePath, least: number): PlacedFault[] => {
     const value = scalarAt(tree, ...path);
@@ -229,7 +232,7 @@ function nameFaults(tree: TreeNode): PlacedFault[] {
   });
 }
 
-/** Faults in the archival blocks of a configuration, the agent's or the service's (spec, Archival configuration). */
+/** Faults in the archival blocks of the agent's or the service's configuration (spec, Archival configuration). */
 export function archivalFaults(tree: TreeNode): PlacedFault[] {
   return (['history', 'visibility'] as const).flatMap((section) => {
     const cluster = ['archival', section];
@@ -238,7 +241,7 @@ export function archivalFaults(tree: TreeNode): PlacedFault[] {
   });
 }
 
-/** Settings that contradict each other. */
+/** Faults for settings that contradict each other. */
 function statusFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): PlacedFault[] {
   const status = textAt(tree, ...cluster, 'status');
   const faults: PlacedFault[] = [];
@@ -254,10 +257,10 @@ function statusFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): Pla
 }
 
 const knownProviders: ReadonlySet<string> = new Set(Object.values(schemes).map((row) => row.providerKind));
-/** A provider of another name may serve any scheme. */
+/** Whether the agent knows the schemes of a provider. A provider of another name may serve any scheme. */
 const isKnownProvider = (kind: string): boolean => knownProviders.has(kind);
 
-/** The archive's URI and its provider. */
+/** Faults in the archive's URI and its provider. */
 function placeFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): PlacedFault[] {
   const isEnabled = textAt(tree, ...cluster, 'status') === 'enabled';
   const providers = entriesAt(tree, ...cluster, 'provider').map(([kind]) => kind);

@@ -1,7 +1,7 @@
 import type { Fault } from '../../core/errors.ts';
 import type { PlacedFault, Position } from './types.ts';
 
-/** A configuration as written; each value has its place in the file. */
+/** A configuration as it is written. Each value has its place in the file. */
 export type TreeNode = MapNode | ListNode | ScalarNode;
 
 export interface MapNode {
@@ -28,7 +28,7 @@ export interface ScalarNode {
   kind: 'scalar';
   place: Position;
   value: Scalar;
-  /** The text before variables were expanded. Messages show this, as a variable may hold a secret. */
+  /** The text before variables were expanded. Messages show this text, because a variable may contain a secret. */
   written?: string;
 }
 
@@ -46,7 +46,7 @@ export function pathText(path: TreePath): string {
   return text;
 }
 
-/** Whether a path's text is that of a part or of something in it. */
+/** Whether the text of a path names a part or something within it. */
 export function isWithin(path: string, part: string): boolean {
   return path === part || path.startsWith(`${part}.`) || path.startsWith(`${part}[`);
 }
@@ -77,7 +77,7 @@ export function textAt(root: TreeNode | undefined, ...path: TreePath): string | 
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Entries of the map at a path in the file's order, nulls left out; none if there is no map. */
+/** Entries of the map at a path in the file's order, without nulls; none if there is no map. */
 export function entriesAt(root: TreeNode | undefined, ...path: TreePath): [string, MapEntry][] {
   const node = nodeAt(root, ...path);
   return node?.kind === 'map' ? [...node.entries].filter(([, entry]) => !isNull(entry.node)) : [];
@@ -112,7 +112,7 @@ export function keyPlaceOf(root: TreeNode, path: TreePath): Position {
   return entry?.key ?? placeOf(root, path);
 }
 
-/** The path for the text of a path, as far as the tree contains it. */
+/** The path that a text names, as far as the tree contains it. */
 export function pathNamed(root: TreeNode, text: string): TreePath {
   let path: TreePath = [];
   let node: TreeNode | undefined = root;
@@ -137,7 +137,7 @@ export function plainValue(node: TreeNode): unknown {
   return map;
 }
 
-/** What a node is, for messages. */
+/** The word for a node in messages. */
 export function nodeWord(node: TreeNode): string {
   if (node.kind !== 'scalar') return `a ${node.kind}`;
   return node.value === null ? 'nothing' : `a ${typeof node.value}`;
@@ -147,12 +147,12 @@ export function nodeWord(node: TreeNode): string {
 const secretKey =
   /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^basic_?auth_?users$/i;
 
-/** Keys that hold maps with secrets in them: whoever writes a text there writes the secret. */
+/** Keys that contain maps with secrets: a text in the place of such a map is probably a secret. */
 const holderKey = /^auth$|^basic$|^heartbeat$|credential|signature|^dsn$/i;
 const mayHold = (step: string | number): boolean =>
   typeof step === 'string' && (secretKey.test(step) || holderKey.test(step));
 
-/** Keys below a secret one that name the place of the secret, and are not secret themselves. */
+/** Keys below a secret's key that name the place of the secret, and are not secret themselves. */
 const referenceKeys: ReadonlySet<string> = new Set(['env', 'file', 'type', 'username', 'region', 'service']);
 
 /** Whether the value at this path is a secret. */
@@ -160,7 +160,7 @@ export function isSecret(path: TreePath): boolean {
   return path.some((step) => typeof step === 'string' && secretKey.test(step));
 }
 
-/** Whether messages leave out the value at this path: it is a secret, or stands where somebody may write one. */
+/** Whether messages leave out the value at this path, because it is a secret or in a place where somebody may write one. */
 export const mayBeSecret = (path: TreePath): boolean => path.some(mayHold);
 
 /** Whether one of these keys holds secrets, so that an unknown key beside it may be one. */
@@ -168,7 +168,7 @@ export const haveSecret = (keys: readonly string[]): boolean => keys.some(mayHol
 
 const shownStep = (step: string | number) => (typeof step === 'string' ? clipped(step) : step);
 
-/** A path for messages, without keys below one of a secret that no block has: they may be the secret. */
+/** A path for messages. Unknown keys below the key of a secret are left out, because they may be the secret. */
 export function shownPath(path: TreePath): string {
   const from = path.findIndex(mayHold);
   if (from < 0) return pathText(path.map(shownStep));
@@ -182,14 +182,14 @@ export function shownPath(path: TreePath): string {
   return pathText(path.map(shown));
 }
 
-/** Longer values would bury the message. */
+/** Longer values are cut: they would hide the message. */
 const longestShown = 120;
 
-/** A text without what may be a secret in it: the user part of a URL and the values of its query. */
+/** A text without the parts that may be secret: the user part of a URL and the values of its query. */
 export function redacted(text: string): string {
   return (
     text
-      // Each word and each key is tried once, from its start: the text may be long, and have neither @ nor =.
+      // Each word and each key is tried once, from its start: the text may be long, and contain neither @ nor =.
       .replace(/(?<!\S)([a-z][\w+.-]*:\/\/)?\S*@/gi, (_, scheme = '') => `${scheme}…@`)
       .replace(/([?&][^=&?\s]*)=[^&\s]*/g, '$1=…')
   );
@@ -220,7 +220,7 @@ export function placedFault(place: Position, path: TreePath, message: string, go
   return { ...fault, place, path: mayBeSecret(path) ? where : text };
 }
 
-/** What was probably meant by a text that is wrong at its place. */
+/** What was probably meant by a text that is wrong in its place. */
 function likelySlip(text: string): string | undefined {
   if (/^[“”„‘’«»]|[“”„‘’«»]$/.test(text)) return 'replace the typographic quotes with plain ones';
   const [, name] = /^\$([A-Za-z_]\w*)$/.exec(text) ?? [];

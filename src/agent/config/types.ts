@@ -14,7 +14,7 @@ import type { StatsdOptions } from '../../sources/statsd/block.ts';
 import type { InlineTable } from '../../sources/vocabularies.ts';
 import type { RecoveryOptions } from './recovery-block.ts';
 
-/** Where the admin listener listens, and where commands look for it, unless it is configured. */
+/** The address on which the admin listener listens, and which commands query, unless another is configured. */
 export const defaultAdminAddress = '127.0.0.1:9465';
 
 export const scopes = ['host', 'cluster', 'all'] as const;
@@ -34,7 +34,7 @@ export type ReporterConfig =
 
 /** A `metrics` block (spec, Metrics configuration); without a reporter it only sets tags and prefix. */
 export interface MetricsConfig {
-  /** Global tags; names are as written, `cluster` is filled in where it is known. */
+  /** Global tags, with names as they are written. `cluster` is filled in if it is known. */
   tags: Readonly<Record<string, string>>;
   prefix: string;
   reportingIntervalMs: number;
@@ -44,7 +44,9 @@ export interface MetricsConfig {
 export interface ServiceConfig {
   /** The value of `svc_service`. */
   name: string;
-  /** Whether it is in `roles`. If not, the agent validates it and does not monitor it; its log files remain its own. */
+  /**
+   * Whether the service is in `roles`. If not, the agent validates it and does not monitor it; its log files still belong to it.
+   */
   selected: boolean;
   logs?: LogsOptions;
   health?: HealthOptions;
@@ -52,14 +54,14 @@ export interface ServiceConfig {
   statsd?: StatsdOptions;
   /** `auto`, the name of a shipped table, or a table. */
   vocabulary: string | InlineTable;
-  /** Its own block; without one it shares the top-level `metrics`. */
+  /** The service's own block. A service without one shares the top-level `metrics`. */
   metrics?: MetricsConfig;
 }
 
 interface LimitsConfig {
-  /** Label sets of one metric. */
+  /** The maximum number of label sets of one metric. */
   seriesPerMetric: number;
-  /** Label sets in all. */
+  /** The maximum number of label sets in total. */
   series: number;
   forbiddenTags: readonly string[];
   /** Tags whose values are not checked for ids and times. */
@@ -75,13 +77,13 @@ export interface AdminLinks {
 export interface AdminConfig {
   /** host:port; port 0 selects a free port. */
   listenAddress: string;
-  /** host:port that answers `/health` and `/ready` alone. */
+  /** host:port that serves only `/health` and `/ready`. */
   health?: string;
   /** Further names in a Host header, such as that of a proxy. */
   allowedHosts?: readonly string[];
-  /** Token of `POST /event`; without it there is no such path. */
+  /** The token of `POST /event`; without a token that path does not exist. */
   events?: { token: Secret };
-  /** Addresses of other programs that the page links to. */
+  /** Addresses of other programs to which the page links. */
   links?: AdminLinks;
   tls?: ListenerTls;
   auth?: ListenerAuth;
@@ -96,7 +98,7 @@ export interface LogOptions {
   levelKey: string;
 }
 
-/** `agent.yaml`, checked, defaults and what was discovered filled in. Plain data, as it is sent between processes. */
+/** The days of the week, in the spelling of the configuration. */
 export const weekdays = [
   'monday',
   'tuesday',
@@ -110,31 +112,32 @@ export const weekdays = [
 /** A weekly window in which work is planned, by the wall clock of its time zone. */
 export interface MaintenanceWindow {
   days: readonly (typeof weekdays)[number][];
-  /** Minutes after midnight. */
+  /** The start of the window, in minutes after midnight. */
   start: number;
-  /** ms */
+  /** The length of the window, in ms. */
   duration: number;
-  /** IANA name. */
+  /** The IANA name of the time zone. */
   timeZone: string;
-  /** Shown to people. */
+  /** The reason, which is shown to people. */
   reason: string;
 }
 
+/** `agent.yaml`, checked, with defaults and discovered settings filled in. It is plain data, because it is sent between processes. */
 export interface AgentConfig {
   /** Selected services in the order of `services`. */
   roles: readonly string[];
-  /** The service's own files, as given. */
+  /** The paths of the service's own files, as given. */
   serviceConfig: readonly string[];
-  /** The file of the service's dynamic configuration, absolute, if its files name one. */
+  /** The absolute path of the service's dynamic configuration file, if its files name one. */
   dynamicConfig?: string;
   scope: Scope;
   instance: string;
-  /** Absolute. */
+  /** The absolute path of the state directory. */
   stateDirectory: string;
-  /** Whether each commit is synced to the disk, against power loss. */
+  /** Whether each commit is synced to the disk, so that it survives a power loss. */
   stateFsync: boolean;
   metrics: MetricsConfig;
-  /** In the file's order: if two services send the same series, the first keeps it. */
+  /** Services in the file's order: if two services send the same series, the first one's is used. */
   services: readonly ServiceConfig[];
   stores: readonly StoreOptions[];
   clusterGroupMetadata?: ClusterGroupOptions;
@@ -145,7 +148,7 @@ export interface AgentConfig {
   recovery: RecoveryOptions;
   maintenance: { windows: readonly MaintenanceWindow[] };
   limits: LimitsConfig;
-  /** Missing when turned off (`admin: ~`). */
+  /** The admin listener; missing if it is turned off (`admin: ~`). */
   admin?: AdminConfig;
   log: LogOptions;
 }
@@ -157,50 +160,50 @@ export interface Position {
   column: number;
 }
 
-/** A fault in a file; `where` already reads `FILE:LINE:COL: path`. */
+/** A fault in a file. Its `where` is `FILE:LINE:COL: path`. */
 export interface PlacedFault extends Fault {
   place?: Position;
-  /** Path inside the configuration, empty for the file as such. */
+  /** The path inside the configuration; empty for the file itself. */
   path: string;
 }
 
-/** A value that was taken from the service's own files. */
+/** A value from the service's own files. */
 export interface Discovered {
-  /** Path in the agent's configuration that it fills. */
+  /** The path in the agent's configuration that the value fills. */
   path: string;
-  /** Plain text for people; never a secret. */
+  /** The value as plain text for people; never a secret. */
   value: string;
   place: Position;
 }
 
 /** The result of loading; plain data, without secrets outside `config`. */
 export interface Loaded {
-  /** Missing when there are faults. */
+  /** The configuration; missing if there are faults. */
   config?: AgentConfig;
-  /** In `agent.yaml`, or about the files as such; any of them is fatal. */
+  /** Faults in `agent.yaml`, or of the files themselves; each is fatal. */
   faults: readonly PlacedFault[];
-  /** In `agent.yaml`; none of them is fatal. */
+  /** Warnings about `agent.yaml`; none is fatal. */
   warnings: readonly PlacedFault[];
-  /** In the service's own files, and secrets that are missing: `check` fails, `run` warns and continues. */
+  /** Findings in the service's own files, and missing secrets: `check` fails, `run` warns and continues. */
   findings: readonly PlacedFault[];
   /** Advice about valid settings of the service: `check` shows it, and nothing fails. */
   advice: readonly PlacedFault[];
   discovered: readonly Discovered[];
   /** Every configuration file that was read or is missing, absolute. */
   files: readonly string[];
-  /** Files to watch, with the digest of the content that was read; undefined for secrets and certificates. */
+  /** The files to watch, with the digest of the content that was read; undefined for secrets and certificates. */
   watched: Readonly<Record<string, string | undefined>>;
 }
 
-/** Names of the files. The command line overrides the environment, which overrides the file. */
+/** Names of the files, and other options. The command line overrides the environment, which overrides the file. */
 export interface LoadRequest {
-  /** `agent.yaml`; without it the default places are tried. */
+  /** The path of `agent.yaml`; without it the default places are tried. */
   file?: string;
   /** Replaces `serviceConfig` of the file unless empty. */
   serviceConfig?: readonly string[];
   /** Replaces `SVC_AGENT_ROLES`, which replaces `roles` of the file. */
   roles?: readonly string[];
-  /** A fault that was found while building the configuration; loading adds its place in the file. */
+  /** A fault that was found while the configuration was built; loading adds its place in the file. */
   built?: Fault;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
@@ -211,16 +214,16 @@ export type ReadyConfig = Loaded & { config: AgentConfig };
 
 /** A `metrics` block and the services whose series are reported there. */
 export interface Block {
-  /** Its place in the configuration; the name of its listener in the log. */
+  /** The place of the block in the configuration, which is also the name of its listener in the log. */
   readonly name: string;
   readonly metrics: MetricsConfig;
-  /** Whether series of this service (`''`: of no service) are reported here. */
+  /** Whether series of this service are reported here; `''` stands for series of no service. */
   shows(service: string): boolean;
 }
 
 /**
- * One block per selected service that has its own, and the top-level one for everything else: what belongs to
- * no service, and lines of a shared file that name no role.
+ * One block per selected service that has its own, and the top-level block for everything else: series that belong to no service,
+ * and lines of a shared file that name no role.
  */
 export function blocksOf(config: AgentConfig): readonly Block[] {
   const own = config.services.filter((service) => service.selected && service.metrics);

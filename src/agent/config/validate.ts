@@ -62,9 +62,9 @@ interface CheckedConfig {
 }
 
 interface AgentFile {
-  /** Its name in messages. */
+  /** The name of the file in messages. */
   name: string;
-  /** Absolute. */
+  /** The absolute path. */
   file: string;
   digest: string;
   tree: MapNode;
@@ -131,7 +131,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   };
 }
 
-/** A state directory that cannot be written to is a warning: the agent runs without one. */
+/** Warnings about a state directory that cannot be written to: the agent runs without it. */
 function stateFindings(tree: MapNode, directory: string): PlacedFault[] {
   const trouble = unwritableDirectory(directory);
   if (!trouble) return [];
@@ -144,7 +144,7 @@ function isConsequence({ path, what }: PlacedFault, unread: readonly PlacedFault
   return unread.some((fault) => fault.path === path || (what === 'empty' && isWithin(fault.path, path)));
 }
 
-/** Findings of the service's files; one about a file as a whole is at the place where `agent.yaml` names it. */
+/** Findings in the service's files. A finding about a file as a whole is at the place where `agent.yaml` names the file. */
 function namedFindings({ findings }: ServiceFiles, names: readonly string[], tree: MapNode): PlacedFault[] {
   return findings.map((finding) => {
     const path = ['serviceConfig', names.indexOf(finding.where)];
@@ -155,7 +155,7 @@ function namedFindings({ findings }: ServiceFiles, names: readonly string[], tre
   });
 }
 
-/** A fault that building the configuration found, at its place. */
+/** The fault that was found while the configuration was built, at its place. */
 function builtFaults(tree: MapNode, { built }: LoadRequest): PlacedFault[] {
   if (!built) return [];
   const { where, what, got, allowed } = built;
@@ -202,7 +202,7 @@ function ownLogFaults(tree: MapNode, cwd: string): PlacedFault[] {
   return [faultAt(tree, ['log', 'outputFile'], message)];
 }
 
-/** An empty service (`frontend:`) exists, unlike other nulls. */
+/** The tree with empty services (`frontend:`), which exist, unlike other nulls. */
 function withServices(tree: MapNode): MapNode {
   const services = tree.entries.get('services');
   if (services?.node.kind !== 'map') return tree;
@@ -214,7 +214,7 @@ function withServices(tree: MapNode): MapNode {
   return { ...tree, entries: new Map(tree.entries).set('services', { key: services.key, node }) };
 }
 
-/** Service files from the option, else from the file. Entries that are not strings have a fault of their own. */
+/** Service files from the option, else from the file. Entries that are not strings are reported separately. */
 function serviceFileNames(tree: MapNode, { serviceConfig }: LoadRequest): readonly string[] {
   if (serviceConfig && serviceConfig.length > 0) return serviceConfig;
   return itemsAt(tree, 'serviceConfig').flatMap((item) =>
@@ -222,7 +222,7 @@ function serviceFileNames(tree: MapNode, { serviceConfig }: LoadRequest): readon
   );
 }
 
-/** Selected services in the order of `services`, then those that are only named. */
+/** Selected services in the order of `services`, then those that are only named by an option or the service's files. */
 function selectedRoles(tree: MapNode, { roles, env }: LoadRequest): readonly string[] {
   const written = nodeAt(tree, 'roles')
     ? itemsAt(tree, 'roles').flatMap((item) => {
@@ -236,8 +236,8 @@ function selectedRoles(tree: MapNode, { roles, env }: LoadRequest): readonly str
 }
 
 /**
- * Roles that no service has. Service files without services belong to one role of any name; unreadable ones may contain
- * any role.
+ * Faults for roles that no service has. Service files without services belong to one role of any name; unreadable files may
+ * contain any role.
  */
 function unknownRoles(tree: MapNode, service: ServiceFiles, { roles, env }: LoadRequest): PlacedFault[] {
   const inFiles = entriesAt(service.tree, 'services').map(([name]) => name);
@@ -247,7 +247,7 @@ function unknownRoles(tree: MapNode, service: ServiceFiles, { roles, env }: Load
   const isOfCatalog = (role: string) => (catalogRoles as readonly string[]).includes(role);
   const allowed = (role: string) => {
     const near = nearest(role, known);
-    // Any name may be a service: the one that is not a role of the product is the misspelled one.
+    // Any name may be a service, so the name that is not a role of the product is reported as misspelled.
     if (near && isOfCatalog(role) && !isOfCatalog(near)) {
       return `services has ${near} instead; correct the name there`;
     }
@@ -274,7 +274,7 @@ function scopeOf(tree: MapNode): Scope {
   return scopes.find((scope) => scope === written) ?? 'host';
 }
 
-/** Parses the tree by the schema. A check that throws got a value of a type that it does not expect. */
+/** Parses the tree by the schema. A check of the schema that throws got a value of a type that it does not expect. */
 function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
   try {
     const result = agentBlock.safeParse(plainValue(tree), { error: errorWords, jitless: true });
@@ -288,7 +288,7 @@ function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
   }
 }
 
-/** Validates the file merged over what was discovered; invalid parts of the service's files are then left out. */
+/** Validates the file merged over the discovered settings. If that fails, invalid parts of the service's files are left out. */
 function check(agent: AgentFile, service: ServiceFiles, roles: readonly string[]): CheckedConfig {
   const localHosts = machineAddresses();
   const discovery = discover({
@@ -318,7 +318,7 @@ function check(agent: AgentFile, service: ServiceFiles, roles: readonly string[]
   return { ...result, discovered: discovery.itemsIn(result.tree), findings };
 }
 
-/** Faults in the order of the files, each once. */
+/** The faults in the order of the files, without duplicates. */
 function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
   const seen = new Set<string>();
   return [...faults]
@@ -332,19 +332,19 @@ function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
 
 /** Values that the configuration itself does not contain. */
 interface ConfigContext {
-  /** The validated tree; it keeps the order of keys. */
+  /** The validated tree, which has the keys in their order. */
   tree: MapNode;
   roles: readonly string[];
-  /** Paths, including those of `--service-config`. */
+  /** The paths of the service's files, including those of `--service-config`. */
   serviceConfig: readonly string[];
   dynamicConfig: string | undefined;
-  /** `currentClusterName` of `agent.yaml`, else of the service's files. */
+  /** `currentClusterName` from `agent.yaml`, else from the service's files. */
   clusterName: string | undefined;
   instance: string;
   stateDirectory: string;
 }
 
-/** The configuration that everything is built from. */
+/** The configuration from which everything is built. */
 function fill(parsed: Parsed, around: ConfigContext): AgentConfig {
   const { tree, roles, clusterName } = around;
   const metrics = metricsConfig(parsed.metrics, clusterName);

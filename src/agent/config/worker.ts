@@ -5,14 +5,14 @@ import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
 import type { Loaded, LoadRequest } from './types.ts';
 
-/** What the build made of `validate.ts`. */
+/** The module that the build made of `validate.ts`. */
 interface Validation {
   validate(request: LoadRequest): Promise<Loaded>;
 }
 
 /**
- * Runs a file with the bytecode that the build put beside it. To compile zod and its schemas takes a third of this
- * process's time. V8 ignores the bytecode of another version, and compiles.
+ * Runs a file with the bytecode that the build put beside it: compiling zod and its schemas takes a third of this process's time.
+ * V8 ignores the bytecode of another version, and compiles the source.
  */
 function runCompiled(file: string): Validation {
   const source = readFileSync(file, 'utf8');
@@ -23,8 +23,9 @@ function runCompiled(file: string): Validation {
 }
 
 /**
- * V8 compares the version and the length of the source, and runs bytecode that is damaged, or that is of another source of
- * this length. So it begins with a checksum of both, as a number of 32 bits.
+ * The bytecode of a file; undefined if it does not fit. V8 compares the version and the length of the source, and would run
+ * bytecode that is damaged, or that belongs to another source of this length. Therefore the file begins with a checksum of both,
+ * as a 32-bit number.
  */
 function bytecodeOf(file: string, source: string): Buffer | undefined {
   try {
@@ -38,7 +39,7 @@ function bytecodeOf(file: string, source: string): Buffer | undefined {
 
 const { validate } = runCompiled(join(__dirname, 'validate.cjs'));
 
-// A separate process, so that the memory of zod and yaml is released. It exits after its answer.
+// This is a separate process, so that the memory of zod and yaml is released. It exits after its answer.
 process.once('message', async (request: LoadRequest) => {
   process.send?.(await validate(request), () => process.disconnect());
 });

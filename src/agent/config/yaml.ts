@@ -52,7 +52,7 @@ function expand(text: string, env: Environment): Expanded {
   return fault === undefined ? { text: expanded } : { fault };
 }
 
-/** The value of a plain scalar in YAML 1.2's core schema; quotes in the expanded text count. */
+/** The value of a plain scalar in YAML 1.2's core schema. Quotes in the expanded text are interpreted. */
 function resolvePlain(text: string): ScalarValue {
   const trimmed = text.trim();
   if (/^(?:|~|null|Null|NULL)$/.test(trimmed)) return null;
@@ -74,9 +74,9 @@ interface Walk {
   at: (offset: number) => Position;
   env: Environment;
   faults: PlacedFault[];
-  /** What each alias means. */
+  /** The node that each alias stands for. */
   aliasTargets: ReadonlyMap<Alias, unknown>;
-  /** Values so far; a value behind aliases counts each time. */
+  /** The number of values so far; a value behind aliases counts each time. */
   nodes: number;
 }
 
@@ -95,7 +95,7 @@ function walkDocument(
   return refuse(walk, root.place, [], `${nodeWord(root)}, not a map; use keys and values`);
 }
 
-/** An alias means the nearest anchor of its name above it; one pass finds all of them. */
+/** The nodes of all aliases, found in one pass. An alias stands for the nearest anchor of its name above it. */
 function aliasTargetsOf(document: Document.Parsed): ReadonlyMap<Alias, unknown> {
   const anchors = new Map<string, unknown>();
   const aliasTargets = new Map<Alias, unknown>();
@@ -198,7 +198,7 @@ function walkMap(walk: Walk, map: YAMLMap, path: TreePath, place: Position): Map
   return result;
 }
 
-/** A key as written, if it is not a text: `1` and `true` are words, too. */
+/** The text of a key, as it is written if the key is not a string: `1` and `true` are words, too. */
 function nameOf({ value, source }: Scalar): string {
   if (typeof value === 'string') return value;
   return value === null ? '' : String(source ?? value);
@@ -233,7 +233,7 @@ function mergedMaps(walk: Walk, value: unknown, path: TreePath, place: Position)
 }
 
 interface Read {
-  /** Missing if the text is not YAML or not a map. */
+  /** The tree; missing if the text is not YAML or not a map. */
   tree?: MapNode;
   faults: PlacedFault[];
 }
@@ -254,7 +254,7 @@ const yamlFaults: Readonly<Record<string, string>> = {
   RESOURCE_EXHAUSTION: tooDeep,
 };
 
-/** YAML 1.2 text as a tree with places. Never throws. */
+/** Parses YAML 1.2 text into a tree with places. Never throws. */
 export function readYaml(text: string, file: string, env: Environment): Read {
   const lines = new LineCounter();
   const at = (offset: number): Position => {
@@ -268,11 +268,11 @@ export function readYaml(text: string, file: string, env: Environment): Read {
       prettyErrors: false,
       version: '1.2',
       logLevel: 'error',
-      // Found while the document is walked, where the whole path of the key is known.
+      // Duplicate keys are found while the document is walked, where the whole path of the key is known.
       uniqueKeys: false,
     });
   } catch {
-    // The parser recurses, and the document overflowed its stack.
+    // The parser is recursive, and the document overflowed its stack.
     return { faults: [placedFault(at(0), [], tooDeep)] };
   }
   const faults = parserFaults([...document.errors, ...document.warnings], document, at);
@@ -284,7 +284,7 @@ export function readYaml(text: string, file: string, env: Environment): Read {
 const deeper =
   'the next line is indented deeper, though this key has its value in its own line; give keys of one map the same indentation, or put a text of several lines in quotes';
 
-/** The parser's errors in plain words: one for each line, as the others follow from it. */
+/** The parser's errors in plain words. Only the first error of each line is reported, because the others follow from it. */
 function parserFaults(
   errors: readonly (Document.Parsed['errors'][number] | Document.Parsed['warnings'][number])[],
   document: Document.Parsed,

@@ -14,7 +14,7 @@ export interface Lock {
 /** A listening socket, `DIRECTORY/lock-<random>/<pid>-<random>`, that may become the lock. */
 interface LockSocket {
   readonly name: string;
-  /** Moves it to `DIRECTORY/lock`; false if that is taken. */
+  /** Moves the socket to `DIRECTORY/lock`; false if there is a lock already. */
   place(): Promise<boolean>;
   drop(): Promise<void>;
 }
@@ -29,7 +29,7 @@ function ignoring(codes: readonly string[]) {
   };
 }
 
-/** Whether a process listens there; true if connecting is not permitted. Throws any other system error. */
+/** Whether a process listens on the socket; true if connecting is not permitted. Throws any other system error. */
 function isListening(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(path);
@@ -39,7 +39,7 @@ function isListening(path: string): Promise<boolean> {
     });
     socket.once('error', (error) => {
       const code = systemCode(error) ?? '';
-      // ECONNRESET: it closed, or died, with us in its queue.
+      // ECONNRESET: the process closed the socket, or died, while this connection was in its queue.
       if (['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENOTDIR'].includes(code)) resolve(false);
       else if (['EAGAIN', 'EACCES', 'EPERM'].includes(code)) resolve(true);
       else reject(error);
@@ -47,7 +47,7 @@ function isListening(path: string): Promise<boolean> {
   });
 }
 
-/** Undefined if the holder took the new directory for one that a dead process left. */
+/** Creates a socket. Undefined if the holder took the new directory for one that a dead process left behind. */
 async function createClaim(base: string): Promise<LockSocket | undefined> {
   const id = randomBytes(6).toString('hex');
   const claimPath = join(base, `lock-${id}`);
@@ -72,7 +72,7 @@ async function createClaim(base: string): Promise<LockSocket | undefined> {
     if (isTakenAway) return undefined;
     throw error;
   }
-  // A failed accept (no descriptor left) changes nothing: the kernel has completed the connection.
+  // A failed accept (no descriptor left) does not matter: the kernel has completed the connection.
   server.on('error', none);
   server.unref();
   const place = async () => {
@@ -134,16 +134,16 @@ async function contend(base: string, directory: string): Promise<LockSocket> {
 }
 
 /**
- * Takes the one lock of a state directory: a Unix socket that listens in `DIRECTORY/lock/`. The kernel releases it with
- * the process, however that ends. Replacing a dead lock is free of races: a claim listens before it is visible; its
- * name is never reused, so that removing a dead one cannot remove a live one; and `rename` of its directory succeeds
- * only onto an empty one. Keeps out agents on one machine (other containers included), not those on another machine
- * that mounts the same directory. Throws `state_locked` with the holder's pid (as that one detects itself), or the
- * system's error if no socket can be made.
+ * Locks a state directory with a Unix socket that listens in `DIRECTORY/lock/`. The kernel releases the lock when the process
+ * ends, in whatever way. Replacing a dead lock is free of races: a new socket listens before it is visible; its name is never
+ * reused, so that removing a dead socket cannot remove a live one; and `rename` of its directory succeeds only onto an empty
+ * directory. The lock excludes other agents on the same machine, including other containers, but not agents on another machine
+ * that mounts the same directory. Throws `state_locked` with the holder's pid (as the holder itself sees it), or the system's
+ * error if no socket can be made.
  */
 export async function takeLock(directory: string): Promise<Lock> {
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
-  // A socket's path is limited to 107 bytes (unix(7)); through the descriptor it is short whatever the directory.
+  // A socket's path is limited to 107 bytes (unix(7)). Through the descriptor it is short, whatever the directory.
   const viaDescriptor = `/proc/self/fd/${handle.fd}`;
   const base = existsSync(viaDescriptor) ? viaDescriptor : directory;
   try {

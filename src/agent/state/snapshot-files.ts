@@ -41,7 +41,7 @@ export interface UnreadFile {
 }
 
 interface FoundSnapshot {
-  /** Newest first. */
+  /** The snapshots, newest first. */
   readonly snapshots: readonly StoredSnapshot[];
   readonly unread: readonly UnreadFile[];
 }
@@ -49,19 +49,19 @@ interface FoundSnapshot {
 interface SnapshotFiles {
   /** Reads the directory; changes nothing. */
   read(): Promise<FoundSnapshot>;
-  /** Renames a file that cannot be read to `FILE.corrupt-TIME`, keeps the newest few of those, and logs it. */
+  /** Renames a file that cannot be read to `FILE.corrupt-TIME`, deletes all but the newest few of these, and logs it. */
   setAside(unread: UnreadFile): Promise<void>;
-  /** Removes files that a crash between write and rename left. */
+  /** Removes files that a crash between write and rename left behind. */
   clear(): Promise<void>;
-  /** Puts a snapshot in place of the older of the two; the newer stays. Throws `StepFailure`. */
+  /** Replaces the older of the two snapshots; the newer one stays. Throws `StepFailure`. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Whether the last one written is still there. */
+  /** Whether the snapshot that was written last is still there. */
   isLastThere(): Promise<boolean>;
 }
 
 /**
- * Two of them take turns, so that a newest one that the disk lost (power loss without `fsync`) leaves the one
- * before it: an older pair of totals and offsets, but a pair that belongs together.
+ * The names of the two snapshots, which are written in turn. If the disk loses the newest snapshot (power loss without `fsync`),
+ * the one before it is still there: its totals and offsets are older, but belong together.
  */
 const slots = ['snapshot-a', 'snapshot-b'] as const;
 const temporary = 'snapshot.new';
@@ -82,7 +82,7 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** The whole of a regular file of sensible size, or undefined if there is none. */
+/** The whole content of a regular file of acceptable size; undefined if there is none. */
 async function readWhole(fs: StateFs, file: string): Promise<Buffer | undefined> {
   // O_NONBLOCK: a pipe of that name must not block the start.
   const handle = await fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
@@ -103,7 +103,7 @@ async function readWhole(fs: StateFs, file: string): Promise<Buffer | undefined>
     }
     return await handle.readFile();
   } finally {
-    // The content has been read; a failure to close does not matter.
+    // The content has been read, so a failure to close does not matter.
     await handle.close().catch(() => undefined);
   }
 }
@@ -117,7 +117,7 @@ async function syncDirectory(fs: StateFs, directory: string): Promise<void> {
   }
 }
 
-/** Writes, syncs and closes; returns the file's inode. */
+/** Writes, syncs and closes a file; returns its inode. */
 async function writeFile(fs: StateFs, file: string, bytes: Uint8Array, fsync: boolean): Promise<number> {
   const handle = await inStep('open', () => fs.open(file, 'w', 0o640));
   let inode: number;
@@ -144,7 +144,7 @@ async function pruneAside(fs: StateFs, directory: string): Promise<void> {
     await fs.rm(join(directory, name), { recursive: true, force: true });
 }
 
-/** The snapshots of one state directory, whose lock the caller holds before it calls anything but `read`. */
+/** The snapshots of one state directory. The caller must hold its lock before it calls anything but `read`. */
 function createSnapshotFiles(
   { directory, fsync }: { directory: string; fsync: boolean },
   { fs, clock, log }: { fs: StateFs; clock: Clock; log: Log },
@@ -206,19 +206,19 @@ function createSnapshotFiles(
   };
 }
 
-/** The state directory while this agent holds its lock. */
+/** A state directory; `enter` locks it for this agent. */
 export interface StateDirectory extends Pick<SnapshotFiles, 'write'> {
   /**
-   * Makes the directory if it is missing, takes its lock, sets aside what cannot be read. Throws `state_locked`,
-   * or the system's error if the directory cannot be used; its lock is not held then.
+   * Creates the directory if it is missing, locks it, and sets aside files that cannot be read. Throws `state_locked`, or the
+   * system's error if the directory cannot be used; the lock is not held then.
    */
   enter(): Promise<FoundSnapshot>;
-  /** Reads the snapshots without entering. */
+  /** Reads the snapshots without locking the directory. */
   read(): Promise<FoundSnapshot>;
   setAside(unread: UnreadFile): Promise<void>;
   /** Whether the lock is held and the path still leads to the same directory. */
   isOurs(): Promise<boolean>;
-  /** Whether the last snapshot written is still there. */
+  /** Whether the snapshot that was written last is still there. */
   isLastThere(): Promise<boolean>;
   leave(): Promise<void>;
 }
@@ -269,7 +269,7 @@ export const isLocked = (thrown: unknown) => thrown instanceof AgentError && thr
 interface Writer {
   /** Checks the directory, and creates and enters it again if necessary. Throws `StepFailure` (`no_directory`). */
   prepare(): Promise<void>;
-  /** Takes the content before it returns, then writes it. Throws `StepFailure`; the last snapshot stays then. */
+  /** Copies the content before it returns, then writes it. Throws `StepFailure`; the last snapshot stays then. */
   write(content: SnapshotContent): Promise<void>;
   /** Numbers the next snapshot higher than this one. */
   follow(sequence: number): void;
@@ -280,7 +280,10 @@ interface Writer {
 export function createWriter(stateDirectory: StateDirectory): Writer {
   const encoder = createEncoder();
   let sequence = 0;
-  /** Failed attempts use a number, too: a restart may find one that failed after its rename. */
+  /**
+   * The last number that was used. A failed attempt uses a number, too, because a restart may find a snapshot whose attempt
+   * failed after its rename.
+   */
   let numbered = 0;
   let isOnDisk = false;
 
@@ -291,7 +294,7 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
   const reenter = async () => {
     isOnDisk = false;
     const found = await stateDirectory.enter();
-    // Otherwise a restart would take an earlier agent's snapshot for newer.
+    // Otherwise a restart would consider an earlier agent's snapshot newer.
     follow(found.snapshots[0]?.sequence ?? 0);
   };
   return {
@@ -331,15 +334,18 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
 
 export interface CommitStatus {
   readonly degraded?: DegradedReason;
-  /** What the system answered last while the state is degraded, such as `no space left on device (ENOSPC)`. */
+  /** The last error of the system while the state is degraded, such as `no space left on device (ENOSPC)`. */
   readonly error?: string;
-  /** Wall clock, ms, of the last commit that was written, or that equalled the last snapshot. */
+  /** The time of the last commit that was written, or that equalled the last snapshot, wall clock, ms. */
   readonly lastCommitMs?: number;
-  /** Commits that failed. */
+  /** The number of commits that failed. */
   readonly failures: number;
 }
 
-/** How commits ended. Logs when the state becomes degraded and when it no longer is, not each failure between. */
+/**
+ * Records how commits ended. It logs when the state becomes degraded and when it is no longer degraded, but not each failure in
+ * between.
+ */
 export interface CommitOutcomes {
   succeeded(): void;
   failed(reason: DegradedReason, cause: unknown): void;
@@ -389,7 +395,7 @@ export function createCommitOutcomes(
   };
 }
 
-/** An error of the system in its own words and with its code; the message of any other. */
+/** The text of an error: for a system error its own words and its code, otherwise the message. */
 function systemText(thrown: unknown): string {
   const { errno = 0, code } = thrown as NodeJS.ErrnoException;
   const [, words] = getSystemErrorMap().get(errno) ?? [];

@@ -20,11 +20,13 @@ export interface Snapshot extends SnapshotContent {
   readonly sequence: number;
 }
 
-/** Larger ones are neither written nor read. */
+/** Larger snapshots are neither written nor read. */
 export const maxSnapshotBytes = 2 ** 30;
 
 const snapshotVersion = 1;
-/** Ends in the byte order, so that a machine of another byte order rejects the snapshot. */
+/**
+ * The first bytes of a snapshot. They end with the byte order, so that a machine with another byte order rejects the snapshot.
+ */
 const magic = Buffer.from(`svcstat${endianness().charAt(0)}`, 'latin1');
 const tableAt = magic.length + 8;
 const numbersBytes = 16;
@@ -79,8 +81,8 @@ function takeSections(cursor: Cursor, count: number): Map<string, Uint8Array> {
 }
 
 /**
- * A snapshot from its bytes, which table and sections keep referring to. Never allocates more than the bytes it
- * is given. Throws `snapshot_corrupt` for a foreign, torn or malformed file, and for another version.
+ * Decodes a snapshot. Its table and sections are views of the bytes. Never allocates more than the bytes that it is given. Throws
+ * `snapshot_corrupt` for a foreign, torn or malformed file, and for another version.
  */
 export function decodeSnapshot(input: Uint8Array): Snapshot {
   const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength);
@@ -100,11 +102,11 @@ export function decodeSnapshot(input: Uint8Array): Snapshot {
 
 interface Encoder {
   /**
-   * The content as a snapshot, in a buffer that the next call writes over; a table that is the same array as
-   * last time is neither copied nor summed again. Throws `internal` if it would be over `maxSnapshotBytes`.
+   * Encodes the content in a buffer that the next call overwrites. A table that is the same array as last time is neither copied
+   * nor summed again. Throws `internal` if the snapshot would be larger than `maxSnapshotBytes`.
    */
   encode(content: SnapshotContent, sequence: number): Uint8Array;
-  /** Whether the last snapshot encoded has this very content, whatever its sequence. */
+  /** Whether the last encoded snapshot has exactly this content, whatever its sequence. */
   holds(content: SnapshotContent): boolean;
 }
 

@@ -26,8 +26,8 @@ interface SharedRuns<T> {
 }
 
 /**
- * Runs `run` one at a time. Callers share a run until it calls `shut`; later callers share the next one.
- * At most one runs and one waits.
+ * Runs `run` one at a time. Callers share a run until it calls `shut`; later callers share the next one. At most one call runs
+ * and one waits.
  */
 export function createSharedRuns<T>(run: (shut: () => void) => Promise<T>): SharedRuns<T> {
   let open: Promise<T> | undefined;
@@ -48,8 +48,8 @@ export function createSharedRuns<T>(run: (shut: () => void) => Promise<T>): Shar
 /** A section of the snapshot whose owner opens after the snapshot was read and may change with a reload. */
 export interface StateSection {
   /**
-   * Restores the section into its owner, which freezes it from now on. Throws `state_unreadable` during the start
-   * if the owner cannot read the section; later the owner then begins with nothing, which is logged.
+   * Restores the section into its owner. From now on the owner freezes the section. During the start, throws `state_unreadable`
+   * if the owner cannot read the section; later, the owner then begins with nothing, which is logged.
    */
   assign(owner: Durable): void;
 }
@@ -75,19 +75,19 @@ function createSection(name: string, restored: Uint8Array, unreadable: (cause: u
 }
 
 interface Restored {
-  /** The snapshot's sequence; 0 if the state begins with nothing. */
+  /** The sequence of the snapshot; 0 if the state begins with nothing. */
   readonly sequence: number;
   /** The file that was restored; undefined if the state begins with nothing. */
   readonly file?: string;
-  /** Sections without an owner; they are kept until their component is configured again. */
+  /** Sections without an owner. They stay in the snapshots until their component is configured again. */
   readonly keptSections: ReadonlyMap<string, Uint8Array>;
-  /** Snapshots whose table could not be read, newer than the one taken. */
+  /** Snapshots that are newer than the restored one and whose table could not be read. */
   readonly refused: readonly UnreadFile[];
 }
 
 /**
- * Thrown for a section that cannot be read. Others may have been restored already, and half a state gives wrong
- * numbers.
+ * The error for a section that cannot be read. It ends the start: other sections may have been restored already, and half a state
+ * gives wrong numbers.
  */
 function sectionUnreadable(file: string, section: string, cause: unknown): AgentError {
   const what = `section ${JSON.stringify(section)} cannot be read; the file is set aside`;
@@ -114,11 +114,11 @@ function restoreSections(
       throw sectionUnreadable(file, durable.name, cause);
     }
   }
-  // A copy: a view would keep the whole file in memory.
+  // The sections are copied, because a view would hold the whole file in memory.
   return new Map([...rest].map(([name, bytes]) => [name, bytes.slice()]));
 }
 
-/** Takes the newest snapshot whose table `values` can read. Throws `state_unreadable`. */
+/** Restores the newest snapshot whose table `values` can read. Throws `state_unreadable`. */
 function restoreNewest(
   snapshots: readonly StoredSnapshot[],
   { values, durables }: { values: DurableValues; durables: readonly Durable[] },
@@ -168,7 +168,7 @@ async function setAside(
   }
 }
 
-/** Enters the directory and restores; see `State.load`. Releases the directory if it throws. */
+/** Locks the directory and restores the state; see `State.load`. Releases the directory if it throws. */
 async function loadState(deps: LoadDeps, ignored: ReadonlySet<string>): Promise<Restored> {
   const snapshots = (await enter(deps)).filter(({ file }) => !ignored.has(file));
   let file = '';
@@ -185,15 +185,15 @@ async function loadState(deps: LoadDeps, ignored: ReadonlySet<string>): Promise<
 
 interface StateOptions {
   directory: string;
-  /** Syncs file and directory at each commit: power loss then brings back nothing older either. */
+  /** Whether file and directory are synced at each commit, so that a power loss does not bring back an older state. */
   fsync: boolean;
-  /** Snapshots that an earlier attempt of this start could not read, where they could not be set aside either. */
+  /** Snapshots that an earlier attempt of this start could neither read nor set aside. */
   ignored?: ReadonlySet<string>;
 }
 
 interface StateDeps {
   values: DurableValues;
-  /** Owners that exist before the snapshot is read; others use `section`. */
+  /** Owners that exist before the snapshot is read; other owners use `section`. */
   durables?: readonly Durable[];
   clock: Clock;
   log: Log;
@@ -201,9 +201,9 @@ interface StateDeps {
 }
 
 interface Committed {
-  /** The snapshot that holds what is shown; while degraded, the last one that could be written. */
+  /** The sequence of the snapshot with the shown values; while degraded, that of the last snapshot that could be written. */
   readonly sequence: number;
-  /** Why the shown values are only in memory. */
+  /** Why the shown values are only in memory; undefined if they are in the snapshot. */
   readonly degraded?: DegradedReason;
 }
 
@@ -215,28 +215,28 @@ interface StateStatus extends CommitStatus {
 /** Commit before expose (docs/guarantees.md): shown values are never ahead of what a restart restores. */
 export interface State {
   /**
-   * Takes the directory and restores the newest readable snapshot, before anything starts. A directory that
-   * cannot be locked or written to leaves the state degraded. Throws `state_locked` if another agent has it,
-   * `state_unreadable` if a durable cannot read its section: the file is then set aside, for the next start.
+   * Locks the directory and restores the newest readable snapshot, before anything starts. If the directory cannot be locked or
+   * written to, the state is degraded. Throws `state_locked` if another agent has the lock, and `state_unreadable` if a durable
+   * cannot read its section: the file is then set aside for the next start.
    */
   load(): Promise<{ sequence: number }>;
-  /** The section of that name, with what the snapshot holds of it. Call it after `load`. */
+  /** The section with this name, with its content from the snapshot. Call it after `load`. */
   section(name: string): StateSection;
-  /** The start is over: a section that its owner cannot read no longer makes the whole snapshot unreadable. */
+  /** Ends the start: from now on, a section that its owner cannot read does not make the whole snapshot unreadable. */
   started(): void;
   /**
-   * Sets the restored snapshot aside, because the owner of a section could not read it, and releases the
-   * directory. Resolves with the file's name.
+   * Sets the restored snapshot aside because the owner of a section could not read it, and releases the directory. Resolves with
+   * the file's name.
    */
   refuse(cause: unknown): Promise<string | undefined>;
   /**
-   * Freezes at some moment after the call, writes, then publishes the freeze. Callers share a commit as long as
-   * it has not frozen. If the write fails, it still publishes, and reports the failure. Rejects only when a
-   * freeze itself throws, or after `close`.
+   * Freezes the values at some moment after the call, writes, then publishes the freeze. Callers share a commit as long as it has
+   * not frozen. If the write fails, it still publishes, and reports the failure. Rejects only when a freeze itself throws, or
+   * after `close`.
    */
   commit(): Promise<Committed>;
   status(): StateStatus;
-  /** Waits for commits under way and releases the directory; commits nothing by itself. */
+  /** Waits for running commits and releases the directory; it does not commit. */
   close(): Promise<void>;
 }
 
@@ -269,7 +269,7 @@ function freezeAll(
   return { frozen, content: { table: frozen.table, values: frozen.values, sections } };
 }
 
-/** Throws `internal` on two durables of one name. */
+/** Throws `internal` if two durables have the same name. */
 export function createState(options: StateOptions, deps: StateDeps): State {
   const { durables = [], values, clock } = deps;
   checkNames(durables);

@@ -15,9 +15,8 @@ import type { PlacedFault } from '../types.ts';
 import { unwatchedStore } from './discover.ts';
 
 /**
- * What the spec allows in the service's own files, and what an operator should know all the same: settings that real
- * releases read differently, settings that are not for production, and what the agent does not watch. None of it is a
- * fault.
+ * Advice about settings that the spec allows in the service's own files: settings that real releases read differently, settings
+ * that are not for production, and what the agent does not watch. None of it is a fault.
  */
 export function adviceOn({ service, agent, roles }: AdviceInput): PlacedFault[] {
   const ofBoth = [service, agent].flatMap((tree) => [...transportAdvice(tree), ...schemeAdvice(tree)]);
@@ -33,7 +32,7 @@ export function adviceOn({ service, agent, roles }: AdviceInput): PlacedFault[] 
 interface AdviceInput {
   /** The service's own files. */
   service: TreeNode;
-  /** The agent's configuration with what it takes from them. */
+  /** The agent's configuration, including the settings from the service's files. */
   agent: TreeNode;
   /** The services that are watched. */
   roles: readonly string[];
@@ -85,7 +84,7 @@ function timerAdvice(tree: TreeNode, role: string): PlacedFault[] {
   return [placedFault(placeOf(tree, path), [...path, 'timerType'], message)];
 }
 
-/** Datastores that the service uses and the agent does not watch. */
+/** Advice about datastores that the service uses and the agent does not watch. */
 function storeAdvice(tree: TreeNode, agent: TreeNode): PlacedFault[] {
   const own = new Set(itemsAt(agent, 'stores').map((item) => textAt(item, 'name')));
   const used = ['defaultStore', 'visibilityStore', 'advancedVisibilityStore'].flatMap(
@@ -100,7 +99,7 @@ function storeAdvice(tree: TreeNode, agent: TreeNode): PlacedFault[] {
 
 const group: TreePath = ['clusterGroupMetadata', 'clusterGroup'];
 
-/** Peers that the agent reaches without speaking their protocol. */
+/** Advice about peers that the agent reaches without speaking their protocol. */
 function transportAdvice(tree: TreeNode): PlacedFault[] {
   return entriesAt(tree, ...group).flatMap(([name]) => {
     const path = [...group, name, 'rpcTransport'];
@@ -112,7 +111,7 @@ function transportAdvice(tree: TreeNode): PlacedFault[] {
   });
 }
 
-/** Archives in places that the agent cannot look into. */
+/** Advice about archives in places that the agent cannot look into. */
 function schemeAdvice(tree: TreeNode): PlacedFault[] {
   return ['history', 'visibility'].flatMap((section) => {
     const path = ['domainDefaults', 'archival', section, 'URI'];

@@ -23,18 +23,18 @@ import type { Discovered, Position, Scope } from '../types.ts';
 import { readGoAddress } from './violations.ts';
 
 interface DiscoveryRequest {
-  /** The service's files as one. */
+  /** The service's files, merged into one. */
   service: MapNode;
   /** The files that a role reads, merged into one. */
   serviceOf(role: string): MapNode;
   agent: MapNode;
   scope: Scope;
-  /** The services of the file that are watched. */
+  /** The services of the agent's configuration that are watched. */
   roles: readonly string[];
   localHosts: ReadonlySet<string>;
 }
 
-/** Takes settings from the service's files, by scope (docs/how-to/install.md). */
+/** Reads settings from the service's files, by scope (docs/how-to/install.md). */
 export function discover({
   service,
   serviceOf,
@@ -64,7 +64,7 @@ function discoverHost(
     const reporters = reporterKeys.filter(
       (key) => nodeAt(service, 'services', role, 'metrics', key) !== undefined,
     );
-    // With two reporters the service does not start.
+    // The service does not start with two reporters.
     if (reporters.length !== 1) continue;
     if (reporters[0] === 'pullmetrics') discoverScrape(service, role, discovery);
     if (reporters[0] === 'pushmetrics') discoverPort(service, role, localHosts, ports, discovery);
@@ -84,7 +84,7 @@ function discoverLog(service: TreeNode, role: string, discovery: ConfigBuilder):
   if (levelKey) discovery.put([...logs, 'levelKey'], levelKey, placeOf(service, ['log', 'levelKey']));
 }
 
-/** A file's name as a pattern that matches it alone. */
+/** A file's name as a pattern that matches only this file. */
 const literalGlob = (file: string): string => file.replace(/[*?[\]{}()!\\]/g, '\\$&');
 
 function discoverScrape(service: TreeNode, role: string, discovery: ConfigBuilder): void {
@@ -102,10 +102,13 @@ function discoverScrape(service: TreeNode, role: string, discovery: ConfigBuilde
   if (named) discovery.put(['services', role, 'scrape', 'prefix'], named, placeOf(service, prefix));
 }
 
-/** The role that listens on each port, and the prefixes of all that push to it. */
+/** The role that listens on each port, and the prefixes of all roles that push to it. */
 type PushedPorts = Map<string, { role: string; prefixes: string[] }>;
 
-/** Roles of one process push to one port. The first role listens for all; `svc_service` distinguishes them. */
+/**
+ * Handles the port to which a role pushes. Roles of one process push to one port: the first role listens for all, and
+ * `svc_service` distinguishes them.
+ */
 function discoverPort(
   service: TreeNode,
   role: string,
@@ -132,7 +135,7 @@ function discoverPort(
   discovery.put([...statsd, 'prefix'], [...port.prefixes], placeOf(service, path));
 }
 
-/** Addresses at which watched roles listen, for the check of the agent's own listeners. */
+/** Addresses at which watched roles listen. The agent's own listeners are checked against them. */
 export function serviceListeners(
   service: TreeNode,
   roles: readonly string[],
@@ -144,7 +147,7 @@ export function serviceListeners(
   });
 }
 
-/** Settings of the cluster: stores, peer clusters and archives. Invalid ones are findings and are not taken. */
+/** Reads the settings of the cluster: stores, peer clusters and archives. Invalid settings become findings and are not used. */
 function discoverCluster(service: TreeNode, agent: MapNode, discovery: ConfigBuilder): void {
   discoverStores(service, agent, discovery);
   const groupFaults = [...clusterFaults(service), ...clusterNumberFaults(service)];
@@ -153,7 +156,7 @@ function discoverCluster(service: TreeNode, agent: MapNode, discovery: ConfigBui
 }
 
 /**
- * Stores by name, to merge with the agent's own list. Credentials are taken only for entries of that list with
+ * Reads the stores by name, to merge them with the agent's own list. Credentials are used only for entries of that list with
  * `credentials: service`.
  */
 function discoverStores(service: TreeNode, agent: MapNode, discovery: ConfigBuilder): void {
@@ -195,7 +198,9 @@ function discoverGroup(service: TreeNode, discovery: ConfigBuilder): void {
   }
 }
 
-/** The settings of an archive provider that the agent uses, by its kind; of other kinds it knows only that they are there. */
+/**
+ * The settings of an archive provider that the agent uses, by the provider's kind. Of other kinds only their presence is used.
+ */
 const providerKeys: Readonly<Record<string, readonly string[]>> = {
   objectstore: ['region', 'endpoint'],
   filestore: ['fileMode', 'dirMode'],
@@ -213,7 +218,7 @@ function discoverArchives(service: TreeNode, discovery: ConfigBuilder): void {
   }
 }
 
-/** Takes the known keys; the service's files may have more. */
+/** Copies the known keys; the service's files may have more. */
 function copy(
   service: TreeNode,
   path: readonly string[],
@@ -239,7 +244,7 @@ export interface ServiceStore {
 
 const usualPorts: Readonly<Record<StoreKindName, number>> = { widecolumn: 9042, mysql: 3306, postgres: 5432 };
 
-/** Stores as real service files describe them: `persistence.datastores`, of which two names are in use. */
+/** The stores as real service files describe them: in `persistence.datastores`, of which two names are in use. */
 export function serviceStores(tree: TreeNode): ServiceStore[] {
   const stores: ServiceStore[] = [];
   for (const [database, key] of [
@@ -285,7 +290,7 @@ function datastore(
   };
 }
 
-/** Why the agent does not watch a datastore of the service's files; undefined for one that it can watch. */
+/** Why the agent does not watch a datastore of the service's files; undefined for a datastore that it can watch. */
 export function unwatchedStore(tree: TreeNode, name: string): string | undefined {
   const base: TreePath = ['persistence', 'datastores', name];
   const plugin = textAt(tree, ...base, 'sql', 'pluginName');
@@ -331,18 +336,18 @@ function withPort(address: string | undefined, kind: StoreKindName): string | un
 
 /** Builds the part of an agent's configuration that comes from the service's files. */
 interface ConfigBuilder {
-  /** A value at a path of the agent's configuration, and where the service's files have it. */
+  /** Puts a value at a path of the agent's configuration, together with its place in the service's files. */
   put(path: readonly string[], value: Scalar | readonly string[], place: Position): void;
-  /** An empty map at a path, where only the presence of something is known. */
+  /** Puts an empty map at a path, if only the presence of something is known. */
   putMap(path: readonly string[], place: Position): void;
   readonly tree: MapNode;
-  /** The values that a tree made from this one still contains. */
+  /** The values from the service's files that are still in a tree that was made from this one. */
   itemsIn(tree: TreeNode): Discovered[];
 }
 
 const newMap = (place: Position): MapNode => ({ kind: 'map', place, entries: new Map() });
 
-/** Every single value and every list of them. */
+/** Yields every single value and every list of such values. */
 function* leavesOf(node: TreeNode): Generator<TreeNode> {
   if (node.kind !== 'map') yield node;
   if (node.kind === 'list') for (const item of node.items) yield* leavesOf(item);

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { textAt } from '../tree.ts';
 import type { ServiceFiles } from './read.ts';
 
-/** Where the service's own files name the file of their dynamic configuration, newest spelling first. */
+/** Where the service's own files name the file of their dynamic configuration; the newest spelling comes first. */
 const places = [
   ['dynamicconfig', 'filebased', 'filepath'],
   ['dynamicconfig', 'filepath'],
@@ -11,9 +11,9 @@ const places = [
 ];
 
 /**
- * The file of the service's dynamic configuration, absolute; undefined if the service's files name none. The service
- * reads a relative path from the directory that it runs in, which is usually the one above its configuration: the first
- * that is there is taken.
+ * The absolute path of the service's dynamic configuration file; undefined if the service's files name none. The service reads a
+ * relative path from the directory that it runs in, which is usually the directory above its configuration. The first place with
+ * a file is used.
  */
 export function dynamicConfigFile({ tree, files }: Pick<ServiceFiles, 'tree' | 'files'>): string | undefined {
   const path = places.map((place) => textAt(tree, ...place)).find((text) => text !== undefined);

@@ -18,19 +18,19 @@ import type { PlacedFault } from '../types.ts';
 import { type Environment, readYaml } from '../yaml.ts';
 
 export interface ServiceFiles {
-  /** All files as one, in the spec's words; empty where there are none. */
+  /** All files merged into one, in the spec's words; an empty map if there are none. */
   tree: MapNode;
-  /** The files that a role reads, as one: without those that are named after other roles. */
+  /** The files that a role reads, merged into one: all files except those that are named after other roles. */
   treeOf(role: string): MapNode;
   /** Faults of reading the files; an unreadable file is left out of the tree. */
   findings: PlacedFault[];
-  /** Absolute. */
+  /** The absolute paths of the files. */
   files: string[];
-  /** The digest of each; undefined if it is not known. */
+  /** The digest of each file; undefined if it is not known. */
   digests: Record<string, string | undefined>;
 }
 
-/** The sections of the service's configuration that say anything about what the agent watches. */
+/** The sections of the service's configuration that concern something that the agent watches. */
 const sections = [
   'log',
   'services',
@@ -40,7 +40,7 @@ const sections = [
   'domainDefaults',
 ] as const;
 
-/** Reads the service's own files in order, later ones over earlier ones. Never throws. */
+/** Reads the service's own files in order; later files override earlier ones. Never throws. */
 export function readServiceFiles(names: readonly string[], cwd: string, env: Environment): ServiceFiles {
   const empty: MapNode = {
     kind: 'map',
@@ -84,13 +84,13 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
   return result;
 }
 
-/** The role whose file this is, by the name that real services give it: `production_history.yaml`. */
+/** The role to which a file belongs by its name, as real services name it: `production_history.yaml`. */
 function roleOfFile(name: string): string | undefined {
   const [, last] = /_([^_/]+)\.ya?ml$/.exec(name) ?? [];
   return roles.find((role) => role === last);
 }
 
-/** The later file over the earlier one, map by map; null removes, everything else replaces. */
+/** Merges the later file over the earlier one, map by map: null removes a value, everything else replaces it. */
 function mergeOver(under: MapNode, over: MapNode): MapNode {
   const entries = new Map(under.entries);
   for (const [key, entry] of over.entries) {
@@ -103,7 +103,7 @@ function mergeOver(under: MapNode, over: MapNode): MapNode {
   return { kind: 'map', place: over.place, entries };
 }
 
-/** Keys that real service files use, and what they mean in the spec's words. */
+/** Keys that real service files use, with the spec's words for them. */
 const reporters = { m3: 'hostedmetrics', statsd: 'pushmetrics', prometheus: 'pullmetrics' } as const;
 const top = { clusterMetadata: 'clusterGroupMetadata' } as const;
 const clusterGroup = { masterClusterName: 'primaryClusterName', clusterInformation: 'clusterGroup' } as const;
@@ -111,7 +111,7 @@ const providers = { s3store: 'objectstore', gstorage: 'objectstore' } as const;
 
 type Spellings = Readonly<Record<string, string>>;
 
-/** The map with the keys of the spec; if both spellings are there, that of the spec is used. */
+/** The map with the spec's keys. If both spellings are there, the spec's is used. */
 function respelled(node: TreeNode | undefined, spellings: Spellings): MapNode | undefined {
   if (node?.kind !== 'map') return undefined;
   const entries = new Map<string, MapEntry>();
@@ -131,7 +131,7 @@ function changed(map: MapNode, key: string, change: (node: TreeNode) => TreeNode
   return { ...map, entries: new Map(map.entries).set(key, { ...entry, node }) };
 }
 
-/** Bounds as plain numbers, also where they are written `{upper: 0.1}`. */
+/** Bounds as plain numbers, even if they are written as `{upper: 0.1}`. */
 function plainBounds(list: TreeNode): ListNode | undefined {
   if (list.kind !== 'list') return undefined;
   return { ...list, items: list.items.map((item) => nodeAt(item, 'upper') ?? item) };
@@ -155,7 +155,7 @@ function eachEntry(map: TreeNode, change: (node: TreeNode) => TreeNode | undefin
 const inMap = (key: string, change: (node: TreeNode) => TreeNode | undefined) => (node: TreeNode) =>
   node.kind === 'map' ? changed(node, key, change) : node;
 
-/** One of the service's files in the spec's words, whatever spelling it uses. */
+/** One of the service's files in the spec's words, whatever spelling the file uses. */
 function inSpecWords(file: MapNode): MapNode {
   let map = respelled(file, top) ?? file;
   map = changed(map, 'clusterGroupMetadata', (node) => respelled(node, clusterGroup));
@@ -181,10 +181,10 @@ export function overlay(agent: MapNode, found: MapNode): MapNode {
   return { ...agent, entries };
 }
 
-/** Sources that may be written as one text, and the key that it stands for. */
+/** Sources that may be written as one text, and the key for which the text stands. */
 const shortForms: Readonly<Record<string, string>> = { scrape: 'url', statsd: 'listen' };
 
-/** The map that a text stands for where the service's files have a prefix to add; otherwise the node. */
+/** The map for which a text stands, if the service's files have a prefix to add; otherwise the node itself. */
 function longForm(key: string, own: TreeNode, found: TreeNode): TreeNode {
   const isShort = own.kind === 'scalar' && typeof own.value === 'string' && Object.hasOwn(shortForms, key);
   if (!isShort || nodeAt(found, 'prefix') === undefined) return own;

@@ -24,7 +24,7 @@ import {
 import type { PlacedFault } from '../types.ts';
 import type { ServiceFiles } from './read.ts';
 
-/** Violations of the spec in the service's own files. `local`: its log files are on this host. */
+/** Violations of the spec in the service's own files. `local` says that its log files are on this host. */
 export function violationsOf(
   { tree, treeOf }: Pick<ServiceFiles, 'tree' | 'treeOf'>,
   { local, cwd, roles }: { local: boolean; cwd: string; roles: readonly string[] },
@@ -116,12 +116,12 @@ function pushFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   return findings;
 }
 
-/** A listen address as the service takes it: an empty host is every address of the machine. */
+/** A listen address as the service reads it: an empty host means every address of the machine. */
 export function readGoAddress(text: string): string | undefined {
   return listenAddress.read(text.startsWith(':') ? `0.0.0.0${text}` : text);
 }
 
-/** Two roles of one process with one address: the second cannot bind it and only logs a warning. */
+/** Findings for two roles of one process with one address: the second cannot bind it and only logs a warning. */
 function sharedListeners(tree: TreeNode, services: readonly string[]): PlacedFault[] {
   const seen = new Map<string, string>();
   return services.flatMap((name) => {
