@@ -21,9 +21,9 @@ interface AgentDeps {
 }
 
 export interface Agent {
-  /** Reads the configuration again and swaps it in; a bad one is logged and changes nothing. */
+  /** Reads the configuration again and replaces the running one. An invalid configuration is logged and changes nothing. */
   reload(): void;
-  /** Ends what is under way, commits, and releases everything. */
+  /** Ends all running work, commits, and releases everything. */
   stop(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ function openLog(options: LogOptions, drops: () => Drops | undefined) {
   };
 }
 
-/** Everything of the agent that outlives a reload, with the state restored. */
+/** All parts of the agent that outlive a reload, with the state restored. */
 async function openParts({ config }: ReadyConfig, { clock: given, ignored, reloadError }: OpenDeps) {
   let drops: Drops | undefined;
   const ownLog = openLog(config.log, () => drops);
@@ -92,7 +92,7 @@ function checkUnchanged({ config: before }: ReadyConfig, { config }: ReadyConfig
   throw new AgentError('config_invalid', { ...fault, allowed: 'restart the agent' });
 }
 
-/** Starts once; a snapshot that cannot be read is set aside, added to `ignored`, and the error is thrown. */
+/** Starts once. A snapshot that cannot be read is set aside and added to `ignored`, and the error is thrown. */
 async function startOnce(
   first: ReadyConfig,
   { clock, load }: AgentDeps,
@@ -158,14 +158,14 @@ async function startOnce(
   };
 }
 
-/** A start for each of the two snapshots, and one without a snapshot. */
+/** The maximum number of starts: one for each of the two snapshots, and one without a snapshot. */
 const attempts = 3;
 
 /**
- * Puts the agent together and starts it (docs/internals.md, Commit before expose): lock and snapshot, listeners that
- * already answer for health, sources, first commit, reporters. A snapshot that cannot be read, such as that of a later version,
- * is set aside, and the start continues with the previous one, or with none. Throws `state_locked`,
- * `address_in_use`, `listen_failed` or `log_unwritable`; nothing is left running then.
+ * Assembles the agent and starts it (docs/internals.md, Commit before expose): lock and snapshot, listeners that already answer
+ * for health, sources, first commit, reporters. A snapshot that cannot be read, for example one of a later version, is set aside,
+ * and the start continues with the previous snapshot, or without one. Throws `state_locked`, `address_in_use`, `listen_failed` or
+ * `log_unwritable`; then nothing is left running.
  */
 export async function startAgent(first: ReadyConfig, deps: AgentDeps): Promise<Agent> {
   const ignored = new Set<string>();

@@ -5,26 +5,29 @@ import { shellText } from './recovery/commands.ts';
 /** Off-site copies of `svc-agent backup plan`: the options of rclone, and what the agent observes. */
 
 export interface OffsiteTarget {
-  /** What rclone copies to: a directory, or a remote as `REMOTE:BUCKET/PATH`. */
+  /** The destination of rclone: a directory, or a remote as `REMOTE:BUCKET/PATH`. */
   target: string;
-  /** Set for an S3-compatible bucket: the jobs then define the remote themselves, and the agent observes the copies. */
+  /**
+   * The region of an S3-compatible bucket. If it is set, the jobs define the remote themselves, and the agent observes the
+   * copies.
+   */
   region?: string;
-  /** URL of the object store; without one it is Amazon S3. */
+  /** URL of the object store; the default is Amazon S3. */
   endpoint?: string;
 }
 
 export interface OffsiteCopies {
-  /** For people, without the sign of a comment. */
+  /** Notes for people, without the comment sign. */
   notes: readonly string[];
-  /** Shell lines that copy a file, or what is in a folder, to a place below the folder of the job. */
+  /** Shell lines that copy a file, or the content of a folder, to a place below the folder of the job. */
   copy(job: string, what: string, below?: string): readonly string[];
-  /** The same for each folder of a shell pattern, which is `$copy` in `below`. */
+  /** Like `copy`, for each folder that matches a shell pattern; the folder is `$copy` in `below`. */
   copyEach(job: string, folders: string, below: string): readonly string[];
-  /** The key `offsite` of the job’s entry, or nothing where the agent cannot see the copies. */
+  /** The key `offsite` of the job’s entry; nothing if the agent cannot see the copies. */
   observed(job: string, below?: string): { offsite?: object };
 }
 
-/** Throws AgentError `usage` for a target that the other options do not fit. */
+/** Throws AgentError `usage` if the other options do not fit the target. */
 export function checkOffsite({ target, region, endpoint }: Partial<OffsiteTarget>): void {
   const refuse = (what: string, got: string | undefined, allowed: string) => {
     throw new AgentError('usage', { where: 'svc-agent backup plan', what, got, allowed });
@@ -49,10 +52,10 @@ export function checkOffsite({ target, region, endpoint }: Partial<OffsiteTarget
     );
 }
 
-/** A word of a shell. */
+/** A word for a shell command. */
 export const quoted = (text: string): string => shellText([text]);
 
-/** rclone takes a remote from the environment if its name may be in that of a variable. */
+/** rclone reads a remote from the environment if the remote's name may be part of the name of a variable. */
 const bucketTarget = /^(?<remote>[A-Za-z0-9_]+):(?<bucket>[^/:]+)(?:\/(?<path>.*?))?\/*$/;
 
 export function offsiteOf(given: OffsiteTarget | undefined): OffsiteCopies {
@@ -99,7 +102,7 @@ function placeNotes(target: string, region: string | undefined): readonly string
   ];
 }
 
-/** The remote, from the environment: no `rclone config` is necessary. */
+/** The remote as environment variables, so that no `rclone config` is necessary. */
 function remoteOf({ target, region, endpoint }: OffsiteTarget): readonly string[] {
   const { remote } = bucketTarget.exec(target)?.groups ?? {};
   if (region === undefined || remote === undefined) return [];
@@ -109,7 +112,7 @@ function remoteOf({ target, region, endpoint }: OffsiteTarget): readonly string[
     ENV_AUTH: 'true',
     REGION: region,
     ...(endpoint !== undefined && { ENDPOINT: endpoint }),
-    // Keys that may only write objects may not create a bucket, which rclone does before the first one.
+    // Keys that may only write objects must not create a bucket, which rclone does before the first object.
     NO_CHECK_BUCKET: 'true',
   };
   const name = (key: string) => `RCLONE_CONFIG_${remote.toUpperCase()}_${key}`;

@@ -21,9 +21,9 @@ export interface PlanOptions {
   format: (typeof planFormats)[number];
   /** Image of the jobs: the store's client programs and svc-agent. */
   image?: string;
-  /** Where the backups are written. */
+  /** The directory in which the backups are written. */
   directory: string;
-  /** Where the copies go; without it they are left as comments. */
+  /** The destination of the copies; without it the lines that copy are comments. */
   offsite?: OffsiteTarget;
   /** The agent's configuration file. */
   configFile?: string;
@@ -34,7 +34,7 @@ export const planDirectory = '/var/backups/svc';
 /** A plan as files: entries for the agent's configuration, a script for each job, and what schedules them. */
 export type PlanFiles = Readonly<Record<string, { text: string; isProgram?: boolean }>>;
 
-/** Throws `usage` for a name or a path that no shell line and no crontab can hold. */
+/** The jobs of a plan. Throws `usage` for a name or a path that no shell line and no crontab can contain. */
 function jobsIn(config: AgentConfig, options: PlanOptions): readonly PlannedJob[] {
   if (config.stores.length === 0) return [];
   const { directory, offsite, configFile } = options;
@@ -52,11 +52,11 @@ function refuseControl(where: string, text: string | undefined): void {
   throw new AgentError('usage', { where, what, got: JSON.stringify(text), allowed: 'rename it' });
 }
 
-/** Without aliases: an operator copies single entries. */
+/** The entries as YAML without aliases: an operator copies single entries. */
 const entriesOf = (jobs: readonly PlannedJob[]) =>
   stringify({ backups: jobs.map(({ entry }) => entry) }, { aliasDuplicateObjects: false });
 
-/** Debian's cron looks in /usr/bin and /bin only. */
+/** Debian's cron looks only in /usr/bin and /bin. */
 const cronPath = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 const notes = (offsite: OffsiteTarget | undefined) => [
@@ -64,12 +64,12 @@ const notes = (offsite: OffsiteTarget | undefined) => [
   ...offsiteOf(offsite).notes.map(comment),
 ];
 
-/** The jobs as data: `--json`. */
+/** The jobs as data, for `--json`. */
 export const planJson = (config: AgentConfig, options: PlanOptions) => ({
   jobs: jobsIn(config, options).map((job) => ({ ...job, script: scriptOf(job) })),
 });
 
-/** Everything as one text: entries for the agent's configuration, then the jobs. */
+/** The whole plan as one text: entries for the agent's configuration, then the jobs. */
 export function printPlan(config: AgentConfig, options: PlanOptions): string {
   const jobs = jobsIn(config, options);
   if (jobs.length === 0) return '# There is no store in the configuration: nothing to back up.\n';
@@ -85,7 +85,7 @@ export function printPlan(config: AgentConfig, options: PlanOptions): string {
   ].join('\n');
 }
 
-/** The same for `--out FOLDER`: cron runs the scripts where they are. */
+/** The plan as files for `--out FOLDER`: cron runs the scripts in that folder. */
 export function planFiles(config: AgentConfig, options: PlanOptions, folder: string): PlanFiles {
   const jobs = jobsIn(config, options);
   if (options.format === 'kubernetes') {
@@ -158,13 +158,13 @@ function configurationJob(
   ];
 }
 
-/** A percent sign ends the command of a line of a crontab. */
+/** A percent sign ends the command in a line of a crontab, so it is escaped. */
 const inCrontab = (text: string) => text.replaceAll('%', '\\%');
 
 const cronLine = ({ name, cron }: PlannedJob, { configFile }: PlanOptions, path: string): string =>
   `${cron} root svc-agent backup run --job ${name}${configFile ? ` -c ${inCrontab(quoted(configFile))}` : ''} -- ${inCrontab(quoted(path))}`;
 
-/** Others may not read the rows of a dump, and the local time that it states is that of the entry of `backups`. */
+/** The first lines of a script: other users may not read the rows of a dump, and the local time in a dump is UTC, as the entry says. */
 const preamble = ['umask 027', 'export TZ=UTC'];
 
 const scriptOf = (job: PlannedJob): string =>

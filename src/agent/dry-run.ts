@@ -10,7 +10,7 @@ import { createReadSecret } from './read-secret.ts';
 import { checkReporters } from './reporters.ts';
 import { checkRoleSources } from './role-sources.ts';
 
-/** Discards log entries: nothing that is built here runs. */
+/** Discards log entries, because nothing that is built here runs. */
 const silent: Log = { write() {}, named: () => silent };
 
 /**

@@ -7,7 +7,7 @@ import type { Prepared } from './reload.ts';
 import type { StatusReport } from './report.ts';
 import type { State } from './state/state.ts';
 
-/** How old the committed counts that the status shows may be. */
+/** The maximum age of the committed counts that the status shows. */
 const freshMs = 4_000;
 
 interface EndpointPipelineDeps extends Omit<EndpointsDeps, 'status'> {
@@ -16,14 +16,14 @@ interface EndpointPipelineDeps extends Omit<EndpointsDeps, 'status'> {
   /** Receives the addresses whenever they change. */
   listening: { addresses: Endpoints['addresses'] };
   state: State;
-  /** While logs switch to another configuration: resolves when they have. */
+  /** While the logs switch to another configuration: resolves when they have switched. */
   switched(): Promise<void> | undefined;
 }
 
-/** The listeners of a configuration, and the history and the streams of the status page, which outlive a reload. */
+/** The listeners of a configuration, together with the history and the streams of the status page, which outlive a reload. */
 interface EndpointPipeline {
   bind(config: AgentConfig): Promise<void>;
-  /** Serves requests on what is bound. */
+  /** Serves requests on the bound listeners. */
   open(): Promise<void>;
   prepare(config: AgentConfig): Promise<Prepared>;
   /** Ends the history and every stream, so that `close` does not wait for them. */
@@ -35,7 +35,7 @@ export function createEndpointPipeline(deps: EndpointPipelineDeps): EndpointPipe
   const { report, gather, state, clock, drops, listening } = deps;
   let bound: Endpoints | undefined;
   let hasStatus = false;
-  /** The status shows committed counts of logs; the commit of a scrape is recent enough. */
+  /** Commits, because the status shows committed counts of logs; the commit of a scrape is recent enough. */
   const commit = async () => {
     const { lastCommitMs = 0 } = state.status();
     if (Math.abs(clock.nowMs() - lastCommitMs) >= freshMs) await state.commit();

@@ -16,13 +16,13 @@ export interface EndpointsDeps {
   health: Health;
   status: StatusSources;
   probes(): readonly ProbeReport[];
-  /** Takes a change that was announced. */
+  /** Records an announced change. */
   announce: Judge['announce'];
-  /** Runs a probe now; undefined for a name that is not configured. */
+  /** Runs a probe now; undefined if no probe with this name is configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
   /** The mark of this agent's own scrapes. */
   mark: string;
-  /** Whether a role's last scrape failed, or without a scrape target its last health check. */
+  /** Whether a role's last scrape failed, or for a role without a scrape target its last health check. */
   roleDown(role: string): boolean;
   readSecret: ReadSecret;
   clock: Clock;
@@ -33,7 +33,7 @@ export interface EndpointsDeps {
 /** The bound listeners of one configuration. */
 export interface Endpoints {
   readonly addresses: readonly { listener: string; address: string; tls: boolean }[];
-  /** Serves the endpoints of the configuration; until then new listeners serve health only. */
+  /** Serves the endpoints of the configuration. Until then, new listeners serve only health. */
   open(gather: Gather): Promise<void>;
   close(): Promise<void>;
 }
@@ -41,11 +41,11 @@ export interface Endpoints {
 /** One listener: its place in the configuration, its address, and what it serves. */
 interface Endpoint {
   name: string;
-  /** The key of the address. */
+  /** The configuration key of the address. */
   key: string;
   address: string;
   secure: Protection;
-  /** Path of `tls` and `auth`. */
+  /** The configuration path of `tls` and `auth`. */
   place: string;
   serve(listener: Listener, gather: Gather): Promise<unknown>;
 }
@@ -65,7 +65,7 @@ function pullEndpoints(config: AgentConfig, deps: PullDepsOf): Endpoint[] {
 
 type PullDepsOf = Omit<PullDeps, 'bind' | 'shows'>;
 
-/** Status page, API and the agent's own series, which are available here without any reporter. */
+/** The status page, the API and the agent's own series, which are available here without any reporter. */
 function adminEndpoints(
   config: AgentConfig,
   deps: PullDepsOf,
@@ -88,7 +88,7 @@ function adminEndpoints(
     const refused = () => rest.drops.count('pull', 'unauthorized');
     listener.routes = { ...deps.routes, ...routesOfHost(routes, admin, refused) };
   };
-  /** Without authentication and TLS, for health checks without a certificate. */
+  /** A listener without authentication and TLS, for health checks without a certificate. */
   const health: Endpoint = {
     name: 'admin.health',
     key: 'admin.health',
@@ -105,7 +105,7 @@ function adminEndpoints(
   return [page, ...(admin.health ? [health] : [])];
 }
 
-/** Between the bind and the first gather: a scraper comes back, and takes nothing for an address that does not exist. */
+/** The routes between the bind and the first gather. A scraper tries again, and does not consider the address missing. */
 const notYet: Routes = {
   '/metrics': {
     access: 'open',
@@ -115,7 +115,7 @@ const notYet: Routes = {
 };
 
 /**
- * Binds every address of a configuration, shared with an earlier one where they are the same. Throws what
+ * Binds every address of a configuration; addresses that an earlier configuration has, too, are shared with it. Throws what
  * binding throws, with nothing left bound.
  */
 export async function bindEndpoints(config: AgentConfig, deps: EndpointsDeps): Promise<Endpoints> {

@@ -3,13 +3,13 @@ import { Gauge, type Registry } from 'prom-client';
 import { agentMetric } from '../core/agent-metrics.ts';
 import type { Clock } from '../core/ports.ts';
 
-/** What is known of an event loop. */
+/** The figures of an event loop. */
 interface EventLoop {
-  /** Monotonic. */
+  /** Time that has elapsed, monotonic, ms. */
   elapsedMs(): number;
-  /** The part of it that the loop spent waiting for events. */
+  /** The part of the elapsed time that the loop spent waiting for events. */
   idleMs(): number;
-  /** Calls once in the turn that the next event begins. Does not wake the loop. */
+  /** Calls back once in the turn that the next event begins. Does not wake the loop. */
   inNextTurn(call: () => void): void;
 }
 
@@ -23,16 +23,16 @@ const ownLoop: EventLoop = {
 const microsecondsPerSecond = 1e6;
 
 /**
- * Delays of an event loop: how long each turn kept what came next waiting, and how late timers were. A sampler would
- * wake an idle process ten times a second, and would miss a turn between two samples.
+ * The delays of an event loop: how long each turn made the next work wait, and how late timers were. A sampler would wake an idle
+ * process ten times a second, and would miss a turn between two samples.
  */
 export function createEventLoopDelays(loop: EventLoop = ownLoop) {
-  // In microseconds: two digits up to an hour take 25 kB.
+  // The delays in microseconds: two digits of precision up to an hour take 25 kB.
   const delays = createHistogram({ lowest: 1, highest: 3600 * microsecondsPerSecond, figures: 2 });
   const note = (delayMs: number) => delays.record(Math.max(1, Math.round(delayMs * 1e3)));
 
   return {
-    /** Notes every turn from now on; returns the end of that. */
+    /** Records every turn from now on; returns the end of that. */
     start(): () => void {
       let isEnded = false;
       let elapsedMs = loop.elapsedMs();
@@ -50,7 +50,10 @@ export function createEventLoopDelays(loop: EventLoop = ownLoop) {
         isEnded = true;
       };
     },
-    /** The same clock, whose timers show when the process did not run at all while it waited: stopped, or starved of CPU. */
+    /**
+     * The same clock. The lateness of its timers shows when the process did not run at all while it waited: it was stopped, or
+     * starved of CPU.
+     */
     watch: (clock: Clock): Clock => ({
       ...clock,
       after(delayMs, call) {
@@ -61,7 +64,7 @@ export function createEventLoopDelays(loop: EventLoop = ownLoop) {
         });
       },
     }),
-    /** What was noted since the last call, in seconds; 0 if nothing was. */
+    /** The delays that were recorded since the last call, in seconds; 0 if there were none. */
     take() {
       const seconds = (value: number) => (delays.count > 0 ? value / microsecondsPerSecond : 0);
       const taken = {
@@ -81,7 +84,7 @@ export function createEventLoopDelays(loop: EventLoop = ownLoop) {
 
 export type EventLoopDelays = ReturnType<typeof createEventLoopDelays>;
 
-/** prom-client's gauges of the delays, which get these numbers in place of its own. */
+/** The gauges of prom-client for the delays. They get these numbers instead of prom-client's own. */
 const gauges = {
   min: ['svc_agent_nodejs_eventloop_lag_min_seconds', 'The minimum recorded event loop delay.'],
   max: ['svc_agent_nodejs_eventloop_lag_max_seconds', 'The maximum recorded event loop delay.'],
@@ -111,7 +114,7 @@ export function openDelayGauges(registry: Registry, delays: Pick<EventLoopDelays
     name: 'svc_agent_event_loop_lag_seconds',
     help: agentMetric('svc_agent_event_loop_lag_seconds').help,
     registers,
-    // It comes before the gauges that it sets, so that a collection has its own numbers in all of them.
+    // This gauge comes before the gauges that it sets, so that all of them have the numbers of the same collection.
     collect() {
       const taken = delays.take();
       this.set(taken.max);

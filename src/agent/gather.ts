@@ -10,9 +10,9 @@ interface GatherDeps {
   self: SelfMetrics;
   /** Copies the agent's own instruments into the registry. */
   relaySelf(): Promise<void>;
-  /** While a reload moves the series of logs to other intakes: resolves when it has. */
+  /** While a reload moves the series of logs to other intakes: resolves when they have moved. */
   switched(): Promise<void> | undefined;
-  /** Awaits the pages that the gather is to show. */
+  /** Waits for the pages that the gather shows. */
   refresh(request: GatherRequest): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export function createGather({ registry, state, self, relaySelf, switched, refre
     self.stateCommitFailures.inc(status.failures - failures);
     failures = status.failures;
   };
-  /** Concurrent gathers share a copy: two at a time would release each other's series. */
+  /** Concurrent gathers share a copy: two copies at a time would release each other's series. */
   const relay = () => {
     relaying ??= relaySelf().finally(() => {
       relaying = undefined;

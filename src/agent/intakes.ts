@@ -16,7 +16,7 @@ export function registrySettings(config: AgentConfig): RegistrySettings {
   return { limits, serviceKeys, globalTags: config.metrics.tags };
 }
 
-/** What to say about a limit that the process was not given the memory for, or undefined. */
+/** A warning about a limit for which the process has too little memory; undefined if the memory is enough. */
 export function loweredLimit(config: AgentConfig): Fault | undefined {
   const { series } = registrySettings(config).limits;
   if (series >= config.limits.series) return undefined;
@@ -37,21 +37,22 @@ export interface Intakes {
   lag(service: string): OpenIntake;
   /** Gauges of probes; `''` for probes without a service. */
   found(service: string): OpenIntake;
-  /** Totals that another system keeps, such as a store. */
+  /** Totals that another system counts, such as a store. */
   kept(service: string): OpenIntake;
   /** The intake of events, which are counted once across restarts. */
   events(service: string): OpenIntake;
   /** The agent's own instruments. */
   self: OpenIntake;
-  /** Ends those of logs, in slices: they may have 100,000 series. `close` then ends the others. */
+  /** Ends the intakes of logs, in slices: they may have 100,000 series. `close` then ends the other intakes. */
   closeLogs(): Promise<void>;
   /**
-   * Ends them. Those that the next configuration would open with the same options remain open for it to take over.
+   * Ends the intakes. Those that the next configuration would open with the same options remain open, so that it can inherit
+   * them.
    */
   close(next?: AgentConfig): Inherited;
 }
 
-/** Intakes without an owner, by purpose, service and all that they depend on. */
+/** Inherited intakes, by purpose, service and all options that they depend on. */
 type Inherited = Map<string, OpenIntake>;
 
 const purposes = {
@@ -62,10 +63,10 @@ const purposes = {
   events: { component: 'probes', store: 'durable', received: false },
 } as const;
 type Purpose = keyof typeof purposes;
-/** Kinds whose owners keep their handles across a reload. */
+/** Purposes of intakes whose owners use their handles across a reload. */
 const lasting: ReadonlySet<Purpose> = new Set<Purpose>(['found', 'kept', 'events']);
 
-/** Options of the intakes of a configuration, and a key that is equal for equal options. */
+/** The options of a configuration's intakes, and a key that is equal for equal options. */
 function settingsOf(config: AgentConfig) {
   const blocks = blocksOf(config);
   const names = config.services.map(({ name }) => name);
@@ -83,14 +84,14 @@ function settingsOf(config: AgentConfig) {
   };
 }
 
-/** Opens an intake per service and purpose at its first use, or takes it over. */
+/** Opens an intake per service and purpose at its first use, or inherits it. */
 export function openIntakes(
   registry: Registry,
   config: AgentConfig,
 ): Intakes & {
-  /** Takes these over at their first use. */
+  /** Makes these intakes available to inherit at their first use. */
   inherit(intakes: Inherited): void;
-  /** Closes the inherited intakes that were not opened again. */
+  /** Closes the inherited intakes that were not used again. */
   settle(): void;
 } {
   const settings = settingsOf(config);
@@ -119,7 +120,7 @@ export function openIntakes(
     received: false,
     tagService: false,
     exempt: true,
-    // prom-client keeps them; after a reload they continue in another intake.
+    // prom-client stores these totals; after a reload they continue in another intake.
     externalTotals: true,
   });
   return {

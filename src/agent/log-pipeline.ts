@@ -15,7 +15,7 @@ import type { StateSection } from './state/state.ts';
 
 const family = agentMetric('svc_log_lag_bytes');
 
-/** Keeps `svc_log_lag_bytes` of each service; after a reload the gauges are opened again with their last values. */
+/** Maintains `svc_log_lag_bytes` of each service. After a reload the gauges are opened again with their last values. */
 function createLag() {
   const reported = new Map<string, number>();
   let gauges = new Map<string, Gauge>();
@@ -52,7 +52,9 @@ export function logsSelectionOf(config: AgentConfig): LogsSelection {
   return { services, selected: new Set(config.roles.filter((role) => Object.hasOwn(services, role))) };
 }
 
-/** Builds what counts the lines of a configuration's logs on `registry`, and drops it. Throws what a start would. */
+/**
+ * Builds the sinks that count the log lines of a configuration on `registry`, and discards them. Throws what a start would throw.
+ */
 export function checkLogs(config: AgentConfig, registry: Registry, deps: { clock: Clock; log: Log }): void {
   const selection = logsSelectionOf(config);
   const intakes = openIntakes(registry, config);
@@ -68,7 +70,7 @@ const sweepIntervalMs = 10_000;
 interface LogPipelineDeps {
   /** Receives start-up lines and entries of the services. */
   processEvents: ProcessEvents;
-  /** New intakes are open; those before them ended in this very step, those of logs earlier. */
+  /** Called when new intakes are open. The former intakes ended in the same step, those of logs before. */
   opened(intakes: Intakes, config: AgentConfig): void;
   registry: Registry;
   self: SelfMetrics;
@@ -78,21 +80,21 @@ interface LogPipelineDeps {
   log: Log;
 }
 
-/** Counters that the agent keeps itself: log lines and its own instruments. */
+/** The counters that the agent maintains itself: log lines and its own instruments. */
 interface LogPipeline {
-  /** Resolves when every log file that is there has its position. */
+  /** Starts. Resolves when every existing log file has its position. */
   start(config: AgentConfig): Promise<void>;
   /**
-   * Compiles another configuration's patterns, which may throw. The result switches to it and does not fail. No line
-   * is counted meanwhile, and a view would miss series: see `switched`.
+   * Compiles another configuration's patterns, which may throw. The result switches to that configuration and does not fail. No
+   * line is counted meanwhile, and a view would miss series: see `switched`.
    */
   prepare(config: AgentConfig): () => Promise<void>;
-  /** While the pipeline switches to another configuration: resolves when it has. */
+  /** While the pipeline switches to another configuration: resolves when it has switched. */
   readonly switched: Promise<void> | undefined;
   stop(): Promise<void>;
   relaySelf(): Promise<void>;
   files: LogsSource['files'];
-  /** What prevents logs from being written where they can be read. */
+  /** Faults that prevent logs from being written where they can be read. */
   faults: FileFaults['faults'];
   lastErrors: Pick<LastErrors, 'all' | 'byService'>;
 }
@@ -118,7 +120,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     cancelSweep = clock.after(sweepIntervalMs, sweepOn);
   };
 
-  /** Ends the intakes of logs and opens new ones, into which the state restores the durable series; in slices. */
+  /** Ends the intakes of logs and opens new ones, into which the state restores the durable series, in slices. */
   const open = async (config: AgentConfig): Promise<LineSinks['open']> => {
     await intakes?.closeLogs();
     const opened = openIntakes(registry, config);
@@ -127,7 +129,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
       openLineSinks(selection, { intakes: opened.logs, drops, clock, processEvents, lastErrors }),
       clock,
     );
-    // In one step, because probes and roles do not stop meanwhile; these have few series.
+    // This is one step, because probes and roles do not stop meanwhile. Their intakes have few series.
     opened.inherit(intakes?.close(config) ?? new Map());
     intakes = opened;
     relaySelf = copySelfMetrics(self.registry, opened.self);

@@ -5,7 +5,7 @@ import { isatty } from 'node:tty';
 import { dispatch } from './cli/dispatch.ts';
 import { processIo } from './cli/io.ts';
 
-// A reader that ended (`svc-agent schema | head`) is not an error of the agent, nor is a terminal that was closed (EIO).
+// If a reader ended (`svc-agent schema | head`) or a terminal was closed (EIO), that is no error of the agent.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && stream.isTTY);
@@ -13,7 +13,7 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-// Node aborts at its exit if it cannot restore the mode of a terminal that was closed; it leaves out closed descriptors.
+// Node aborts at its exit if it cannot restore the mode of a closed terminal. It skips closed descriptors.
 const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
 process.on('exit', () => {
   for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { AgentError, systemCode } from '../core/errors.ts';
 
-/** Enough for any configuration: fewer are enough without many log files, connections and stores. */
+/**
+ * The number of open files that is enough for any configuration. Without many log files, connections and stores, fewer are
+ * enough.
+ */
 export const wantedOpenFiles = 1024;
 
-/** How many files the process may have open; undefined where the system does not say. */
+/** How many files the process may have open; undefined if the system does not say. */
 export function mostOpenFiles(): number | undefined {
   try {
     const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
@@ -16,8 +19,8 @@ export function mostOpenFiles(): number | undefined {
 }
 
 /**
- * The error for a process that may not open enough files to load its own code; any other error as it is. `most` was read
- * before: no file can be opened then.
+ * The error for a process that may not open enough files to load its own code; any other error is returned as it is. `most` must
+ * be read before, because then no file can be opened.
  */
 export function openFilesError(thrown: unknown, most: number | undefined): unknown {
   const code = systemCode(thrown) ?? systemCode((thrown as Error | undefined)?.cause);

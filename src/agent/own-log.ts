@@ -51,9 +51,9 @@ function wrap(logger: Logger): Log {
 }
 
 /**
- * The agent's log in the spec's entry: `ts` (ISO 8601), the level in lower case under `levelKey`, `msg`,
- * `logger`, then fields. To stderr unless `outputFile` or `stdout` is set. Throws `log_unwritable`. Entries that
- * cannot be written are counted (`agent`, `log_write`), never fatal.
+ * The agent's log in the spec's entry: `ts` (ISO 8601), the level in lower case under `levelKey`, `msg`, `logger`, then fields.
+ * To stderr unless `outputFile` or `stdout` is set. Throws `log_unwritable`. Entries that cannot be written are counted (`agent`,
+ * `log_write`) and are never fatal.
  */
 export function createLog(options: LogOptions, drops?: () => Drops | undefined): OpenLog {
   const sink = openSink(options, () => drops?.()?.count('agent', 'log_write'));
@@ -73,8 +73,8 @@ export function createLog(options: LogOptions, drops?: () => Drops | undefined):
 }
 
 /**
- * The spec's `console` encoding, tab-separated as the service's own: ts, level, [logger,] msg, fields as JSON.
- * It re-reads pino's JSON line, which costs nothing that matters at an agent's rate of logging.
+ * The spec's `console` encoding, tab-separated like the service's own: ts, level, [logger,] msg, fields as JSON. It parses pino's
+ * JSON line, which costs little at an agent's rate of logging.
  */
 function consoleStream(sink: DestinationStream, levelKey: string): DestinationStream {
   return {
@@ -87,7 +87,7 @@ function consoleStream(sink: DestinationStream, levelKey: string): DestinationSt
   };
 }
 
-/** A message with line breaks would read as an entry and its stack trace. */
+/** A message without line breaks: with line breaks it would be read as an entry and its stack trace. */
 function oneLine(msg: unknown): string {
   return String(msg ?? '')
     .replace(/\s*[\r\n]+\s*/g, ' ')
@@ -97,7 +97,7 @@ function oneLine(msg: unknown): string {
 /** A log whose destination and level a reload can change. */
 interface LogSwitch {
   readonly log: Log;
-  /** Entries go to this one from now on. */
+  /** Redirects entries to another log. */
   turn(to: Log): void;
 }
 
@@ -122,15 +122,15 @@ export function createLogSwitch(first: Log): LogSwitch {
   };
 }
 
-/** Where the entries of the agent's own log go. */
+/** The destination of the agent's own log. */
 interface LogSink {
-  /** Writes one entry, with its line feed, at once. Never throws. */
+  /** Writes one entry with its newline, synchronously. Never throws. */
   write(entry: string): void;
   /** Closes the file; stdout and stderr belong to the process and stay open. */
   close(): void;
 }
 
-/** How long an entry waits for a pipe that is full, as one is whose reader is slow. */
+/** How long an entry waits for a full pipe, whose reader is slow. */
 const waitMs = 100;
 const pauseMs = 5;
 
@@ -138,16 +138,15 @@ const pausing = new Int32Array(new SharedArrayBuffer(4));
 const pause = () => void Atomics.wait(pausing, 0, 0, pauseMs);
 
 /**
- * Opens a file to append to, or a descriptor. An entry that cannot be written (a full disk, a terminal that was closed, a
- * pipe that nobody reads) is lost and reported; it is never kept and never stops the agent. Throws when the file cannot be
- * opened.
+ * Opens a file to append to, or a descriptor. An entry that cannot be written (a full disk, a terminal that was closed, a pipe
+ * that nobody reads) is lost and reported; it is never queued and never stops the agent. Throws when the file cannot be opened.
  */
 export function openLogSink(to: string | number, onLost: () => void): LogSink {
   const descriptor = typeof to === 'string' ? openSync(to, 'a') : to;
   let isOpen = true;
-  /** Whether part of an entry was written. Its line is ended before the next entry. */
+  /** Whether only a part of an entry was written. Its line is ended before the next entry. */
   let isTorn = false;
-  /** After a loss, nothing waits until the reader takes entries again. */
+  /** After a loss, nothing waits until the reader reads entries again. */
   let isStuck = false;
 
   const writeAll = (bytes: Buffer) => {

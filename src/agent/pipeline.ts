@@ -44,13 +44,13 @@ interface PipelineDeps extends Pick<EndpointsDeps, 'listeners'> {
   reloadError(): string | undefined;
 }
 
-/** Everything that a configuration describes, from the sources through the registry to the endpoints. */
+/** All parts of a configuration, from the sources through the registry to the endpoints. */
 export interface Pipeline {
-  /** Throws if a part cannot start; `stop` then ends the parts that did. */
+  /** Starts the parts. Throws if a part cannot start; `stop` then ends the parts that did start. */
   start(config: ReadyConfig): Promise<void>;
   /**
-   * Builds everything of another configuration that can fail, beside what runs. Throws, with nothing changed, what
-   * that throws. The parts are swapped in order.
+   * Returns functions that build each part of another configuration beside the running one. Building throws if the part cannot be
+   * built, and then nothing has changed. The parts are swapped in order.
    */
   prepare(config: ReadyConfig): readonly Prepare[];
   /** Ends every part; the state is committed by the caller. */
@@ -177,7 +177,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     log,
   });
 
-  /** Sources of roles, under the limits and keys of their configuration. */
+  /** Prepares the sources of roles, with the limits and keys of their configuration. */
   const prepareRoles = async ({ config }: ReadyConfig): Promise<Prepared> => {
     const undo = () => registry.configure(registrySettings(current.config));
     registry.configure(registrySettings(config));
@@ -231,7 +231,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       watch.stop();
       endpoints.endStreams();
       await Promise.all([counting.stop(), probing.stop()]);
-      // Concurrently: each may take seconds, and the agent must stop within five.
+      // These stops run concurrently: each may take seconds, and the agent must stop within five.
       await Promise.all([reporters.stop(), endpoints.close()]);
       await rolePipeline.stop();
     },
@@ -241,7 +241,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 /** How often the values of the service are judged. */
 const watchIntervalMs = 15_000;
 
-/** Judges at an interval, so that problems begin and end also while nobody asks. */
+/** Judges at an interval, so that problems begin and end even while nobody asks. */
 function createWatch(clock: Clock, judge: () => void): { start(): void; stop(): void } {
   let cancel = () => {};
   const run = () => {
@@ -250,7 +250,7 @@ function createWatch(clock: Clock, judge: () => void): { start(): void; stop(): 
   };
   return {
     start() {
-      // Not at once, so that it does not slow the start of the agent.
+      // The first run is delayed, so that it does not slow the start of the agent.
       cancel = clock.after(1_000, run);
     },
     stop: () => cancel(),

@@ -25,7 +25,7 @@ interface ProbePipeline {
   /** Whether the role's last health check failed; false without a result. */
   isDown(role: string): boolean;
   reports(): readonly ProbeReport[];
-  /** Runs a probe now; undefined for a name that is not configured. */
+  /** Runs a probe now; undefined if no probe with this name is configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
   stop(): Promise<void>;
 }

@@ -20,7 +20,7 @@ export function createReadSecret(env: Readonly<Record<string, string | undefined
       throw new AgentError('config_invalid', fault);
     }
     const text = await readFile(secret.file, 'utf8').catch((cause: unknown) => {
-      // The error of the file system has the name, which may be the secret.
+      // The error of the file system contains the name, which may be the secret.
       const what = `${secretPlaceText(secret)} cannot be read (${systemCode(cause) ?? 'failed'})`;
       const fault = { where: 'secret', what, allowed: 'name a file that the agent can read' };
       throw new AgentError('config_invalid', fault);

@@ -12,7 +12,7 @@ import { tracing } from './tracing.ts';
 export interface Prepared {
   /** Replaces the running part. Does not throw. */
   swap(): Promise<void> | void;
-  /** Releases what was built, if there is no swap. Does not throw. */
+  /** Releases what was built if it is not swapped in. Does not throw. */
   discard(): Promise<void> | void;
 }
 
@@ -40,9 +40,9 @@ export async function prepareAll(parts: readonly Prepare[]): Promise<Prepared[]>
 export interface ReloadsDeps {
   /** Reads the configuration again; throws if it cannot be read. */
   load(): Promise<Loaded>;
-  /** Called with every configuration that was read, refused ones included: they name the files to watch. */
+  /** Called with every configuration that was read, including refused ones, because they name the files to watch. */
   loaded(loaded: Loaded): void;
-  /** Builds everything of the configuration; throws with nothing changed. */
+  /** Builds all parts of the configuration. If it throws, nothing has changed. */
   prepare(config: ReadyConfig): Promise<Prepared[]>;
   self: SelfMetrics;
   clock: Clock;
@@ -51,15 +51,15 @@ export interface ReloadsDeps {
 
 /** Reloads of the configuration, one at a time, in the order of the requests. */
 export interface Reloads {
-  /** Reads the configuration again; an invalid one is logged, shows in the agent's metrics, and changes nothing. */
+  /** Reads the configuration again. An invalid one is logged, is visible in the agent's metrics, and changes nothing. */
   ask(): void;
-  /** Starts no other reload. Resolves when a swap under way has ended; a configuration being read is dropped. */
+  /** Prevents further reloads. Resolves when a running swap has ended; a configuration that is being read is discarded. */
   stop(): Promise<void>;
-  /** Why the newest configuration was refused; undefined when it is the one that is running. */
+  /** Why the newest configuration was refused; undefined if it is the running one. */
   readonly error: string | undefined;
 }
 
-/** Faults of a file in one line of the log; `svc-agent check` shows the rest. */
+/** How many faults of a file the log shows in one line; `svc-agent check` shows the rest. */
 const shownFaults = 5;
 
 function faultsOf(faults: Loaded['faults']): AgentError {
@@ -74,7 +74,7 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
   /** Whether a reload waits. It reads the files when it starts. */
   let isAsked = false;
   let last = Promise.resolve();
-  /** The part of a reload that a stop has to wait for. */
+  /** The part of a running reload that a stop has to wait for. */
   let building = Promise.resolve();
 
   const succeeded = () => {
@@ -86,7 +86,7 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
     error = errorText(thrown);
     self.reloadSuccessful.set(0);
   };
-  /** A swap must not throw. If one does, the others still take place, so that nothing is left open. */
+  /** Swaps all parts. A swap must not throw. If one does, the others are still swapped, so that nothing is left open. */
   const swapAll = async (prepared: readonly Prepared[]) => {
     for (const part of prepared) {
       try {
@@ -145,8 +145,8 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
 }
 
 /**
- * Network mounts send no events, and a directory that is removed and created again, or a link above the file that
- * gets another target, may send none that reach a watch.
+ * The interval of comparisons without an event. Network mounts send no events, and a directory that is removed and created again,
+ * or a link above the file that gets another target, may send none that reach a watch.
  */
 const compareIntervalMs = 10_000;
 /** A rename and a replaced link send several events; one comparison after the last is enough. */
@@ -155,7 +155,7 @@ const settleMs = 100;
 /** The digest of a file's content. */
 function contentOf(file: string): string {
   try {
-    // A pipe would not be read to its end.
+    // A pipe would never be read to its end.
     return statSync(file).isFile() ? digestOf(readFileSync(file)) : unreadDigest;
   } catch {
     return unreadDigest;
@@ -163,8 +163,8 @@ function contentOf(file: string): string {
 }
 
 /**
- * Compares the files with what is known of them. It always reads them, as they are few: two changes of the same size in
- * one tick of the file system's clock, with a comparison between them, leave the same times.
+ * Compares the files with their known contents. It always reads the few files: two changes of the same size in one tick of the
+ * file system's clock, with a comparison between them, leave the same times.
  */
 function createComparison(files: Readonly<Record<string, string | undefined>>) {
   const known = new Map(Object.entries(files).map(([file, digest]) => [file, digest ?? contentOf(file)]));
@@ -188,7 +188,7 @@ function watchEvents(files: readonly string[], onEvent: () => void): FSWatcher {
     return !directories.has(path) && !names.has(name) && !name.startsWith('..data');
   };
   const options = { depth: 0, ignoreInitial: true, followSymlinks: false, persistent: false, ignored };
-  // The comparison covers what cannot be watched. What happened before the watch was ready sent no event.
+  // The comparison covers what cannot be watched. A change before the watch was ready sent no event.
   return watch([...directories], options)
     .on('all', onEvent)
     .on('ready', onEvent)
@@ -196,9 +196,9 @@ function watchEvents(files: readonly string[], onEvent: () => void): FSWatcher {
 }
 
 /**
- * Calls `changed` when the content behind any of the files differs from what was loaded: edited in place, renamed
- * over, or reached through a link that got another target (a mounted ConfigMap's `..data`). chokidar triggers
- * comparisons; one at an interval finds what it misses.
+ * Calls `changed` when the content behind any of the files differs from what was loaded: edited in place, renamed over, or
+ * reached through a link that got another target (a mounted ConfigMap's `..data`). chokidar triggers comparisons; a further
+ * comparison at an interval finds what chokidar misses.
  */
 export function watchConfiguration(
   files: Readonly<Record<string, string | undefined>>,
@@ -217,12 +217,12 @@ export function watchConfiguration(
   let cancelNext = () => {};
   const compareNext = (afterMs: number) => {
     cancelNext = clock.after(afterMs, () => {
-      // First, as `changed` may end this watch.
+      // This comes first, because `changed` may end this watch.
       compareNext(compareIntervalMs);
       compare();
     });
   };
-  // The first soon: a file may have changed between its loading and this watch.
+  // The first comparison is soon: a file may have changed between its loading and this watch.
   compareNext(settleMs);
   const bell = watchEvents(Object.keys(files), onEvent);
   return () => {

@@ -8,36 +8,36 @@ import type { ReporterStatus } from './reporters.ts';
 
 export type ProblemSeverity = 'critical' | 'warning';
 
-/** What a problem would become worse by; `svc-agent status --check --for` asks for one of them. */
+/** Work that would make a problem worse; `svc-agent status --check --for` asks about one of these. */
 export const undertakings = ['deploy', 'upgrade', 'failback'] as const;
 export type Undertaking = (typeof undertakings)[number];
 
 /**
- * Something that shows a problem. `exit`: how a process ended, as it was announced; `conflict`: two sources that contradict
+ * A piece of evidence for a problem. `exit`: how a process ended, as it was announced; `conflict`: two sources that contradict
  * each other.
  */
 export interface Evidence {
   source: 'probe' | 'value' | 'log' | 'exit' | 'conflict';
-  /** One clause. Holds text from outside; escape it. */
+  /** The evidence as one clause. It contains text from outside and must be escaped. */
   text: string;
-  /** When it was seen, RFC 3339. */
+  /** The time of the evidence, RFC 3339. */
   at?: string;
-  /** The value as it is, as it usually is, and the limit that it exceeds, as texts with units. */
+  /** The value, its usual value, and the limit that it exceeds, as texts with units. */
   value?: string;
   usual?: string;
   limit?: string;
 }
 
-/** Something that changed: a configuration, a schema, a version, a failover, a deploy that was announced. */
+/** A change: of the configuration, a schema or a version, a failover, or an announced deploy. */
 export interface Change {
-  /** RFC 3339. */
+  /** The time of the change, RFC 3339. */
   at: string;
   kind: ChangeKind;
-  /** One clause. Holds text from outside; escape it. */
+  /** The change as one clause. It contains text from outside and must be escaped. */
   what: string;
-  /** When the maintenance is over, RFC 3339. */
+  /** The end of the maintenance, RFC 3339. */
   until?: string;
-  /** The role whose process ended; for an exit only. */
+  /** The role whose process ended; only for an exit. */
   role?: string;
 }
 
@@ -47,35 +47,41 @@ export const changeKinds = [
 ] as const;
 export type ChangeKind = (typeof changeKinds)[number];
 
-/** One thing that is wrong. */
+/** A problem of the service or the agent. */
 export interface Problem {
-  /** The same as long as the problem lasts: its kind and what it is about. */
+  /** The id, which stays the same as long as the problem lasts: its kind and its subject. */
   id: string;
-  /** A row of the table of kinds (src/agent/verdict/kinds.ts). */
+  /** The kind: a row of the table of kinds (src/agent/verdict/kinds.ts). */
   kind: string;
-  /** What it is about, such as `main` or `frontend`; empty if the kind says it all. */
+  /** The subject, such as `main` or `frontend`; empty if the kind says it all. */
   subject: string;
   severity: ProblemSeverity;
-  /** One clause: `role frontend is down: refused: connection refused`. Holds text from outside; escape it. */
+  /**
+   * The problem as one clause: `role frontend is down: refused: connection refused`. It contains text from outside and must be
+   * escaped.
+   */
   what: string;
-  /** What to set or run, where one command or setting ends it. */
+  /** What to set or run, if one command or setting ends the problem. */
   fix?: string;
-  /** What to look at and do first, as the alert has it. */
+  /** What to look at and do first, as in the alert. */
   firstSteps: string;
-  /** When it began, RFC 3339. It does not change while the problem lasts, across restarts of the agent too. */
+  /** When the problem began, RFC 3339. This does not change while the problem lasts, even across restarts of the agent. */
   since: string;
-  /** Since when nobody knows whether it lasts, RFC 3339: what it was seen by cannot be read. */
+  /** Since when nobody knows whether the problem lasts, RFC 3339: its sources cannot be read. */
   unreadSince?: string;
   evidence: readonly Evidence[];
-  /** The problem that explains this one; of one that cannot be read, why not. */
+  /**
+   * The id of the problem that explains this one. For a problem that cannot be read, the id of the problem that is the reason for
+   * that.
+   */
   causedBy?: string;
-  /** The problems that this one explains. */
+  /** The ids of the problems that this one explains. */
   consequences: readonly string[];
-  /** What changed in the half hour before it began, newest first; of causes alone. */
+  /** The changes in the half hour before the problem began, newest first; only for causes. */
   changes?: readonly Change[];
-  /** What should wait until it is over. */
+  /** The work that should wait until the problem is over. */
   blocks: readonly Undertaking[];
-  /** Name of the alert whose runbook applies: `runbooks/<name>.md`. */
+  /** The name of the alert whose runbook applies: `runbooks/<name>.md`. */
   runbook?: string;
 }
 
@@ -83,22 +89,22 @@ export interface Problem {
 export interface Incident {
   id: string;
   severity: ProblemSeverity;
-  /** The kind and the subject of the problem, as labels of `svc_incident`. */
+  /** The kind and the subject of the problem, in the form of the label `cause` of `svc_incident`. */
   cause: string;
   subject: string;
   what: string;
-  /** How it ended: `store main recovered`. */
+  /** How the incident ended: `store main recovered`. */
   over: string;
-  /** RFC 3339. */
+  /** The start, RFC 3339. */
   start: string;
   end: string;
   durationSeconds: number;
-  /** What it took down: `4 roles and 3 domains`. */
+  /** What the incident took down: `4 roles and 3 domains`. */
   consequences?: string;
   changes?: readonly Change[];
 }
 
-/** `unknown`: nothing is known to be wrong, and not everything has been checked yet, or can be read. */
+/** The level of a verdict. `unknown`: no problem is known, but not everything has been checked yet or can be read. */
 export type Level = 'ok' | 'unknown' | ProblemSeverity;
 
 export interface Verdict {
@@ -109,52 +115,55 @@ export interface Verdict {
   headline: string;
   /** One sentence for people: whether everything is well; if not, the cause, since when, and what it took down. */
   sentence: string;
-  /** The first problem that no other one explains; absent if nothing is wrong. */
+  /** The first problem that no other problem explains; absent if nothing is wrong. */
   cause?: Pick<Problem, 'id' | 'kind' | 'subject' | 'what' | 'since'>;
-  /** Critical ones first; causes before what they cause. */
+  /** The problems: critical ones first, causes before their effects. */
   problems: readonly Problem[];
 }
 
-/** A value of the service above the limit of an alert, by the agent's own values. */
+/** A value of the service that is above the limit of an alert, according to the agent's own values. */
 export interface Exceeded {
-  /** The kind of problem that it is. */
+  /** The kind of problem that the value shows. */
   kind: string;
-  /** Labels that say whose value it is. */
+  /** Labels that say what the value belongs to. */
   about: Readonly<Record<string, string>>;
   value: string;
   usual?: string;
   limit: string;
-  /** The metrics and logs of roles that it is read from: `page/history`. */
+  /** The pages and logs of roles from which the value is read: `page/history`. */
   from?: readonly string[];
-  /** When it was first above the limit, RFC 3339. */
+  /** When the value was first above the limit, RFC 3339. */
   since: string;
-  /** Of what shows that a problem which has begun goes on, and is none by itself. */
+  /** Set if the value only shows that a problem which has begun goes on, and does not begin a problem. */
   onlyGoesOn?: true;
   /**
-   * Of what is within the limit again, and no problem, only because these of `from` have counted nothing since it was above:
-   * nobody knows whether the problem lasts.
+   * Set if the value is within the limit again only because these sources in `from` have counted nothing since it was above it.
+   * Then this is no problem, but nobody knows whether the problem lasts.
    */
   silent?: readonly string[];
-  /** Of what paused, though it may be above the limit all the time: when it paused, and when it began again, RFC 3339. */
+  /**
+   * The pause of a counter, although its rate may have been above the limit all the time: when the pause began and ended, RFC
+   * 3339.
+   */
   pause?: { from: string; until: string };
 }
 
-/** One file the agent follows. */
+/** A log file that the agent follows. */
 export interface LogFileReport {
   path: string;
   services: readonly string[];
   offset: number;
   lagBytes: number;
-  /** `following`, or why it is not read right now. */
+  /** `following`, or the reason why the file is not read now. */
   state: string;
 }
 
-/** What prevents a log from being written where the agent reads it. */
+/** A fault that prevents a log from being written where the agent reads it. */
 export type LogFaultReport = Omit<LogFault, 'sinceMs'> & { since: string };
 
 export type Dated<T extends { atMs: number }> = Omit<T, 'atMs'> & { at: string };
 
-/** State of a probe, as `/probes` and the status show it. */
+/** The state of a probe in `/probes` and the status. */
 export type ProbeStatus = Omit<
   ProbeReport,
   'sinceMs' | 'failingSinceMs' | 'nextRunMs' | 'last' | 'history' | 'failures'
@@ -165,26 +174,26 @@ export type ProbeStatus = Omit<
   last?: Dated<ProbeResult>;
 };
 
-/** Log entries by level. */
+/** The number of log entries by level. */
 export type Levels = Readonly<Record<string, number>>;
 
-/** The entries of level error and fatal. */
+/** The number of entries of level error and fatal. */
 export const severeEntries = ({ error = 0, fatal = 0 }: Levels): number => error + fatal;
 
-/** Summary of the logs; counts are those of `svc_log_entries_total`. */
+/** A summary of the logs. Its counts are those of `svc_log_entries_total`. */
 export interface EntriesReport {
   services: readonly { service: string; levels: Levels }[];
   /** The loggers with most entries of level error and fatal, then with most entries; at most 20. */
   loggers: readonly { service: string; logger: string; levels: Levels }[];
-  /** How many loggers there are. */
+  /** The total number of loggers. */
   loggerCount: number;
   /** The newest entries of level error and fatal, newest first. */
   lastErrors: readonly Dated<LoggedError>[];
-  /** The newest few entries of level fatal, and of level error, by service, newest first. */
+  /** For each service, the newest few entries of level fatal, and of level error, newest first. */
   lastWords: readonly { service: string; entries: readonly Dated<LoggedError>[] }[];
 }
 
-/** A domain, as last described; the probe `domain/<domain>` has the rest. */
+/** A domain according to its last description; the probe `domain/<domain>` has further details. */
 export interface DomainReport {
   domain: string;
   activeCluster?: string;
@@ -192,7 +201,7 @@ export interface DomainReport {
   lastFailover?: string;
 }
 
-/** A backup's objectives against its evidence; times RFC 3339, spans in seconds. */
+/** The objectives of a backup and the evidence for them. Times are RFC 3339, spans are in seconds. */
 export interface BackupReport {
   backup: string;
   store?: string;
@@ -210,7 +219,7 @@ export interface BackupReport {
   retentionKept?: boolean;
 }
 
-/** Everything that a verdict is based on. */
+/** All facts on which a verdict is based. */
 export interface StatusFacts {
   /** When the report was made, RFC 3339. */
   now: string;
@@ -221,27 +230,30 @@ export interface StatusFacts {
   health: { ok: boolean; msg: string };
   ready: boolean;
   startedAt: string;
-  /** `changedAt`: when another configuration was taken last; absent while it is that of the start. */
+  /**
+   * The configuration. `changedAt` is when another configuration was last accepted; it is absent while the configuration is that
+   * of the start.
+   */
   config: {
     files: readonly string[];
     lastReloadSuccessful: boolean;
     lastReloadError?: string;
     changedAt?: string;
-    /** The service's dynamic configuration, and when it was changed last; without a time if it cannot be read. */
+    /** The service's dynamic configuration file and the time of its last change, which is absent if the file cannot be read. */
     dynamic?: { file: string; changedAt?: string };
   };
   state: {
     directory: string;
-    /** The step of a commit that fails. */
+    /** The step at which commits fail. */
     degraded?: string;
-    /** What the system answered to it. */
+    /** The error of the system in that step. */
     error?: string;
     sequence: number;
     lastCommitAt?: string;
     commitFailures: number;
   };
   listeners: readonly { listener: string; address: string; tls: boolean }[];
-  /** The agent's own process. */
+  /** Figures of the agent's own process. */
   process: { rssBytes: number; heapBytes: number; cpuSeconds: number };
   logs: readonly LogFileReport[];
   logFaults: readonly LogFaultReport[];
@@ -249,21 +261,21 @@ export interface StatusFacts {
   scrapes: readonly (ScrapeStatus & { service: string })[];
   statsd: readonly (StatsdStatus & { service: string })[];
   probes: readonly ProbeStatus[];
-  /** Restarts that were seen, by role. */
+  /** The number of restarts that were seen, by role. */
   restarts: Readonly<Record<string, number>>;
   domains: readonly DomainReport[];
-  /** Lag between two clusters, where it is known. */
+  /** Lag between two clusters, if it is known. */
   replication: readonly { source: string; target: string; lagSeconds: number }[];
   /** Values above the limits of alerts. */
   exceeded: readonly Exceeded[];
-  /** By role, the share of the persistence errors in its log that its own metrics show; only while it logs any. */
+  /** By role, the share of the logged persistence errors that its own metrics count; only while its log has such errors. */
   telemetryTruth: Readonly<Record<string, number>>;
   /** The pages and logs that have counted anything since the agent started, such as `page/history`. */
   counting: readonly string[];
-  /** Versions that roles report of themselves. */
+  /** The versions that roles report about themselves. */
   versions: Readonly<Record<string, string>>;
   backups: readonly BackupReport[];
-  /** Earliest expiry among the certificates that a probe's target shows. */
+  /** The earliest expiry among the certificates that the target of a probe shows. */
   certificates: readonly { probe: string; notAfter: string }[];
   reporters: readonly ReporterStatus[];
   series: { total: number; limit: number; families: readonly { family: string; series: number }[] };
@@ -274,7 +286,7 @@ export interface StatusFacts {
   drops: readonly { component: string; reason: string; count: number }[];
 }
 
-/** What `/api/status`, the status page and `svc-agent status` show; all of it derived, none of it secret. */
+/** The content of `/api/status`, the status page and `svc-agent status`. All of it is derived, and none of it is secret. */
 export interface StatusReport extends StatusFacts {
   /** Whether everything is well, in one sentence, and what is wrong. */
   verdict: Verdict;
@@ -282,8 +294,8 @@ export interface StatusReport extends StatusFacts {
   incidents: readonly Incident[];
   /** What changed in the last 30 days, newest first. */
   changes: readonly Change[];
-  /** The end of the planned work that is under way, RFC 3339, by an announcement or by a window. */
+  /** The end of the planned work that is under way by an announcement or in a window, RFC 3339. */
   maintenance?: string;
-  /** What is done, while it is. */
+  /** The reason for the planned work, while it is under way. */
   maintenanceReason?: string;
 }

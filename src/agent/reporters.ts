@@ -23,7 +23,7 @@ interface ReportersDeps {
 interface Reporters {
   /** Switches to another configuration; reporters of unchanged blocks continue. */
   configure(config: AgentConfig, gather: Gather): Promise<void>;
-  /** The status of each, in the order of the blocks. */
+  /** The status of each reporter, in the order of the blocks. */
   status(): readonly ReporterStatus[];
   /** Sends a last report from each and stops. */
   stop(): Promise<void>;
@@ -33,11 +33,11 @@ interface Reporters {
 export interface ReporterStatus {
   block: string;
   kind: 'pushmetrics' | 'hostedmetrics';
-  /** Where it sends to; no secret. */
+  /** The destination; not secret. */
   target: string;
   lastSuccess?: string;
   lastFailure?: { reason: PushFailureReason | HostedFailureReason; at: string };
-  /** The first failure since the last success. */
+  /** The time of the first failure since the last success. */
   failingSince?: string;
   failures: number;
   queueBytes?: number;
@@ -53,7 +53,7 @@ interface RunningReporter {
 /** Dependencies of a reporter. */
 interface BuildDeps {
   commit(): Promise<unknown>;
-  /** Wall clock, ms: when the agent started. */
+  /** When the agent started, wall clock, ms. */
   sinceMs: number;
   reported: {
     delivered(): void;
@@ -95,7 +95,7 @@ async function buildHosted(
   );
 }
 
-/** The reporter of a block that sends by itself, with everything built and nothing running; undefined if the block has none. */
+/** Builds the reporter of a block that sends by itself, without starting it; undefined if the block has none. */
 async function buildReporter(
   block: Block,
   config: AgentConfig,
@@ -107,7 +107,7 @@ async function buildReporter(
   return undefined;
 }
 
-/** Builds the reporters of a configuration and drops them. Throws what a start would. */
+/** Builds the reporters of a configuration and discards them. Throws what a start would throw. */
 export async function checkReporters(
   config: AgentConfig,
   deps: Pick<BuildDeps, 'readSecret' | 'clock' | 'drops' | 'log'>,
@@ -122,7 +122,7 @@ export async function checkReporters(
   for (const block of blocksOf(config)) await buildReporter(block, config, { ...deps, ...idle });
 }
 
-/** What waits in the queues of all blocks, as two numbers. */
+/** Gauges of what waits in the queues of all blocks, as two numbers. */
 function createQueueGauges(self: SelfMetrics) {
   const queues = new Map<string, { bytes: number; oldestMs: number | undefined }>();
   return (block: string, bytes: number, oldestMs: number | undefined) => {
@@ -135,7 +135,7 @@ function createQueueGauges(self: SelfMetrics) {
   };
 }
 
-/** The status of a block's reporter, updated by its callbacks; undefined for one that does not send. */
+/** The status of a block's reporter, updated by its callbacks; undefined for a reporter that does not send. */
 function createStatus({ name: block, metrics: { reporter } }: Block, clock: Clock) {
   if (reporter === undefined || reporter.kind === 'pullmetrics') return undefined;
   const { kind, options } = reporter;
@@ -209,7 +209,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
     async configure(config, gather) {
       const next = new Map<string, RunningReporter>();
       const blocks = blocksOf(config);
-      // Which services have a block of their own decides what the shared one shows.
+      // The shared block shows all services without a block of their own, so it depends on which services have one.
       const keyOf = ({ metrics }: Block) =>
         JSON.stringify([metrics, config.instance, blocks.map(({ name }) => name)]);
       for (const block of blocks) {

@@ -12,15 +12,15 @@ import {
 /** The sources of all roles. */
 export interface RolePipeline {
   /**
-   * Starts the sources of another configuration beside those that run, and checks those that need an address
-   * which a running source still holds. Unchanged sources continue. Rejects, with nothing changed.
+   * Starts the sources of another configuration beside the running ones, and checks sources whose address a running source still
+   * holds. Unchanged sources continue. If it rejects, nothing has changed.
    */
   prepare(config: AgentConfig): Promise<Prepared>;
   /** Prepares and swaps at once. */
   configure(config: AgentConfig): Promise<void>;
   /** Waits until the pages for a gather are fresh, or its deadline has passed. */
   refresh(request: GatherRequest): Promise<void>;
-  /** Whether the role's last page failed; undefined for one that is not scraped. */
+  /** Whether the role's last page failed; undefined for a role that is not scraped. */
   isDown(role: string): boolean | undefined;
   all(): Iterable<RoleSources>;
   stop(): Promise<void>;
@@ -35,7 +35,7 @@ interface RunningRole {
 const addressesOf = ({ statsd }: ServiceConfig): string[] =>
   [statsd?.listen, statsd?.tcp, statsd?.unix].filter((address) => address !== undefined);
 
-/** Everything that the sources of a role depend on. While it is equal, they continue across a reload. */
+/** Everything that the sources of a role depend on. While it is equal, the sources continue across a reload. */
 function keyOf({ service, block, place }: RoleSourcesOptions, config: AgentConfig): string {
   const { scrape, statsd, vocabulary } = service;
   const keys = config.services.map(({ name }) => name);
@@ -145,9 +145,9 @@ async function stopRoles(roles: readonly RunningRole[], log: Log): Promise<void>
 
 /** Sources that could not start in a swap. They are tried again until the next swap. */
 interface LateStarts {
-  /** Starts those that can start into `into`; the others are late. */
+  /** Starts the sources that can start, and adds them to `into`; the others are tried again later. */
   start(wanted: readonly Wanted[], into: Map<string, RunningRole>): Promise<void>;
-  /** Pauses the retries, after the one under way. */
+  /** Pauses the retries after the running one has ended. */
   pause(): Promise<void>;
   resume(): void;
   /** Ends the retries for good. */
@@ -187,7 +187,7 @@ function createLateStarts(deps: RoleSourcesDeps): LateStarts {
   const pause = async () => {
     cancelRetry();
     await retrying;
-    // The retry that was under way may have set the next one.
+    // The retry that was running may have scheduled the next one.
     cancelRetry();
   };
 

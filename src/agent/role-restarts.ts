@@ -5,7 +5,7 @@ import type { Counter } from '../core/model.ts';
 import type { Clock, Durable, Log, Readings } from '../core/ports.ts';
 import type { ProbeFailureReason } from '../core/reasons.ts';
 
-/** The state of a process by its health check; `started`: it has just started. */
+/** The state of a process according to its health check. `started`: it has just started. */
 type ProcessState = 'running' | 'started' | 'down';
 
 const processStates: Partial<Record<ProbeFailureReason, ProcessState>> = {
@@ -20,7 +20,7 @@ const processStates: Partial<Record<ProbeFailureReason, ProcessState>> = {
   unimplemented: 'running',
 };
 
-/** Undefined if the result does not show the state of the process, such as a failure of the network. */
+/** The state of a process; undefined if the result does not show it, for example after a failure of the network. */
 const processStateOf = (reason: ProbeFailureReason | undefined): ProcessState | undefined =>
   reason === undefined ? 'running' : processStates[reason];
 
@@ -29,18 +29,19 @@ const isRestart = (before: ProcessState | undefined, now: ProcessState): boolean
   (before === 'down' && now !== 'down') || (before === 'running' && now === 'started');
 
 /**
- * Whether `fallen` of `counters` on two successive pages show a restart. A single counter may fall for other reasons.
+ * Whether the counters of two successive pages show a restart, if `fallen` of `counters` are lower on the second. A single
+ * counter may fall for other reasons.
  */
 const isReset = ({ fallen, counters }: { fallen: number; counters: number }): boolean =>
   fallen > 0 && fallen * 5 >= counters;
 
-/** A value of a page that distinguishes two runs of a process, also across restarts of the agent. */
+/** A value of a page that distinguishes two runs of a process, even across restarts of the agent. */
 interface RunMarker {
   family: string;
   value: number;
 }
 
-/** Preferred first: start time of the process, number of garbage collections. */
+/** The families of run markers, preferred first: start time of the process, number of garbage collections. */
 const runMarkerFamilies = ['process_start_time_seconds', 'svc_memory_num_gc'] as const;
 
 function isOtherRun(before: RunMarker | undefined, now: RunMarker | undefined): boolean {
@@ -50,19 +51,19 @@ function isOtherRun(before: RunMarker | undefined, now: RunMarker | undefined): 
     : now.value < before.value;
 }
 
-/** Kinds of evidence of a restart. Each start-up line is a kind of its own, as a start logs several. */
+/** Kinds of evidence of a restart. Each start-up line is a kind of its own, because a start logs several lines. */
 type EvidenceKind = 'health' | 'scrape' | `log ${string}`;
 
-/** Evidence within a short time. */
+/** The evidence of a short time, which belongs to the same restarts. */
 interface Episode {
   lastMs: number;
   counts: Partial<Record<EvidenceKind, number>>;
-  /** Starts that are not restarts: 1 if the role was unknown before. */
+  /** The number of starts that are not restarts: 1 if the role was unknown before. */
   firstStarts: 0 | 1;
   restarts: number;
 }
 
-/** Evidence of one restart comes within this: a few intervals of the slowest source. */
+/** The evidence of one restart arrives within this time: a few intervals of the slowest source. */
 const episodeQuietMs = 120_000;
 
 /**
@@ -101,9 +102,9 @@ export interface Roles {
   healthChecked(service: string, reason: ProbeFailureReason | undefined): void;
   /** Adds a complete page. */
   scraped(service: string, page: { fallen: number; counters: number }, readings: Readings): void;
-  /** The log has an entry of the service; the first call counts. */
+  /** Records that the log has an entry of the service; only the first call counts. */
   logged(service: string): void;
-  /** The log has a start-up line. */
+  /** Records that the log has a start-up line. */
   started(service: string, line: string): void;
   readonly durable: Durable;
 }
@@ -132,7 +133,7 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
   let memories = new Map<string, RoleMemory>();
   let counters = new Map<string, Counter>();
   const declared = new WeakSet<OpenIntake>();
-  /** Roles whose page this process has seen: a fall after that shows between two pages. */
+  /** Roles whose page this process has seen: from then on, two pages show whether counters fell. */
   const seenPages = new Set<string>();
 
   const memoryOf = (service: string): RoleMemory => {
@@ -165,7 +166,8 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
           return [service, intake.counter(name, {}, { help })];
         }),
       );
-      // After the new ones are open: series that both have continue. A removed one stays in the state.
+      // The old counters are closed after the new ones are open, so that series that both have continue. A removed series stays
+      // in the state.
       for (const [service, counter] of before) if (counters.has(service)) counter.release();
     },
     healthChecked(service, reason) {

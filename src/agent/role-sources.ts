@@ -34,10 +34,13 @@ async function streamTls(
     createHandshakes({ tls, handshakeMs }, { place, nowMs: clock.nowMs, log, ...outcome }).begin;
 }
 
-/** The listener that is created next reports the problem. */
+/** A log that discards entries: the listener that is created next reports the problem. */
 const silent: Log = { write() {}, named: () => silent };
 
-/** Throws `listen_failed` if the files cannot be used. A reload checks this before it stops the running listener. */
+/**
+ * Checks the TLS files of a service's streams. Throws `listen_failed` if they cannot be used. A reload checks this before it
+ * stops the running listener.
+ */
 async function checkStreamTls(service: ServiceConfig, clock: Clock): Promise<void> {
   const open = await streamTls(service, { clock, log: silent });
   open?.({ onSecure: () => {}, onFailure: () => {} });
@@ -45,7 +48,7 @@ async function checkStreamTls(service: ServiceConfig, clock: Clock): Promise<voi
 
 export interface RoleSourcesDeps {
   registry: Registry;
-  /** The shipped tables, read when a role first needs them. */
+  /** The shipped tables, which are read when a role first needs them. */
   vocabularies(): Promise<readonly Vocabulary[]>;
   ownListeners(): readonly Address[];
   /** Names this agent in requests for pages. */
@@ -60,7 +63,7 @@ export interface RoleSourcesDeps {
   log: Log;
 }
 
-/** A service, its block, and its position: if two services send the same series, the first keeps it. */
+/** A service, its block, and its position: if two services send the same series, the first one's is used. */
 export interface RoleSourcesOptions {
   service: ServiceConfig;
   block: Block;
@@ -72,21 +75,24 @@ export interface RoleSources {
   readonly service: string;
   readonly scrape?: Scrape;
   readonly statsd?: Statsd;
-  /** Makes the page fresh, or hides it at the deadline; Infinity: at `scrape.timeout` less 0.5 s. */
+  /**
+   * Fetches a fresh page, or hides the page at the deadline. With the deadline Infinity, it is hidden after `scrape.timeout` less
+   * 0.5 s.
+   */
   refresh(deadlineMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Time to send the answer to a scraper whose timeout is not known. */
+/** The time for sending the response to a scraper whose timeout is not known. */
 const answerMs = 500;
 
 /** Precedence of a service's sources: counters of the agent itself, then the page, then datagrams. */
 export const ranksPerService = 3;
 
-/** A source of a role that is built and not running yet. */
+/** A source of a role that is built but does not run yet. */
 interface Built<S extends Source> {
   readonly source: S;
-  /** Closes its series, in slices: there may be 100,000 of them. */
+  /** Closes the source's series, in slices: there may be 100,000 of them. */
   close(): Promise<void>;
 }
 
@@ -188,23 +194,23 @@ async function buildStatsd(
   return { source, close: () => intake.closeInSlices(nextTurn) };
 }
 
-/** The sources of a role, built and not running yet. */
+/** Builds the sources of a role without starting them. */
 async function buildRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps) {
   const { service } = options;
-  // The one that binds addresses comes first, because it can fail to start.
+  // The source that binds addresses comes first, because it can fail to start.
   const statsd = service.statsd && (await buildStatsd(options, deps));
   const scrape = service.scrape && (await buildScrape(options, deps));
   return { statsd, scrape, all: [statsd, scrape].filter((built) => built !== undefined) };
 }
 
-/** Builds what `startRoleSources` builds, and discards it. Throws what that throws before it starts anything. */
+/** Builds what `startRoleSources` builds, and discards it. Throws what `startRoleSources` throws before it starts anything. */
 export async function checkRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps): Promise<void> {
   await checkStreamTls(options.service, deps.clock);
   const { all } = await buildRoleSources(options, deps);
   for (const { close } of all) await close();
 }
 
-/** Starts the sources of a service. Rejects, with nothing left running, if one cannot start. */
+/** Starts the sources of a service. If one cannot start, rejects with nothing left running. */
 export async function startRoleSources(
   options: RoleSourcesOptions,
   deps: RoleSourcesDeps,

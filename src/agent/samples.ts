@@ -27,23 +27,23 @@ interface Sample {
   isTotal: boolean;
 }
 
-/** Samples by their series as a text exposition has it: `name{label="value"}`. */
+/** Samples by their series in the form of the text exposition: `name{label="value"}`. */
 export type SampledSeries = ReadonlyMap<string, Sample>;
 
 /**
- * What a configuration makes of input that is given to it, on a registry of its own: the code of a running agent from
- * the line, the page or the datagram to the exposition. Nothing is exported, and no state is read or written.
+ * What a configuration makes of given input, on a separate registry: it uses the code of a running agent from the line, the page
+ * or the datagram to the exposition. Nothing is exported, and no state is read or written.
  */
 export interface Samples {
-  /** Opens what counts the lines of a log file of these services. Throws `usage` for one without logs. */
+  /** Opens the sink that counts the lines of a log file of these services. Throws `usage` for a service without logs. */
   openLog: OpenSink;
   /** Counts a page as if the service had answered with it. Throws `usage` for an unknown service or a refused page. */
   page(service: string, text: string): Promise<void>;
   /** Counts lines of statsd as if the service had sent them. Throws `usage` for an unknown service. */
   datagrams(service: string, text: string): Promise<void>;
-  /** What a scrape of the agent would show now; of the agent's own series those of drops and refusals. */
+  /** What a scrape of the agent would show now. Of the agent's own series only those of drops and refusals are included. */
   series(): SampledSeries;
-  /** Scrapes the service as it is configured, once a call. Throws `usage` for an unknown service. */
+  /** Scrapes the service as it is configured, once per call. Throws `usage` for an unknown service. */
   scrape(service: string): Promise<Scrape>;
   stop(): Promise<void>;
 }
@@ -87,13 +87,13 @@ async function sendLines({ status }: Statsd, text: string): Promise<void> {
 
 const special = /[\\"\n]/g;
 
-/** A series as the text exposition writes it. */
+/** A series in the form of the text exposition. */
 function seriesText(name: string, labels: Labels): string {
   const pairs = labels.map(([label, value]) => `${label}="${escapeText(value, special)}"`);
   return pairs.length === 0 ? name : `${name}{${pairs.join(',')}}`;
 }
 
-/** The samples of a series: one of a single number, else one for each bound, the sum and the count. */
+/** The samples of a series: one for a single number, otherwise one for each bound, the sum and the count. */
 function* samplesOf(
   { name, kind }: FamilyView,
   series: SeriesView,
@@ -116,7 +116,7 @@ function* samplesOf(
   if (series.hasCount) yield [seriesText(`${name}_count`, labels), total(texts.length + 1)];
 }
 
-/** The agent's own families that count what was refused; no others are shown. */
+/** Whether a family is shown: of the agent's own families only those that count what was refused. */
 const isShown = (name: string) =>
   !name.startsWith('svc_agent_') || /^svc_agent_(?:dropped|series_refused)_total$/.test(name);
 
@@ -131,7 +131,7 @@ function seriesIn(registry: Registry): SampledSeries {
   return new Map(all);
 }
 
-/** `readSecret` is asked for nothing but the inputs' own secrets. */
+/** Creates the samples. `readSecret` is called only for the inputs' own secrets. */
 export function createSamples(config: AgentConfig, { readSecret }: { readSecret: ReadSecret }): Samples {
   const clock = systemClock;
   const registry = createRegistry(registrySettings(config), { clock });

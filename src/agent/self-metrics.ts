@@ -20,16 +20,14 @@ const gauge = (registry: Registry, name: AgentMetricName) =>
 const counter = (registry: Registry, name: AgentMetricName) =>
   new Counter({ name, help: agentMetric(name).help, registers: [registry] });
 
-/** A timestamp without an event is absent: 0 would mean 1970. */
+/** A timestamp gauge. Without an event it is absent, because 0 would mean 1970. */
 function moment(registry: Registry, name: AgentMetricName) {
   const opened = gauge(registry, name);
   opened.remove();
   return opened;
 }
 
-/**
- * The agent's own instruments, kept by prom-client. They start at 0 with the process.
- */
+/** The agent's own instruments, stored by prom-client. They start at 0 with the process. */
 export function createSelfMetrics(delays: Pick<EventLoopDelays, 'take'> = createEventLoopDelays()) {
   const registry = new Registry();
   collectDefaultMetrics({
@@ -79,17 +77,17 @@ export function createSelfMetrics(delays: Pick<EventLoopDelays, 'take'> = create
   };
 }
 
-/** What of a report is shown as series. */
+/** The parts of a report that are shown as series. */
 interface ShownReport {
   incidents: readonly { kind: string; subject: string }[];
   telemetryTruth: Readonly<Record<string, number>>;
   maintenance?: string;
 }
 
-/** Causes that have a series; the status has all of them. */
+/** How many causes have a series; the status has all of them. */
 const mostIncidents = 50;
 
-/** Shows what a report says as series: the incidents that last, and how much of its errors each role's metrics show. */
+/** Shows parts of a report as series: the problems that last, and how much of its errors each role's metrics show. */
 function createReportGauges(registry: Registry) {
   const labelled = (name: AgentMetricName, labelNames: string[]) =>
     new Gauge({ name, help: agentMetric(name).help, labelNames, registers: [registry] });
@@ -111,7 +109,7 @@ export type SelfMetrics = ReturnType<typeof createSelfMetrics>;
 type PromValue = MetricValueWithName<string>;
 type PromMetric = MetricObjectWithValues<PromValue>;
 
-/** One series of prom-client's, kept in the registry. */
+/** A series of prom-client that is copied into the registry. */
 interface Relayed {
   set(values: readonly PromValue[]): void;
   release(): void;
@@ -148,7 +146,7 @@ export function copySelfMetrics(registry: Registry, intake: Intake): () => Promi
   };
 }
 
-/** A metric's values by their labels less the one that splits a distribution. */
+/** A metric's values by their labels without the label that splits a distribution. */
 function grouped(metric: PromMetric, split: string): Map<string, PromValue[]> {
   const groups = new Map<string, PromValue[]>();
   for (const value of metric.values) {
@@ -160,7 +158,10 @@ function grouped(metric: PromMetric, split: string): Map<string, PromValue[]> {
   return groups;
 }
 
-/** prom-client's gauges `…_active_handles_total` as `…_handles`: only counters end in `_total` (promtool check metrics). */
+/**
+ * The name of a gauge of prom-client: `…_active_handles_total` becomes `…_handles`, because only counters end in `_total`
+ * (promtool check metrics).
+ */
 const gaugeName = (name: string): string => name.replace(/active_(\w+)_total$/, '$1');
 
 function open(intake: Intake, metric: PromMetric, type: string, values: readonly PromValue[]): Relayed {
@@ -186,7 +187,7 @@ function open(intake: Intake, metric: PromMetric, type: string, values: readonly
   return { set: (now) => handle.set(partsOf(metric.name, split, now)), release: () => handle.release() };
 }
 
-/** Buckets or quantiles in order, then sum, then count: the order of the model. */
+/** The numbers of a distribution in the order of the model: buckets or quantiles, then sum, then count. */
 function partsOf(name: string, split: string, values: readonly PromValue[]): number[] {
   const named = (suffix: string) => values.find((v) => v.metricName === `${name}${suffix}`)?.value ?? 0;
   return [...values.filter((v) => split in v.labels).map((v) => v.value), named('_sum'), named('_count')];

@@ -1,4 +1,4 @@
-/** Signals to the process. */
+/** The signals to the process, by their meaning. */
 interface Signals {
   /** SIGTERM or SIGINT: a clean stop. */
   stop(): void;
@@ -6,7 +6,7 @@ interface Signals {
   reload(): void;
 }
 
-/** Passes on the process's signals; a second SIGINT or SIGTERM does not repeat the first. Returns the undo. */
+/** Handles the process's signals; a second SIGINT or SIGTERM has no effect. Returns the undo. */
 export function onSignals(signals: Signals): () => void {
   let stopping = false;
   const stop = () => {

@@ -1,4 +1,4 @@
 import { keepHeapSmall } from './heap-size.ts';
 
-// A module of its own, as imports run before the code of the file that imports them: main.ts imports it first.
+// This is a separate module, because imports run before the code of the file that imports them. main.ts imports it first.
 keepHeapSmall();

@@ -4,8 +4,8 @@ import type { Tracing } from '../core/ports.ts';
 import { version } from './installation.ts';
 
 /**
- * Spans of `@opentelemetry/api`. Without a registered SDK each of them is one call that records nothing (CONTRIBUTING,
- * Tracing). The parent of a span is the span in which it begins.
+ * Spans of `@opentelemetry/api`. Without a registered SDK each span is one call that records nothing (CONTRIBUTING, Tracing). The
+ * parent of a span is the span in which it begins.
  */
 export const tracing: Tracing = {
   span: (name, attributes, work) =>

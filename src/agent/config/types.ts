@@ -122,7 +122,7 @@ export interface MaintenanceWindow {
   reason: string;
 }
 
-/** `agent.yaml`, checked, with defaults and discovered settings filled in. It is plain data, because it is sent between processes. */
+/** `agent.yaml`, checked, with defaults and discovered settings filled in: plain data that can be sent between processes. */
 export interface AgentConfig {
   /** Selected services in the order of `services`. */
   roles: readonly string[];
