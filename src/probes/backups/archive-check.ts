@@ -4,10 +4,10 @@ import { gapIn } from './log-chain.ts';
 import { archivedName, type LogKind, placeSegments } from './segments.ts';
 
 /**
- * Stands apart from the evidence of backups: only the probe of a store whose archive the agent can see loads it.
+ * Checks whether the segment that the server reports as archived is in the archive, with no segment missing before it: the server
+ * only knows that its command succeeded. There is no result if the agent cannot see the archive.
  *
- * Whether the segment that the server calls archived is in the archive, with none missing before it. The server
- * only knows that its command succeeded. No result without an archive that the agent can see.
+ * The module is separate from the evidence of backups, because only the probe of a store with a visible archive loads it.
  */
 export async function checkArchive(
   { directory, log }: { directory: string; log: LogKind },

@@ -5,40 +5,40 @@ import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 import { againstStore, type KnownStore } from './known-store.ts';
 
 /**
- * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment
- * and the time. Each artifact, each unfinished or failed run and each missed slot is one result, counted once: the
- * ledger remembers what has been counted, across restarts of the agent.
+ * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment and the
+ * time. Each artifact, each unfinished or failed run and each missed slot is one result, counted once: the ledger remembers what
+ * has been counted, across restarts of the agent.
  *
- * Slots follow the start of the newest success: a backup is `late` when none has followed within the interval plus the
- * grace, and `missed` when the next slot has passed like that too.
+ * Slots follow the start of the newest success: a backup is `late` when none has followed within the interval plus the grace, and
+ * `missed` when the next slot has passed in the same way.
  */
 
-/** JSON; kept in the snapshot of the state together with the counters. */
+/** The ledger of one backup, as JSON. The snapshot of the state contains it together with the counters. */
 export interface Ledger {
-  /** When the backup was assessed for the first time. */
+  /** When the backup was assessed for the first time, ms since the epoch. */
   sinceMs: number;
   /** Results of artifacts and runs that are still in evidence, by id and fingerprint. */
   counted: Record<string, BackupResult>;
-  /** Durations of the newest successes, oldest first. */
+  /** Durations of the newest successes, oldest first, ms. */
   durationsMs: number[];
-  /** The newest success. */
+  /** The newest success; missing if there was none. */
   success?: Success;
   lastFailureMs?: number;
-  /** Slots since the newest success that were counted: 1 is late, each more is a missed one. */
+  /** The number of slots since the newest success that were counted: the first is late, each further one is missed. */
   overdue: number;
-  /** Since when the configuration differs from its newest copy, and whether that was counted as late. */
+  /** Since when the configuration differs from its newest copy, ms since the epoch, and whether that was counted as late. */
   driftSinceMs?: number;
-  /** Answers of verifications of artifacts that are still there. */
+  /** Answers of verifications, for artifacts that still exist. */
   verified: Record<string, VerifyAnswer>;
-  /** The most files that each artifact had, where one that is gone would not show. */
+  /** The greatest number of files that each artifact had. It is stored where nothing else shows that a file is gone. */
   files?: Record<string, number>;
-  /** What polls of the store have shown of it. */
+  /** What polls of the store have shown about it. */
   store?: KnownStore;
-  /** The file system of the directory in which backups were last found, by its device. */
+  /** The device of the file system with the directory in which backups were last found. */
   device?: number;
-  /** The file system of the off-site directory, likewise. */
+  /** The device of the file system with the off-site directory. */
   offsiteDevice?: number;
-  /** The segment of a log up to which each one was found off-site. */
+  /** The segment of a log up to which every segment was found off-site. */
   offsiteCopiedTo?: string;
 }
 
@@ -54,14 +54,14 @@ export interface Assessment {
   ledger: Ledger;
   /** Results to count now. */
   results: Partial<Record<BackupResult, number>>;
-  /** Verified artifacts, oldest first: what a recovery may build upon. */
+  /** Verified artifacts, oldest first: a recovery may be based on them. */
   usable: readonly Artifact[];
   /** Complete artifacts that wait for their verification, or could not be verified. */
   unverified: readonly Artifact[];
   isRetentionKept: boolean;
 }
 
-/** Results that are failures of a backup; a late one may still come. */
+/** Results that are failures of a backup. `late` is not among them, because a late backup may still come. */
 export const failures: ReadonlySet<BackupResult> = new Set([
   'failed',
   'missed',
@@ -99,7 +99,7 @@ export function assess(
   const newest = sorted.at(-1);
   for (const { artifact, result } of sorted) {
     if (result === undefined) continue;
-    // Of the artifacts from before the first start of the agent, only the newest counts.
+    // Of the artifacts from before the first start of the agent, only the newest is counted.
     const isOld = before === undefined && artifact !== newest?.artifact;
     once(keyOf(artifact), result, isOld);
     if (result === 'success') countSuccess(options, ledger, artifact, nowMs, count, before);
@@ -129,7 +129,7 @@ export function assess(
   };
 }
 
-/** The ledger of this assessment, with nothing of it counted yet. */
+/** The ledger of this assessment, in which nothing of it is counted yet. */
 function openLedger(
   evidence: Evidence,
   answers: Readonly<Record<string, VerifyAnswer>>,
@@ -140,7 +140,7 @@ function openLedger(
     ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
     : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
   holdBack(ledger, nowMs);
-  // Where a file system is not mounted, what it holds comes back and was counted before.
+  // If a file system is not mounted, its backups come back and were counted before.
   if (before && evidence.missingDirectory !== undefined) {
     Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
   }
@@ -154,17 +154,17 @@ function openLedger(
   }
   for (const artifact of evidence.artifacts) {
     const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
-    // A failed verification is no evidence about the backup, which waits for the next one.
+    // A failed verification says nothing about the backup, which waits for the next verification.
     if (answer && !answer.isFailure)
       ledger.verified[keyOf(artifact)] = againstStore(answer, artifact, evidence);
   }
   return ledger;
 }
 
-/** A backup that claims to begin later than this from now is not counted until then: one of the clocks is wrong. */
+/** A backup that states a start later than this from now is not counted until then: one of the clocks is wrong. */
 const mostAheadMs = 36e5;
 
-/** Discards times in the future, which a clock that was ahead has left: they would hide that backups are late. */
+/** Limits times in the future, which come from a clock that was ahead: they would hide that backups are late. */
 function holdBack(ledger: Ledger, nowMs: number): void {
   const { success } = ledger;
   ledger.sinceMs = Math.min(ledger.sinceMs, nowMs);
@@ -176,12 +176,12 @@ function holdBack(ledger: Ledger, nowMs: number): void {
 
 interface Sorted {
   artifact: Artifact;
-  /** Missing while its verification is awaited. */
+  /** Missing while the verification is awaited. */
   result?: BackupResult;
   isVerified: boolean;
 }
 
-/** Names one content of one artifact. */
+/** The key of one content of one artifact. */
 export const keyOf = ({ id, fingerprint }: Artifact) => `${id} ${fingerprint}`;
 
 function sortArtifacts(
@@ -205,7 +205,8 @@ function sortArtifacts(
       return { artifact, result: 'incomplete', isVerified };
     if (artifact.sizeBytes < integrity.minBytes) return { artifact, result: 'incomplete', isVerified };
     if (isAwaited) return { artifact, isVerified };
-    // Compared with the previous one, whatever its result: a database that was emptied on purpose is reported once.
+    // The size is compared with that of the previous artifact, whatever its result: a database that was emptied on purpose is
+    // reported only once.
     previousBytes = artifact.sizeBytes;
     if (artifact.sizeBytes < leastBytes) return { artifact, result: 'shrunken', isVerified };
     return { artifact, result: 'success', isVerified };
@@ -221,9 +222,9 @@ function countSuccess(
   before: Ledger | undefined,
 ): void {
   const { startMs, endMs, sizeBytes } = artifact;
-  // A copy of the configuration is as new as the check that finds it equal to the live files.
+  // A copy of the configuration is as new as the check that finds it equal to the live files, so its time is not used.
   if (isCompared(options) || (ledger.success && startMs <= ledger.success.startMs)) return;
-  // Slots that passed before it, and that no check has counted.
+  // Counts the slots that passed before this success and that no check has counted.
   if (before) assessSlots(options, ledger, Math.min(endMs, nowMs), count);
   ledger.success = { startMs, endMs, sizeBytes };
   ledger.overdue = 0;
@@ -232,14 +233,14 @@ function countSuccess(
   }
 }
 
-/** How late a backup may be: the grace of the configuration, else its usual duration and the usual grace. */
+/** How late a backup may be, ms: the grace of the configuration, or else its usual duration plus the usual grace. */
 function graceMs({ schedule }: BackupOptions, { durationsMs }: Pick<Ledger, 'durationsMs'>): number {
   if (schedule.graceMs !== undefined) return schedule.graceMs;
   const median = [...durationsMs].sort((one, other) => one - other)[Math.floor(durationsMs.length / 2)];
   return (median ?? 0) + schedule.usualGraceMs;
 }
 
-/** The most slots counted at once, should the clock have jumped. */
+/** The greatest number of slots that are counted at once, in case the clock has jumped. */
 const slotLimit = 1000;
 
 function assessSlots(
@@ -260,10 +261,10 @@ function assessSlots(
   ledger.overdue = overdue;
 }
 
-/** Copies of the configuration are compared with the live files. */
+/** Whether copies are compared with live files: those of the configuration are. */
 const isCompared = ({ source }: BackupOptions) => source.kind === 'configuration';
 
-/** A copy of the configuration is good as long as it equals the live files, so that its time moves with the clock. */
+/** Assesses a copy of the configuration. It is good as long as it equals the live files, so its time moves with the clock. */
 function assessDrift(
   options: BackupOptions,
   { artifacts, drift = [] }: Evidence,
@@ -319,7 +320,7 @@ interface Assessed {
 
 const fault = (reason: BackupFailureReason, msg: string) => ({ reason, msg });
 
-/** What is wrong with the newest backup itself. */
+/** What is wrong with the newest backup itself; undefined if nothing is. */
 function faultOfNewest({ artifact, result }: Sorted, ledger: Ledger) {
   if (result === 'corrupt') {
     const why = ledger.verified[keyOf(artifact)]?.msg ?? artifact.fault ?? 'its tool says so';
@@ -350,7 +351,7 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
   if ((evidence.drift?.length ?? 0) > 0) {
     const names = evidence.drift!.slice(0, 3).join(', ');
     const msg = `the newest copy differs from the live files: ${names}`;
-    // The objective has no grace, other than the schedule.
+    // The objective has no grace, unlike the schedule.
     const isMissed = nowMs - (ledger.driftSinceMs ?? nowMs) >= options.objectives.rpoMs;
     return isMissed || ledger.overdue > 0 ? fault('drifted', msg) : { msg };
   }

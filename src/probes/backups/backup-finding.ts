@@ -8,7 +8,7 @@ import type { ArchivedSegments } from './log-chain.ts';
 import type { OffsiteStanding } from './offsite.ts';
 import { recoveryPointOf, type Standing } from './recovery-point.ts';
 
-/** Labels of every metric of one backup. */
+/** The labels of every metric of one backup. */
 export const labelsOf = ({ name, store, database, type }: BackupOptions) => ({
   backup: name,
   store: store ?? '',
@@ -17,13 +17,13 @@ export const labelsOf = ({ name, store, database, type }: BackupOptions) => ({
 });
 
 interface FoundBeside {
-  /** All backups of the store, this one included. */
+  /** All backups of the store, including this one. */
   siblings: readonly Standing[];
   offsite: OffsiteStanding | undefined;
   nowMs: number;
 }
 
-/** What a check of one backup reports: its verdict, its gauges, what it counts, and the details of `/api/status`. */
+/** The finding of a check of one backup: its verdict, its gauges, its counts, and the details of `/api/status`. */
 export function backupFinding(
   backup: BackupOptions,
   evidence: Evidence,
@@ -60,7 +60,7 @@ function gaugesOf(
     ...sample('svc_backup_recovery_point_timestamp_seconds', seconds(recoveryPointOf(own, siblings, nowMs))),
     ...sample('svc_backup_last_size_bytes', sizeOf(ledger.success?.sizeBytes)),
     ...sample('svc_backup_last_duration_seconds', durationMs ? durationMs / 1000 : undefined),
-    // Without a success there is nothing to retain; "never succeeded" already says so.
+    // Without a success there is nothing to retain, and "never succeeded" already says so.
     ...sample('svc_backup_retention_compliant', ledger.success && (isRetentionKept ? 1 : 0)),
     ...sample('svc_backup_offsite_last_success_timestamp_seconds', seconds(offsite?.newestMs)),
   ];
@@ -73,7 +73,7 @@ function gaugesOf(
   return gauges;
 }
 
-/** Result of the verification of the newest artifact; any damage in the archived log is `corrupt`. */
+/** The integrity: the result of the verification of the newest artifact; any damage in the archived log is `corrupt`. */
 function integrityOf({ artifacts, log }: Evidence, { verified }: Assessment['ledger']) {
   if (log && artifacts.some((artifact) => artifact.verified === 'corrupt')) return 'corrupt';
   const newest = artifacts.at(-1);
@@ -108,7 +108,7 @@ function detailsOf({ store, type }: BackupOptions, { artifacts, log }: Evidence,
   };
 }
 
-/** Segments in an archive that were read, and what is wrong with the first ones that cannot be replayed. */
+/** The number of archived segments that were read, and what is wrong with the first ones that cannot be replayed. */
 function integrityOfLog({ placed }: ArchivedSegments) {
   const wrong = placed.flatMap(({ segment: { name, content } }) => {
     const why = content?.fault ?? content?.unverified;
@@ -118,13 +118,13 @@ function integrityOfLog({ placed }: ArchivedSegments) {
   return { segments: placed.length, read, wrong: Object.fromEntries(wrong.slice(0, 10)) };
 }
 
-/** Without what only the assessment needs. */
+/** The integrity as text, with the answer of the verification. */
 function integrityText(answer: VerifyAnswer | undefined, { verified }: Artifact) {
   if (answer === undefined) return verified ?? 'not verified yet';
   return { result: answer.result, msg: answer.msg };
 }
 
-/** Bytes of a backup; undefined for the value that means an unknown size. */
+/** The size of a backup in bytes; undefined for the value that stands for an unknown size. */
 const sizeOf = (bytes: number | undefined) => (bytes === Number.MAX_SAFE_INTEGER ? undefined : bytes);
 
 function verdictOf(

@@ -34,21 +34,21 @@ import type { VerifyRequest } from './verify.ts';
 
 /** What the probes of all backups share. */
 interface SharedByBackups {
-  /** By the name of the backup. */
+  /** The standings by the names of the backups. */
   standings: Map<string, Standing>;
   verifier: Verifier;
-  /** How long a check waits for verifications. */
+  /** How long a check waits for verifications, ms. */
   verificationWaitMs: number;
   /** How many of the newest backups are verified at the first check. */
   verifiedAtFirst: number;
   stateDirectory: string;
   /** The databases that a backup must contain: their names in the store by their roles. */
   databasesOf(backup: BackupOptions): Readonly<Record<string, string>>;
-  /** Changes when any backup changes. */
+  /** A key that changes when any backup changes. */
   key: string;
 }
 
-/** The probe of one entry of `backups`: reads its evidence, has it verified and assesses it. */
+/** The probe of one entry of `backups`: it reads the evidence, has it verified and assesses it. */
 export function backupRow(backup: BackupOptions, shared: SharedByBackups): ProbeRow {
   const labels = labelsOf(backup);
   const counters: SeriesName[] = [
@@ -80,7 +80,7 @@ export function backupRow(backup: BackupOptions, shared: SharedByBackups): Probe
   };
 }
 
-/** Lane of the probes of one store: its databases are assessed after their backups. */
+/** The lane of a store's probes: the databases of the store are assessed after their backups. */
 export const laneOf = ({ store }: { store?: string }): string => `backups/${store ?? ''}`;
 
 function targetOf({ source }: BackupOptions): string {
@@ -160,7 +160,7 @@ async function checkBackup(
   const deps = { signal, readSecret, clock, tracing };
   const latest = shown ?? (() => undefined);
   const named = shared.databasesOf(backup);
-  // A command asks no store.
+  // A backup whose source is a command needs no store.
   const awaitsTables = shown !== undefined && isAwaited(backup, Object.keys(named), latest);
   const databases = Object.values(named);
   const known = knownStore(backup, ledger?.store, latest, { nowMs: clock.nowMs(), databases });
@@ -200,8 +200,8 @@ function directoryOf({ source }: BackupOptions): string | undefined {
 }
 
 /**
- * The device of the backups' file system. Where a file system was unmounted, its mount point is left, empty and
- * on another device: then nothing is known about the backups, and they do not count as deleted.
+ * The device of the backups' file system. If a file system is unmounted, its empty mount point, which is on another device, is
+ * left: then nothing is known about the backups, and they do not count as deleted.
  */
 async function deviceWith(
   { artifacts, log, missingDirectory }: Evidence,
@@ -225,7 +225,7 @@ async function deviceOf(
   return isEmpty ? before : dev;
 }
 
-/** Where the verified backups of a store were taken in its binary log. */
+/** The positions in its binary log at which the verified backups of a store were taken. */
 const placesOf = ({ assessed }: Standing): BinlogPlace[] =>
   (assessed?.assessment.usable ?? []).flatMap(({ content }) => content?.binlog ?? []);
 
@@ -236,7 +236,7 @@ const siblingsOf = ({ store, database }: BackupOptions, { standings }: SharedByB
       (options.database === undefined || database === undefined || options.database === database),
   );
 
-/** Loads the code of a source when it is first read. */
+/** Reads the evidence. The code of a source is loaded when it is first used. */
 async function readEvidence(
   { source, store, type, integrity, retention }: BackupOptions,
   runs: readonly RunRecord[],
@@ -260,7 +260,7 @@ async function readEvidence(
       unfinished: [...evidence.unfinished, ...faults.unfinished],
     };
   };
-  /** The archived log as the polls of the store last saw it. */
+  /** The archived log according to the last poll of the store. */
   const logOfStore = () =>
     logsOf(store, latest)
       .sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0))
@@ -311,8 +311,8 @@ async function readEvidence(
 }
 
 /**
- * Verifies each artifact, and again after `integrity.everyMs`, the newest first; returns the answers so far. What takes longer
- * continues in the background and is answered at a later check; until then the answer before counts.
+ * Verifies each artifact, and again after `integrity.everyMs`, beginning with the newest; returns the answers so far. Long
+ * verifications continue in the background and are answered at a later check; until then the earlier answer counts.
  */
 async function verifications(
   { name, type, integrity }: BackupOptions,
@@ -325,7 +325,7 @@ async function verifications(
   const { level, bytesPerSecond, everyMs } = integrity;
   const nowMs = clock.nowMs();
   const sinceMs = ledger?.sinceMs ?? nowMs;
-  // An answer of an earlier version says nothing of the content.
+  // An answer of an earlier version contains no content.
   const isCurrent = (answer: VerifyAnswer | undefined): answer is VerifyAnswer =>
     answer !== undefined &&
     (answer.result !== 'ok' || answer.content !== undefined) &&
@@ -336,7 +336,7 @@ async function verifications(
       artifact.verify &&
       !artifact.verified &&
       !isCurrent(ledger?.verified[keyOf(artifact)]) &&
-      // An incremental backup is worth nothing without those that it builds upon.
+      // An incremental backup is useless without the backups that it builds upon.
       (type === 'incremental' || newest.has(artifact) || artifact.endMs > sinceMs),
   );
   if (level === 'none' || due.length === 0) return {};
@@ -362,9 +362,7 @@ async function verifications(
   return Object.fromEntries(await askWithin(shared, clock, due.length, ask));
 }
 
-/**
- * Requests the `expected` answers; if some are missing, waits up to `verificationWaitMs` and requests them once more.
- */
+/** Requests the `expected` answers. If some are missing, waits up to `verificationWaitMs` and requests them once more. */
 async function askWithin<T>(
   { verifier, verificationWaitMs }: SharedByBackups,
   clock: ProbeDeps['clock'],

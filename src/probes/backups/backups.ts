@@ -12,13 +12,13 @@ import { createVerifier, type VerifyBackup } from './verifier.ts';
 export interface BackupsOptions {
   backups?: readonly BackupOptions[];
   stores: readonly StoreOptions[];
-  /** Where runs of backups and of recovery procedures are recorded. */
+  /** The directory in which runs of backups and of recovery procedures are recorded. */
   stateDirectory?: string;
 }
 
 interface BackupsDeps {
   verify?: VerifyBackup;
-  /** How long a check waits for verifications. Default: long enough that small backups are assessed at once. */
+  /** How long a check waits for verifications, ms. By default, small backups are assessed in one check. */
   verificationWaitMs?: number;
   /** How many of the newest backups are verified at the first check. Default: 1. */
   verifiedAtFirst?: number;
@@ -27,9 +27,9 @@ interface BackupsDeps {
 const defaultVerificationWaitMs = 5_000;
 
 /**
- * Probes of backups: one for each entry of `backups`, which reads and assesses its evidence, and one for each database
- * of a store, which decides from all its backups whether the database could be recovered within its objectives now.
- * The probes share a table of standings; what is counted once is part of the snapshot of the state.
+ * Probes of backups: one for each entry of `backups`, which reads and assesses its evidence, and one for each database of a
+ * store, which decides from all its backups whether the database could be recovered within its objectives now. The probes share a
+ * table of standings; the counts are part of the snapshot of the state.
  */
 export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}): ProbeRow[] {
   const { backups = [], stores, stateDirectory = '' } = configured;
@@ -52,7 +52,7 @@ export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}):
   ];
 }
 
-/** Where segments of a store's write-ahead log are archived, for the probe of that store. */
+/** The directory in which segments of a store's write-ahead log are archived, for the probe of that store. */
 export const archivesOf =
   ({ backups = [] }: BackupsOptions) =>
   (name: string): LogArchive[] =>
@@ -63,7 +63,7 @@ export const archivesOf =
       return [{ ...source, check }];
     });
 
-/** What the databases of a backup are called in its store, by their roles. */
+/** The names of the databases of a backup in its store, by their roles. */
 function databasesOf(
   { store, database }: BackupOptions,
   stores: readonly StoreOptions[],
@@ -74,13 +74,13 @@ function databasesOf(
   );
 }
 
-/** A database of a store; `''` for a store without names of databases. */
+/** A database of a store; `''` for a store whose databases have no names. */
 export interface Recoverable {
   store: string;
   database: string;
 }
 
-/** Databases that have a backup other than one of the configuration. */
+/** Databases that have a backup other than a backup of the configuration. */
 export function recoverables(
   backups: readonly BackupOptions[],
   stores: readonly StoreOptions[],
@@ -103,17 +103,17 @@ interface SharedByRecovery {
 
 const afterBackupsMs = 100;
 
-/** The last assessment, so that a restarted agent shows it at once. */
+/** The last assessment. It is remembered so that a restarted agent shows it at once. */
 interface RememberedStanding {
-  /** Digest of the configuration that it was made by. */
+  /** A digest of the configuration with which the assessment was made. */
   by: string;
   atMs: number;
   gauges: readonly Sample[];
-  /** From then on the database is no longer ready, whatever it was. */
+  /** From this time on the database is no longer ready, in any case; ms since the epoch. */
   untilMs?: number;
 }
 
-/** An assessment holds as long as the gauges of a running agent do. */
+/** For how many intervals an assessment is valid: as long as the gauges of a running agent are. */
 const heldIntervals = 3;
 
 const digestOf = (key: string): string => createHash('sha256').update(key).digest('base64');
@@ -127,7 +127,7 @@ function stillShown(recalled: unknown, key: string, intervalMs: number, nowMs: n
   return nowMs < untilMs ? gauges : gauges.filter(({ name }) => name !== 'svc_recovery_ready');
 }
 
-/** The probe that decides whether one database can be recovered within its objectives. Runs after its backups. */
+/** The probe that decides whether one database can be recovered within its objectives. It runs after the database's backups. */
 function recoveryRow(of: Recoverable, all: readonly BackupOptions[], shared: SharedByRecovery): ProbeRow {
   const backups = all.filter(
     (backup) =>
@@ -141,7 +141,7 @@ function recoveryRow(of: Recoverable, all: readonly BackupOptions[], shared: Sha
     kind: 'recovery',
     target: `${of.store} ${of.database}`.trim(),
     service: '',
-    // By then the backups, which share the lane, are queued.
+    // By then the checks of the backups, which share the lane, are queued.
     schedule: { intervalMs, timeoutMs: 10_000, phase: { name: laneOf(of), delayMs: afterBackupsMs } },
     shows: {},
     reasons: recoveryFailureReasons,
@@ -184,7 +184,7 @@ async function checkRecovery(
   };
 }
 
-/** Labels of the configuration, which belongs to no store. */
+/** The labels of the configuration, which belongs to no store. */
 const configuration: Recoverable = { store: 'configuration', database: '' };
 
 /** The probe that decides whether every copy of the configuration is within its objective. */
@@ -248,7 +248,7 @@ const chainDetails = ({ recoveryPointMs, links }: Chain) => ({
   })),
 });
 
-/** Procedures that restore a database, whose runs are drills. */
+/** Procedures that restore a database; their runs are drills. */
 const drillProcedures: readonly string[] = ['database-corruption', 'cluster-loss', 'rehearsal'];
 
 /** The newest success of each procedure that restores this database, oldest first. */
@@ -265,6 +265,6 @@ async function readDrills(stateDirectory: string, { store, database }: Recoverab
   return drills.sort((one, other) => one.endMs - other.endMs);
 }
 
-/** Name under which a drill of one database is recorded. */
+/** The name under which a drill of one database is recorded. */
 export const drillName = (procedure: string, store: string, database: string): string =>
   [procedure, store, database].filter((part) => part !== '').join('.');

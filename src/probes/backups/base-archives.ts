@@ -3,11 +3,11 @@ import { compressionOf, createByteReader, decompress, type Pace, readThrottled }
 import { type BackupManifest, checksumOf, headOf, type ManifestFile } from './manifest.ts';
 import type { ByteReader } from './pgdump.ts';
 
-/** A base backup of PostgreSQL in tar format: `base.tar`, and `OID.tar` for each tablespace, compressed or not. */
+/** Verifies a base backup of PostgreSQL in tar format: `base.tar`, and `OID.tar` for each tablespace, compressed or not. */
 
 const blockBytes = 512;
 const pieceBytes = 65_536;
-/** Types of entries: those of files, and of names that are too long for a header (GNU), or a PAX header. */
+/** The types of entries: files, names that are too long for a header (GNU), and PAX headers. */
 const [fileTypes, longName, paxHeader] = [['0', '\0'], 'L', 'x'];
 
 interface TarEntry {
@@ -20,7 +20,7 @@ function entryOf(header: Buffer): TarEntry {
   const text = (from: number, length: number) =>
     header.toString('utf8', from, from + length).replace(/\0.*$/s, '');
   const prefix = text(345, 155);
-  // Sizes from 8 GiB on are a number in base 256.
+  // Sizes of 8 GiB and more are a number in base 256.
   const isBinary = (header[124]! & 0x80) !== 0;
   const sizeBytes = isBinary
     ? Number(header.readBigUInt64BE(128))
@@ -118,7 +118,7 @@ async function faultOf(
   content: AsyncIterable<Buffer>,
 ): Promise<string | undefined> {
   const digest = await checksumOf(content, file?.algorithm ?? 'CRC32C');
-  // Left over where the algorithm is not known.
+  // The rest of the content, if the algorithm is not known.
   for await (const _ of content);
   if (file === undefined) return undefined;
   if (sizeBytes !== file.sizeBytes) return `${file.path} has ${sizeBytes} bytes, expected ${file.sizeBytes}`;

@@ -5,7 +5,7 @@ import { interval, parsedAs, placeholders, span } from '../../core/text-formats.
 import type { LogKind } from './segments.ts';
 import { isTimeZone } from './wall-time.ts';
 
-/** The object store of a backup. Without keys the credentials come from the environment. */
+/** The object store of a backup. If no keys are configured, the credentials come from the environment. */
 export interface ObjectStoreOptions {
   endpoint?: string;
   region: string;
@@ -15,7 +15,7 @@ export interface ObjectStoreOptions {
   secretKey?: Secret;
 }
 
-/** Where copies of backups go: exactly one of the two places. */
+/** The destination of copies of backups: exactly one of the two places. */
 interface OffsiteOptions {
   objectStore?: ObjectStoreOptions;
   directory?: string;
@@ -24,11 +24,11 @@ interface OffsiteOptions {
   checksums: boolean;
 }
 
-/** Tools that keep backups by themselves; `json` is the agent’s own form. */
+/** Tools that manage backups by themselves; `json` is the agent’s own form of report. */
 const reportFormats = ['pgbackrest', 'walg', 'barman', 'json'] as const;
 export type ReportFormat = (typeof reportFormats)[number];
 
-/** Servers of a store. */
+/** The servers of a store from which a backup may be taken. */
 const takenFromServers = ['primary', 'replica'] as const;
 type TakenFrom = (typeof takenFromServers)[number];
 
@@ -59,33 +59,36 @@ export type BackupSource =
   | { kind: 'heartbeat'; token: Secret }
   | { kind: 'runs' };
 
-/** One entry of `backups`, defaults filled in; those of schedule, objectives and retention are the spec's by type. */
+/**
+ * The options of one entry of `backups`, with defaults filled in: those of schedule, objectives and retention are the spec's for
+ * the type.
+ */
 export interface BackupOptions {
   name: string;
-  /** Name of an entry of `stores`; none for configuration. */
+  /** Name of an entry of `stores`; missing for the configuration. */
   store?: string;
-  /** Missing for all databases of a store, and for configuration. */
+  /** Missing for a backup of all databases of a store, and for the configuration. */
   database?: 'persistence' | 'visibility';
   type: BackupType;
   source: BackupSource;
   /**
-   * Interval in which a success is due; without one, a success is due at every change. Without a configured grace a backup may be late
-   * by its usual duration and `usualGraceMs`.
+   * The interval in which a success is due. Without an interval, a success is due at every change. Without a configured grace a
+   * backup may be late by its usual duration plus `usualGraceMs`.
    */
   schedule: { everyMs?: number; graceMs?: number; usualGraceMs: number };
   objectives: { rpoMs: number; rtoMs: number };
-  /** How long backups are kept, and how many at least. Without a time they are kept for ever. */
+  /** How long backups are retained, and how many at least. Without a time they are retained for ever. */
   retention: { keepMs?: number; minCount: number };
   integrity: {
     level: IntegrityLevel;
-    /** After this long a backup is verified again. */
+    /** The interval after which a backup is verified again. */
     everyMs: number;
     minBytes: number;
     maxShrink: number;
     bytesPerSecond: number;
   };
   offsite?: OffsiteOptions;
-  /** How often the evidence is read. */
+  /** The interval in which the evidence is read. */
   intervalMs: number;
 }
 
@@ -260,7 +263,7 @@ const runsSource = z
   .transform((): BackupSource => ({ kind: 'runs' }))
   .describe('Records of svc-agent backup run --job NAME.');
 
-/** One key each; the key names the kind of source. */
+/** The schema of a source: a map with exactly one of these keys, which names the kind of source. */
 const sources = (secret: z.ZodType<Secret>) => ({
   files: filesSource,
   segments: segmentsSource,
@@ -324,9 +327,8 @@ const hourMs = 36e5;
 const dayMs = 24 * hourMs;
 
 /**
- * The spec's schedule table (Backup and restore operations): for a range of RTO the upper end is used. The grace
- * is what is added to a backup's usual duration before it is late; the spec's alert at 25 hours has one hour of
- * it.
+ * The spec's schedule table (Backup and restore operations). Of a range of RTO the upper end is used. The grace is added to a
+ * backup's usual duration before the backup is late; one hour of it is from the spec's alert at 25 hours.
  */
 const specSchedule: Readonly<
   Record<BackupType, { everyMs?: number; graceMs: number; keepMs?: number; rpoMs: number; rtoMs: number }>
@@ -399,7 +401,10 @@ const integrityBlock = z
   .transform(({ every, ...of }) => ({ ...of, everyMs: every }))
   .describe('How backups are verified.');
 
-/** One entry of `backups` (docs/reference/configuration.md); what is left out comes from the spec's schedule table. */
+/**
+ * The schema of one entry of `backups` (docs/reference/configuration.md). Values that are left out come from the spec's schedule
+ * table.
+ */
 export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
   z
     .strictObject({

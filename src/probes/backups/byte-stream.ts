@@ -5,7 +5,7 @@ import { pipeline, type Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { type ByteReader, Truncated } from './pgdump.ts';
 
-/** Compression of a backup file, by its first bytes. */
+/** Compression of a backup file, according to its first bytes. */
 export type Compression = 'gzip' | 'zstd' | 'xz' | 'bzip2' | 'lz4';
 
 const magics: readonly (readonly [Compression, Buffer])[] = [
@@ -20,7 +20,7 @@ export function compressionOf(head: Buffer): Compression | undefined {
   return magics.find(([, magic]) => head.subarray(0, magic.length).equals(magic))?.[0];
 }
 
-/** Programs that decompress where Node cannot. */
+/** Programs that decompress what Node cannot. */
 const programs: Readonly<Record<Compression, string>> = {
   gzip: 'gzip',
   zstd: 'zstd',
@@ -29,7 +29,7 @@ const programs: Readonly<Record<Compression, string>> = {
   lz4: 'lz4',
 };
 
-/** No program for this compression is on the PATH. */
+/** The error if no program for this compression is on the PATH. */
 export class NoDecompressor extends Error {
   constructor(compression: Compression) {
     super(`${compression} cannot be read here: install ${programs[compression]}`);
@@ -59,7 +59,7 @@ export async function* readThrottled(
   }
 }
 
-/** The same chunks, each of which the hashes have taken. */
+/** The same chunks, after the hashes have been updated with them. */
 export async function* hashed(
   chunks: AsyncIterable<Buffer>,
   ...hashes: readonly Hash[]
@@ -73,8 +73,8 @@ export async function* hashed(
 type ZstdModule = typeof zlib & { createZstdDecompress?(): NodeJS.ReadWriteStream & Readable };
 
 /**
- * The plain bytes of a compressed stream. Throws on truncated and damaged data, and `NoDecompressor`. Node 20 has
- * no zstd, and no Node has xz, bzip2 or lz4: those are read by their programs.
+ * The plain bytes of a compressed stream. Throws on truncated and damaged data, and `NoDecompressor`. Node 20 has no zstd, and no
+ * Node has xz, bzip2 or lz4: programs decompress these.
  */
 export async function* decompress(
   source: AsyncIterable<Buffer>,
@@ -117,7 +117,7 @@ async function* throughProgram(
   }
 }
 
-/** Takes bytes of a stream of chunks in the lengths that a format has. */
+/** Reads a stream of chunks in the lengths that a format has. */
 export function createByteReader(chunks: AsyncIterable<Buffer>): ByteReader {
   const iterator = chunks[Symbol.asyncIterator]();
   let held: Buffer = Buffer.alloc(0);

@@ -14,44 +14,41 @@ import {
 
 /** One table's part of a snapshot of the wide-column store, on the disk of a node. */
 interface SnapshotPart {
-  /** `TABLE-ID` of the directory. */
+  /** The name of the table's directory, `TABLE-ID`. */
   table: string;
   directory: string;
-  /** What `manifest.json` says; none when it is missing. */
+  /** The content of `manifest.json`; undefined if the file is missing. */
   manifest?: SnapshotManifest;
 }
 
 interface SnapshotManifest {
-  /** Names of data files. */
+  /** Names of the data files. */
   files: readonly string[];
-  /** When the snapshot was taken, ms since the epoch; from Cassandra 4.1 on. */
+  /** When the snapshot was taken, ms since the epoch; known from Cassandra 4.1 on. */
   createdMs?: number;
 }
 
-/** A snapshot of a keyspace on this node: one directory for each table, all of the same name. */
+/** A snapshot of a keyspace on this node: one directory for each table, all with the same name. */
 interface CassandraSnapshot {
   name: string;
   parts: readonly SnapshotPart[];
-  /** Tables of which the snapshot has nothing: those of the node, of the schema, and of other snapshots. */
+  /** Tables that the snapshot does not contain: tables of the node, of the schema, and of other snapshots. */
   missingTables: readonly string[];
-  /** Which tables the node has is known from its own files. */
+  /** Whether the node's own files show which tables the node has. */
   isOfNode: boolean;
-  /** When it was taken by the account of each manifest, ms since the epoch. */
+  /** When the snapshot was taken according to its manifests, ms since the epoch. */
   createdMs?: number;
   files: readonly string[];
   startMs: number;
   endMs: number;
   /**
-   * When a file that a verification reads last changed, ms since the epoch; `endMs` for a snapshot that was not
-   * changed.
+   * When a file that a verification reads last changed, ms since the epoch; equal to `endMs` for a snapshot that was not changed.
    */
   changedMs: number;
   sizeBytes: number;
 }
 
-/**
- * Files of an SSTable that a verification reads. A server never writes to them again, so that their times are steady.
- */
+/** Names of the files of an SSTable that a verification reads. A server never writes to them again, so their times are steady. */
 const verifiedFile = /-(?:Data\.db|Digest\.crc32)$/;
 
 async function listOf(directory: string): Promise<string[]> {
@@ -61,7 +58,7 @@ async function listOf(directory: string): Promise<string[]> {
   });
 }
 
-/** The names in a manifest. Cassandra lists the data component of each SSTable; an empty table has none. */
+/** Parses a manifest. Cassandra lists the data component of each SSTable; an empty table has none. */
 function readManifest(text: string): SnapshotManifest {
   const { files, created_at } = JSON.parse(text) as { files?: unknown; created_at?: unknown };
   if (!Array.isArray(files) || !files.every((name) => typeof name === 'string' && !name.includes('/'))) {
@@ -78,9 +75,9 @@ async function partOf(table: string, directory: string): Promise<SnapshotPart> {
 }
 
 /**
- * Snapshots of a keyspace, oldest first. `keyspaceDirectory` is `DATA/KEYSPACE`, in which each table has a
- * directory `TABLE-ID/snapshots/NAME`. `schema` are tables of the store, as `TABLE-ID`. Throws when the directory cannot be read. Snapshots that the server takes by
- * itself when a table is dropped or truncated are left out.
+ * Snapshots of a keyspace, oldest first. `keyspaceDirectory` is `DATA/KEYSPACE`, in which each table has a directory
+ * `TABLE-ID/snapshots/NAME`. `schema` lists the tables of the store as `TABLE-ID`. Throws when the directory cannot be read.
+ * Snapshots that the server takes when a table is dropped or truncated are left out.
  */
 export async function readSnapshots(
   keyspaceDirectory: string,
@@ -110,7 +107,7 @@ export async function readSnapshots(
 
 const isData = (name: string) => name.endsWith('-Data.db');
 
-/** Whether a table is there: of a table that was dropped, only snapshots are left. */
+/** Whether a table exists: of a dropped table, only snapshots are left. */
 async function isLive(directory: string, names: readonly string[]): Promise<boolean> {
   if (names.some(isData)) return true;
   const snapshots = await listOf(join(directory, 'snapshots'));
@@ -125,7 +122,7 @@ function createdMsOf(table: string): number | undefined {
   return Number(ticks / 10_000n) - gregorianMs;
 }
 
-/** From the beginning of the Gregorian calendar, from which such UUIDs count, to that of 1970. */
+/** The time from the beginning of the Gregorian calendar, where the time of such UUIDs begins, to that of 1970. */
 const gregorianMs = 12_219_292_800_000;
 
 async function snapshotOf(
@@ -145,8 +142,8 @@ async function snapshotOf(
       if (!stats?.isFile()) continue;
       files.push(join(directory, file));
       sizeBytes += stats.size;
-      // SSTables are hard links with times of their own; the files that the snapshot itself wrote have the time at
-      // which it was taken.
+      // SSTables are hard links with their own times; the files that the snapshot itself wrote have the time at which it was
+      // taken.
       const isOfSnapshot = file === 'manifest.json' || file === 'schema.cql';
       if (isOfSnapshot) {
         startMs = Math.min(startMs, stats.mtimeMs);
@@ -173,7 +170,7 @@ async function snapshotOf(
   };
 }
 
-/** Whether the data file of an SSTable matches the digest beside it; one without a digest is passed over. */
+/** The fault if the data file of an SSTable does not match the digest beside it. A file without a digest is skipped. */
 export async function digestFault(
   path: string,
   read: (path: string) => AsyncIterable<Buffer>,
@@ -187,7 +184,7 @@ export async function digestFault(
   return String(crc) === expected.trim() ? undefined : `${basename(path)} does not match its digest`;
 }
 
-/** A file of an SSTable that is not there. Its table of contents lists those that the server needs. */
+/** A file of an SSTable that is missing. Its table of contents lists the files that the server needs. */
 export async function missingComponent(
   directory: string,
   sstable: string,
@@ -222,17 +219,17 @@ export async function snapshotFault(
   return undefined;
 }
 
-/** What is known of a snapshot beside its files. */
+/** Further knowledge about a snapshot, beside its files. */
 export interface SnapshotContext {
-  /** Tables that the store says it has, as `TABLE-ID`; undefined where it was never asked. */
+  /** Tables that the store reports, as `TABLE-ID`; undefined if the store was never asked. */
   schema?: readonly string[];
   /** Runs of the job that takes the snapshots. */
   runs?: readonly RunRecord[];
 }
 
 /**
- * Snapshots of a keyspace on this node as evidence: one that misses a table or a file of a manifest is unfinished. Whether it
- * has every table shows in the schema, in the node's own files, or in the record of the run that took it.
+ * Snapshots of a keyspace on this node as evidence. A snapshot without all tables, or without a file of a manifest, is
+ * unfinished. The schema, the node's own files, or the record of the run that took it show whether it has every table.
  */
 export async function readSnapshotEvidence(
   { dataDirectory, keyspace }: { dataDirectory: string; keyspace: string },
@@ -272,7 +269,7 @@ export async function readSnapshotEvidence(
   return { artifacts, unfinished, failures: [], snapshots: artifacts.map(({ id }) => id) };
 }
 
-/** Relative to the keyspace. */
+/** The path of a part, relative to the keyspace. */
 const partPath = (table: string, name: string) => `${table}/snapshots/${name}`;
 
 function contentOf({ createdMs }: CassandraSnapshot, areTablesKnown: boolean): Artifact['content'] {

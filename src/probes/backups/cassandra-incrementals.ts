@@ -5,10 +5,10 @@ import { type Artifact, type Evidence, noEvidence, type RunRecord, unlessMissing
 import { faultsOfRuns } from './journal.ts';
 
 /**
- * Incremental backups of the wide-column store. With `incremental_backups: true` a node links each SSTable that it
- * flushes into the directory `backups` of its table. What is still in memory is in none of them, and nothing in the
- * directory says up to when it is complete: a run of `nodetool flush` does, which `svc-agent backup run` records with the
- * SSTables that it found afterwards. All that was written before its start is in the files of that flush, and of those
+ * Incremental backups of the wide-column store. With `incremental_backups: true` a node links each SSTable that it flushes into
+ * the directory `backups` of its table. Data that is still in memory is in none of them, and nothing in the directory says up to
+ * which time it is complete. A run of `nodetool flush` does: `svc-agent backup run` records it together with the SSTables that it
+ * found afterwards. Everything that was written before the start of the run is in the files of that flush and of the flushes
  * before it.
  */
 
@@ -39,10 +39,10 @@ async function filesIn(keyspaceDirectory: string): Promise<FlushedFile[] | undef
   return files;
 }
 
-/** What the names of the files of one SSTable begin with. */
+/** The prefix of the names of one SSTable's files. */
 const stemOf = (name: string) => /^(\w+-\w+-[a-z]+-).+\.\w+$/.exec(name)?.[1];
 
-/** What the files of one SSTable begin with, relative to the keyspace: `TABLE-ID/backups/oa-1-big-`. */
+/** The prefix of the paths of one SSTable's files, relative to the keyspace: `TABLE-ID/backups/oa-1-big-`. */
 function sstableOf(keyspaceDirectory: string, path: string): string | undefined {
   const stem = stemOf(basename(path));
   return stem && join(dirname(path), stem).slice(keyspaceDirectory.length + 1);
@@ -58,14 +58,14 @@ export async function filesOfFlush(
   return files.filter(({ path }) => wanted.has(sstableOf(keyspaceDirectory, path) ?? ''));
 }
 
-/** SSTables that no run before has recorded, for the record of this one. */
+/** SSTables that no earlier run has recorded, for the record of this run. */
 export async function newSstables(
   { dataDirectory, keyspace }: KeyspacePlace,
   runs: readonly RunRecord[],
 ): Promise<string[]> {
   const directory = join(dataDirectory, keyspace);
   const known = new Set(runs.flatMap(({ files = [] }) => files));
-  // What is older than a recorded run was recorded, in a journal that has been shortened since.
+  // SSTables that are older than a recorded run were recorded, in a journal that has been shortened since.
   const sinceMs = recordedRuns(runs).at(-1)?.startMs ?? 0;
   const found = ((await filesIn(directory)) ?? [])
     .filter(({ writtenMs }) => writtenMs >= sinceMs)
@@ -81,7 +81,9 @@ interface RecordedRun extends RunRecord {
 const recordedRuns = (runs: readonly RunRecord[]) =>
   runs.filter((run): run is RecordedRun => run.status === 0 && run.files !== undefined);
 
-/** What is missing or damaged: the components that `TOC.txt` lists and, `withDigests`, the content of data files. */
+/**
+ * What is missing or damaged in a flush: the components that `TOC.txt` lists and, with `withDigests`, the content of data files.
+ */
 export async function flushFault(
   files: readonly FlushedFile[],
   withDigests: boolean,
@@ -105,22 +107,22 @@ export async function flushFault(
   return undefined;
 }
 
-/** Whether the node writes incremental backups, as the polls of the store have seen it. */
+/** Whether the node writes incremental backups, according to the polls of the store. */
 interface Incrementals {
-  /** Whether the node wrote incremental backups at the last poll; undefined where no poll shows it. */
+  /** Whether the node wrote incremental backups at the last poll; undefined if no poll shows it. */
   isOn?: boolean;
-  /** It wrote none at some moment between these, ms since the epoch. */
+  /** A period within which the node did not write incremental backups at some moment, ms since the epoch. */
   off?: { afterMs: number; untilMs: number };
 }
 
 interface IncrementalsContext {
   nowMs: number;
-  /** Flushes that were begun before are left out. */
+  /** Flushes that began earlier than this long ago are left out. */
   keepMs?: number;
   node?: Incrementals;
 }
 
-/** Each recorded run of `nodetool flush` as a backup that builds upon the one before it, of the last `keepMs`. */
+/** Each recorded run of `nodetool flush` within the last `keepMs`, as a backup that builds upon the run before it. */
 export async function readIncrementals(
   { dataDirectory, keyspace }: KeyspacePlace,
   runs: readonly RunRecord[],
@@ -163,7 +165,7 @@ export async function readIncrementals(
   };
 }
 
-/** Why the files of a flush may not be all that was written since the one before. */
+/** Why the files of a flush may lack something that was written since the flush before it. */
 function whyIncomplete(
   { sinceMs = 0, endMs, isEmpty }: { sinceMs?: number; endMs: number; isEmpty: boolean },
   { isOn, off }: Incrementals,

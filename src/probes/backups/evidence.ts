@@ -11,9 +11,9 @@ import type { WallTime } from './wall-time.ts';
 /** One recorded run of a backup or of a recovery procedure (journal.ts). */
 export interface RunRecord {
   startMs: number;
-  /** Missing while it runs, or if its end was never recorded. */
+  /** Missing while the run is under way, or if its end was never recorded. */
   endMs?: number;
-  /** Exit status; 0 is a success. */
+  /** The exit status; 0 is a success. */
   status?: number;
   sizeBytes?: number;
   msg?: string;
@@ -21,7 +21,7 @@ export interface RunRecord {
   files?: readonly string[];
 }
 
-/** How a backup was made, which says what can be replayed on top of it. */
+/** How a backup was made. This determines what can be replayed on top of it. */
 export type BackupMethod =
   | 'postgres_dump'
   | 'postgres_base'
@@ -32,46 +32,50 @@ export type BackupMethod =
   | 'configuration'
   | 'other';
 
-/** What a verification reads; JSON. */
+/** What a verification reads, as JSON. */
 export interface Verifiable {
   /**
-   * A file, the directory of a backup that is one, with `snapshot` or `flush` that of a keyspace, with `tool` the tool's
-   * name of the backup.
+   * The path of a file or of the directory of a backup; with `snapshot` or `flush` the directory of a keyspace; with `tool` the
+   * tool's name for the backup.
    */
   path: string;
   /** Name of a snapshot of the wide-column store. */
   snapshot?: string;
   /** Incremental backups of the wide-column store: SSTables, relative to the keyspace. */
   flush?: readonly string[];
-  /** Program and arguments of the tool that keeps the backup and verifies it. */
+  /** Program and arguments of the tool that manages the backup and verifies it. */
   tool?: { format: ReportFormat; argv: readonly string[] };
 }
 
-/** What the content of a backup says of itself, which a verification reads; JSON. Nothing here is from a file's name or time. */
+/**
+ * What the content of a backup says about itself, as JSON. A verification reads it; nothing here is from a file's name or time.
+ */
 export interface BackupContent {
-  /** All that was committed before is in it, ms since the epoch. */
+  /** The backup contains everything that was committed before this time, ms since the epoch. */
   startMs?: number;
-  /** The same moment, where the content has it as a time without a zone. */
+  /** The same time, if the content states it without a zone. */
   startWall?: WallTime;
-  /** When it was complete, where the content states only that. */
+  /** When the backup was complete, if the content states only that. */
   endWall?: WallTime;
   /** Why there is no time, and what would make it known. */
   unknown?: string;
-  /** Why it is not known whether its files are whole, and what would show it: then nothing is known of a restore. */
+  /**
+   * Why it is not known whether the files of the backup are whole, and what would show it. Then nothing is known about a restore.
+   */
   unread?: string;
-  /** Tables in it with their rows, where it names them: `SCHEMA.TABLE`, of MySQL `DATABASE.TABLE`. */
+  /** Tables whose rows are in the backup, if it names them: `SCHEMA.TABLE`, for MySQL `DATABASE.TABLE`. */
   tables?: readonly string[];
-  /** Nothing in it would show that all files of a table are gone. */
+  /** Set if nothing in the backup would show that all files of a table are gone. */
   isUnlisted?: boolean;
-  /** What it may lack, compared with the store. */
+  /** What the backup may lack, compared with the store. */
   lacks?: string;
-  /** Databases in it, where it names them. */
+  /** Databases in the backup, if it names them. */
   databases?: readonly string[];
-  /** Where the binary log goes on from it. */
+  /** The position in the binary log that follows the backup. */
   binlog?: BinlogPlace;
-  /** Why no log can be applied to it, although it says where one goes on. */
+  /** Why no log can be applied to the backup, although it states a position. */
   withoutLog?: string;
-  /** Segments of WAL in it, by name. */
+  /** Segments of WAL in the backup, by name. */
   wal?: Readonly<Record<string, SegmentContent>>;
   /** Identifier of the cluster of databases, decimal. */
   systemId?: string;
@@ -79,101 +83,108 @@ export interface BackupContent {
   md5?: string;
 }
 
-/** JSON. `unknown` is what cannot be verified at this level: no checksum, no program, an unknown format. */
+/**
+ * The answer of a verification, as JSON. `unknown` means that the backup cannot be verified at this level: it has no checksum,
+ * there is no program for it, or the format is unknown.
+ */
 export interface VerifyAnswer {
   result: IntegrityResult;
-  /** For people: what was verified, or what is wrong. */
+  /** What was verified, or what is wrong, for people. */
   msg: string;
-  /**
-   * The verification itself failed, so that it is tried again: the backup could not be read, the process was killed.
-   */
+  /** Set if the verification itself failed and will be repeated: the backup could not be read, or the process was killed. */
   isFailure?: true;
-  /** Only for a good answer. */
+  /** The content; only in a good answer. */
   content?: BackupContent;
-  /** What was read of each segment of a log, by name. */
+  /** What was read from each segment of a log, by name. */
   segments?: Readonly<Record<string, SegmentContent>>;
-  /** When it was answered, ms since the epoch. */
+  /** When the answer was given, ms since the epoch. */
   atMs?: number;
 }
 
 /** One complete backup. Times are ms since the epoch. */
 export interface Artifact {
-  /** Unique within its backup and stable as long as the backup exists. Never a label. */
+  /** The id, which is unique within its backup and stable as long as the backup exists. It is never a label. */
   id: string;
-  /** When it was begun, as far as its place shows: for schedules alone. Its recovery point is what its content says. */
+  /**
+   * When the backup was begun, as far as its place shows; used only for schedules. Its recovery point depends on what its content
+   * says.
+   */
   startMs: number;
   endMs: number;
   sizeBytes: number;
-  /** Changes when the content may have changed: a verification holds for one fingerprint. */
+  /** The fingerprint, which changes when the content may have changed: a verification is valid for one fingerprint. */
   fingerprint: string;
   method: BackupMethod;
-  /** What to verify, and how; none where nothing can be read. */
+  /** What to verify, and how; undefined if nothing can be read. */
   verify?: Verifiable;
-  /** The verdict of the tool that keeps the backup. */
+  /** The verdict of the tool that manages the backup. */
   verified?: IntegrityResult;
-  /** The zone of the local times in its content, where the configuration says so. */
+  /** The zone of the local times in the content, if the configuration states it. */
   timeZone?: string;
-  /** The server it was taken from, where its content does not say that; `unknown` if the configuration does not say it either. */
+  /**
+   * The server from which the backup was taken, if its content does not say that; `unknown` if the configuration does not say it
+   * either.
+   */
   takenFrom?: 'primary' | 'replica' | 'unknown';
-  /** What the tool, or a manifest, says of the content. */
+  /** What the tool, or a manifest, says about the content. */
   content?: BackupContent;
-  /** What is wrong, if the content is `corrupt`. */
+  /** What is wrong if the content is `corrupt`. */
   fault?: string;
   /** Log sequence numbers of a physical MySQL backup, decimal; an incremental backup begins where its parent ended. */
   lsn?: { from: string; to: string };
-  /** WAL that a base backup needs. */
+  /** The ranges of WAL that a base backup needs. */
   wal?: readonly WalRange[];
-  /** First segment of WAL that it needs, where a tool names it. */
+  /** The first segment of WAL that the backup needs, if a tool names it. */
   walStart?: string;
-  /** Id of the backup that an incremental builds upon, where the tool says so. */
+  /** Id of the backup that an incremental backup builds upon, if the tool states it. */
   parent?: string;
-  /** For a flush: it holds what was written after this time, ms since the epoch. Missing for the first flush. */
+  /** For a flush: it contains what was written after this time, ms since the epoch. Missing for the first flush. */
   sinceMs?: number;
-  /** How many files it has, where one that is gone would not show. */
+  /** The number of files, if nothing else would show that a file is gone. */
   files?: number;
-  /** How many files it had, by the record of the run that made it. */
+  /** The number of files according to the record of the run that made the backup. */
   recordedFiles?: number;
-  /** The tool lists every segment of WAL that it needs. */
+  /** Whether the tool lists every segment of WAL that the backup needs. */
   hasLog?: boolean;
-  /** Newest moment that can be restored with logs that the tool keeps itself. */
+  /** The newest time that can be restored with logs that the tool manages itself, ms since the epoch. */
   recoverableToMs?: number;
 }
 
-/** What a source shows at one moment. */
+/** The evidence of a source at one moment. */
 export interface Evidence {
   /** A directory of the configuration that does not exist: there is no backup, or its file system is not mounted. */
   missingDirectory?: string;
-  /** Oldest first. */
+  /** The complete backups, oldest first. */
   artifacts: readonly Artifact[];
-  /** Begun and not completed: temporary files, directories without a manifest, runs without an end. */
+  /** Backups that were begun and not completed: temporary files, directories without a manifest, runs without an end. */
   unfinished: readonly { id: string; sinceMs: number }[];
   /** Runs that reported a failure. */
   failures: readonly { id: string; endMs: number; msg: string }[];
-  /** Archived log, for type `log`. */
+  /** The archived log, for the type `log`. */
   log?: ArchivedSegments;
   /** Recorded runs of the job, oldest first. */
   jobs?: readonly RunRecord[];
-  /** Names of the databases that must be in it. */
+  /** Names of the databases that must be in the backup. */
   expects?: readonly string[];
-  /** Tables of the store, and when the agent first saw each, ms since the epoch; undefined where it never asked. */
+  /** Tables of the store, and when the agent first saw each, ms since the epoch; undefined if the store was never asked. */
   tables?: Readonly<Record<string, number>>;
   /** How far the clock of the store is ahead of this host's, ms. */
   aheadMs?: number;
-  /** Tables of the store of which the log, and so a base backup, has nothing. */
+  /** Tables of the store that are not in the log, and so not in a base backup. */
   unlogged?: readonly string[];
-  /** The store is going to be asked, and has not been yet. */
+  /** Whether the store will be asked, and has not been asked yet. */
   awaitsTables?: boolean;
-  /** Ranges of WAL that a tool lists in its archive, without a segment missing between the first and the last. */
+  /** Ranges of WAL that a tool lists in its archive. No segment is missing between the first and the last. */
   archives?: readonly { first: string; last: string }[];
-  /** What is missing in the archive of a tool, by its own account. */
+  /** What is missing in the archive of a tool, as the tool reports it. */
   gap?: string;
-  /** For type `config`: live files that the newest copy lacks, or has with other content. */
+  /** For the type `config`: live files that are missing in the newest copy, or have other content there. */
   drift?: readonly string[];
   /** Snapshots that are still on the node. */
   snapshots?: readonly string[];
 }
 
-/** The evidence cannot be read, so that nothing is known, neither good nor bad; the message says what to do. */
+/** The error for evidence that cannot be read, so that nothing is known, neither good nor bad. Its message says what to do. */
 export const noEvidence = (missingDirectory: string): Evidence => ({
   missingDirectory,
   artifacts: [],
@@ -181,7 +192,9 @@ export const noEvidence = (missingDirectory: string): Evidence => ({
   failures: [],
 });
 
-/** Undefined for what does not exist (any more). Throws `evidence_unreadable` for what cannot be read. */
+/**
+ * The result of `reading`; undefined if the path does not exist (any more). Throws `evidence_unreadable` if it cannot be read.
+ */
 export async function unlessMissing<T>(path: string, reading: Promise<T>): Promise<T | undefined> {
   return reading.catch((thrown: unknown) => {
     if (systemCode(thrown) === 'ENOENT') return undefined;
@@ -193,8 +206,8 @@ export const unreadable = (message: string, cause?: unknown): ProbeError<'eviden
   new ProbeError('evidence_unreadable', message, cause);
 
 /**
- * Backups of a tool that lists its own archive can be restored as far as that reaches. A list names segments only: the
- * server knows that all it has written is in the last one. When that one was archived proves nothing.
+ * Backups of a tool that lists its own archive can be restored as far as that reaches. A list names segments only: the server
+ * knows that all it has written is in the last one. The time at which that segment was archived proves nothing.
  */
 export function withArchive(evidence: Evidence, server: ArchivedLog | undefined): Evidence {
   const { archived, wholeUntilMs } = server ?? {};
@@ -212,9 +225,9 @@ export function withArchive(evidence: Evidence, server: ArchivedLog | undefined)
 }
 
 /**
- * The part of a report that an entry of this type observes, as its integrity level takes it. A full backup is not
- * replaced by an incremental one, but a newer full backup stands in for an incremental one. What a tool says of its
- * own backup is good for the level `header` alone; with `verify` the tool reads the backup again.
+ * The part of a report that an entry of this type observes, at the integrity level of the entry. An incremental backup does not
+ * replace a full one, but a newer full backup replaces an incremental one. A tool's statement about its own backup is good for
+ * the level `header` alone; with `verify` the tool reads the backup again.
  */
 export function forEntry(
   evidence: Evidence,

@@ -20,10 +20,10 @@ import { checkpointFiles } from './verify.ts';
 
 type FilesSource = BackupSource & { kind: 'files' };
 
-/** Maximum number of entries of a directory; more are an error rather than a partial picture. */
+/** Maximum number of entries of a directory. More entries are an error: a part of them would be misleading. */
 const mostEntries = 20_000;
 
-/** Undefined for a directory that does not exist. Throws `evidence_unreadable` for one that cannot be read. */
+/** The names in a directory; undefined if it does not exist. Throws `evidence_unreadable` if it cannot be read. */
 export async function listBackupDirectory(directory: string): Promise<string[] | undefined> {
   const names = await unlessMissing(directory, firstNames(directory));
   if (names === undefined || names.length <= mostEntries) return names;
@@ -32,7 +32,7 @@ export async function listBackupDirectory(directory: string): Promise<string[] |
   );
 }
 
-/** Reads no more than is necessary to know that there are too many: the names of a million files take 100 MB. */
+/** Reads only as many names as show that there are too many: the names of a million files take 100 MB. */
 async function firstNames(directory: string): Promise<string[]> {
   const names: string[] = [];
   for await (const { name } of await opendir(directory, { bufferSize: 1024 })) {
@@ -42,7 +42,7 @@ async function firstNames(directory: string): Promise<string[]> {
   return names;
 }
 
-/** Undefined for a file that was removed meanwhile. Throws `evidence_unreadable` if it cannot be read. */
+/** The status of a file; undefined if it was removed meanwhile. Throws `evidence_unreadable` if it cannot be read. */
 export async function statOf(path: string): Promise<Stats | undefined> {
   return unlessMissing(path, stat(path));
 }
@@ -113,7 +113,7 @@ async function artifactOf(
     Pick<Artifact, 'id' | 'timeZone' | 'takenFrom'> & { time?: string; runs: readonly RunRecord[] },
 ): Promise<Artifact> {
   const { id, lastMs, sizeBytes, lsn, wal, timeZone } = found;
-  // A copy is younger than its content, and a name may say anything: the earliest of all is the least wrong.
+  // A copy is younger than its content, and a name may contain any time: the earliest of all times is the least wrong.
   const times = [stats.birthtimeMs, stats.mtimeMs, timeOfName(found.time), startOfRun(found.runs, lastMs)];
   const startMs = Math.min(...times.filter((ms): ms is number => ms !== undefined && ms > 0));
   const method = found.method ?? (await methodOf(path));
@@ -128,14 +128,14 @@ async function artifactOf(
     lsn,
     wal,
     timeZone,
-    // The label of a base backup says it.
+    // The label of a base backup states it.
     ...(method !== 'postgres_base' && { takenFrom: found.takenFrom }),
   };
 }
 
 /**
- * The time that digits in a name mean, ms since the epoch: `20260102T030405Z`, `2026-01-02_03-04-05`,
- * `20260102`, or seconds since the epoch. Always UTC.
+ * The time in the digits of a name, ms since the epoch: `20260102T030405Z`, `2026-01-02_03-04-05`, `20260102`, or seconds since
+ * the epoch. The time is always read as UTC.
  */
 export function timeOfName(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
@@ -149,7 +149,7 @@ export function timeOfName(text: string | undefined): number | undefined {
   return new Date(ms).getUTCMonth() === month - 1 && year >= 2000 ? ms : undefined;
 }
 
-/** What the first bytes of a dump show. A compressed SQL dump shows nothing until it is decompressed. */
+/** The method that the first bytes of a dump show. A compressed SQL dump shows nothing until it is decompressed. */
 async function methodOf(path: string): Promise<BackupMethod> {
   const head = await headOf(path, 8192).catch(() => undefined);
   if (!head) return 'other';
@@ -184,7 +184,7 @@ async function readDirectoryBackup(path: string): Promise<FoundBackup> {
     const { walRanges } = await readBackupManifest(path);
     return { sizeBytes, lastMs, method: 'postgres_base', wal: walRanges };
   }
-  // PostgreSQL writes the manifest last, and the physical tools their checkpoints.
+  // PostgreSQL writes the manifest last, and the physical tools write their checkpoints last.
   const isIncomplete = names.some(
     (name) => name === 'backup_label' || name === 'PG_VERSION' || name.startsWith('ibdata'),
   );
@@ -209,7 +209,7 @@ export async function measure(path: string): Promise<{ sizeBytes: number; lastMs
   };
 }
 
-/** `xtrabackup_checkpoints`: the range of InnoDB's log that the backup covers. */
+/** Parses `xtrabackup_checkpoints`: the range of InnoDB's log that the backup covers. */
 export function parseCheckpoints(text: string): {
   lsn?: Artifact['lsn'];
   type?: string;
@@ -220,7 +220,7 @@ export function parseCheckpoints(text: string): {
   return {
     lsn: from !== undefined && to !== undefined ? { from, to } : undefined,
     type,
-    // A full backup that was prepared takes no more incrementals.
+    // No further incremental backup can be applied to a full backup that was prepared.
     isPrepared: type === 'full-prepared' || type === 'log-applied',
   };
 }
@@ -231,9 +231,9 @@ const digest = async (path: string): Promise<string> =>
     .digest('hex');
 
 /**
- * Compares live configuration files with their newest copies, by content. Copies lie in `directory` itself, under the
- * files' own names, or in one directory below it for each copy, the newest of which counts. Throws
- * `evidence_unreadable` when a live file or the directory cannot be read; a directory that does not exist has no copy.
+ * Compares live configuration files with their newest copies, by content. Copies are in `directory` itself, under the files' own
+ * names, or in one directory below it for each copy; then the newest copy is used. Throws `evidence_unreadable` when a live file
+ * or the directory cannot be read; a directory that does not exist has no copy.
  */
 export async function readDrift(files: readonly string[], directory: string): Promise<Evidence> {
   const copies = await newestCopy(directory);
@@ -273,7 +273,7 @@ async function newestCopy(directory: string): Promise<string | undefined> {
   });
   if (!entries) return undefined;
   if (entries.some((entry) => entry.isFile() && !entry.name.startsWith('.'))) return directory;
-  // Names with a date sort by it; times of directories change when something in them does.
+  // Names with a date are sorted by it, because the time of a directory changes when something in it does.
   const below = entries
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
     .map(({ name }) => name);

@@ -1,31 +1,31 @@
 import { open } from 'node:fs/promises';
 
 /**
- * The tables in InnoDB's own dictionary, `SYS_TABLES` in the system tablespace (MariaDB, storage/innobase/include/dict0boot.h
- * and rem0rec.h): a table of which all files are gone shows in it alone.
+ * Reads the tables in InnoDB's own dictionary, `SYS_TABLES` in the system tablespace (MariaDB,
+ * storage/innobase/include/dict0boot.h and rem0rec.h). Only the dictionary shows a table of which all files are gone.
  */
 
-/** Where the page of the dictionary's header is, and in it the root of `SYS_TABLES`. */
+/** The page with the dictionary's header, and the position in it of the root of `SYS_TABLES`. */
 const [headerPage, rootAt] = [7, 70];
 const [nextPageAt, typeAt, levelAt, infimumAt] = [12, 24, 64, 101];
-/** Type of a page of a B-tree. */
+/** The type of a page of a B-tree. */
 const indexPage = 17_855;
 const noPage = 0xffffffff;
 const isDeleted = 0x20;
-/** Fields of a row that are read: its name, and the tablespace behind the last of the others. */
+/** The fields of a row that are read: the name comes first, and the tablespace last. */
 const [nameField, spaceField] = [0, 9];
 const extraBytes = 6;
-/** Limits what a damaged page can cost. */
+/** Limits the cost of a damaged page. */
 const mostPages = 100_000;
 
 interface DictionaryTable {
-  /** As `database/table`, in the form of file names. */
+  /** The name as `database/table`, in the form of file names. */
   name: string;
-  /** 0 is the system tablespace. */
+  /** The number of the tablespace; 0 is the system tablespace. */
   space: number;
 }
 
-/** Undefined where the file is not a system tablespace that this format applies to. */
+/** The tables in the dictionary; undefined if the file is not a system tablespace of this format. */
 export async function readDictionary(
   ibdata: string,
   pageBytes: number,
@@ -52,7 +52,7 @@ export async function readDictionary(
     }
     return undefined;
   } catch (thrown) {
-    // A position behind the end of the page: another format.
+    // A position beyond the end of the page means another format.
     if (thrown instanceof RangeError) return undefined;
     throw thrown;
   } finally {
@@ -60,7 +60,7 @@ export async function readDictionary(
   }
 }
 
-/** Where each record of a page begins, in their order. */
+/** The position of each record of a page, in their order. */
 function* recordsIn(page: Buffer): Generator<number> {
   const most = page.length / extraBytes;
   let at = page.readUInt16BE(infimumAt - 2);

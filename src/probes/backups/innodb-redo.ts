@@ -2,25 +2,25 @@ import { createReadStream } from 'node:fs';
 import { headOf } from './manifest.ts';
 
 /**
- * Operations on files in MariaDB's redo log (storage/innobase/include/mtr0types.h, FILE_CREATE and those after it): every
- * tablespace that was changed since the last checkpoint is named.
+ * Reads the operations on files in MariaDB's redo log (storage/innobase/include/mtr0types.h, FILE_CREATE and those after it). The
+ * log names every tablespace that was changed since the last checkpoint.
  */
 interface FileOperation {
-  /** `database/table`, in the form of file names. */
+  /** The name as `database/table`, in the form of file names. */
   name: string;
-  /** Whether the table is there after it. */
+  /** Whether the table exists after the operation. */
   isThere: boolean;
 }
 
 const redoMagic = 'Phys';
-/** The high half of a record's first byte. */
+/** The high half of the first byte of a record, for each operation. */
 const [create, remove, rename, modify] = [0x80, 0x90, 0xa0, 0xb0];
 const path = /\.\/([^/\0]{1,192}\/[^/\0]{1,192})\.ibd/g;
-/** Longer than a record with two paths. */
+/** The overlap of two reads: longer than a record with two paths. */
 const overlapBytes = 2048;
 const headBytes = 12;
 
-/** In the order of the log; none of a file in another format. */
+/** The operations in the order of the log; none from a file in another format. */
 export async function readFileOperations(file: string): Promise<FileOperation[]> {
   const head = await headOf(file, 4).catch(() => undefined);
   if (head?.toString('latin1') !== redoMagic) return [];
@@ -35,12 +35,12 @@ export async function readFileOperations(file: string): Promise<FileOperation[]>
   return [...found, ...operationsIn(rest, found.length === 0 ? 0 : headBytes, rest.length)];
 }
 
-/** The operations whose path begins between two places. */
+/** The operations whose path begins between two positions. */
 function operationsIn(bytes: Buffer, from: number, to: number): FileOperation[] {
   const text = bytes.toString('latin1');
   return [...text.matchAll(path)].flatMap(({ 0: all, 1: name, index }) => {
     if (index < from || index >= to) return [];
-    // The new name follows the old one.
+    // The new name follows the old name.
     if (bytes[index - 1] === 0 && text.startsWith('.ibd\0./', index + all.length - 4)) {
       return operationAt(bytes, index) === rename ? [{ name: name!, isThere: false }] : [];
     }
@@ -53,10 +53,12 @@ function operationsIn(bytes: Buffer, from: number, to: number): FileOperation[] 
   });
 }
 
-/** Bytes of a number, by the first of them. */
+/** The length of a number in bytes, according to its first byte. */
 const numberBytes = (first: number) => (first < 0x80 ? 1 : first < 0xc0 ? 2 : first < 0xe0 ? 3 : 4);
 
-/** The kind of record that ends with a path at this place: kind, length, number of the tablespace, page 0. */
+/**
+ * The kind of the record that ends with a path at this position. A record has kind, length, number of the tablespace, and page 0.
+ */
 function operationAt(bytes: Buffer, at: number): number | undefined {
   if (bytes[at - 1] !== 0) return undefined;
   for (const spaceBytes of [1, 2, 3, 4]) {

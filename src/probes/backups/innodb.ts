@@ -6,9 +6,9 @@ import { type ByteReader, Truncated } from './pgdump.ts';
 import { UnknownFormat } from './wal-segment.ts';
 
 /**
- * The files of InnoDB in a physical backup (MariaDB, storage/innobase/include/fil0fil.h and fsp0types.h). Every
- * page has a CRC-32C, of the whole page (full_crc32) or of its header and its body (crc32). Pages of a backup
- * that is not prepared yet are valid, too.
+ * Verifies the files of InnoDB in a physical backup (MariaDB, storage/innobase/include/fil0fil.h and fsp0types.h). Every page has
+ * a CRC-32C, of the whole page (full_crc32) or of its header and its body (crc32). Pages of a backup that is not prepared yet are
+ * valid, too.
  */
 
 const flagsAt = 54;
@@ -16,7 +16,7 @@ const spacePagesAt = 46;
 const pageTypeAt = 24;
 const isFullCrc32 = 0x10;
 const usualPageBytes = 16_384;
-/** Types of pages that are compressed or encrypted, in MySQL and MariaDB: their checksum is not the usual one. */
+/** Types of pages that are compressed or encrypted, in MySQL and MariaDB; they do not have the usual checksum. */
 const transformed: ReadonlySet<number> = new Set([14, 15, 16, 17, 34_354, 37_400, 37_401, 37_402]);
 
 const crcOf = (bytes: Buffer) => (crc32c(bytes, 0xffffffff) ^ 0xffffffff) >>> 0;
@@ -30,11 +30,11 @@ function hasChecksum(page: Buffer): boolean {
 
 interface Tablespace {
   pageBytes: number;
-  /** Pages of another size or length than the space's. */
+  /** Whether pages have another size or length than the pages of the tablespace. */
   isCompressed: boolean;
 }
 
-/** Read from the flags in the first page of a tablespace. */
+/** The properties of a tablespace, from the flags in its first page. */
 export function spaceOf(head: Buffer): Tablespace {
   const flags = head.readUInt32BE(flagsAt);
   if (flags & isFullCrc32) return { pageBytes: 512 << (flags & 0xf), isCompressed: (flags & 0xe0) !== 0 };
@@ -45,7 +45,7 @@ export function spaceOf(head: Buffer): Tablespace {
 const zeros = Buffer.alloc(65_536);
 
 function checkPage(page: Buffer, number: number): void {
-  // Not used yet.
+  // The page is not used yet.
   if (page.equals(zeros.subarray(0, page.length)) || hasChecksum(page)) return;
   if (transformed.has(page.readUInt16BE(pageTypeAt)))
     throw new UnknownFormat('a page is compressed or encrypted');
@@ -67,7 +67,7 @@ async function checkSpace(path: string, bytes: ByteReader, pageBytes: number | u
 
 const [moreFollows, lastBlock] = [0x78747261, 0x58545241];
 
-/** The changed pages of an incremental: blocks of a page with the pages' numbers, and those pages. */
+/** Verifies the changed pages of an incremental backup: each block is a page with page numbers, followed by these pages. */
 async function checkDelta(bytes: ByteReader, pageBytes: number): Promise<number> {
   let pages = 0;
   for (;;) {
@@ -88,12 +88,12 @@ const isDelta = (name: string) => name.endsWith('.delta');
 interface InnodbFiles {
   files: number;
   pages: number;
-  /** Why something cannot be verified. */
+  /** Why something cannot be verified; undefined if everything can. */
   unverified?: string;
 }
 
 /**
- * Verifies the InnoDB files of a physical backup. Throws what is wrong, with the file. Files of other engines have
+ * Verifies the InnoDB files of a physical backup. Throws an error that states the fault and the file. Files of other engines have
  * no checksums that could be verified.
  */
 export async function verifyInnodbFiles(directory: string, pace: Pace): Promise<InnodbFiles> {
@@ -103,7 +103,7 @@ export async function verifyInnodbFiles(directory: string, pace: Pace): Promise<
     .map(({ parentPath, name }) => ({ path: join(parentPath, name), name }));
   await checkRedoLog(directory);
   const found: InnodbFiles = { files: 0, pages: 0 };
-  // Files of the system tablespace after the first one begin with any of its pages.
+  // Files of the system tablespace after the first file may begin with any of its pages.
   const systemPageBytes = spaceOf(await firstPageOf(join(directory, 'ibdata1'))).pageBytes;
   for (const { path, name } of files) {
     if (!isSpace(name) && !isDelta(name)) continue;
@@ -125,7 +125,9 @@ export async function verifyInnodbFiles(directory: string, pace: Pace): Promise<
   return found;
 }
 
-/** Flags of the usual page size where the first page is not there, as in an incremental. */
+/**
+ * The first page of a tablespace; if it is not there, as in an incremental backup, a page with the flags of the usual page size.
+ */
 export const firstPageOf = async (path: string): Promise<Buffer> => {
   const head = await headOf(path, 64).catch(() => Buffer.alloc(0));
   return head.length === 64 ? head : Buffer.alloc(64);
@@ -142,9 +144,7 @@ async function pageBytesOfDelta(path: string): Promise<number> {
 
 const [redoMagic, redoHeaderBytes] = ['Phys', 12_288];
 
-/**
- * The copied redo log, without which a backup cannot be prepared; MariaDB's format from 10.8 on contains its length.
- */
+/** Verifies the copied redo log, without which a backup cannot be prepared. MariaDB's format from 10.8 on states its length. */
 async function checkRedoLog(directory: string): Promise<void> {
   const checkpoints = await readFile(join(directory, 'xtrabackup_checkpoints'), 'utf8').catch(() =>
     readFile(join(directory, 'mariadb_backup_checkpoints'), 'utf8'),

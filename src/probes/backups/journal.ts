@@ -7,14 +7,14 @@ import { type Evidence, type RunRecord, unreadable, type VerifyAnswer } from './
 
 export type { RunRecord };
 
-/** Lines kept when the file is rewritten, and how many make it worth that. */
+/** How many lines remain when the file is rewritten, and from how many lines on it is rewritten. */
 const keptLines = 200;
 const rewriteLines = 1000;
 
 /**
- * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover`
- * record them: a file of JSON lines for each name in the state directory. Lines are appended in one write each,
- * so that a crash leaves whole lines, or a last one that is cut off and skipped.
+ * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover` record them: a file
+ * of JSON lines for each name in the state directory. Lines are appended in one write each, so that a crash leaves whole lines,
+ * or a last line that is cut off and is skipped.
  */
 export function journalPath(stateDirectory: string, kind: 'backup' | 'recovery', name: string): string {
   return join(stateDirectory, `${kind}-runs`, `${encodeURIComponent(name)}.jsonl`);
@@ -33,7 +33,7 @@ async function appendRecord(path: string, record: object): Promise<void> {
   await rename(next, path);
 }
 
-/** All records, oldest first; none when there is no file. Throws `evidence_unreadable` when it cannot be read. */
+/** All records, oldest first; none if there is no file. Throws `evidence_unreadable` if it cannot be read. */
 export async function readRuns(path: string): Promise<RunRecord[]> {
   let text: string;
   try {
@@ -45,7 +45,7 @@ export async function readRuns(path: string): Promise<RunRecord[]> {
   const runs = new Map<number, RunRecord>();
   for (const line of text.split('\n')) {
     const record = recordOf(line);
-    // A record with an end replaces the one with its start.
+    // A record with an end replaces the record with its start.
     if (record) runs.set(record.startMs, record);
   }
   return [...runs.values()].sort((one, other) => one.startMs - other.startMs);
@@ -61,13 +61,13 @@ function recordOf(line: string): RunRecord | undefined {
 }
 
 /**
- * Answers of verifications, in a file beside the runs: a restarted agent and `svc-agent recover` need not read a big
+ * The answers of verifications, in a file beside the runs, so that a restarted agent and `svc-agent recover` need not read a big
  * backup again. `key` names the content and the level.
  */
 export function verifiedAnswers(stateDirectory: string, name: string) {
   const path = join(stateDirectory, 'backup-verified', `${name}.jsonl`);
   return {
-    /** Empty when the file cannot be read: backups are then verified again. */
+    /** The recorded answers; empty if the file cannot be read, so that backups are verified again. */
     async read(): Promise<Map<string, VerifyAnswer>> {
       const text = await readFile(path, 'utf8').catch(() => '');
       const answers = new Map<string, VerifyAnswer>();
@@ -76,20 +76,20 @@ export function verifiedAnswers(stateDirectory: string, name: string) {
           const { key, answer } = JSON.parse(line) as { key: string; answer: VerifyAnswer };
           answers.set(key, answer);
         } catch {
-          // The last line of a process that was killed.
+          // This is the incomplete last line of a process that was killed.
         }
       }
       return answers;
     },
-    /** A result that cannot be recorded is verified again later. */
+    /** Records an answer. A backup whose answer cannot be recorded is verified again later. */
     record: (key: string, answer: VerifyAnswer) => appendRecord(path, { key, answer }).catch(() => {}),
   };
 }
 
-/** A run without an end counts as unfinished after this long. */
+/** A run without an end counts as unfinished after this time. */
 const hungMs = 24 * 36e5;
 
-/** Runs as evidence by themselves: for sources that have no other evidence. */
+/** Runs as evidence by themselves, for sources that have no other evidence. */
 export function evidenceOfRuns(runs: readonly RunRecord[], nowMs: number): Evidence {
   return {
     artifacts: runs
@@ -106,7 +106,7 @@ export function evidenceOfRuns(runs: readonly RunRecord[], nowMs: number): Evide
   };
 }
 
-/** What records of runs add to artifacts that are found elsewhere. */
+/** What the records of runs add to artifacts that were found elsewhere. */
 export function faultsOfRuns(
   runs: readonly RunRecord[],
   nowMs: number,
@@ -125,7 +125,7 @@ export function faultsOfRuns(
   };
 }
 
-/** When a backup that was complete at `endMs` was started, if a run records it. */
+/** When a backup that was complete at `endMs` was started, if a run was recorded for it; ms since the epoch. */
 export function startOfRun(runs: readonly RunRecord[], endMs: number): number | undefined {
   const toleranceMs = 5_000;
   return runs.findLast(

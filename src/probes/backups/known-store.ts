@@ -5,21 +5,21 @@ import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 
-/** What the polls of a store show of it, which a backup is held against. */
+/** The results of the polls of a store, with which a backup is compared. */
 
 type Latest = NonNullable<ProbeDeps['latest']>;
 
-/** What is remembered of a store that cannot be asked any more. */
+/** What is remembered of a store, for the time when it cannot be asked any more. */
 export interface KnownStore {
-  /** Its tables, and when each was first seen, ms since the epoch. */
+  /** The tables of the store, and when each was first seen, ms since the epoch. */
   tables?: Readonly<Record<string, number>>;
-  /** When a poll last saw that it writes incremental backups, ms since the epoch. */
+  /** When a poll last saw that the node writes incremental backups, ms since the epoch. */
   onMs?: number;
-  /** It wrote none at some moment between these. */
+  /** A period within which it did not write them at some moment, ms since the epoch. */
   off?: { afterMs: number; untilMs: number };
-  /** How far its clock, which the log has its times from, is ahead of this host's, ms. */
+  /** How far the store's clock, which sets the times in the log, is ahead of this host's, ms. */
   aheadMs?: number;
-  /** Tables of which the log has nothing. */
+  /** Tables that are not in the log. */
   unlogged?: readonly string[];
   /** A database of this backup that the server leaves out of its binary log. */
   leavesOut?: string;
@@ -30,7 +30,7 @@ const pollsOfStore = (store: string | undefined): string[] => [
   ...storeRoles.map((role) => `store/${store}/${role}`),
 ];
 
-/** The log as the polls of the store last saw it. */
+/** The log according to the last polls of the store. */
 export const logsOf = (store: string | undefined, latest: Latest): ArchivedLog[] =>
   pollsOfStore(store).flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
 
@@ -40,7 +40,7 @@ export function incrementalsOn(store: string | undefined, latest: Latest): boole
   return seen.length === 0 ? undefined : seen.every((holds) => holds);
 }
 
-/** What is known of the store, with what its last poll has shown. */
+/** What is known of the store, including the results of its last poll. */
 export function knownStore(
   { source, store, database }: BackupOptions,
   before: KnownStore = {},
@@ -63,7 +63,7 @@ export function knownStore(
   return { ...known, off: { afterMs: known.off?.afterMs ?? known.onMs ?? 0, untilMs: nowMs } };
 }
 
-/** Those of the database, or of all databases of the server; undefined where none was asked. */
+/** The unlogged tables of the database, or of all databases of the server; undefined if none was asked. */
 function unloggedOf(
   { store, database }: Pick<BackupOptions, 'store' | 'database'>,
   latest: Latest,
@@ -75,15 +75,15 @@ function unloggedOf(
   return lists.length > 0 ? lists.flat() : undefined;
 }
 
-/** Whether the first poll of one of the databases, by their roles, is still to come. */
+/** Whether the first poll of one of the databases, given by their roles, is still to come. */
 export const isAwaited = ({ store }: BackupOptions, roles: readonly string[], latest: Latest): boolean =>
   roles.some((role) => latest(`store/${store}/${role}`) === undefined);
 
-/** Holds a good answer against the databases and tables of the store. */
+/** Compares the content in a good answer with the databases and tables of the store. */
 export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence: Evidence): VerifyAnswer =>
   withoutRows(withTables(withDatabases(answer, evidence.expects), artifact, evidence), artifact, evidence);
 
-/** Files of a table that is not logged are in no base backup, and the log has none of its rows. */
+/** Adds unlogged tables to what a base backup may lack: neither their files nor their rows in the log are in it. */
 function withoutRows(
   answer: VerifyAnswer,
   { method }: Artifact,
@@ -101,7 +101,7 @@ function withoutRows(
       );
 }
 
-/** A dump of another database is no backup of this one. */
+/** Marks a dump of another database as corrupt: it is no backup of this database. */
 function withDatabases(answer: VerifyAnswer, expected: readonly string[] = []): VerifyAnswer {
   const there = answer.content?.databases;
   const missing = there && expected.find((name) => !there.includes(name));
@@ -110,8 +110,9 @@ function withDatabases(answer: VerifyAnswer, expected: readonly string[] = []): 
 }
 
 /**
- * A table of the store that a backup lacks: one that was there before the backup began is lost in a restore; one that was
- * created after it ended is in the log. What was there when the agent first looked may be either.
+ * Compares the tables in a backup with those of the store. A table that existed before the backup began and is not in it would be
+ * lost in a restore; a table that was created after it ended is in the log. For a table that existed when the agent first looked,
+ * either may be true.
  */
 function withTables(
   answer: VerifyAnswer,

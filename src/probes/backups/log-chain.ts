@@ -14,24 +14,24 @@ import {
   wholeUntil,
 } from './segments.ts';
 
-/** A place in the history of a timeline where it left its parent (`00000002.history`). */
+/** A position at which a timeline left its parent (`00000002.history`). */
 export interface Switch {
   timeline: number;
-  /** Such as `0/3000028`. */
+  /** A log sequence number such as `0/3000028`. */
   lsn: string;
 }
 
-/** An archive of log segments, with what was read of each. */
+/** An archive of log segments, with what was read from each. */
 export interface ArchivedSegments {
   kind: LogKind;
-  /** In the log's order. */
+  /** The segments in the order of the log. */
   placed: readonly PlacedSegment[];
   /** The parents of each timeline whose history is in the archive, oldest first. */
   histories: ReadonlyMap<number, readonly Switch[]>;
   walSegmentBytes?: number;
-  /** What the server says of its log. */
+  /** What the server says about its log. */
   server?: ArchivedLog;
-  /** How far the clock that the log has its times from is ahead of this host's, ms. */
+  /** How far the clock that sets the times in the log is ahead of this host's, ms. */
   aheadMs?: number;
   /** A database that the server leaves out of its binary log. */
   leavesOut?: string;
@@ -39,14 +39,14 @@ export interface ArchivedSegments {
 
 /** How far a log can be replayed. */
 interface Replay {
-  /** Names of the first and last segment. */
+  /** Names of the first and the last replayed segment. */
   first?: string;
   last?: string;
-  /** Newest moment that the replayed segments show; ms since the epoch. */
+  /** The newest time that the replayed segments show, ms since the epoch. */
   newestMs?: number;
-  /** Why it ends where it does; undefined at the end of the archive. */
+  /** Why the replay ends there; undefined at the end of the archive. */
   ends?: string;
-  /** It has all that the backup needs to be consistent. */
+  /** Whether the replay includes everything that the backup needs to be consistent. */
   isEnough: boolean;
 }
 
@@ -67,7 +67,7 @@ function replayOf(
 ): Replay {
   const shown = steps.findLast(({ content }) => content.newestMs !== undefined);
   const shownMs = shown && shown.content.newestMs! - aheadMs;
-  // Nothing in a file is newer than the file, whatever a session has set its time to (SET timestamp).
+  // Nothing in a file is newer than the file, whatever time a session has set (SET timestamp).
   const known = [shownMs && Math.min(shownMs, shown.endMs ?? shownMs), wholeMs].filter(
     (ms) => ms !== undefined,
   );
@@ -87,15 +87,15 @@ function obstacleIn(name: string, content: SegmentContent | undefined): string |
   return content.unverified === undefined ? undefined : `${name} cannot be verified: ${content.unverified}`;
 }
 
-/** Timelines that a restore follows, the oldest first, each with the number of the segment it begins in. */
+/** The timelines that a restore follows, oldest first, each with the number of the segment in which it begins. */
 interface Lineage {
   timelines: readonly { timeline: number; fromSegment: number }[];
   fault?: string;
 }
 
 /**
- * As PostgreSQL follows a timeline, by default the latest: from that of the backup on as long as the archive has the history
- * of the next one. A backup that is no part of its history cannot be restored with it.
+ * The lineage of a timeline. PostgreSQL follows the latest timeline by default: from the timeline of the backup on, as long as
+ * the archive has the history of the next one. A backup that is not in its history cannot be restored with it.
  */
 export function lineageOf(
   base: WalRange,
@@ -117,13 +117,13 @@ export function lineageOf(
   return { timelines, fault };
 }
 
-/** A place in the log, from text such as `0/3000028`. */
+/** The position in the log that a text such as `0/3000028` names. */
 export function positionOf(lsn: string): bigint {
   const [high = '0', low = '0'] = lsn.split('/');
   return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
 }
 
-/** The segment that has the byte before a position. */
+/** The segment that contains the byte before a position. */
 function segmentBefore(lsn: string, segmentBytes: number | undefined): number {
   const before = positionOf(lsn) - 1n;
   return segmentOfLsn(`${(before >> 32n).toString(16)}/${(before & 0xffffffffn).toString(16)}`, segmentBytes);
@@ -147,7 +147,7 @@ export function replayWal(
   const known: ArchivedSegments = archive ?? { kind: 'wal', placed: [], histories: new Map() };
   const bytes = known.walSegmentBytes ?? Object.values(own)[0]?.wal?.segmentBytes ?? usualWalSegmentBytes;
   const steps = new Map<string, KnownSegment>();
-  // The archive comes first in a restore; what it lacks is taken from the backup.
+  // A restore reads a segment from the archive first, and from the backup if the archive lacks it.
   for (const { name, content } of [
     ...known.placed.map(({ segment }) => segment),
     ...Object.entries(own).map(([name, content]) => ({ name, content })),
@@ -188,7 +188,10 @@ function followWal(
   }
 }
 
-/** A record that goes on from the segment before must have been read with it. */
+/**
+ * The fault if a segment does not continue the one before it. A record that continues from there must have been read together
+ * with it.
+ */
 function linkFault(before: Step | undefined, step: Step, cluster: string | undefined): string | undefined {
   const { systemId } = step.content.wal ?? {};
   if (cluster !== undefined && systemId !== undefined && cluster !== systemId)
@@ -198,7 +201,7 @@ function linkFault(before: Step | undefined, step: Step, cluster: string | undef
   return goesOn && !isRead ? `${step.name} has not been verified yet with the one before it` : undefined;
 }
 
-/** How far a binary log can be replayed on a backup that was taken at a position of it. */
+/** How far a binary log can be replayed on a backup that was taken at a position in it. */
 export function replayBinlog(
   at: BinlogPlace,
   { placed: all, server, leavesOut, aheadMs }: ArchivedSegments,
@@ -215,7 +218,7 @@ export function replayBinlog(
   for (const { segment, at: place } of placed) {
     const { name, content, endMs } = segment;
     const before = steps.at(-1);
-    // Before the backup, or the same file again, compressed or not.
+    // The file is from before the backup, or is the same file again, compressed or not.
     if (place.number < number! + steps.length) continue;
     if (place.number !== number! + steps.length) ends = `the file after ${before!.name} is missing`;
     else ends = obstacleIn(name, content) ?? (before && seam(before, { name, content: content! }));
@@ -232,10 +235,10 @@ export function replayBinlog(
   return replayOf(steps, ends, true, { aheadMs, wholeMs });
 }
 
-/** The name of a log's files without their numbers: a directory may have the files of several. */
+/** The names of a log's files without their numbers: a directory may contain the files of several logs. */
 const prefixOf = (name: string): string => name.replace(/\.\d+$/, '');
 
-/** Why the file is not the one in which the backup was taken: that of another server, or of a log that was begun anew. */
+/** Why the file is not the one in which the backup was taken: it belongs to another server, or to a log that was begun again. */
 function strangerAt({ position, gtids }: BinlogPlace, { name, content }: Step): string | undefined {
   const found = content.binlog?.places?.[position];
   if (found === undefined) return `${name} has not been verified yet at the position of the backup`;
@@ -244,7 +247,7 @@ function strangerAt({ position, gtids }: BinlogPlace, { name, content }: Step): 
   return `${name} is of another server, or the log was reset since: the backup was not taken in it`;
 }
 
-/** What is missing between two files: a copy that was made while the server still wrote the file looks whole. */
+/** What is missing between two files. A copy that was made while the server still wrote the file looks whole. */
 function seam(before: Step, next: Step): string | undefined {
   const { isClosed, toGtids } = before.content.binlog ?? {};
   const { fromGtids } = next.content.binlog ?? {};
@@ -254,8 +257,8 @@ function seam(before: Step, next: Step): string | undefined {
 }
 
 /**
- * What is missing among the segments themselves, for people; undefined for a log without a gap. Without histories a new
- * timeline may begin in the segment in which the one before it ends, or in the next one.
+ * What is missing between the segments, as text for people; undefined for a log without a gap. Without histories, a new timeline
+ * may begin in the segment in which the one before it ends, or in the next segment.
  */
 export function gapIn({
   placed,

@@ -27,30 +27,30 @@ export interface LogEvidence extends Evidence {
 }
 
 export interface LogReading {
-  /** From the probe of the store: the log of an idle store is complete up to the poll that found it archived. */
+  /** The log according to the store's probe: the log of an idle store is complete up to the poll that found it archived. */
   server?: ArchivedLog;
   readings?: SegmentReadings;
-  /** After this long a segment is read again. */
+  /** The interval after which a segment is read again. */
   everyMs?: number;
-  /** Where backups were taken in a binary log. */
+  /** The positions in a binary log at which backups were taken. */
   places?: readonly BinlogPlace[];
   /** Reads segments of the directory; undefined while there is no answer yet. */
   verify?: (segments: SegmentsToVerify) => Promise<VerifyAnswer | undefined>;
 }
 
-/** A listed file. */
+/** A file in the listing. */
 interface Listed extends Segment {
   identity: string;
 }
 
-/** How often one check goes on while answers come at once. */
+/** How many requests one check makes while answers come at once. */
 const mostRounds = 4;
-/** The most that is read for one answer, so that answers come now and then. */
+/** The maximum numbers of segments and bytes that are read for one answer, so that answers come now and then. */
 const [mostSegments, mostBytes] = [256, 2 ** 30];
 
 /**
- * Archived segments of a write-ahead or binary log, with what was read of each. One that is damaged breaks the log as
- * one that is missing does, and is an artifact of its own, so that it is counted once.
+ * Archived segments of a write-ahead or binary log, with what was read from each. A damaged segment breaks the log in the same
+ * way as a missing one. It is also an artifact, so that it is counted once.
  */
 export async function readSegments(
   source: SegmentsSource,
@@ -75,8 +75,8 @@ export async function readSegments(
 }
 
 /**
- * The size of a cluster's segments, which is set by initdb: that of a plain file, or what the first page of a
- * compressed one states. Undefined where neither is known, as of files that cannot be unpacked here.
+ * The segment size of a cluster, which initdb sets: the size of a plain file, or the size that the first page of a compressed
+ * file states. Undefined if neither is known, for example if the files cannot be unpacked here.
  */
 async function segmentBytesOf(directory: string, segments: readonly Segment[]): Promise<number | undefined> {
   const plain = plainWalSegmentBytes(segments);
@@ -113,7 +113,7 @@ async function listSegments(
   return { segments, histories: log === 'wal' ? names.filter((name) => historyName.test(name)) : [] };
 }
 
-/** The parents of each timeline, by the `.history` files of that name. */
+/** The parents of each timeline, from the timeline's `.history` file. */
 export async function readHistories(
   directory: string,
   names: readonly string[],
@@ -132,7 +132,7 @@ export async function readHistories(
   return histories;
 }
 
-/** Adds what is known of each segment, and requests the next ones that are new or were changed. */
+/** Adds what is known of each segment, and requests the next segments that are new or were changed. */
 async function withContents(
   { log }: SegmentsSource,
   placed: readonly PlacedSegment[],
@@ -151,7 +151,7 @@ async function withContents(
     const { fault, unverified, binlog } = known.content;
     const isReadable = fault === undefined && unverified === undefined;
     if (isReadable && placesIn(name).some((place) => binlog?.places?.[place] === undefined)) return true;
-    // It was read behind another segment, or as the newest one, which may end anywhere.
+    // The segment was read behind another segment, or as the newest one, which may end anywhere.
     const last = before.get(name);
     const isLinked = known.content.after === last || (last && readingOf(last)?.content.wal === undefined);
     const wasNewest = known.content.binlog?.isCut === true && name !== newest;
@@ -194,7 +194,7 @@ function keptOf(
   });
 }
 
-/** The segment that each one goes on from, by name: on a new timeline that of an older one. */
+/** The predecessor of each segment, by name; on a new timeline it is a segment of an older timeline. */
 function predecessors(placed: readonly PlacedSegment[]): ReadonlyMap<string, string> {
   const byNumber = new Map<number, PlacedSegment[]>();
   for (const each of placed) byNumber.set(each.at.number, [...(byNumber.get(each.at.number) ?? []), each]);
@@ -206,7 +206,7 @@ function predecessors(placed: readonly PlacedSegment[]): ReadonlyMap<string, str
   );
 }
 
-/** The first of what is due, and those after it that go on from each other. */
+/** The first segment that is due, and the due segments that follow it without a gap. */
 function nextBatch(due: readonly PlacedSegment[], before: ReadonlyMap<string, string>): PlacedSegment[] {
   const batch: PlacedSegment[] = [];
   let bytes = 0;
@@ -221,7 +221,7 @@ function nextBatch(due: readonly PlacedSegment[], before: ReadonlyMap<string, st
   return batch;
 }
 
-/** The log as a backup: as new as what its newest segments show. */
+/** The log as a backup, which is as new as its newest segments show. */
 function evidenceOf(log: ArchivedSegments): Evidence {
   const artifacts: Artifact[] = log.placed.flatMap(({ segment: { name, endMs, sizeBytes, content } }) => {
     if (content?.fault === undefined) return [];

@@ -25,14 +25,14 @@ import {
 } from './wal-segment.ts';
 
 interface SegmentsReading extends Pace {
-  /** The directory of the segments. */
+  /** The directory with the segments. */
   path: string;
 }
 
 /**
- * Reads archived segments of a log in their order, to their ends, whatever the level of integrity: every record and
- * event is compared with its checksum, also those that begin in one segment and end in the next. A segment that was
- * removed meanwhile is left out.
+ * Reads archived segments of a log in their order and to their ends, whatever the level of integrity. Every record and event is
+ * compared with its checksum, including those that begin in one segment and end in the next. A segment that was removed meanwhile
+ * is left out.
  */
 export async function readSegmentContents(
   { path, ...pace }: SegmentsReading,
@@ -64,11 +64,11 @@ export async function readSegmentContents(
   return contents;
 }
 
-/** Suffixes whose content Node or a program can read. */
+/** Suffixes of files whose content Node or a program can read. */
 const readableSuffix = /\.(gz|zst|xz|bz2|lz4)$/;
 const anySuffix = /\.[a-z][a-z0-9]*$/;
 
-/** The size of all segments, from the first page of an archived one. Throws if that page cannot be read. */
+/** The size of all segments, from the first page of an archived segment. Throws if that page cannot be read. */
 export async function walSegmentBytesIn(file: string): Promise<number> {
   const compression = compressionOf(await headOf(file, 8));
   const source = readThrottled(file, { bytesPerSecond: Number.POSITIVE_INFINITY });
@@ -81,7 +81,9 @@ export async function walSegmentBytesIn(file: string): Promise<number> {
   }
 }
 
-/** Tells where a restore may end, in the order of one archived segment. Throws what is wrong with it. */
+/**
+ * Reports where a restore may end, in the order of one archived segment. Throws an error that states the fault of the segment.
+ */
 export async function readWalMarks(
   file: string,
   remainder: WalRemainder | undefined,
@@ -127,8 +129,8 @@ async function readSegment(
 const walContent = ({ newestMs, ...wal }: WalReading): SegmentContent => ({ newestMs, wal });
 
 /**
- * The events of a binary log file of MySQL or MariaDB (MySQL Internals, "Binary Log Event"; MariaDB, "Replication
- * Protocol"). With binlog_checksum = CRC32, which is the default of both, every event ends with one.
+ * Reads the events of a binary log file of MySQL or MariaDB (MySQL Internals, "Binary Log Event"; MariaDB, "Replication
+ * Protocol"). With binlog_checksum = CRC32, which is the default of both, every event ends with a checksum.
  */
 
 const magic = Buffer.from([0xfe, 0x62, 0x69, 0x6e]);
@@ -139,11 +141,11 @@ const pieceBytes = 65_536;
 
 const [queryEvent, stopEvent, rotateEvent, formatEvent, xidEvent] = [2, 3, 4, 15, 16];
 const [gtidEvent, gtidListEvent, startEncryption] = [162, 163, 164];
-/** Events that begin or end a file, with the time of the clock of the server that writes it. */
+/** Events that begin or end a file. Their time is from the clock of the server that writes the file. */
 const ofFile: ReadonlySet<number> = new Set([stopEvent, rotateEvent, gtidListEvent]);
-/** Events of a transaction, with the number of the server on which it was committed first. */
+/** Events of a transaction. They have the number of the server on which the transaction was first committed. */
 const ofTransaction: ReadonlySet<number> = new Set([queryEvent, xidEvent, gtidEvent]);
-/** In the format event, as long as the server writes the file; a file that a crash left keeps it. */
+/** The flag in the format event that is set while the server writes the file; a file that a crash left still has it. */
 const inUse = 0x1;
 const flagsAt = 17;
 
@@ -153,8 +155,8 @@ function checkBinaryLogStart(head: Buffer): void {
 }
 
 /**
- * Reads a file to its end: the place, length and checksum of every event. `isNewest`: the server may still write
- * it, so that it may end anywhere. Throws what is wrong, and `UnknownFormat`.
+ * Reads a file to its end, and checks position, length and checksum of every event. `isNewest`: the server may still write the
+ * file, so it may end anywhere. Throws an error that states the fault, and `UnknownFormat`.
  */
 async function readBinaryLog(
   bytes: ByteReader,
@@ -214,7 +216,7 @@ async function readBinaryLog(
   };
 }
 
-/** One event. Throws at a damaged one. */
+/** Reads one event. Throws if it is damaged. */
 async function readEvent(
   bytes: ByteReader,
   found: { events: number; hasChecksums: boolean; isInUse: boolean },
@@ -230,17 +232,20 @@ async function readEvent(
   if (type === startEncryption) throw new UnknownFormat('the binary log is encrypted');
   if (type === formatEvent) {
     found.isInUse = (header.readUInt16LE(flagsAt) & inUse) !== 0;
-    // The checksum of this event is that of a file that is closed.
+    // The checksum of this event is computed as for a closed file.
     header.writeUInt16LE(header.readUInt16LE(flagsAt) & ~inUse, flagsAt);
   }
   const { crc, last, stored, body } = await readBody(bytes, header, length - headerBytes);
-  // The algorithm is the byte before the checksum, which this event has in any case.
+  // The algorithm is in the byte before the checksum, which this event has in any case.
   const isChecked = type === formatEvent ? last === 1 : found.hasChecksums;
   if (isChecked && crc !== stored) throw new Error(`the event at ${start} does not match its checksum`);
   return { type, atMs: header.readUInt32LE(0) * 1000, server: header.readUInt32LE(5), body, isChecked };
 }
 
-/** The beginning of an event's body, the checksum of the event without its own last four bytes, and their value. */
+/**
+ * Reads the beginning of an event's body, the checksum of the event without its own last four bytes, and the value of these
+ * bytes.
+ */
 async function readBody(bytes: ByteReader, header: Buffer, length: number) {
   let crc = crc32(header);
   let last = 0;
@@ -257,7 +262,10 @@ async function readBody(bytes: ByteReader, header: Buffer, length: number) {
   return { crc, last, stored, body: body ?? Buffer.alloc(0) };
 }
 
-/** Knows after which events of a transaction nothing is half written: of a file that is cut off, a transaction is not restored without its end. */
+/**
+ * Tracks after which events no transaction is half written: from a file that is cut off, a transaction without its end is not
+ * restored.
+ */
 function createTransactions() {
   let isOpen = false;
   return {
@@ -275,15 +283,16 @@ function createTransactions() {
 const [gtidFlagsAt, isStandalone] = [12, 1];
 
 function statementOf(body: Buffer): string {
-  // Thread, duration, length of the database’s name, error, length of the status variables; the variables; the name.
+  // The body has thread, duration, length of the database’s name, error, length of the status variables, the variables, and the
+  // name.
   if (body.length < 13) return '';
   const at = 13 + body.readUInt16LE(11) + body[8]! + 1;
   return body.toString('latin1', at, at + 16);
 }
 
 /**
- * MariaDB's positions (MariaDB, "Replication Protocol", GTID_EVENT and GTID_LIST_EVENT): every file begins with the last ones
- * of the file before it.
+ * Reads MariaDB's positions (MariaDB, "Replication Protocol", GTID_EVENT and GTID_LIST_EVENT). Every file begins with the last
+ * positions of the file before it.
  */
 function createGtids() {
   const last = new Map<number, { server: number; sequence: bigint }>();
@@ -309,7 +318,7 @@ function createGtids() {
         last.set(body.readUInt32LE(8), { server, sequence: body.readBigUInt64LE(0) });
     },
     now: () => (from === undefined ? '' : text(true)),
-    /** Whether the last transaction of each domain is of this server; undefined for a log without positions. */
+    /** Whether the last transaction of each domain is from this server; undefined for a log without positions. */
     areOf: (owner: number) =>
       from === undefined
         ? undefined

@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A range of write-ahead log that a base backup needs: positions as PostgreSQL writes them, `0/3000028`. */
+/** A range of write-ahead log that a base backup needs. Positions are written as in PostgreSQL, `0/3000028`. */
 export interface WalRange {
   timeline: number;
   start: string;
@@ -33,13 +33,13 @@ export interface ManifestFile {
 export interface BackupManifest {
   files: readonly ManifestFile[];
   walRanges: readonly WalRange[];
-  /** When the server began the backup, ms since the epoch: the time of the label, which it writes then. */
+  /** When the server began the backup, ms since the epoch: the time of the label, which it writes at that moment. */
   startMs?: number;
 }
 
 /**
- * Reads `backup_manifest` of a base backup and compares it with its own checksum. Throws on a manifest that is
- * cut off, damaged or of an unknown form. Source: PostgreSQL, "Backup Manifest Format".
+ * Reads `backup_manifest` of a base backup and compares it with its own checksum. Throws if the manifest is cut off, damaged or
+ * has an unknown form. Source: PostgreSQL, "Backup Manifest Format".
  */
 function parseBackupManifest(text: Buffer): BackupManifest {
   const parsed = JSON.parse(text.toString('utf8')) as WrittenManifest;
@@ -71,8 +71,8 @@ export async function readBackupManifest(directory: string): Promise<BackupManif
 }
 
 /**
- * What in a base backup in plain format does not match its manifest; undefined when all does. Checks sizes, and
- * the checksums too with `withChecksums`.
+ * The first difference between a base backup in plain format and its manifest; undefined if there is none. Compares sizes and,
+ * with `withChecksums`, the checksums, too.
  */
 export async function manifestFault(
   directory: string,
@@ -126,7 +126,7 @@ const crc32cTable = Uint32Array.from({ length: 256 }, (_, index) => {
   return value;
 });
 
-/** CRC-32C (Castagnoli), which Node lacks. Takes and returns the inverted remainder. */
+/** CRC-32C (Castagnoli), which Node lacks. Argument and result are the inverted remainder. */
 export function crc32c(bytes: Uint8Array, crc: number): number {
   let value = crc;
   for (let i = 0; i < bytes.length; i++) value = crc32cTable[(value ^ bytes[i]!) & 0xff]! ^ (value >>> 8);
@@ -134,8 +134,8 @@ export function crc32c(bytes: Uint8Array, crc: number): number {
 }
 
 /**
- * The checksum beside a backup, `FILE.sha256` and the like, in the form of sha256sum; undefined without
- * one. Throws on a checksum file that has none in it.
+ * The checksum beside a backup, from `FILE.sha256` and similar files in the form of sha256sum; undefined if there is none. Throws
+ * if such a file contains no checksum.
  */
 export async function sidecarChecksum(
   path: string,
@@ -161,7 +161,7 @@ export async function fileDigest(chunks: AsyncIterable<Buffer>, algorithm: strin
   return hash.digest('hex');
 }
 
-/** The first bytes of a file, fewer if it is shorter. */
+/** The first bytes of a file; fewer if the file is shorter. */
 export async function headOf(path: string, length: number): Promise<Buffer> {
   const file = await open(path);
   try {

@@ -23,24 +23,24 @@ export interface OffsiteStanding {
   copied?: readonly string[];
   /** Backups without a copy of the same size although the time for it is over. */
   missing: readonly string[];
-  /** Why the other place cannot be read; the local backups are assessed nevertheless. */
+  /** Why the off-site place cannot be read. The local backups are assessed nevertheless. */
   unreadable?: string;
-  /** The file system of the directory in which copies were last found, by its device. */
+  /** The device of the file system with the directory in which copies were last found. */
   device?: number;
-  /** For a log: the last segment up to which every segment was found to have a copy. */
+  /** For a log: the last segment up to which every segment had a copy. */
   copiedTo?: string;
 }
 
-/** What has a copy: a backup, or a segment of a log. */
+/** What may have a copy: a backup, or a segment of a log. */
 export type Copied = Pick<Artifact, 'id' | 'endMs' | 'sizeBytes'> & {
-  /** MD5 of its content, if it was verified; hexadecimal. */
+  /** MD5 of the content, hexadecimal, if it was verified. */
   md5?: string;
 };
 
-/** What the other place says of a copy. */
+/** A copy as the off-site place describes it. */
 interface Copy {
   sizeBytes: number;
-  /** MD5 of a file, where the place states it. */
+  /** MD5 of a file, if the place states it. */
   md5?: string;
 }
 
@@ -49,11 +49,11 @@ const isCopyOf = ({ sizeBytes, md5 }: Copied, copy: Copy | undefined): boolean =
   copy.sizeBytes === sizeBytes &&
   (md5 === undefined || copy.md5 === undefined || md5 === copy.md5);
 
-/** The other place. */
+/** The copies in the off-site place. */
 export interface Copies {
-  /** A copy, of a directory the sum of all files below it; undefined where there is none. */
+  /** Finds a copy; the size of a directory is the sum of all files below it. Undefined if there is none. */
   find(id: string): Promise<Copy | undefined>;
-  /** Copies that are files, by their ids. */
+  /** Finds copies that are files, by their ids. */
   findAll(ids: readonly string[]): Promise<ReadonlyMap<string, Copy>>;
 }
 
@@ -61,24 +61,27 @@ interface OffsiteComparison {
   maxLagMs: number;
   nowMs: number;
   snapshots?: readonly string[];
-  /** The backups are segments of a log, of which none may be missing between two others. */
+  /** Whether the backups are segments of a log, of which none may be missing between two others. */
   isLog?: boolean;
-  /** From the previous comparison. */
+  /** The segment up to which all were copied, from the previous comparison. */
   copiedTo?: string;
 }
 
-/** How many of the newest backups must have a copy, and how far back another copy shows that they had their time. */
+/**
+ * How many of the newest backups must have a copy, and how many older ones are searched for a copy that shows that copying had
+ * begun.
+ */
 const newestInQuestion = 3;
 const looksBack = 7;
-/** Segments that one comparison looks up; the next one continues there. */
+/** How many segments one comparison looks up; the next one continues there. */
 const mostSegments = 5_000;
 
 type HasCopy = (backup: Copied) => Promise<boolean>;
 
 /**
- * Which backups, the oldest first, have reached the other place. A copy has the backup's name, its size and, where the
- * place states one, its checksum; a backup has
- * `maxLagMs` after its end to get there. Of a log each segment is looked up once, of other backups a few of the newest.
+ * Which backups, ordered from the oldest, have reached the off-site place. A copy has the backup's name, its size and, if the
+ * place states one, its checksum; a backup may take `maxLagMs` after its end to get there. Each segment of a log is looked up
+ * once; of other backups, a few of the newest are.
  */
 export async function compareOffsite(
   backups: readonly Copied[],
@@ -106,7 +109,7 @@ interface Missing {
   copiedTo: string | undefined;
 }
 
-/** Undefined if the segment is not known up to which all were copied, or its copy is not there any more. */
+/** The missing segments after the one up to which all were copied; undefined if that one is not known, or its copy is gone. */
 async function missingAfter(
   due: readonly Copied[],
   copiedTo: string | undefined,
@@ -130,7 +133,7 @@ async function missingOfNewest(
   const inQuestion = due.slice(-newestInQuestion);
   const without: Copied[] = [];
   for (const backup of inQuestion) if (!(await hasCopy(backup))) without.push(backup);
-  // Older copies may have been removed by a retention of their own; from the first copy on none may be missing.
+  // Older copies may have been removed by the place's own retention. From the first copy on none may be missing.
   const isLater = newest !== undefined && newest.endMs >= (inQuestion[0]?.endMs ?? 0);
   const isBegun = isLater && without.includes(inQuestion[0]!) && !(await isAny(olderOf(due), hasCopy));
   const first = isBegun ? inQuestion.findIndex((backup) => !without.includes(backup)) : 0;
@@ -146,7 +149,7 @@ async function isAny<T>(all: readonly T[], is: (one: T) => Promise<boolean>): Pr
   return false;
 }
 
-/** The newest backup with a copy. Backups are copied in their order: halves what is in question with each look. */
+/** The newest backup with a copy. Backups are copied in their order, so this is a binary search. */
 async function newestWith(backups: readonly Copied[], hasCopy: HasCopy): Promise<Copied | undefined> {
   const last = backups.at(-1);
   if (last && (await hasCopy(last))) return last;
@@ -163,8 +166,8 @@ async function newestWith(backups: readonly Copied[], hasCopy: HasCopy): Promise
 }
 
 /**
- * Copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, also for a directory
- * that does not exist: it may be on a share that is not mounted.
+ * Copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, even for a directory that does
+ * not exist, because it may be on a share that is not mounted.
  */
 export function copiesInDirectory(directory: string): Copies & { isEmpty(): Promise<boolean> } {
   return {
@@ -193,8 +196,8 @@ export function copiesInDirectory(directory: string): Copies & { isEmpty(): Prom
 }
 
 /**
- * Has `use` look up copies in a bucket: the objects whose names begin with that of the backup. Throws
- * `evidence_unreadable` when they cannot be listed.
+ * Calls `use` with the copies in a bucket: the objects whose names begin with the name of the backup. Throws
+ * `evidence_unreadable` if they cannot be listed.
  */
 export async function withCopiesInBucket<T>(
   options: ObjectStoreOptions,
@@ -217,7 +220,7 @@ export async function withCopiesInBucket<T>(
         const sorted = [...ids].sort();
         const [first, last] = [sorted[0], sorted.at(-1)];
         if (first === undefined || last === undefined) return found;
-        // A list begins after the key that it names: here after a key that is one character shorter.
+        // A list begins after the key that it names, so the key here is one character shorter.
         for (const { key, sizeBytes, md5 } of await list({ after: first.slice(0, -1), to: last }))
           found.set(key, { sizeBytes, md5 });
         return found;
@@ -227,8 +230,8 @@ export async function withCopiesInBucket<T>(
 }
 
 /**
- * Objects of a bucket as backups whose content is not read: their times are those of the upload, unless the name has
- * a group `time`, and nothing is known of their integrity.
+ * Objects of a bucket as backups whose content is not read. Their times are those of the upload, unless the name has a group
+ * `time`, and nothing is known about their integrity.
  */
 export function evidenceOfObjects(objects: readonly StoredObject[], pattern: string): Evidence {
   const matches = new RegExp(pattern, 'u');
@@ -260,23 +263,23 @@ export interface EvidenceDeps {
   tracing?: Tracing;
 }
 
-/** Pages of 1000 objects; more are an error rather than a partial picture. */
+/** The maximum number of pages with 1000 objects each. More are an error: a part of them would be misleading. */
 const mostPages = 50;
 
 /**
- * All objects below the prefix. Throws ProbeError `evidence_unreadable` when they cannot be listed, and when there are
- * more than 50,000.
+ * All objects below the prefix. Throws ProbeError `evidence_unreadable` if they cannot be listed, or if there are more than
+ * 50,000.
  */
 export const listObjects = (options: ObjectStoreOptions, deps: EvidenceDeps): Promise<StoredObject[]> =>
   withBucket(options, deps, (list) => list({}));
 
-/** Names are without the prefix of the configuration. */
+/** A range of names, without the prefix of the configuration. */
 interface ListedRange {
-  /** Only names that begin with this. */
+  /** Only names with this prefix are listed. */
   begin?: string;
-  /** Only names after this one. */
+  /** Only names after this one are listed. */
   after?: string;
-  /** The last name that is of interest. */
+  /** The last name that is needed. */
   to?: string;
 }
 
@@ -327,7 +330,7 @@ async function listBelow(
   return objects.map((object) => ({ ...object, key: object.key.slice(prefix.length) }));
 }
 
-/** Keys of the configuration, else those of the SDK's provider chain. */
+/** The keys of the configuration, or else those of the SDK's provider chain. */
 async function credentialsOf(
   { accessKey, secretKey, region }: ObjectStoreOptions,
   { readSecret, signal }: EvidenceDeps,

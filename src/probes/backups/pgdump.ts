@@ -2,16 +2,16 @@ import { createInflate, type Inflate } from 'node:zlib';
 import type { WallTime } from './wall-time.ts';
 
 /**
- * Reads an archive of `pg_dump -Fc` to its end, as pg_restore would: header, table of contents, then every block of
- * data. The table of contents is at the front, so that reading it alone finds neither a truncated file nor a
- * flipped bit. Compressed data is inflated, which checks its checksum; uncompressed data has none, so that only
- * its framing is checked. Source: pg_backup_archiver.c and pg_backup_custom.c of PostgreSQL 9.6 to 18.
+ * Reads an archive of `pg_dump -Fc` to its end, as pg_restore would: header, table of contents, then every block of data. The
+ * table of contents is at the front, so reading it alone finds neither a truncated file nor a flipped bit. Compressed data is
+ * inflated, which checks its checksum; uncompressed data has none, so only its framing is checked. Source: pg_backup_archiver.c
+ * and pg_backup_custom.c of PostgreSQL 9.6 to 18.
  */
 
 /** Returns the next bytes of the file, exactly `length` of them; throws `Truncated` at its end. */
 export interface ByteReader {
   take(length: number): Promise<Buffer>;
-  /** Bytes taken so far. */
+  /** The number of bytes read so far. */
   readonly position: number;
   /** Whether nothing follows. */
   isAtEnd(): Promise<boolean>;
@@ -28,28 +28,28 @@ export interface PgDump {
   /** Version of the archive format, such as `1.14`. */
   version: string;
   database: string;
-  /** When the dump started, before its snapshot: the local time of the host that made it. */
+  /** When the dump started, before its snapshot, in the local time of the host that made it. */
   startWall: WallTime;
   compression: 'none' | 'gzip' | 'lz4' | 'zstd';
   entries: number;
-  /** Dump ids of entries with data in this file. */
+  /** Dump ids of the entries with data in this file. */
   withData: readonly number[];
   /** Tables with a definition, as `SCHEMA.TABLE`. */
   tables: readonly string[];
-  /** Tables of which there is a definition and no data. */
+  /** Tables with a definition and without data. */
   withoutData: readonly string[];
-  /** Tables of which there is data and no definition. */
+  /** Tables with data and without a definition. */
   withoutTable: readonly string[];
 }
 
-/** What an archive begins with. */
+/** The first bytes of an archive. */
 export const pgDumpMagic = Buffer.from('PGDMP');
 
 const blockData = 1;
 const blockLargeObjects = 3;
 const customFormat = 1;
 const offsetNoData = 3;
-/** Longer strings than any definition has; limits the memory that a damaged length can allocate. */
+/** No definition is longer than this. The limit bounds the memory that a damaged length can allocate. */
 const longestString = 256 * 1024 * 1024;
 const compressions = ['none', 'gzip', 'lz4', 'zstd'] as const;
 
@@ -122,7 +122,7 @@ export async function readPgDumpContents(reader: ByteReader): Promise<{ dump: Pg
   };
 }
 
-/** A partitioned table has no data of its own. */
+/** The tables of a dump. A partitioned table has no data of its own. */
 function tablesOf(entries: readonly Entry[]): Pick<PgDump, 'tables' | 'withoutData' | 'withoutTable'> {
   const named = (wanted: string) => entries.filter(({ what }) => what === wanted);
   const nameOf = ({ namespace, tag }: Entry) => `${namespace}.${tag}`;
@@ -148,7 +148,7 @@ async function numbers(scalars: Scalars, count: number): Promise<number[]> {
 interface Entry {
   id: number;
   hasData: boolean;
-  /** Such as `TABLE`, `TABLE DATA`. */
+  /** The kind of the entry, such as `TABLE` or `TABLE DATA`. */
   what: string;
   tag: string;
   namespace: string;
@@ -176,17 +176,17 @@ async function readEntry(scalars: Scalars, since: (minor: number) => boolean): P
   const state = await scalars.byte();
   await scalars.offset();
   if (state > offsetNoData) throw new Error(`invalid state of entry ${id}`);
-  // A dump that was written to a pipe has no positions of its data.
+  // A dump that was written to a pipe does not state the positions of its data.
   const hasData = hasDumper !== 0 && state !== offsetNoData;
   return { id, hasData, what, tag, namespace, isPartitioned: /^PARTITION BY /m.test(definition) };
 }
 
-/** Inflates the blocks of one entry, and fails on the first byte that does not fit. */
+/** Inflates the blocks of one entry, and fails at the first invalid byte. */
 function createCheck(compression: PgDump['compression']) {
   if (compression !== 'gzip') return { write: async (_: Buffer) => {}, end: async () => {} };
   const inflate: Inflate = createInflate();
   let failure: Error | undefined;
-  // The callback of a failed write may never be called, so the end of the stream is awaited too.
+  // The callback of a failed write may never be called, so the end of the stream is awaited, too.
   const closed = new Promise<void>((resolve) => inflate.once('close', resolve));
   inflate.on('error', (error) => {
     failure ??= error;
@@ -227,10 +227,7 @@ async function readStream(
   if (!isEmpty) await check.end();
 }
 
-/**
- * Goes through all data. Throws `Truncated`, or an error that says what is damaged, or that `lz4` and `zstd` cannot
- * be read here.
- */
+/** Reads all data. Throws `Truncated`, or an error that says what is damaged, or that `lz4` and `zstd` cannot be read here. */
 export async function verifyPgDump(reader: ByteReader): Promise<PgDump> {
   const { dump, scalars } = await readPgDumpContents(reader);
   const missing = new Set(dump.withData);

@@ -10,15 +10,15 @@ import { wallTime } from './wall-time.ts';
 
 const innodbEngine = 12;
 
-/** Text of the first file of these names in a backup. */
+/** The text of the first of these files that a backup contains. */
 async function textOf(path: string, names: readonly string[], wanted: RegExp): Promise<string> {
   const name = names.find((each) => wanted.test(each));
   return name === undefined ? '' : readFile(join(path, name), 'utf8');
 }
 
 /**
- * What mariadb-backup and xtrabackup write into a backup: when it was begun, in local time, and where the binary log goes
- * on from it.
+ * What mariadb-backup and xtrabackup write into a backup: when it was begun, in local time, and the position in the binary log
+ * that follows it.
  */
 export async function physicalContent(path: string, names: readonly string[]): Promise<BackupContent> {
   const info = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_info$/);
@@ -40,7 +40,7 @@ export function gtidsIn(text = ''): Pick<BinlogPlace, 'gtids'> {
   return found.length === 0 ? {} : { gtids: found.join() };
 }
 
-/** Engines by their numbers in MariaDB's description of a table, and the files that a table of each has. */
+/** The suffixes of the files of a table, by the number of its engine in MariaDB's description of the table. */
 const filesOfEngine: ReadonlyMap<number, readonly string[]> = new Map([
   [9, ['MYD', 'MYI']], // MyISAM
   [innodbEngine, ['ibd']],
@@ -53,25 +53,31 @@ interface Files {
   paths: readonly string[];
 }
 
-/** The data of a table: changed pages in an incremental backup, `.new` of a table that was created while it was taken. */
+/**
+ * Whether a table has its data file. In an incremental backup this is the file with the changed pages, or `.new` for a table that
+ * was created during the backup.
+ */
 const hasSpace = ({ has }: Files, table: string) =>
   ['ibd', 'ibd.delta', 'new'].some((suffix) => has(`${table}.${suffix}`));
 
-/** Partitions have files of their own. */
+/** The suffix of a partition, which has its own files. */
 const partition = /#[Pp]#.*$/;
 
 interface PhysicalTables {
-  /** As `DATABASE.TABLE`. */
+  /** The tables as `DATABASE.TABLE`. */
   tables: readonly string[];
   /** A file that is missing, relative to the backup. */
   missing?: string;
-  /** A table of which all files are gone would not show: there is no dictionary that this reads, as with MySQL 8. */
+  /**
+   * Whether a table would not be missed if all its files were gone, because there is no dictionary that this code can read, as
+   * with MySQL 8.
+   */
   isUnlisted: boolean;
 }
 
 /**
- * The tables of a physical backup: each has its data, that of MariaDB a description, too, and those of InnoDB stand in its
- * dictionary.
+ * The tables of a physical backup. Each table has its data; a table of MariaDB also has a description, and a table of InnoDB is
+ * in the dictionary.
  */
 export async function readTables(directory: string): Promise<PhysicalTables> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
@@ -87,14 +93,14 @@ export async function readTables(directory: string): Promise<PhysicalTables> {
   const tables = [...new Set(paths.flatMap((path) => tableOf(path) ?? []))];
   const result = (missing: string | undefined): PhysicalTables => ({
     ...{ tables, missing },
-    // An incremental backup has the descriptions of all tables, and only changes of the dictionary.
+    // An incremental backup has the descriptions of all tables, and only the changes of the dictionary.
     isUnlisted: found === undefined && !paths.some((path) => path.endsWith('.frm')),
   });
   const inSystem = new Set(dictionary.filter(({ space }) => space === 0).map(({ name }) => name));
   const missing = await missingOfDescriptions(directory, files, inSystem);
   if (missing !== undefined) return result(missing);
   const known = new Set(dictionary.filter(({ space }) => space !== 0).map(({ name }) => name));
-  // What the server had not written to the dictionary yet stands in the log.
+  // Changes that the server had not written to the dictionary yet are in the log.
   for (const { isThere, name } of await readFileOperations(join(directory, 'ib_logfile0'))) {
     if (isThere) known.add(name);
     else known.delete(name);
@@ -102,7 +108,7 @@ export async function readTables(directory: string): Promise<PhysicalTables> {
   return result(missingOfDictionary([...known], files, await isPartial(directory)));
 }
 
-/** Names of files have other characters than letters, digits and `_` as `@` and four hexadecimal digits. */
+/** Decodes the name of a file, in which other characters than letters, digits and `_` are `@` and four hexadecimal digits. */
 const decoded = (name: string) =>
   name.replace(/@([0-9a-f]{4})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 
@@ -131,7 +137,10 @@ async function missingOfDescriptions(
   return undefined;
 }
 
-/** Tables that were dropped or renamed while the backup was taken have a note of it. */
+/**
+ * The first file that the dictionary lists and that is missing. The backup has a note for each table that was dropped or renamed
+ * while it was taken.
+ */
 function missingOfDictionary(
   tables: readonly string[],
   files: Files,
@@ -149,7 +158,7 @@ function missingOfDictionary(
   return undefined;
 }
 
-/** Taken with --databases or --tables. */
+/** Whether the backup was taken with --databases or --tables. */
 const isPartial = async (directory: string) =>
   /^partial\s*=\s*Y/m.test(
     await textOf(directory, await readdir(directory), /^(?:xtrabackup|mariadb_backup)_info$/),

@@ -19,8 +19,9 @@ interface Readiness {
 }
 
 /**
- * Whether a database could be recovered within its objectives now: the recovery point is known and within the tightest
- * objective, and the newest drill took no longer than the tightest recovery time objective. What is not known is not ready.
+ * Whether a database could be recovered within its objectives now: the recovery point is known and within the tightest objective,
+ * and the newest drill took no longer than the tightest recovery time objective. If something of this is not known, the database
+ * is not ready.
  */
 export function readinessOf(
   standings: readonly Standing[],
@@ -63,7 +64,7 @@ const notReady = (reason: RecoveryFailureReason, msg: string, chain?: Chain): Re
   chain,
 });
 
-/** Nobody knows how long a log takes to replay until it was done once. */
+/** The fault of a drill. The time to replay a log is not known until it was replayed once. */
 function drillFault(standings: readonly Standing[], drill: Drill | undefined) {
   const rtoMs = Math.min(...standings.map(({ options }) => options.objectives.rtoMs));
   const objective = `the objective is ${formatDuration(rtoMs)}`;

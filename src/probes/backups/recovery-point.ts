@@ -8,57 +8,57 @@ import { type ArchivedSegments, replayBinlog, replayWal } from './log-chain.ts';
 import { momentOf } from './wall-time.ts';
 
 /**
- * Turns evidence into a recovery point: the moment before which everything that was committed can be restored. It is known
- * only from content (what a dump, a manifest, a log or a tool's report says), and only if every file is there that the
- * restore needs. Where something of that is missing, the recovery point is unknown, which is never taken for a good one.
+ * Turns evidence into a recovery point: the moment before which everything that was committed can be restored. It is known only
+ * from content (what a dump, a manifest, a log or a tool's report says), and only if every file is there that the restore needs.
+ * If something of that is missing, the recovery point is unknown, and an unknown recovery point never counts as a good one.
  */
 type RecoveryPoint = KnownPoint | UnknownPoint;
 
 interface KnownPoint {
-  /** Ms since the epoch. */
+  /** The recovery point, ms since the epoch. */
   ms: number;
-  /** Why it is likely to be later, and what would show that. */
+  /** Why the recovery point is probably later, and what would show that. */
   note?: string;
 }
 
 interface UnknownPoint {
-  /** What is missing, and what would make the point known. */
+  /** What is missing, and what would make the recovery point known. */
   unknown: string;
 }
 
 const isKnown = (point: RecoveryPoint): point is KnownPoint => 'ms' in point;
 
-/** One backup of a database as last assessed. */
+/** One backup of a database, with its last assessment. */
 export interface Standing {
   options: BackupOptions;
-  /** Missing when its evidence could not be read. */
+  /** The last assessment; missing if the evidence could not be read. */
   assessed?: { evidence: Evidence; assessment: Assessment };
-  /** Why it could not be read. */
+  /** Why the evidence could not be read. */
   unreadable?: string;
 }
 
-/** One step of the evidence for a recovery point, for people: `/api/status`. */
+/** One step of the evidence for a recovery point, for people; part of `/api/status`. */
 interface ChainLink {
   backup: string;
   type: BackupType;
   what: string;
-  /** Up to when it reaches; undefined where only the steps after it show that. */
+  /** The time that the step reaches, ms since the epoch; undefined if only later steps show that. */
   recoveryPointMs?: number;
 }
 
 export interface Chain {
   recoveryPointMs: number;
-  /** Why it is likely to be later. */
+  /** Why the recovery point is probably later. */
   note?: string;
   links: readonly ChainLink[];
 }
 
-/** A time this far ahead is one of a clock that is wrong. */
+/** A time that is further ahead than this is from a wrong clock. */
 const mostAheadMs = 10_000;
-/** A file cannot be older than its content, but for two clocks that differ a little. */
+/** A file cannot be older than its content by more than this, which allows for two clocks that differ a little. */
 const mostOlderMs = 60_000;
 
-/** What a backup shows by itself, without a log. */
+/** The recovery point that a backup shows by itself, without a log. */
 export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: number): RecoveryPoint {
   const { id, endMs } = artifact;
   const begun = ofPrimary(beginningOf(artifact, jobs), artifact);
@@ -73,10 +73,10 @@ export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: n
 
 const zoneUnknown = 'its time has no zone; set source.files.timeZone to the zone of the host that makes it';
 
-/** Why nothing is known of a restore of it, with a log or without. */
+/** Why nothing is known about a restore of this content, with a log or without. */
 const doubtOf = (content: Artifact['content']) => content?.unread ?? content?.lacks;
 
-/** When it was begun by its own account. */
+/** When a backup was begun according to its content. */
 function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]): RecoveryPoint {
   const { startMs, startWall, endWall, unknown = 'it does not say when it was begun' } = content ?? {};
   const doubt = doubtOf(content);
@@ -94,7 +94,10 @@ function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]
   return job === undefined ? { unknown } : { ms: job };
 }
 
-/** A dump of a replica is as old as the replica's lag, which it does not state: its time counts only for the primary. */
+/**
+ * The recovery point if the backup is from the primary. A dump of a replica is as old as the replica's lag, which it does not
+ * state, so its time is not used.
+ */
 function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): RecoveryPoint {
   if (!isKnown(begun) || takenFrom === 'primary') return begun;
   const unknown =
@@ -104,14 +107,14 @@ function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): R
   return { unknown };
 }
 
-/** The start of the run in which a dump ended by its own account, which is in whole seconds. */
+/** The start of the run during which a dump ended. `endMs` is from the dump, in whole seconds. */
 function startOfJob(endMs: number, jobs: readonly RunRecord[]): number | undefined {
   return jobs.findLast(
     (run) => run.status === 0 && run.endMs !== undefined && run.startMs < endMs + 1000 && endMs <= run.endMs,
   )?.startMs;
 }
 
-/** A full backup, those upon it, and the log that goes on from them. */
+/** A full backup, the incremental backups upon it, and the log that follows them. */
 interface Reach {
   point: RecoveryPoint;
   links: readonly ChainLink[];
@@ -163,20 +166,20 @@ interface Base {
 const jobsOf = (standings: readonly Standing[], backup: string) =>
   standings.find(({ options }) => options.name === backup)?.assessed?.evidence.jobs ?? [];
 
-/** The label of a base backup has the time of the server's clock. */
+/** Corrects the time in the label of a base backup, which is from the server's clock, by the difference of the clocks. */
 function onThisClock(artifact: Artifact, aheadMs = 0): Artifact {
   const { method, content } = artifact;
   if (aheadMs === 0 || method !== 'postgres_base' || content?.startMs === undefined) return artifact;
   return { ...artifact, content: { ...content, startMs: content.startMs - aheadMs } };
 }
 
-/** The full backup alone, and with each number of the incremental ones that continue it. */
+/** The full backup alone, and together with each number of incremental backups that continue it. */
 function basesOn(backup: string, full: Artifact, standings: readonly Standing[]): Base[][] {
   const jobs = jobsOf(standings, backup);
   const chains: Base[][] = [[{ backup, type: 'full', artifact: full, jobs }]];
   for (const { options, assessed } of of(standings, 'incremental')) {
     for (const artifact of assessed?.assessment.usable ?? []) {
-      // A differential backup builds upon the full one, whatever incremental ones lie between them.
+      // A differential backup builds upon the full backup, whatever incremental backups are between them.
       const upon = chains.findLast((bases) => buildsUpon(artifact, bases.at(-1)!.artifact));
       const jobs = assessed?.evidence.jobs ?? [];
       if (upon) chains.push([...upon, { backup: options.name, type: 'incremental', artifact, jobs }]);
@@ -186,14 +189,14 @@ function basesOn(backup: string, full: Artifact, standings: readonly Standing[])
 }
 
 /**
- * Where the tool names the parent or writes log sequence numbers, they decide; otherwise no backup is known to
- * fit.
+ * Whether a backup builds upon another. The parent that the tool names, or its log sequence numbers, decide; without them no
+ * backup is known to fit.
  */
 function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
   if (artifact.parent !== undefined) return artifact.parent === parent.id;
   if (artifact.lsn && parent.lsn) return artifact.lsn.from === parent.lsn.to;
   if (artifact.method !== 'flush') return false;
-  // The files of a flush are those written since the flush before it, or since a snapshot after that.
+  // The files of a flush were written since the flush before it, or since a snapshot after that.
   const { sinceMs = 0 } = artifact;
   if (parent.method === 'flush') return parent.startMs === sinceMs;
   return parent.method === 'snapshot' && parent.startMs >= sinceMs && parent.startMs <= artifact.startMs;
@@ -220,7 +223,7 @@ interface NamedLog {
   log: ArchivedSegments;
 }
 
-/** A base backup is worth nothing without the WAL that was written while it was taken. */
+/** Extends a chain by WAL. A base backup is useless without the WAL that was written while it was taken. */
 function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], nowMs: number): Reach {
   const { id, wal = [], content, hasLog, recoverableToMs } = artifact;
   const archives: (NamedLog | undefined)[] = logs.filter(({ log }) => log.kind === 'wal');
@@ -240,7 +243,7 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   return withPoint(base, recoverableToMs, nowMs);
 }
 
-/** What was written since a dump at a known position of the binary log. */
+/** Extends a chain by what was written since a dump at a known position in the binary log. */
 function throughBinlog(base: Reach, artifact: Artifact, logs: readonly NamedLog[], nowMs: number): Reach {
   const { binlog: at, withoutLog } = artifact.content ?? {};
   let best = base;
@@ -260,7 +263,7 @@ function throughBinlog(base: Reach, artifact: Artifact, logs: readonly NamedLog[
 const later = (one: RecoveryPoint, other: RecoveryPoint) =>
   isKnown(one) && (!isKnown(other) || one.ms >= other.ms);
 
-/** The newest of what the backup and the log show. */
+/** The newer of the times that the backup and the log show. */
 function withPoint({ point, links }: Reach, ms: number | undefined, nowMs: number): Reach {
   if (ms === undefined || ms > nowMs + mostAheadMs) return { point, links };
   const until = Math.min(ms, nowMs);
@@ -282,7 +285,7 @@ function withLog(
   };
 }
 
-/** Why there is nothing to begin with. */
+/** Why there is no full backup to begin with. */
 function withoutFull(standings: readonly Standing[]): NonNullable<Recovery['unknown']> {
   const unverified = of(standings, 'full').some(
     ({ assessed }) => (assessed?.assessment.unverified.length ?? 0) > 0,
@@ -302,8 +305,8 @@ function withoutFull(standings: readonly Standing[]): NonNullable<Recovery['unkn
 }
 
 /**
- * How far one backup reaches, for its gauge; undefined where that is unknown or it does not count. A full backup reaches
- * to its own start, others to the end of the chain through them.
+ * The time that one backup reaches, for its gauge; undefined if it is unknown or the backup does not count. A full backup reaches
+ * its own start; other backups reach the end of the chain through them.
  */
 export function recoveryPointOf(
   standing: Standing,

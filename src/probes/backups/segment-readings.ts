@@ -4,25 +4,31 @@ import { dirname } from 'node:path';
 import { makeDirectorySync } from '../../core/make-directory.ts';
 import type { SegmentContent } from './segments.ts';
 
-/** What was read of the segments of one log, so that each is read once; JSON lines in a file of the state directory. */
+/**
+ * What was read from the segments of one log, so that each is read once. It is stored as JSON lines in a file of the state
+ * directory.
+ */
 export interface SegmentReadings {
-  /** Undefined for a file that was not read, or was changed since. */
+  /** The reading of a file; undefined if it was not read, or was changed since. */
   find(name: string, identity: string): KeptReading | undefined;
-  /** Keeps what was read. A reading that cannot be written is made again after a restart. */
+  /** Stores readings. A segment whose reading cannot be written is read again after a restart. */
   keep(readings: readonly KeptReading[]): Promise<void>;
-  /** Forgets the segments that are not there any more. */
+  /** Forgets all segments but these. */
   keepOnly(names: ReadonlySet<string>): Promise<void>;
 }
 
 export interface KeptReading {
   name: string;
-  /** Inode, size and time of change: whether the file is the one that was read, never how new its content is. */
+  /**
+   * Inode, size and time of the last change. They show whether the file is the one that was read, but never how new its content
+   * is.
+   */
   identity: string;
   atMs: number;
   content: SegmentContent;
 }
 
-/** How many lines more than segments make it worth rewriting the file. */
+/** The file is rewritten when it has this many more lines than there are segments. */
 const spareLines = 1000;
 
 export async function openSegmentReadings(path: string): Promise<SegmentReadings> {
@@ -63,7 +69,7 @@ export async function openSegmentReadings(path: string): Promise<SegmentReadings
   };
 }
 
-/** Undefined for the last line of a process that was killed. */
+/** Parses a line; undefined for an incomplete last line of a process that was killed. */
 function readingOf(line: string): KeptReading | undefined {
   try {
     const reading = JSON.parse(line) as Partial<KeptReading> | null;

@@ -3,85 +3,88 @@ import type { WalReading, WalRemainder } from './wal-segment.ts';
 
 /** One archived piece of a write-ahead or binary log. */
 export interface Segment {
-  /** Its path below the directory of the archive: pgBackRest and Barman keep WAL in folders such as 0000000100000000. */
+  /** The path below the directory of the archive: pgBackRest and Barman store WAL in folders such as 0000000100000000. */
   name: string;
-  /** When the file was last changed: no time in it can be later, and it may be of any time before. */
+  /** When the file was last changed. No time in it can be later, but all may be much earlier. */
   endMs: number;
   sizeBytes: number;
-  /** What was read of it; undefined while that is awaited. */
+  /** What was read from the segment; undefined while that is awaited. */
   content?: SegmentContent;
 }
 
 interface SegmentPosition {
-  /** PostgreSQL's timeline; 0 for a binary log. */
+  /** The timeline of PostgreSQL; 0 for a binary log. */
   timeline: number;
   number: number;
 }
 
 export type LogKind = 'wal' | 'binlog';
 
-/** Segments for the process that verifies them; JSON. */
+/** Segments for the process that verifies them, as JSON. */
 export interface SegmentsToVerify {
   log: LogKind;
-  /** In the log's order. */
+  /** The names in the order of the log. */
   names: readonly string[];
-  /** The segment before the first, where it was read, and what goes on from it. */
+  /** The segment before the first one, if it was read, and what continues from it. */
   after?: string;
   remainder?: WalRemainder;
-  /** The newest of all, which the server may still write. */
+  /** The newest of all segments, which the server may still write. */
   newest: string;
   /** Positions in files of a binary log at which backups were taken, by name of the file. */
   places?: Readonly<Record<string, readonly number[]>>;
 }
 
-/** What the content of one segment shows; JSON. */
+/** What the content of one segment shows, as JSON. */
 export interface SegmentContent {
   /** What is damaged. */
   fault?: string;
-  /** Why it cannot be verified. */
+  /** Why the segment cannot be verified. */
   unverified?: string;
-  /** All that was committed before is in it, or in the segments before; ms since the epoch. */
+  /** The segment, or a segment before it, contains everything that was committed before this time; ms since the epoch. */
   newestMs?: number;
-  /** Bytes that were read. */
+  /** The number of bytes that were read. */
   bytes?: number;
   /** MD5 of the file, hexadecimal. */
   md5?: string;
-  /** Name of the segment that was read before it, with which a record may go on. */
+  /** Name of the segment that was read before this one; a record may continue from it. */
   after?: string;
-  /** What was read of a segment of a write-ahead log. */
+  /** What was read from a segment of a write-ahead log. */
   wal?: Omit<WalReading, 'newestMs'>;
   binlog?: BinlogContent;
 }
 
 interface BinlogContent {
-  /** Its last event says that it is complete. */
+  /** Whether the last event says that the file is complete. */
   isClosed: boolean;
-  /** It ends within an event, which only the newest file may. */
+  /** Whether the file ends within an event, which is allowed only for the newest file. */
   isCut?: boolean;
-  /** MariaDB's positions before and after it, `DOMAIN-NUMBER` with commas. */
+  /** MariaDB's positions before and after the file, as `DOMAIN-NUMBER` with commas. */
   fromGtids?: string;
   toGtids?: string;
-  /** MariaDB's positions, `DOMAIN-SERVER-NUMBER`, at the places that were asked for, `''` where there are none; null where no event begins. */
+  /**
+   * MariaDB's positions, `DOMAIN-SERVER-NUMBER`, at the requested places in the file; `''` if there are none, null if no event
+   * begins there.
+   */
   places?: Readonly<Record<number, string | null>>;
 }
 
-/** A place in a binary log. */
+/** A position in a binary log. */
 export interface BinlogPlace {
   file: string;
   position: number;
-  /** MariaDB's positions there, `DOMAIN-SERVER-NUMBER` with commas, where they are known. */
+  /** MariaDB's positions there, as `DOMAIN-SERVER-NUMBER` with commas, if they are known. */
   gtids?: string;
 }
 
-/** `initdb --wal-segsize` without an argument. */
+/** The default of `initdb --wal-segsize`. */
 export const usualWalSegmentBytes = 16 * 1024 * 1024;
 
-/** Folders of an archive that hold segments: the beginning of the names in it. */
+/** Names of an archive's folders with segments: they are the beginning of the segments' names. */
 export const walFolder = /^[0-9A-F]{16}$/;
 
 const withoutFolder = (name: string): string => name.replace(/^[0-9A-F]{16}\//, '');
 
-/** The name that the server gave to an archived segment: tools put a checksum or a suffix behind it. */
+/** The name that the server gave to an archived segment: tools append a checksum or a suffix. */
 export const archivedName = (name: string): string =>
   withoutFolder(name)
     .replace(compressedSuffix, '')
@@ -89,14 +92,14 @@ export const archivedName = (name: string): string =>
 
 const compressedSuffix = /\.(?:gz|zst|lz4|xz|bz2|lzma|br)$/;
 
-/** The size of the segments of a write-ahead log by that of a segment that is not compressed; undefined without one. */
+/** The size of the segments of a write-ahead log, from a segment that is not compressed; undefined if there is none. */
 export function plainWalSegmentBytes(segments: readonly Segment[]): number | undefined {
   return segments.find(
     ({ name, sizeBytes }) => /^[0-9A-F]{24}$/.test(withoutFolder(name)) && isSegmentSize(sizeBytes),
   )?.sizeBytes;
 }
 
-/** PostgreSQL: a power of two from 1 MiB to 1 GiB. */
+/** Whether a size is one of PostgreSQL's: a power of two from 1 MiB to 1 GiB. */
 const isSegmentSize = (bytes: number) => bytes >= 2 ** 20 && bytes <= 2 ** 30 && (bytes & (bytes - 1)) === 0;
 
 /**
@@ -104,7 +107,7 @@ const isSegmentSize = (bytes: number) => bytes >= 2 ** 20 && bytes <= 2 ** 30 &&
  * segment's name starts again at 0. Undefined for names of other files, such as histories and partial segments.
  */
 export function segmentPosition(kind: LogKind, name: string, walPerId: number): SegmentPosition | undefined {
-  // WAL-G, Barman and pgBackRest put a checksum or a suffix behind the name.
+  // WAL-G, Barman and pgBackRest append a checksum or a suffix to the name.
   const plain = withoutFolder(name).replace(compressedSuffix, '');
   if (kind === 'binlog') {
     const number = /\.(\d{6,})$/.exec(plain)?.[1];
@@ -125,7 +128,7 @@ export interface PlacedSegment {
   at: SegmentPosition;
 }
 
-/** In the log's order; other files, such as histories and partial segments, are left out. */
+/** The segments in the order of the log; other files, such as histories and partial segments, are left out. */
 export function placeSegments(
   kind: LogKind,
   segments: readonly Segment[],
@@ -143,7 +146,7 @@ export function placeSegments(
 const comparePositions = (one: SegmentPosition, other: SegmentPosition): number =>
   one.timeline - other.timeline || one.number - other.number;
 
-/** Number of the segment that holds a position such as `0/3000028`. */
+/** Number of the segment that contains a position such as `0/3000028`. */
 export function segmentOfLsn(lsn: string, segmentBytes = usualWalSegmentBytes): number {
   const [high, low] = lsn.split('/').map((hex) => Number.parseInt(hex, 16)) as [number, number];
   return high * (2 ** 32 / segmentBytes) + Math.floor(low / segmentBytes);
@@ -157,7 +160,9 @@ export function walName(timeline: number, number: number, segmentBytes = usualWa
     .join('');
 }
 
-/** Everything that the server has written until then is there, if this is the segment where it is. */
+/**
+ * The time up to which everything that the server has written is there, if this is the segment in which the server's position is.
+ */
 export function wholeUntil(
   last: Pick<Segment, 'name' | 'content'> | undefined,
   server: ArchivedLog | undefined,

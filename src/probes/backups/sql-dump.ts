@@ -3,7 +3,7 @@ import { gtidsIn } from './physical.ts';
 import type { BinlogPlace } from './segments.ts';
 import { offsetOfName, wallTime } from './wall-time.ts';
 
-/** Dumps in SQL, and the line that their tools write when all is written. */
+/** Dumps in SQL: the line with which each tool begins a dump, and the line that it writes at the end. */
 const tools = [
   { name: 'mysqldump', first: /^(?:\/\*M?!.*\n)?-- (?:MySQL|MariaDB) dump/, last: /^-- Dump completed/ },
   {
@@ -13,7 +13,7 @@ const tools = [
   },
 ] as const;
 
-/** Whether a dump in SQL begins like that. */
+/** Whether a text is the beginning of a dump in SQL. */
 export const isSqlDump = (head: string): boolean => tools.some(({ first }) => first.test(head));
 
 interface SqlDump {
@@ -23,7 +23,7 @@ interface SqlDump {
   content: BackupContent;
 }
 
-/** Reads a dump in SQL to its end. What its tool says of it stands in comments. */
+/** Reads a dump in SQL to its end. The comments in it contain what its tool says about it. */
 export async function readSqlDump(chunks: AsyncIterable<Buffer>): Promise<SqlDump> {
   const found = createNotes();
   const comments = createComments(found.take);
@@ -39,15 +39,15 @@ export async function readSqlDump(chunks: AsyncIterable<Buffer>): Promise<SqlDum
   return { fault: isComplete ? partial : cut, msg, content };
 }
 
-/** The longest comment that is of interest. */
+/** The maximum length of a comment; longer comments are not needed. */
 const longestComment = 1024;
 
 /**
- * Finds lines that begin with `-- `. A line break in a value is escaped, or stands in a value of PostgreSQL's COPY as two
- * characters, so that no data looks like one.
+ * Finds lines that begin with `-- `. A line break in a value is escaped, or is two characters in PostgreSQL's COPY, so no data
+ * looks like such a line.
  */
 function createComments(take: (line: string) => void) {
-  // The first line begins like any other.
+  // The first line is treated like every other line.
   let rest: Buffer = Buffer.from('\n');
   const marker = Buffer.from('\n-- ');
   const statements = ['\nCHANGE ', '\nPARTITION BY ', '\nSET GLOBAL gtid_slave_pos', '\n) ENGINE='].map(
@@ -81,10 +81,10 @@ function createComments(take: (line: string) => void) {
   };
 }
 
-/** Collects what the comments of a dump say. */
+/** Collects the information in the comments of a dump. */
 function createNotes() {
   const databases = new Set<string>();
-  /** What there is of each table. */
+  /** Which parts of each table the dump contains. */
   const tables = new Map<string, { isDefined?: true; hasData?: true }>();
   let table: string | undefined;
   let where: string | undefined;
@@ -112,7 +112,7 @@ function createNotes() {
       table = found.table;
       tables.set(table, { ...tables.get(table), ...found.has });
     }
-    // Its partitions have the data.
+    // The partitions have the data.
     if (line.startsWith('PARTITION BY ') && table !== undefined)
       tables.set(table, { isDefined: true, hasData: true });
     const position =
@@ -141,13 +141,13 @@ function createNotes() {
   };
 }
 
-/** With --dump-slave the position is that of the source, which the dumped server follows at some distance. */
+/** With --dump-slave the position is that of the source. The dumped server lags behind the source. */
 const ofSource =
   /^-- (?:Position to start replication or point-in-time recovery from \(the |The following is the SQL position of the replication )/;
 const replicated =
   'it is a dump of a replica (--dump-slave), whose distance from its source it does not state; only the binary log shows it';
 
-/** Engines of which a dump in one transaction has the rows of one moment, that of its position. */
+/** Engines for which a dump in one transaction has the rows of one moment, which is that of its position. */
 const transactional: readonly string[] = ['innodb', 'rocksdb', 'tokudb', 'sequence', 'ndbcluster'];
 
 function whyWithoutLog(line: string, table: string | undefined): string | undefined {
@@ -156,7 +156,10 @@ function whyWithoutLog(line: string, table: string | undefined): string | undefi
   return `${table} has the engine ${engine}, whose rows a dump may have from after its position in the log; use InnoDB`;
 }
 
-/** The table that a comment announces, and what follows: of PostgreSQL `SCHEMA.TABLE`, else `DATABASE.TABLE`. */
+/**
+ * The table that a comment announces, and the part that follows. For PostgreSQL the table is `SCHEMA.TABLE`, otherwise
+ * `DATABASE.TABLE`.
+ */
 function partOf(line: string, database: string) {
   const [, what, name] = /^-- (Table structure|Dumping data) for table `(.+)`$/.exec(line) ?? [];
   if (name !== undefined)
@@ -174,7 +177,7 @@ function partOf(line: string, database: string) {
   };
 }
 
-/** What is left out of a dump, by the options of its tool. */
+/** What is left out of a dump by the options of its tool. */
 function partialOf(
   tables: ReadonlyMap<string, { isDefined?: true; hasData?: true }>,
   where: string | undefined,
@@ -190,7 +193,7 @@ function partialOf(
   return undefined;
 }
 
-/** Written with --verbose, with an abbreviation of the zone that several zones may share. */
+/** The start of a dump, which is written with --verbose. The abbreviation of its zone may stand for several zones. */
 function startOf(line: string): Pick<BackupContent, 'startMs' | 'startWall'> | undefined {
   const [, text = '', zone = ''] = /^-- Started on (\S+ \S+) (\S+)$/.exec(line) ?? [];
   const startWall = wallTime(text);

@@ -5,8 +5,8 @@ import { type Artifact, type Evidence, unreadable } from './evidence.ts';
 import { segmentOfLsn, segmentPosition } from './segments.ts';
 
 /**
- * Reads a tool's report. Throws `evidence_unreadable` when it is not of the form that the tool prints. A failure that
- * the tool reports without a time is one of `nowMs`.
+ * Parses a tool's report. Throws `evidence_unreadable` if it does not have the form that the tool prints. A failure without a
+ * time gets the time `nowMs`.
  */
 export function parseReport(format: ReportFormat, text: string, nowMs: number): Evidence {
   let value: unknown;
@@ -23,7 +23,10 @@ export function parseReport(format: ReportFormat, text: string, nowMs: number): 
   }
 }
 
-/** Barman prints a document on one line without an end, so that those of several calls follow each other directly. */
+/**
+ * Parses one or more JSON documents. Barman prints a document on one line without an end, so that the documents of several calls
+ * follow each other directly.
+ */
 function jsonDocuments(text: string): unknown[] {
   try {
     return [JSON.parse(text)];
@@ -34,8 +37,8 @@ function jsonDocuments(text: string): unknown[] {
 }
 
 /**
- * Reads what tools that keep backups by themselves print of them: a parsed document, for Barman a list of them. Throws
- * when a document does not have the form that the tool prints.
+ * Reads the reports of tools that manage backups by themselves, from a parsed document, or for Barman a list of documents. Throws
+ * if a document does not have the form that the tool prints.
  */
 const readers: Readonly<Record<ReportFormat, (value: unknown, nowMs: number) => Evidence>> = {
   pgbackrest: readPgBackRest,
@@ -56,7 +59,7 @@ const asText = (value: unknown): string => {
   if (typeof value !== 'string' || value === '') throw new Error('not a text');
   return value;
 };
-/** RFC 3339, or any date that names its zone. */
+/** A time: RFC 3339, or any date that names its zone. */
 const asTime = (value: unknown): number => {
   if (typeof value === 'number') return value * 1000;
   const ms = Date.parse(asText(value));
@@ -76,7 +79,7 @@ interface Reported {
   walStart?: string;
 }
 
-/** A tool knows when it began a backup: its report is evidence. */
+/** The artifact for a reported backup. A tool knows when it began a backup, so its report is evidence for that. */
 const artifactOf = (reported: Reported): Artifact => ({
   ...reported,
   fingerprint: String(reported.endMs),
@@ -91,9 +94,9 @@ const evidenceOf = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Eviden
 });
 
 /**
- * `pgbackrest info --output=json`: each stanza has a status and backups with `error`. The range of its archive names two
- * segments and not what is between them. Of a server that was upgraded or replaced, backups belong to a database with
- * another `id`.
+ * Reads `pgbackrest info --output=json`: each stanza has a status and backups with `error`. The range of its archive names two
+ * segments and not what is between them. If a server was upgraded or replaced, its backups belong to databases with different
+ * `id`s.
  */
 function readPgBackRest(value: unknown, nowMs: number): Evidence {
   const stanzas = asList(value);
@@ -107,7 +110,7 @@ function readPgBackRest(value: unknown, nowMs: number): Evidence {
   );
 }
 
-/** Codes of the status of a stanza (pgBackRest, command/info/info.c). */
+/** The codes for the status of a stanza (pgBackRest, command/info/info.c). */
 const stanzaStatus = { ok: 0, missingPath: 1, noBackups: 2 } as const;
 
 function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
@@ -124,7 +127,7 @@ function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
       startMs: asNumber(start) * 1000,
       endMs: asNumber(stop) * 1000,
       sizeBytes: asNumber(size),
-      // Set if a page did not match its checksum while it was copied.
+      // `error` is set if a page did not match its checksum while it was copied.
       verified: backup.error === true ? 'corrupt' : 'ok',
       method: 'postgres_base',
       parent: typeof backup.prior === 'string' ? backup.prior : undefined,
@@ -155,15 +158,15 @@ function pgBackRestWal(backup: Record<string, unknown>): Artifact['wal'] {
 }
 
 /**
- * `wal-g backup-list --detail --json`, or `wal-g wal-show --detailed-json`, which has the log of each timeline too
- * (WAL-G, internal/databases/postgres: BackupDetail, TimelineInfo).
+ * Reads `wal-g backup-list --detail --json`, or `wal-g wal-show --detailed-json`, which also has the log of each timeline (WAL-G,
+ * internal/databases/postgres: BackupDetail, TimelineInfo).
  */
 function readWalG(value: unknown): Evidence {
   const all = asList(value ?? []);
   const timelines = all.filter((each) => each.end_segment !== undefined);
   const backups = timelines.length === 0 ? all : timelines.flatMap((each) => asList(each.backups ?? []));
   const names = backups.map(({ backup_name }) => asText(backup_name));
-  // A delta names the first segment of its parent, which may be a delta itself.
+  // A delta names the first segment of its parent, which may be a delta, too.
   const parentOf = (name: string) => {
     const start = /_D_([0-9A-F]{24})$/.exec(name)?.[1];
     if (start === undefined) return undefined;
@@ -177,7 +180,7 @@ function readWalG(value: unknown): Evidence {
       startMs: asTime(backup.start_time),
       endMs: asTime(backup.finish_time),
       sizeBytes: asNumber(backup.compressed_size ?? backup.uncompressed_size ?? 0),
-      // The sentinel that makes a backup show up is written when all of it is stored; nothing is read again.
+      // A backup is listed once its sentinel is written, after everything was stored. Nothing is read again.
       verified: 'unknown',
       method: 'postgres_base',
       parent: parentOf(name),
@@ -193,7 +196,7 @@ function readWalG(value: unknown): Evidence {
   });
 }
 
-/** Positions are printed as numbers. */
+/** The positions are printed as numbers. */
 function walGWal(backup: Record<string, unknown>, walStart: string | undefined): Artifact['wal'] {
   const { start_lsn: start, finish_lsn: end } = backup;
   if (typeof start !== 'number' || typeof end !== 'number' || walStart === undefined) return undefined;
@@ -202,7 +205,7 @@ function walGWal(backup: Record<string, unknown>, walStart: string | undefined):
   return [{ timeline: Number.parseInt(walStart.slice(0, 8), 16), start: text(start), end: text(end) }];
 }
 
-/** A timeline that lacks segments can be replayed from behind the last one that is missing. */
+/** The range of a timeline. A timeline that lacks segments can be replayed from after the last missing segment. */
 function walGRange(timeline: Record<string, unknown>, starts: readonly string[]) {
   const { id, start_segment: first, end_segment: last, status, missing_segments } = timeline;
   if (status === 'OK') return { archive: archiveRange(first, last) };
@@ -220,8 +223,8 @@ function walGRange(timeline: Record<string, unknown>, starts: readonly string[])
 }
 
 /**
- * `barman -f json list-backups SERVER`, a list of backups for each server, and `barman -f json show-backup SERVER ID`,
- * one backup with the range of its log; several of them one after the other.
+ * Reads `barman -f json list-backups SERVER`, a list of backups for each server, and `barman -f json show-backup SERVER ID`, one
+ * backup with the range of its log; there may be several documents.
  */
 function readBarman(value: unknown): Evidence {
   const documents = (Array.isArray(value) ? value : [value]) as Record<string, unknown>[];
@@ -247,7 +250,7 @@ function readBarman(value: unknown): Evidence {
       gap: gaps.at(-1),
       failures: failed.map((backup) => ({
         id: asText(backup.backup_id),
-        // A backup that failed has no end in the report.
+        // The report has no end for a backup that failed.
         endMs: startOfBarman(asText(backup.backup_id), zoneMs),
         msg: `backup ${asText(backup.backup_id)} failed`,
       })),
@@ -277,7 +280,7 @@ function barmanArtifact(
   const base = shownOf(shown);
   const end = base.end_time_timestamp ?? backup.end_time_timestamp;
   const { begin_lsn, end_lsn, timeline } = base;
-  // If the server was a standby that lagged, these are times of the standby's clock.
+  // If the server was a standby that lagged, these times are from the standby's clock.
   const unknown =
     'Barman does not report whether the server was a standby that lagged; only the archived log shows it';
   const wal =
@@ -299,14 +302,14 @@ function barmanArtifact(
   return { ...artifact, content: { unknown } };
 }
 
-/** How far the clock that Barman prints is ahead of UTC: a backup that is done has its end in both. */
+/** How far the local time that Barman prints is ahead of UTC: a finished backup states its end in both. */
 function zoneOf({ end_time, end_time_timestamp }: Record<string, unknown>): number | undefined {
   if (typeof end_time !== 'string' || !end_time_timestamp) return undefined;
   const ms = Date.parse(`${end_time} UTC`) - Number(end_time_timestamp) * 1000;
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** The id of a backup is the time at which it was begun, on the clock of Barman's host. */
+/** The start of a backup: its id is the time at which it was begun, on the clock of Barman's host. */
 function startOfBarman(id: string, zoneMs: number | undefined): number {
   const digits = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)$/.exec(id)?.slice(1).map(Number);
   if (!digits) throw new Error(`${id} is not an id of Barman`);
@@ -317,8 +320,8 @@ function startOfBarman(id: string, zoneMs: number | undefined): number {
 }
 
 /**
- * The log that follows a backup: incomplete if Barman counts fewer segments than lie between its ends. It counts by its
- * own list, which files that were deleted stay in: a complete one proves nothing.
+ * What is missing in the log that follows a backup: it is incomplete if Barman counts fewer segments than there are between its
+ * ends. Barman counts the segments in its own list, which still contains deleted files, so a complete count proves nothing.
  */
 function barmanGap(shown: Record<string, unknown>): string | undefined {
   const { begin_wal: first, end_wal: end, begin_lsn } = shownOf(shown);
@@ -327,7 +330,7 @@ function barmanGap(shown: Record<string, unknown>): string | undefined {
   const id = asText(shown.backup_id);
   if (!isSegment(last) || last < end)
     return `the archive lacks segments of ${id}, which needs ${first} to ${end}`;
-  // Segments of another timeline follow on their own count.
+  // Segments of another timeline are counted separately.
   if (last.slice(0, 8) !== end.slice(0, 8)) return undefined;
   const missing = segmentsBetween(end, last, first, begin_lsn) - asNumber(no_of_files);
   return missing > 0
@@ -335,7 +338,7 @@ function barmanGap(shown: Record<string, unknown>): string | undefined {
     : undefined;
 }
 
-/** How many segments `last` is after `end`; their size is the one at which `lsn` lies in `first`. */
+/** How many segments `last` is after `end`. Their size follows from the position of `lsn` in `first`. */
 function segmentsBetween(end: string, last: string, first: string, lsn: string): number {
   const sizes = [16, 1, 2, 4, 8, 32, 64, 128, 256, 512, 1024].map((mib) => mib * 2 ** 20);
   const numberOf = (name: string, bytes: number) => segmentPosition('wal', name, 2 ** 32 / bytes)!.number;
@@ -344,8 +347,8 @@ function segmentsBetween(end: string, last: string, first: string, lsn: string):
 }
 
 /**
- * The form for scripts of one's own: `{"backups": [{id, start, end, size, ok, verified, parent}], "log": {from, to}}`.
- * Times are RFC 3339 or seconds since the epoch; without `verified` nothing is known of a backup's integrity.
+ * Reads the form for the user's own scripts: `{"backups": [{id, start, end, size, ok, verified, parent}], "log": {from, to}}`.
+ * Times are RFC 3339 or seconds since the epoch. Without `verified` nothing is known about a backup's integrity.
  */
 function readPlain(value: unknown): Evidence {
   const { backups, log } = value as { backups?: unknown; log?: { from: unknown; to: unknown } };
@@ -380,7 +383,7 @@ function readPlain(value: unknown): Evidence {
   );
 }
 
-/** A backup that was begun within the log of the report can be restored to its end. */
+/** Adds the log of a report: a backup that was begun within the log can be restored to the end of the log. */
 function withLog({ fromMs, toMs }: { fromMs?: number; toMs?: number }, reported: Reported): Artifact {
   const artifact = artifactOf(reported);
   if (fromMs === undefined || toMs === undefined || artifact.startMs < fromMs || artifact.endMs > toMs)

@@ -6,14 +6,14 @@ import type { Progress } from '../probe.ts';
 import type { VerifyAnswer } from './evidence.ts';
 import type { VerifyRequest } from './verify.ts';
 
-/** Verifies one backup, which may take hours. Rejects when it cannot be read, and when `signal` aborts. */
+/** Verifies one backup, which may take hours. Rejects if the backup cannot be read, and when `signal` aborts. */
 export type VerifyBackup = (
   request: VerifyRequest,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
 ) => Promise<VerifyAnswer>;
 
-/** The verifying process; beside the program in the bundle. */
+/** The program of the verifying process, which is beside the agent's program in the bundle. */
 function verifyProgram(): string {
   const places = ['./verify.mjs', '../verify.mjs'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
@@ -38,15 +38,15 @@ export const verifyInProcess: VerifyBackup = async (request, signal, onProgress)
 /** Verifications in the background: one at a time for all backups of the agent. */
 export interface Verifier {
   /**
-   * The answer once there is one; requests it if it was not requested yet. A backup that cannot be read is `unknown`
-   * and is tried again after the next call.
+   * The answer once there is one. A request that was not made yet is made. A backup that cannot be read is `unknown` and is tried
+   * again after the next call.
    */
   ask(key: string, request: VerifyRequest): VerifyAnswer | undefined;
-  /** Progress of the verification under way, if its key is this one or begins with it and a space. */
+  /** Progress of the running verification, if its key is this one or begins with it and a space. */
   progress(key: string): Progress | undefined;
-  /** Resolves when nothing waits any more. */
+  /** Resolves when no verification waits any more. */
   idle(): Promise<void>;
-  /** Registers a user; returns a function that removes it. Without users the verification under way is aborted. */
+  /** Registers a user; returns a function that removes the user. Without users the running verification is aborted. */
   join(): () => void;
 }
 
@@ -84,7 +84,7 @@ export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier
     ask(key, request) {
       const answer = answers.get(key);
       if (answer) {
-        // The caller remembers it across restarts, so that it need not stay here.
+        // The caller remembers the answer across restarts, so it need not be stored here.
         answers.delete(key);
         return answer;
       }

@@ -1,8 +1,7 @@
 /**
- * The process that verifies one backup: a request as JSON in its argument, on standard output a line of JSON for
- * its progress from time to time, and the answer as the last line. It is separate from the agent, so that its
- * memory is released when it ends, and at the lowest priority so that a store on the same host does not notice
- * it.
+ * The process that verifies one backup. Its argument is a request as JSON; its standard output has a line of JSON for its
+ * progress from time to time, and the answer as the last line. It is separate from the agent, so that its memory is released when
+ * it ends, and it has the lowest priority, so that a store on the same host does not notice it.
  */
 import { constants, setPriority } from 'node:os';
 import { errorText, systemCode } from '../../core/errors.ts';

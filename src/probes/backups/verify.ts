@@ -31,7 +31,7 @@ import { type PgDump, pgDumpMagic, readPgDumpContents, verifyPgDump } from './pg
 import type { SegmentsToVerify } from './segments.ts';
 import { isSqlDump, readSqlDump } from './sql-dump.ts';
 
-/** A request to the verifying process; JSON. */
+/** A request to the verifying process, as JSON. */
 export interface VerifyRequest extends Verifiable {
   /** Segments of a log in the directory `path`. */
   segments?: SegmentsToVerify;
@@ -58,7 +58,7 @@ export async function bytesToRead(request: VerifyRequest): Promise<number> {
       const files = entries.filter((entry) => entry.isFile());
       return await sum(files.map(({ parentPath, name }) => sizeOf(join(parentPath, name))));
     }
-    // `full` reads a file again that has a checksum beside it.
+    // The level `full` reads a file with a checksum beside it twice.
     const passes = (await sidecarChecksum(path)) && level === 'full' ? 2 : 1;
     return passes * (await sizeOf(path));
   } catch {
@@ -71,11 +71,10 @@ const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
 const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 
 /**
- * Verifies one backup. `header`: it begins as its format does, a directory has every file of its manifest. `checksum`: it
- * matches the checksum beside it, or the one in its manifest. `full`: every byte is read; compressed data
- * decompresses, a dump of PostgreSQL is read to its end, a dump in SQL ends with the line that its tool writes
- * last. Segments of a log are read to their ends at any level. Never throws for what is wrong with the backup; throws when
- * it cannot be read.
+ * Verifies one backup. `header`: it has the beginning of its format, and a directory has every file of its manifest. `checksum`:
+ * it matches the checksum beside it, or the one in its manifest. `full`: every byte is read; compressed data decompresses, a dump
+ * of PostgreSQL is read to its end, a dump in SQL ends with the line that its tool writes last. Segments of a log are read to
+ * their ends at any level. A fault of the backup is never thrown; throws if the backup cannot be read.
  */
 export async function verifyBackup(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const { path, level } = request;
@@ -90,7 +89,7 @@ export async function verifyBackup(request: VerifyRequest & Pace): Promise<Verif
   } catch (thrown) {
     if (thrown instanceof NoDecompressor) return unknown(thrown.message);
     const code = systemCode(thrown);
-    // Errors of the decompressor have codes too (Z_DATA_ERROR, ERR_…): those are the backup's.
+    // Errors of the decompressor have codes, too (Z_DATA_ERROR, ERR_…); these are faults of the backup.
     if (code !== undefined && /^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;
     return corrupt(errorText(thrown));
   }
@@ -112,7 +111,10 @@ async function verifyFile(request: VerifyRequest & Pace): Promise<VerifyAnswer> 
   return ok(`matches its ${sidecar.algorithm} checksum`, { unread: notWhole('checksum') });
 }
 
-/** A checksum that was made of half a dump matches it, and the beginning of a file does not show its end. */
+/**
+ * Why a dump may not be whole. A checksum that was computed over half a dump matches it, and the beginning of a file does not
+ * show its end.
+ */
 const notWhole = (level: IntegrityLevel) =>
   `integrity.level ${level} does not show whether the files are whole; set it to full`;
 
@@ -132,13 +134,13 @@ async function verifyHeader(path: string): Promise<VerifyAnswer> {
   return unknown('the format is not known');
 }
 
-/** Reads a file to its end, with the checksum beside it where there is one. */
+/** Reads a file to its end, and compares it with the checksum beside it if there is one. */
 async function verifyContent(path: string, pace: Pace): Promise<VerifyAnswer> {
   const sidecar = await sidecarChecksum(path);
   const [md5, sum] = [createHash('md5'), createHash(sidecar?.algorithm ?? 'md5')];
   const source = hashed(readThrottled(path, pace), md5, sum);
   const answer = await verifyStream(source, compressionOf(await headOf(path, 8)));
-  // What is left behind the end of the content.
+  // The bytes after the end of the content.
   for await (const _ of source);
   if (sidecar && sum.digest('hex') !== sidecar.digest)
     return corrupt(`does not match its ${sidecar.algorithm} checksum`);
@@ -172,7 +174,7 @@ async function verifyStream(
   return notRestorable(all, 'its content is not a dump of a known tool');
 }
 
-/** Reads the rest, which shows damage, of something that no restore can use as it is. */
+/** Reads the rest of a file that no restore can use as it is, because the rest may show damage. */
 async function notRestorable(rest: AsyncIterable<Buffer>, msg: string): Promise<VerifyAnswer> {
   for await (const _ of rest);
   return unknown(msg);
@@ -216,7 +218,7 @@ async function verifyDirectory(request: VerifyRequest & Pace): Promise<VerifyAns
   return unknown('the format is not known');
 }
 
-/** Data files of the wide-column store are compared with their digests at one level only. */
+/** The note that data files of the wide-column store are compared with their digests only at one level. */
 const unlessRead = (level: IntegrityLevel): BackupContent =>
   level === 'full' ? {} : { unread: notWhole(level) };
 
@@ -269,7 +271,7 @@ async function verifyBaseBackup(
   });
 }
 
-/** Segments of the log in the backup itself, which its manifest does not list. */
+/** Reads the segments of the log in the backup itself, which its manifest does not list. */
 async function ownWal(directory: string, pace: Pace): Promise<BackupContent['wal']> {
   const names = (await readdir(directory).catch(() => []))
     .filter((name) => /^[0-9A-F]{24}$/.test(name))
@@ -281,8 +283,8 @@ async function ownWal(directory: string, pace: Pace): Promise<BackupContent['wal
 }
 
 /**
- * When a base backup was begun, by its label. What a standby had received by then is not in it: only the log shows up to
- * when it reaches.
+ * When a base backup was begun, according to its label. What a standby had not received by then is not in it, so only the log
+ * shows which time it reaches.
  */
 function beginningOf({ startMs }: BackupManifest, label: string): BackupContent {
   if (!/^BACKUP FROM: standby$/m.test(label)) return { startMs };
@@ -291,11 +293,11 @@ function beginningOf({ startMs }: BackupManifest, label: string): BackupContent 
   };
 }
 
-/** It is what `pg_control` begins with. */
+/** The system identifier, with which `pg_control` begins. */
 const systemIdOf = (control: Buffer): string | undefined =>
   control.length < 8 ? undefined : control.readBigUInt64LE(0).toString();
 
-/** What mariadb-backup and xtrabackup write when a backup is complete. */
+/** The files that mariadb-backup and xtrabackup write when a backup is complete. */
 export const checkpointFiles: readonly string[] = ['xtrabackup_checkpoints', 'mariadb_backup_checkpoints'];
 const physicalInfo = ['xtrabackup_info', 'mariadb_backup_info', 'backup-my.cnf'];
 
@@ -330,8 +332,8 @@ const maxOutputBytes = 16 << 20;
 const shownBytes = 300;
 
 /**
- * Has a tool verify one of its backups. Throws where it could not, as when its repository is locked: then nothing is
- * known of the backup.
+ * Makes a tool verify one of its backups. Throws if the tool could not, for example because its repository is locked: then
+ * nothing is known about the backup.
  */
 async function verifyByTool(
   id: string,
@@ -345,8 +347,8 @@ async function verifyByTool(
 }
 
 /**
- * Runs it in the process group of the verifying process, so that it ends with it and has its priority. Throws if it
- * cannot be started, or is killed.
+ * Runs a program in the process group of the verifying process, so that it ends with that process and has its priority. Throws if
+ * it cannot be started, or is killed.
  */
 function run([program = '', ...args]: readonly string[]): Promise<Ended> {
   return new Promise((resolve, reject) => {
@@ -357,7 +359,7 @@ function run([program = '', ...args]: readonly string[]): Promise<Ended> {
   });
 }
 
-/** What the output says of a backup; undefined where the tool could not verify it. */
+/** The answer that the output of a tool means; undefined if the tool could not verify the backup. */
 type AnswerOf = (id: string, ended: Ended) => VerifyAnswer | undefined;
 
 const answersOf: Readonly<Record<ReportFormat, AnswerOf>> = {
@@ -368,8 +370,8 @@ const answersOf: Readonly<Record<ReportFormat, AnswerOf>> = {
 };
 
 /**
- * `pgbackrest verify --output=text --verbose` reads the whole repository, and ends with status 0 whatever it finds; it
- * lists the backups that are there.
+ * The answer of `pgbackrest verify --output=text --verbose`, which reads the whole repository, ends with status 0 whatever it
+ * finds, and lists the existing backups.
  */
 function pgBackRestAnswer(id: string, { status, stdout }: Ended): VerifyAnswer | undefined {
   if (status !== 0) return undefined;
@@ -383,7 +385,7 @@ function pgBackRestAnswer(id: string, { status, stdout }: Ended): VerifyAnswer |
   return { result: 'unknown', msg: 'pgbackrest verify lists no backup; add --output=text --verbose' };
 }
 
-/** `barman verify-backup SERVER ID` runs pg_verifybackup; other errors have the same exit status. */
+/** The answer of `barman verify-backup SERVER ID`, which runs pg_verifybackup. Other errors have the same exit status. */
 function barmanAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
   if (status === 0) return ok('barman verify-backup found no fault', {});
   const said = `${stderr}\n${stdout}`;
@@ -392,7 +394,7 @@ function barmanAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswe
   return { result: 'corrupt', msg: fault ?? 'barman verify-backup found a fault' };
 }
 
-/** Exit status of a program of the user's own: 0 good, 1 damaged. */
+/** The answer according to the exit status of the user's own program: 0 is good, 1 is damaged. */
 function statusAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
   if (status === 0) return ok(excerpt(stdout, shownBytes) || 'its tool found no fault', {});
   if (status !== 1) return undefined;

@@ -2,22 +2,22 @@ import { crc32c } from './manifest.ts';
 import type { ByteReader } from './pgdump.ts';
 
 /**
- * The pages and records of a WAL segment (PostgreSQL, access/xlog_internal.h and access/xlogrecord.h). Every record
- * has a CRC-32C. A record can begin in one segment and end in the next.
+ * Reads the pages and records of a WAL segment (PostgreSQL, access/xlog_internal.h and access/xlogrecord.h). Every record has a
+ * CRC-32C. A record can begin in one segment and end in the next.
  */
 
-/** Versions 9.5 to 18: the record format of others is not known. */
+/** The magic numbers of the versions 9.5 to 18. The record format of other versions is not known. */
 const [oldestMagic, newestMagic] = [0xd087, 0xd118];
 const shortHeaderBytes = 24;
 export const longHeaderBytes = 40;
 const recordHeaderBytes = 24;
-/** Offset of the CRC in a record's header; it covers what comes before, and the record's data first. */
+/** Offset of the CRC in a record's header. The CRC covers the record's data first, and then the header before it. */
 const crcAt = 20;
 const [xidAt, infoAt, managerAt] = [4, 16, 17];
 
 const isContinuation = 0x1;
 const hasLongHeader = 0x2;
-/** The record that began on the previous page was abandoned after a crash. */
+/** The flag of a page on which the record that began on the previous page was abandoned, after a crash. */
 const isOverwritten = 0x8;
 const allFlags = 0xf;
 
@@ -30,45 +30,48 @@ const abortRecords: readonly number[] = [0x20, 0x40];
 const restorePointRecord = 0x70;
 const commitOperation = 0x70;
 const checkpointRecords: readonly number[] = [0x00, 0x10];
-/** Where a checkpoint has the time of its beginning, in seconds, from PostgreSQL 12 on. */
+/** Offset in a checkpoint of the time of its beginning, in seconds, from PostgreSQL 12 on. */
 const checkpointTimeAt = 64;
 const magicOf12 = 0xd101;
-/** How much of a record's data is kept: headers of the data, then what begins a commit or a checkpoint. */
+/** How much of a record's data is stored: the headers of the data, then the beginning of a commit or a checkpoint. */
 const keptBytes = 128;
 
-/** A format that the agent does not support, or an encrypted segment. */
+/** The error for a format that the agent does not support, or an encrypted segment. */
 export class UnknownFormat extends Error {}
 
-/** A record of which the rest is in the next segment. */
+/** A record whose rest is in the next segment. */
 interface OpenRecord {
   header: Buffer;
-  /** The beginning of what follows the header. */
+  /** The beginning of the data after the header. */
   data: Buffer;
-  /** Bytes that are still to come, those of the header included. */
+  /** The number of bytes that are still missing, including those of the header. */
   missing: number;
   crc: number;
 }
 
-/** What the next segment begins with; JSON. `open` is missing where no record goes on. */
+/** What the next segment begins with, as JSON. `open` is missing if no record continues. */
 export interface WalRemainder {
-  /** Bytes in base64. */
+  /** The record that continues. Its bytes are in base64. */
   open?: { header: string; data: string; missing: number; crc: number };
 }
 
-/** What a segment shows that is good. */
+/** What a good segment shows. */
 export interface WalReading {
-  /** Undefined where a record goes on that began before what was read. */
+  /** Undefined if a record continues that began before the first byte that was read. */
   remainder?: WalRemainder;
-  /** Newest commit, or beginning of a checkpoint: all that was committed before is here or in earlier segments. */
+  /**
+   * The time of the newest commit, or of the beginning of the newest checkpoint: everything that was committed before it is in
+   * this or in earlier segments.
+   */
   newestMs?: number;
   /** Identifier of the cluster of databases, decimal. */
   systemId: string;
   segmentBytes: number;
 }
 
-/** Where a restore may end: a transaction that was committed or aborted, or a named restore point. */
+/** A possible end of a restore: a transaction that was committed or aborted, or a named restore point. */
 export type WalMark = {
-  /** Where its record ends in the log. */
+  /** The position in the log at which the record ends. */
   end: bigint;
 } & ({ xid: number; micros: number; name?: undefined } | { name: string; xid?: undefined });
 
@@ -77,7 +80,7 @@ interface PageHeader {
   info: number;
   timeline: number;
   address: bigint;
-  /** Bytes of a record that continues from the previous page. */
+  /** The number of bytes of a record that continues from the previous page. */
   rest: number;
 }
 
@@ -99,7 +102,9 @@ interface WalStart {
 
 const isPowerOfTwo = (value: number) => value > 0 && (value & (value - 1)) === 0;
 
-/** Checks the beginning of a segment against its name (24 hex digits). Throws what is wrong; `UnknownFormat`. */
+/**
+ * Checks the beginning of a segment against its name (24 hex digits). Throws an error that states the fault, and `UnknownFormat`.
+ */
 export function checkWalStart(head: Buffer, name: string): WalStart {
   if (head.length < longHeaderBytes) throw new Error('the segment is cut off');
   const { magic, info, timeline, address } = pageHeader(head);
@@ -117,14 +122,14 @@ export function checkWalStart(head: Buffer, name: string): WalStart {
   )
     throw new Error('the header of its first page is damaged');
   const [named, id, segment] = [0, 8, 16].map((at) => Number.parseInt(name.slice(at, at + 8), 16));
-  // The first segment of a timeline begins with a copy of the one that it forked from.
+  // The first segment of a timeline begins with a copy of the segment from which the timeline forked.
   if (timeline > named!) throw new Error(`it is of timeline ${timeline}`);
   const expected = (BigInt(id!) << 32n) + BigInt(segment!) * BigInt(segmentBytes);
   if (address !== expected) throw new Error('its position in the log does not match its name');
   return { segmentBytes, pageBytes, systemId: head.readBigUInt64LE(24).toString() };
 }
 
-/** The header of a page. Throws if it is not that of the page at this address of the log. */
+/** Reads the header of a page. Throws if it is not the header of the page at this address of the log. */
 function checkPageHeader(page: Buffer, expected: { magic: number; address: bigint; offset: number }) {
   const header = pageHeader(page);
   const isLong = (header.info & hasLongHeader) !== 0;
@@ -146,7 +151,7 @@ function createRecordReader(
 ) {
   let open = opened(remainder);
   let newestMs: number | undefined;
-  /** Bytes of a record that began before what is read. */
+  /** The number of bytes of a record that began before the first byte that was read. */
   let unknownRest = 0;
   let isSwitched = false;
 
@@ -162,7 +167,7 @@ function createRecordReader(
   };
 
   return {
-    /** A record says that the log of the segment ends with it. */
+    /** Whether a record says that the log of the segment ends with it. */
     get isSwitched() {
       return isSwitched;
     },
@@ -175,7 +180,7 @@ function createRecordReader(
       const { header, data, ...rest } = open;
       return { open: { header: header.toString('base64'), data: data.toString('base64'), ...rest } };
     },
-    /** The header of a page at `offset` says what goes on in it. Throws if that is not the record that is open. */
+    /** Reads the header of a page at `offset`, which says what continues in the page. Throws if that is not the open record. */
     beginPage(header: PageHeader, offset: number) {
       const goesOn = (header.info & isContinuation) !== 0;
       if ((header.info & isOverwritten) !== 0) {
@@ -185,7 +190,7 @@ function createRecordReader(
       else if (unknownRest === 0 && (goesOn !== (open !== undefined) || header.rest !== (open?.missing ?? 0)))
         throw new Error(`the record that goes on in the page at ${offset} is damaged`);
     },
-    /** Reads the page from `at`, until it ends or the log does; returns where. Throws at a damaged record. */
+    /** Reads the page from `at` until the page or the log ends; returns the position. Throws at a damaged record. */
     readPage(page: Buffer, address: bigint, at: number): number {
       while (at < page.length && !isSwitched) {
         if (unknownRest > 0) {
@@ -194,7 +199,7 @@ function createRecordReader(
           at = unknownRest > 0 ? page.length : aligned(at + passed);
           continue;
         }
-        // A record begins at a multiple of 8, so that its length never crosses a page.
+        // A record begins at a multiple of 8, so its length never crosses a page.
         open ??= begin(page.readUInt32LE(at), address + BigInt(at));
         at = readInto(open, page, at);
         if (open.missing > 0) continue;
@@ -207,9 +212,9 @@ function createRecordReader(
 }
 
 /**
- * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the
- * rest of a record that began in the segment before is skipped. `onMark` is told where a restore may end, in the order of
- * the log. Throws what is wrong.
+ * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the rest of a record
+ * that began in the segment before is skipped. `onMark` is called with each possible end of a restore, in the order of the log.
+ * Throws an error that states the fault.
  */
 export async function verifyWalSegment(
   bytes: ByteReader,
@@ -266,7 +271,10 @@ function timeOf({ header, data }: OpenRecord, magic: number): number | undefined
     : Number(main.readBigInt64LE(checkpointTimeAt)) * 1000;
 }
 
-/** A transaction that ends, or a restore point; undefined for other records. A restore point has a time, then its name. */
+/**
+ * The mark for a transaction that ends, or a restore point; undefined for other records. A restore point has a time, then its
+ * name.
+ */
 function markIn({ header, data }: OpenRecord, end: bigint): WalMark | undefined {
   const [info, manager] = [header[infoAt]!, header[managerAt]!];
   const isXact = manager === resourceManagerXact;
@@ -283,7 +291,7 @@ function markIn({ header, data }: OpenRecord, end: bigint): WalMark | undefined 
 
 const [originId, topLevelId, longId, shortId] = [253, 252, 254, 255];
 
-/** The data of a record without pages: an origin and the number of a transaction may come before it. */
+/** The main data of a record without pages. An origin and the number of a transaction may come before it. */
 function mainData(data: Buffer): Buffer | undefined {
   for (let at = 0; at < data.length; ) {
     const id = data[at];
@@ -306,7 +314,7 @@ function begin(length: number, at: bigint): OpenRecord {
   return { header: Buffer.alloc(0), data: Buffer.alloc(0), missing: length, crc: 0xffffffff };
 }
 
-/** Takes what the page has of the record; returns the position after it. */
+/** Reads what the page has of the record; returns the position after it. */
 function readInto(record: OpenRecord, page: Buffer, at: number): number {
   const end = Math.min(at + record.missing, page.length);
   const headerEnd = Math.min(end, at + recordHeaderBytes - record.header.length);

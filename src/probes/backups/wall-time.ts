@@ -1,6 +1,4 @@
-/**
- * What a clock showed, as programs write it into backups: without the zone, or with an abbreviation that several zones share.
- */
+/** A local time as programs write it into backups: without the zone, or with an abbreviation that several zones share. */
 export interface WallTime {
   /** The date and time as if they were UTC; ms since the epoch. */
   ms: number;
@@ -8,18 +6,18 @@ export interface WallTime {
   isSummer?: boolean;
 }
 
-/** No clock is further ahead of UTC (the Line Islands). */
+/** No clock is further ahead of UTC than this (the Line Islands). */
 const mostAheadOfUtcMs = 14 * 36e5;
 const dayMs = 864e5;
 
-/** A date and a time with any blanks between them; undefined for anything else. */
+/** Parses a date and a time with any blanks between them; undefined for anything else. */
 export function wallTime(text: string): WallTime | undefined {
   const [, date, time] = /^(\d{4}-\d\d-\d\d)\s+(\d{1,2}:\d\d:\d\d)$/.exec(text) ?? [];
   const ms = time === undefined ? Number.NaN : Date.parse(`${date}T${time.padStart(8, '0')}Z`);
   return Number.isNaN(ms) ? undefined : { ms };
 }
 
-/** How far a zone that a program names is ahead of UTC, in ms: `UTC`, `+03`, `-0330`; undefined for other names. */
+/** How far the zone that a program names is ahead of UTC, in ms: `UTC`, `+03`, `-0330`; undefined for other names. */
 export function offsetOfName(name: string): number | undefined {
   if (/^(?:UTC|GMT|Z)$/.test(name)) return 0;
   const [, sign, hours, minutes = '0'] = /^([+-])(\d\d):?(\d\d)?$/.exec(name) ?? [];
@@ -28,12 +26,12 @@ export function offsetOfName(name: string): number | undefined {
 }
 
 /**
- * The moment of a time in a zone of the IANA database, ms since the epoch. Without a zone, and for an hour that the clock
- * showed twice, it is the earliest one that it can be. Undefined for a time that the zone does not have.
+ * The moment of a time in a zone of the IANA database, ms since the epoch. Without a zone, and for an hour that the clock showed
+ * twice, the result is the earliest possible moment. Undefined for a time that the zone does not have.
  */
 export function momentOf({ ms, isSummer }: WallTime, timeZone: string | undefined): number | undefined {
   if (timeZone === undefined) return ms - mostAheadOfUtcMs;
-  // The offsets before and after any change on that day.
+  // The offsets before and after any change on that day are tried.
   const moments = [ms - dayMs, ms + dayMs].flatMap((near) => {
     const moment = ms - offsetAt(near, timeZone);
     const isOwn = moment + offsetAt(moment, timeZone) === ms;
