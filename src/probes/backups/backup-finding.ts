@@ -118,7 +118,7 @@ function integrityOfLog({ placed }: ArchivedSegments) {
   return { segments: placed.length, read, wrong: Object.fromEntries(wrong.slice(0, 10)) };
 }
 
-/** The integrity as text, with the answer of the verification. */
+/** The answer of a verification without its content, which only the assessment needs; or why there is none. */
 function integrityText(answer: VerifyAnswer | undefined, { verified }: Artifact) {
   if (answer === undefined) return verified ?? 'not verified yet';
   return { result: answer.result, msg: answer.msg };

@@ -5,7 +5,7 @@ import { programOf } from './programs.ts';
 import { CannotLook } from './rehearsal.ts';
 import type { Sandbox } from './sandbox.ts';
 
-/** Programs that unpack, by the first bytes of what they wrote. */
+/** Programs that unpack a file, by the first bytes of the file. */
 const unpackers: readonly (readonly [Buffer, readonly string[]])[] = [
   [Buffer.from([0x1f, 0x8b]), ['gzip', '-dc']],
   [Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), ['zstd', '-dc']],
@@ -33,11 +33,11 @@ export const cannotRead = (path: string, thrown: unknown): CannotLook =>
 
 interface UnpackedFile {
   stream: Readable;
-  /** Resolves with why unpacking failed, or undefined. */
+  /** Resolves with the reason why unpacking failed, or undefined. */
   fault: Promise<string | undefined>;
 }
 
-/** The content of a file, unpacked on the way by the program that its first bytes name. Throws CannotLook. */
+/** The content of a file, unpacked by the program that its first bytes indicate. Throws CannotLook. */
 export function unpackedFile(path: string, sandbox: Sandbox): UnpackedFile {
   const head = headOf(path);
   const argv = unpackers.find(([magic]) => head.subarray(0, magic.length).equals(magic))?.[1];

@@ -5,7 +5,7 @@ import { storeRoles } from '../stores/store-options.ts';
 
 const time = () => z.string(span.fault).transform(parsedAs(span));
 
-/** `recovery.rehearsal`: the newest verified backup is restored into a throwaway server on this host. */
+/** The schema of `recovery.rehearsal`: the newest verified backup is restored into a throwaway server on this host. */
 export const rehearsalBlock = () =>
   z
     .strictObject({

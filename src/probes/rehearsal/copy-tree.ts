@@ -6,8 +6,9 @@ import { CannotLook } from './rehearsal.ts';
 import { mebibytes, type Sandbox, sizeOf } from './sandbox.ts';
 
 /**
- * Copies a backup that is a directory into the directory `name` of the sandbox, for the server's user. `leaveOut` gets the names at the top. Throws CannotLook for a
- * link, which may lead into the real store, for what cannot be read, and where the space is not there.
+ * Copies a backup that is a directory into the directory `name` of the sandbox, for the server's user. `leaveOut` is called with
+ * the names at the top. Throws CannotLook for a link, which may lead into the real store, for what cannot be read, and if there
+ * is too little space.
  */
 export async function copyBackup(
   backup: string,
@@ -31,7 +32,7 @@ export async function copyBackup(
       else mkdirSync(target, { mode: 0o700 });
       sandbox.give(target);
       if (entry.isDirectory()) await copy(source, target, false);
-      // The bounds are watched by a timer.
+      // A timer watches the limits, so it must get a turn.
       await new Promise(setImmediate);
     }
   };

@@ -7,13 +7,13 @@ import { programOf } from './programs.ts';
 import { asUnknown, CannotLook, type Phases, type RehearsalRequest, type Restored } from './rehearsal.ts';
 import { lastWords, type Sandbox } from './sandbox.ts';
 
-/** Where the log goes on from a backup. */
+/** The position in the log that follows a backup. */
 interface LogPosition {
   file: string;
   position: string;
 }
 
-/** Restores a dump, or a copy of the files by mariadb-backup, with the binary log into a throwaway server. */
+/** Restores a dump, or a copy of the files by mariadb-backup, together with the binary log into a throwaway server. */
 export async function rehearseMariadb(
   request: RehearsalRequest,
   sandbox: Sandbox,
@@ -42,7 +42,7 @@ export async function rehearseMariadb(
 }
 
 const asAgent = { asAgent: true };
-/** In the one directory that the server's user may write beside its data. */
+/** The path of the socket. Beside its data, the server's user may write only to this directory. */
 const socketIn = ({ scratch }: Sandbox) => join(scratch, 'socket');
 const connection = (sandbox: Sandbox) => [
   ...['--no-defaults', `--socket=${socketIn(sandbox)}`, '--user=root'],
@@ -108,7 +108,7 @@ function positionOfFiles(data: string): LogPosition | undefined {
   return file && position ? { file, position } : undefined;
 }
 
-/** Resolves once the server takes statements, on a socket in the sandbox alone. */
+/** Starts the server. Resolves once it accepts statements, only on a socket in the sandbox. */
 async function startServer(data: string, sandbox: Sandbox, isCopy: boolean): Promise<void> {
   const program = programOf(['mariadbd', 'mysqld']);
   const layout = layoutIn(data);
@@ -163,13 +163,13 @@ async function restoreDump(
   });
 }
 
-/** A dump says near its beginning where the log goes on. */
+/** How much of a dump is read to find the position of the log, which is near its beginning. */
 const headBytes = 256 << 10;
 
 /**
- * Applies the log up to its last file; returns the time of the last commit, ms since the epoch. It has the changes of every
- * database of the server: those that are not restored fail, and do not count. A filter by database would leave out
- * statements that name this database while another one is the default.
+ * Applies the log up to its last file; returns the time of the last commit, ms since the epoch. The log has the changes of every
+ * database of the server: statements for databases that are not restored fail, and do not count. A filter by database would leave
+ * out statements that name this database while another one is the default.
  */
 async function applyLog(
   client: readonly string[],
@@ -194,7 +194,7 @@ async function applyLog(
     rest = lines.pop()!;
     fault ??= lines.find((line) => /^ERROR/.test(line) && !isOfOther(line, database));
   });
-  // With --force the client fails for whatever was refused, that of other databases, too.
+  // With --force the client fails if any statement was refused, even a statement for another database.
   const [read] = await Promise.all([reader.ended, writer.ended]);
   if (sandbox.signal.aborted) throw sandbox.signal.reason;
   const why = fault ?? read;
@@ -209,7 +209,7 @@ function isOfOther(line: string, database: string): boolean {
   return name !== undefined && name !== database;
 }
 
-/** The files of one log from `first` to `last`. Throws for the first that is missing. */
+/** The files of one log from `first` to `last`. Throws at the first missing file. */
 function logFiles(directory: string, first: string, last: string): string[] {
   const base = first.slice(0, first.lastIndexOf('.'));
   const numberOf = (name: string) => Number(name.slice(name.lastIndexOf('.') + 1));
@@ -226,8 +226,9 @@ function logFiles(directory: string, first: string, last: string): string[] {
 }
 
 /**
- * What mariadb-binlog prints, with each database that becomes the default created first: where that fails, statements
- * would reach the one before. Keeps the time of the last commit, which is printed in UTC and whole seconds.
+ * Reads the output of mariadb-binlog, and creates each database before it becomes the default: if that step failed, the following
+ * statements would reach the previous default database. Remembers the time of the last commit, which is printed in UTC and whole
+ * seconds.
  */
 function readStatements() {
   let rest = '';

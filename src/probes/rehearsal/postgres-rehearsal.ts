@@ -18,7 +18,7 @@ import { asUnknown, CannotLook, type Phases, type RehearsalRequest, type Restore
 import { lastWords, type RunningProgram, type Sandbox } from './sandbox.ts';
 
 const administrator = 'postgres';
-/** In a socket's name; no server of this sandbox listens on the network. */
+/** The port in the socket's name; no server of this sandbox listens on the network. */
 const port = '5432';
 
 /** Restores a dump or a base backup of PostgreSQL with its archived log into a throwaway server. */
@@ -58,7 +58,7 @@ async function restoreDump(
     await sandbox.run([join(programs, 'initdb'), ...options]).catch(asUnknown);
     await startServer(programs, data, sandbox, []).catch(asUnknown);
     const name = `"${database.replaceAll('"', '""')}"`;
-    // A new server has this one already, and it is empty.
+    // A new server already has this database, which is empty.
     if (database === 'postgres') return;
     const statement = `CREATE DATABASE ${name} TEMPLATE template0`;
     await question(programs, sandbox, administrator, 'postgres', statement);
@@ -90,7 +90,7 @@ async function restoreText(
   program.child.stderr!.on('data', (chunk: Buffer) => {
     const lines = (rest + chunk.toString()).split('\n');
     rest = lines.pop()!;
-    // One is enough to know, and a dump of another kind gives millions.
+    // One error is enough, and a dump of another kind has millions.
     errors ||= lines.find((line) => /ERROR:|FATAL:/.test(line) && !missingRole.test(line)) ?? '';
   });
   program.child.stdout!.resume();
@@ -133,7 +133,7 @@ async function restoreArchives(
   return startRestored(request, { programs, data, fetch: await fetchOf(request, sandbox) }, sandbox, phases);
 }
 
-/** Archives by their names without a suffix, `base` first. */
+/** The archives by their names without a suffix, `base` first. */
 function archivesIn(backup: string): ReadonlyMap<string, string> {
   const found = readdirSync(backup).flatMap((file) => {
     const name = /^(base|pg_wal|\d+)\.tar(?:\.(?:gz|zst|lz4))?$/.exec(file)?.[1];
@@ -144,7 +144,7 @@ function archivesIn(backup: string): ReadonlyMap<string, string> {
 
 async function unpack(archive: string, into: string, sandbox: Sandbox): Promise<void> {
   const { stream, fault } = unpackedFile(archive, sandbox);
-  // As the server's user, to whom the files belong then.
+  // tar runs as the server's user, so that the files belong to that user.
   const tar = sandbox.start(
     [programOf(['tar']), '--extract', '--file=-', `--directory=${into}`, '--no-same-owner'],
     {
@@ -158,7 +158,7 @@ async function unpack(archive: string, into: string, sandbox: Sandbox): Promise<
   if (why !== undefined) throw new Error(why);
 }
 
-/** Takes out of restored data what leads out of it: settings, and the places of tablespaces, which are those of the store. */
+/** Removes what leads out of the restored data: settings, and the locations of tablespaces, which are in the store. */
 function cleanData(data: string, sandbox: Sandbox): void {
   for (const name of [...leftOut, 'tablespace_map']) rmSync(join(data, name), { force: true });
   for (const name of readdirSync(join(data, 'pg_tblspc')))
@@ -171,7 +171,7 @@ function cleanData(data: string, sandbox: Sandbox): void {
 const linkSpace = (data: string, id: string, target: string) =>
   symlinkSync(target, join(data, 'pg_tblspc', id));
 
-/** The tool restores the backup, and says by a setting how the log is fetched. */
+/** Restores a backup by its tool, which sets the command that fetches the log. */
 async function restoreByTool(
   request: RehearsalRequest,
   restore: readonly string[],
@@ -197,7 +197,7 @@ async function restoreByTool(
   return startRestored(request, { programs, data, fetch }, sandbox, phases);
 }
 
-/** What tools write into the settings of what they restore. */
+/** The command that tools write into the settings of the data that they restore. */
 function restoreCommandIn(data: string): string {
   for (const name of ['postgresql.auto.conf', 'postgresql.conf', 'recovery.conf']) {
     const path = join(data, name);
@@ -281,7 +281,7 @@ const noServer = (version = '') =>
     `this host has no server of PostgreSQL${version && ` ${version}`}; install it, or rehearse on the host of the store`,
   );
 
-/** Settings that lead out of the data directory, or start other programs, are left out with their files. */
+/** Settings that lead out of the data directory, or start other programs. They are left out, together with their files. */
 const leftOut = new Set([
   ...['postgresql.conf', 'postgresql.auto.conf', 'pg_hba.conf', 'pg_ident.conf'],
   ...['standby.signal', 'recovery.conf', 'postmaster.pid', 'postmaster.opts'],
@@ -291,12 +291,12 @@ async function copyBase(backup: string, sandbox: Sandbox): Promise<string> {
   const spaces = existsSync(join(backup, 'pg_tblspc')) ? readdirSync(join(backup, 'pg_tblspc')) : [];
   const manifest = spaces.length > 0 ? readFileSync(join(backup, 'backup_manifest'), 'utf8') : '';
   const other = spaces.find((id) => !manifest.includes(`"pg_tblspc/${id}/`));
-  // It may lead into the store itself.
+  // The link may lead into the store itself.
   if (other !== undefined)
     throw new CannotLook(`pg_tblspc/${other} is a link to what the manifest of the backup does not list`);
   const data = await copyBackup(backup, sandbox, (name) => leftOut.has(name) || name === 'pg_tblspc');
   makeNeeded(data, sandbox);
-  // They are copied, and never used where they are.
+  // The tablespaces are copied, and never used at their original places.
   for (const id of spaces) {
     const copy = await copyBackup(
       realpathSync(join(backup, 'pg_tblspc', id)),
@@ -322,8 +322,8 @@ function makeNeeded(data: string, sandbox: Sandbox): void {
 // The server
 
 /**
- * A server that listens on a socket in the sandbox alone, and archives, replicates and loads nothing. Resolves when it
- * takes statements; it replays the log before.
+ * Starts a server that listens only on a socket in the sandbox, and archives, replicates and loads nothing. Resolves when it
+ * accepts statements; before that it replays the log.
  */
 async function startServer(
   programs: string,
@@ -338,7 +338,7 @@ async function startServer(
   const settings = [
     ...[`config_file=${config}`, `hba_file=${access}`, `data_directory=${data}`],
     ...['listen_addresses=', `unix_socket_directories=${sockets}`, `port=${port}`],
-    // With a standby's connections a server insists on the limits of the one that was backed up.
+    // If it accepts connections as a standby, a server requires the limits of the server that was backed up.
     ...['hot_standby=off', 'archive_mode=off', 'primary_conninfo=', 'synchronous_standby_names='],
     ...['ssl=off', 'logging_collector=off', 'log_destination=stderr', 'log_timezone=UTC', 'lc_messages=C'],
     ...[

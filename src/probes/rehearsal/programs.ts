@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { CannotLook } from './rehearsal.ts';
 
-/** Where packages put servers that are not on the path: Debian, then Red Hat. */
+/** The folders in which packages install servers that are not on the path: Debian, then Red Hat. */
 const postgresFolders = () => {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian) : [];

@@ -5,9 +5,12 @@ import { runCommand } from '../command.ts';
 import type { CleaningRequest, RehearsalAnswer, RehearsalRequest } from './rehearsal.ts';
 
 export interface RunningRehearsal {
-  /** What it does at the moment. */
+  /** The present phase. */
   phase(): string | undefined;
-  /** Undefined for a request to clean, when the rehearsal was cut off, and when another one was under way. Never rejects. */
+  /**
+   * Resolves with the answer. Undefined for a request to clean, after the rehearsal was cut off, and if another one was under
+   * way. Never rejects.
+   */
   ended: Promise<RehearsalAnswer | undefined>;
 }
 
@@ -16,10 +19,10 @@ export type StartRehearsal = (
   signal: AbortSignal,
 ) => RunningRehearsal;
 
-/** Time for the removal after the bounds of the rehearsal. */
+/** Time for the removal after the time limit of the rehearsal. */
 const removalMs = 60_000;
 
-/** The rehearsing process; beside the program in the bundle. */
+/** The program of the rehearsing process, which is beside the agent's program in the bundle. */
 function rehearsalProgram(): string {
   const places = ['./rehearse.mjs', '../rehearse.mjs'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
@@ -27,7 +30,7 @@ function rehearsalProgram(): string {
   return places.find((path) => existsSync(path)) ?? places[0]!;
 }
 
-/** Rehearses in a separate process with the lowest priority, which ends with all that it started. */
+/** Rehearses in a separate process with the lowest priority, which ends together with everything that it started. */
 export const startRehearsal: StartRehearsal = (request, signal) => {
   let phase: string | undefined;
   let answer: RehearsalAnswer | undefined;

@@ -14,16 +14,16 @@ export interface RehearsalsOptions extends BackupsOptions {
   recovery?: { rehearsal?: RehearsalOptions | undefined };
 }
 
-/** How often a row looks whether a rehearsal is due. */
+/** How often a row checks whether a rehearsal is due. */
 const intervalMs = 30_000;
-/** What could not look is tried again sooner than what was proven. */
+/** A rehearsal with an unknown result is repeated after this time, which is sooner than after a proof. */
 const retryMs = 6 * 36e5;
-/** A proof holds this many intervals. */
+/** For how many intervals a proof is valid. */
 const heldIntervals = 2;
 
 /**
- * Probes that prove recoveries: one for each database with backups, which starts a rehearsal when one is due, and says what
- * the last one has shown. One rehearsal runs at a time.
+ * Probes that prove recoveries: one for each database with backups. It starts a rehearsal when one is due, and reports the result
+ * of the last one. One rehearsal runs at a time.
  */
 export function planRehearsals(options: RehearsalsOptions, start?: StartRehearsal): ProbeRow[] {
   const { backups = [], stores, stateDirectory = '', recovery } = options;
@@ -62,7 +62,7 @@ interface Shared {
   turn: Promise<void>;
 }
 
-/** What a probe remembers: since when rehearsals of this database are configured, ms since the epoch. */
+/** What a probe remembers: since when rehearsals of this database have been configured, ms since the epoch. */
 interface Remembered {
   sinceMs: number;
 }
@@ -74,7 +74,7 @@ async function openRehearsal(of: Recoverable, shared: Shared, deps: ProbeDeps): 
   const closing = new AbortController();
   const events: NonNullable<Finding['events']>[number][] = [];
   let underWay: { ended: Promise<void>; run?: RunningRehearsal } | undefined;
-  // Without the findings of other probes, as in a command, nothing is started and nothing is removed.
+  // Without the findings of other probes, for example in a command, nothing is started and nothing is removed.
   const start = latest && (shared.start ?? (await import('./rehearsal-process.ts')).startRehearsal);
   const { directory } = shared.rehearsal;
   if (start) await start({ clean: true, directory, owner: shared.stateDirectory }, closing.signal).ended;
@@ -139,7 +139,10 @@ async function openRehearsal(of: Recoverable, shared: Shared, deps: ProbeDeps): 
   };
 }
 
-/** The phases count that a recovery would take, too; to remove the throwaway server is not part of one. */
+/**
+ * The journal record of a rehearsal. Its duration is that of the phases that a recovery would need, too; removing the throwaway
+ * server is not one of them.
+ */
 function recordOf(answer: RehearsalAnswer, startMs: number): RehearsalRecord {
   const { remove: _, ...phasesMs } = answer.phasesMs;
   const tookMs = Object.values(phasesMs).reduce((sum, ms) => sum + ms, 0);
@@ -170,7 +173,7 @@ interface ShownLink {
   what: string;
 }
 
-/** What to restore, from the chain that the recovery probe has found; or why nothing can be rehearsed. */
+/** What to restore, from the chain that the recovery probe has found; or the reason why nothing can be rehearsed. */
 function requestOf(
   { store: storeName, database: role }: Recoverable,
   { rehearsal, backups, stores, stateDirectory }: Shared,
@@ -225,9 +228,9 @@ function requestOf(
 interface Moment {
   nowMs: number;
   sinceMs: number;
-  /** Phase of the rehearsal under way. */
+  /** The phase of the running rehearsal. */
   phase?: string;
-  /** Why none can be started. */
+  /** Why no rehearsal can be started. */
   obstacle?: string;
 }
 
@@ -244,7 +247,7 @@ function findingOf(
   const heldMs = heldIntervals * rehearsal.everyMs;
   const isHeld = shown?.endMs !== undefined && nowMs - shown.endMs <= heldMs;
   const judged = isHeld ? judgementOf(shown, objectivesOf(of, backups)) : undefined;
-  // Nothing is known yet of a rehearsal that has only been configured.
+  // A rehearsal that was configured only recently is not missing yet.
   const isMissing = judged === undefined && nowMs - sinceMs > heldMs;
   const gauges: Sample[] = [];
   if (judged)
@@ -296,7 +299,7 @@ function objectivesOf({ store, database }: Recoverable, backups: readonly Backup
   };
 }
 
-/** Holds what a rehearsal measured against the objectives. */
+/** Compares the measurements of a rehearsal with the objectives. */
 function judgementOf(
   { answer, startMs, endMs, msg }: RehearsalRecord,
   { rpoMs, rtoMs }: { rpoMs: number; rtoMs: number },

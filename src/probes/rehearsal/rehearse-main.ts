@@ -1,7 +1,7 @@
 /**
- * The process that rehearses one recovery: a request as JSON in its argument, on standard output a line of JSON for each
- * phase that begins, and the answer as the last line. It has the lowest priority, and so has what it starts. It ends with
- * everything it started when the agent ends.
+ * The process that rehearses one recovery. Its argument is a request as JSON; its standard output has a line of JSON for each
+ * phase that begins, and the answer as the last line. It and everything that it starts have the lowest priority. It ends together
+ * with everything that it started when the agent ends.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -14,7 +14,10 @@ import { removeLeftovers } from './sandbox.ts';
 
 const write = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-/** One rehearsal of an agent at a time: the kernel releases the name with the process. Linux alone has such names. */
+/**
+ * Locks an agent's rehearsals, of which one runs at a time. The kernel releases the name together with the process. Only Linux
+ * has such names.
+ */
 function takeLock(owner: string): Promise<boolean> {
   if (process.platform !== 'linux') return Promise.resolve(true);
   const name = `\0svc-agent-rehearsal-${createHash('sha256').update(owner).digest('hex').slice(0, 32)}`;
@@ -29,9 +32,9 @@ function takeLock(owner: string): Promise<boolean> {
 async function main(): Promise<void> {
   const request = JSON.parse(process.argv[2] ?? '') as RehearsalRequest | CleaningRequest;
   setPriority(constants.priority.PRIORITY_LOW);
-  // Where it is installed; it holds for what is started from here, too.
+  // ionice runs if it is installed; it also applies to what is started from here.
   spawnSync('ionice', ['-c', '3', '-p', String(process.pid)], { stdio: 'ignore' });
-  // Without an answer the agent asks again later.
+  // If there is no answer, the agent asks again later.
   if (!(await takeLock(request.owner))) return;
   await removeLeftovers(request.directory, request.owner);
   if ('clean' in request) return;
@@ -40,7 +43,7 @@ async function main(): Promise<void> {
   write(await rehearse(request, (phase) => write({ phase }), cut.signal));
 }
 
-// A pipe whose reader is gone: the agent has ended, which the bounds of the sandbox notice, too.
+// The reader of the pipe is gone if the agent has ended, which the sandbox notices, too.
 process.stdout.on('error', () => {});
 main().catch((thrown: unknown) => {
   process.stderr.write(errorText(thrown));

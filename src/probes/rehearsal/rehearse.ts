@@ -15,7 +15,7 @@ import { openSandbox, type Sandbox, sizeOf } from './sandbox.ts';
 
 type Rehearse = (request: RehearsalRequest, sandbox: Sandbox, phases: Phases) => Promise<Restored>;
 
-/** Rehearsals by kind of store, and whom each server runs as. */
+/** The rehearsals by kind of store, and the user as which each server runs. */
 const kinds: Readonly<
   Record<RehearsalRequest['kind'], { user: string; load(): Promise<Rehearse>; quoted(text: string): string }>
 > = {
@@ -31,11 +31,11 @@ const kinds: Readonly<
   },
 };
 
-/** The tables of the service's schema that have a row for each workflow. */
+/** The tables of the service's schema that have one row for each workflow. */
 const workflowTables = { persistence: 'executions', visibility: 'executions_visibility' } as const;
 const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
 
-/** Restores, looks at what was restored, and removes it. Never rejects. */
+/** Restores the backup, examines the restored data, and removes it. Never rejects. */
 export async function rehearse(
   request: RehearsalRequest,
   onPhase: (phase: RehearsalPhase) => void,
@@ -61,10 +61,10 @@ export async function rehearse(
     const { path } = sandbox;
     found = await measure('check', () => whatIsThere(request, restored));
     found.bytes = await sizeOf(path);
-    // Only the tool knows the size of a backup that a tool keeps.
+    // Only the tool knows the size of a backup that it manages.
     if (request.restore === undefined) found.backupBytes = await sizeOfBackup(request.backup);
   } catch (thrown) {
-    // A program that was ended fails, too.
+    // A program that was ended by the sandbox fails, too.
     const why = sandbox?.signal.aborted ? sandbox.signal.reason : thrown;
     fault = { result: why instanceof CannotLook ? 'unknown' : 'failed', msg: errorText(why) };
   }
@@ -72,7 +72,7 @@ export async function rehearse(
   return { result: 'ok', msg: '', ...found, ...fault, phasesMs };
 }
 
-/** The size as the probe of the backup counts it: the sum of the sizes of its files. */
+/** The size of a backup in the way in which the probe of the backup counts it: the sum of the sizes of its files. */
 async function sizeOfBackup(path: string): Promise<number> {
   const found = await stat(path);
   if (!found.isDirectory()) return found.size;
@@ -83,7 +83,7 @@ async function sizeOfBackup(path: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 
-/** Throws what is missing. */
+/** Examines the restored data. Throws an error that says what is missing. */
 async function whatIsThere(
   { kind, database, role, schemaQuery, schemaVersion: wanted, newestRow }: RehearsalRequest,
   { ask, newestMs }: Restored,
@@ -113,7 +113,7 @@ const newest = (times: readonly (number | undefined)[]) => {
   return known.length === 0 ? {} : { newestRowMs: Math.max(...known) };
 };
 
-/** A time as the server prints it; without a zone it is UTC, which the throwaway server runs in. */
+/** A time as the server prints it. Without a zone it is UTC, because the throwaway server runs in UTC. */
 function timeOf(text: string): number {
   const isNumber = /^\d+(?:\.\d+)?$/.test(text);
   const hasZone = /(?:Z|[+-]\d\d(?::?\d\d)?)$/.test(text);

@@ -17,25 +17,25 @@ import type { Readable } from 'node:stream';
 import { errorText } from '../../core/errors.ts';
 import { CannotLook } from './rehearsal.ts';
 
-/** A directory of its own for a throwaway server, what runs in it, and the bounds of both. */
+/** A separate directory for a throwaway server, the processes that run in it, and the limits of both. */
 export interface Sandbox {
   readonly path: string;
-  /** Its directory for temporary files, which the server's user owns. */
+  /** The directory for temporary files, which the server's user owns. */
   readonly scratch: string;
-  /** Aborts when time, space or the agent is gone; its reason is an error. */
+  /** Aborts when time or space is used up or the agent is gone; its reason is an error. */
   readonly signal: AbortSignal;
-  /** A directory that the server's user owns. */
+  /** Creates a directory that the server's user owns. */
   makeDirectory(name: string): string;
   /** Gives a file or a directory to the server's user. */
   give(path: string): void;
   /**
-   * Runs a program to its end as the server's user; returns its output. Throws with the end of its standard error for
-   * another exit status than 0.
+   * Runs a program to its end as the server's user; returns its output. For an exit status other than 0, throws an error with the
+   * end of its standard error.
    */
   run(argv: readonly string[], options?: RunOptions): Promise<string>;
   /** Starts a program that runs until the end of the sandbox, or until it ends by itself. */
   start(argv: readonly string[], options?: RunOptions): RunningProgram;
-  /** Bytes in it at the moment. */
+  /** The number of bytes in the sandbox now. */
   size(): Promise<number>;
   /** Ends every program. */
   stop(): Promise<void>;
@@ -45,17 +45,17 @@ export interface Sandbox {
 
 interface RunOptions {
   env?: Readonly<Record<string, string>>;
-  /** Read by the program; the caller writes it otherwise. */
+  /** The standard input of the program; without it the caller writes to it. */
   input?: Readable;
-  /** Runs as the agent's own user, who may read the backups. */
+  /** Whether the program runs as the agent's own user, who may read the backups. */
   asAgent?: boolean;
 }
 
 export interface RunningProgram {
   child: ChildProcess;
-  /** The end of what it wrote to standard error. */
+  /** The end of the program's standard error. */
   said(): string;
-  /** Resolves with why it failed, or undefined. */
+  /** Resolves with the reason why the program failed, or undefined. */
   ended: Promise<string | undefined>;
 }
 
@@ -64,20 +64,20 @@ interface SandboxOptions {
   owner: string;
   maxBytes: number;
   timeoutMs: number;
-  /** Whom the server runs as if the agent is root; servers refuse root. */
+  /** The user as which the server runs if the agent is root, because servers refuse root. */
   user: string;
-  /** Cuts it off. */
+  /** Ends the sandbox. */
   signal: AbortSignal;
 }
 
 const prefix = 'svc-agent-rehearsal-';
 const ownerFile = 'owner';
 const checkEveryMs = 500;
-/** Left free for everything else on the file system. */
+/** Space that is left free for everything else on the file system. */
 const spareBytes = 256 << 20;
 const saidBytes = 64 << 10;
 
-/** Throws CannotLook. */
+/** Creates a sandbox. Throws CannotLook. */
 export function openSandbox({
   directory,
   owner,
@@ -89,7 +89,7 @@ export function openSandbox({
   const identity = identityOf(user);
   const path = madeIn(directory);
   writeFileSync(join(path, ownerFile), owner);
-  // The server's user has to pass through it.
+  // The server's user must be able to pass through the directory.
   chmodSync(path, 0o711);
   const over = new AbortController();
   const running = new Set<RunningProgram>();
@@ -163,8 +163,9 @@ function madeIn(directory: string): string {
 }
 
 /**
- * Neither variables of the agent, which may hold secrets, nor those that lead a client to the real store. MariaDB removes every
- * temporary table from its directory for temporary files when it starts: in that of the host it would meet those of the store.
+ * The environment of programs. It has no variables of the agent, which may contain secrets, and none that would lead a client to
+ * the real store. When MariaDB starts, it removes every temporary table from its directory for temporary files; in the host's
+ * directory these would include the tables of the store.
  */
 const plainEnvironment = (scratch: string) => ({
   TMPDIR: scratch,
@@ -174,7 +175,7 @@ const plainEnvironment = (scratch: string) => ({
   HOME: '/nonexistent',
 });
 
-/** The ids of the user that the server runs as; none unless this process is root. Throws CannotLook. */
+/** The ids of the user as which the server runs; none unless this process is root. Throws CannotLook. */
 function identityOf(user: string): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {};
   try {
@@ -212,7 +213,7 @@ export function lastWords(said: string): string {
 
 export const mebibytes = (bytes: number): string => `${Math.ceil(bytes / (1 << 20))} MiB`;
 
-/** Calls back once when the time or the space is used up, or when the process that started this one has ended. */
+/** Calls back once when the time or the space is used up, or when the parent of this process has ended. */
 function watchBounds(
   path: string,
   { maxBytes, timeoutMs }: Pick<SandboxOptions, 'maxBytes' | 'timeoutMs'>,
@@ -252,7 +253,7 @@ function watchBounds(
   return () => clearInterval(timer);
 }
 
-/** Bytes on the disk of everything below a path; what is gone meanwhile does not count. */
+/** The number of bytes that everything below a path takes on the disk. Files that are removed meanwhile do not count. */
 export async function sizeOf(path: string): Promise<number> {
   let bytes = 0;
   try {
@@ -262,14 +263,14 @@ export async function sizeOf(path: string): Promise<number> {
       else bytes += 512 * ((await lstat(each).catch(() => undefined))?.blocks ?? 0);
     }
   } catch {
-    // It was removed.
+    // The file was removed.
   }
   return bytes;
 }
 
 /**
- * Ends the servers and removes the directories that killed rehearsals of this owner left. The processes are known by the
- * directory on their command line, so that no other one is met.
+ * Ends the servers and removes the directories that killed rehearsals of this owner left. The processes are recognized by the
+ * directory on their command line, so no other process is affected.
  */
 export async function removeLeftovers(directory: string, owner: string): Promise<void> {
   if (!existsSync(directory)) return;
@@ -292,8 +293,8 @@ export async function removeLeftovers(directory: string, owner: string): Promise
 const graceMs = 3000;
 
 /**
- * Ends processes whose command line names the directory. A server that is only killed leaves its shared memory behind:
- * SIGQUIT ends one of PostgreSQL at once, and it removes what it has.
+ * Ends processes whose command line names the directory. A server that is killed leaves its shared memory behind; SIGQUIT ends a
+ * PostgreSQL server at once, and it removes its shared memory.
  */
 async function endProcessesOf(path: string): Promise<void> {
   signalAll(path, 'SIGQUIT');
@@ -308,12 +309,12 @@ function signalAll(path: string, name: NodeJS.Signals): void {
     try {
       process.kill(pid, name);
     } catch {
-      // It has ended, or is another user's.
+      // The process has ended, or belongs to another user.
     }
   }
 }
 
-/** From proc(5): none on a system without /proc. */
+/** The ids of these processes, from proc(5); none on a system without /proc. */
 function processesOf(path: string): number[] {
   const pids = existsSync('/proc') ? readdirSync('/proc').filter((name) => /^\d+$/.test(name)) : [];
   return pids.map(Number).filter((pid) => {

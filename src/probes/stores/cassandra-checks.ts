@@ -4,17 +4,17 @@ import { excerpt } from '../probe.ts';
 import type { CassandraRow } from './cassandra-connection.ts';
 import type { CheckResult } from './store-report.ts';
 
-/** With fewer, one node that is down takes the majority with it. */
+/** With fewer replicas, a single node that is down breaks the majority. */
 const leastReplicas = 3;
 
-/** The values in `system_views.settings`, or why they are not known. */
+/** The values in `system_views.settings`, or the reason why they are not known. */
 export type Settings = { values: ReadonlyMap<string, string> } | { unknown: string };
 
 export function settingsOf(rows: readonly CassandraRow[]): Settings {
   return { values: new Map(rows.map(({ name, value }) => [String(name), String(value)])) };
 }
 
-/** A setting of the node that must be on and has the check's name. */
+/** Checks a setting of the node that must be on and has the check's name. */
 function settingCheck(check: StoreCheck, settings: Settings): CheckResult {
   if ('unknown' in settings) return { check, holds: 'unknown', found: settings.unknown };
   const value = settings.values.get(check);
@@ -26,7 +26,10 @@ export function settingChecks(settings: Settings): CheckResult[] {
   return [settingCheck('incremental_backups', settings), settingCheck('auto_snapshot', settings)];
 }
 
-/** Copies of each row, by datacenter where the strategy has them; `3/1` are three, one of them transient. */
+/**
+ * The number of copies of each row, by datacenter if the strategy distinguishes datacenters; `3/1` means three copies, one of
+ * them transient.
+ */
 function replicasOf(replication: Readonly<Record<string, unknown>>): Map<string, number> {
   const { class: _, ...factors } = replication;
   return new Map(
@@ -34,7 +37,7 @@ function replicasOf(replication: Readonly<Record<string, unknown>>): Map<string,
   );
 }
 
-/** How many nodes each datacenter has, this node and those that are down included. */
+/** The number of nodes in each datacenter, including this node and the nodes that are down. */
 type NodeCounts = ReadonlyMap<string, number>;
 
 export function nodeCounts(local: CassandraRow, peers: readonly CassandraRow[]): NodeCounts {
@@ -47,8 +50,8 @@ export function nodeCounts(local: CassandraRow, peers: readonly CassandraRow[]):
 const nodesText = (count: number) => (count === 1 ? '1 node' : `${count} nodes`);
 
 /**
- * The copies and the strategy of a keyspace. Each datacenter that has any copies (with SimpleStrategy: the cluster)
- * needs three, and as many nodes as copies: with fewer, writes to the missing copies fail.
+ * Checks the copies and the strategy of a keyspace. Each datacenter that has any copies (with SimpleStrategy: the cluster) needs
+ * three, and as many nodes as copies: with fewer, writes to the missing copies fail.
  */
 export function replicationChecks({ replication }: CassandraRow, nodes: NodeCounts): CheckResult[] {
   const check = 'replication_factor';
@@ -83,7 +86,7 @@ export function durableWritesCheck({ durable_writes }: CassandraRow): CheckResul
   return { check, holds: durable_writes, found: `durable_writes = ${durable_writes}` };
 }
 
-/** Whether all nodes that this one lists have the same schema; nodes that are down count too. */
+/** Checks whether all nodes that this one lists have the same schema; nodes that are down count, too. */
 export function agreementCheck(local: CassandraRow, peers: readonly CassandraRow[]): CheckResult {
   const nodes = [local, ...peers].filter(({ schema_version }) => schema_version != null);
   const versions = new Set(nodes.map(({ schema_version }) => String(schema_version)));
@@ -95,18 +98,18 @@ export function agreementCheck(local: CassandraRow, peers: readonly CassandraRow
   };
 }
 
-/** Rows, or why there are none: rows that this user may not see, or that this version does not have. */
+/** Rows, or the reason why there are none: this user may not see them, or this version does not have them. */
 export type CassandraAnswer =
   | { rows: readonly CassandraRow[]; unknown?: undefined }
   | { rows?: undefined; unknown: string };
 
-/** What one poll reads of the other nodes and of this node's snapshots. */
+/** What one poll reads about the other nodes and about this node's snapshots. */
 export interface WatchedNodes {
-  /** How many other nodes belong to the cluster. */
+  /** The number of other nodes in the cluster. */
   peers: number;
-  /** The virtual table `gossip_info`. */
+  /** The rows of the virtual table `gossip_info`. */
   gossip: CassandraAnswer;
-  /** The virtual table `snapshots`. */
+  /** The rows of the virtual table `snapshots`. */
   snapshots: CassandraAnswer;
 }
 
@@ -114,20 +117,20 @@ export interface WatchedNodes {
 const silentMs = 20_000;
 /** Statuses of a node that was removed or has left. */
 const goneStatus = /^(?:LEFT|REMOV)/i;
-/** The retention of incremental backups and logs in the spec's schedule. */
+/** How long incremental backups and logs are retained in the spec's schedule. */
 const longestKeptMs = 7 * 86_400_000;
 const namedAtMost = 3;
 
 interface Beat {
   beat: string;
   sinceMs: number;
-  /** Whether it was ever seen to change. */
+  /** Whether the heartbeat was ever seen to change. */
   hasMoved: boolean;
 }
 
 /**
- * The checks `nodes` and `snapshots`. No table shows whether a node is up: one whose heartbeat does not change from one
- * poll to the next is down. Before 5.0 no heartbeat can be read.
+ * The checks `nodes` and `snapshots`. No table shows whether a node is up: a node is down if its heartbeat does not change from
+ * one poll to the next. Before 5.0 no heartbeat can be read.
  */
 export function watchNodes({ nowMs, monotonicMs }: Pick<Clock, 'nowMs' | 'monotonicMs'>) {
   let beats: ReadonlyMap<string, Beat> = new Map();
@@ -150,7 +153,7 @@ function beatsOf(
     if (goneStatus.test(text)) continue;
     const name = String(address);
     const known = before.get(name);
-    // A node that shuts down cleanly announces it.
+    // A node that shuts down cleanly announces it in its status.
     const beat = /^shutdown/i.test(text) ? 'shutdown' : `${generation}:${heartbeat}`;
     const isSame = known?.beat === beat;
     beats.set(name, {
@@ -183,7 +186,7 @@ function nodesCheck(
   return { check, holds: isSeen ? true : 'unknown', found };
 }
 
-/** Snapshots that expire by themselves do not count. */
+/** Checks the snapshots. Snapshots that expire by themselves do not count. */
 function snapshotsCheck({ rows, unknown }: CassandraAnswer, nowMs: number): CheckResult {
   const check = 'snapshots';
   if (rows === undefined) return { check, holds: 'unknown', found: unknown };

@@ -14,13 +14,13 @@ export type CassandraRow = Readonly<Record<string, unknown>>;
 export interface CqlConnection {
   /** Earliest expiry of the certificates in the chain, ms since the epoch. */
   tlsNotAfterMs?: number;
-  /** The rows of one statement, read from one node; `withinMs` gives up on it alone. Throws what the driver throws. */
+  /** The rows of one statement, read from one node. `withinMs` limits this statement alone. Throws what the driver throws. */
   query(cql: string, withinMs?: number): Promise<readonly CassandraRow[]>;
   /** Settles once the socket is closed. */
   close(): Promise<void>;
 }
 
-/** Spoken by every server since Cassandra 2.2. */
+/** A protocol version that every server since Cassandra 2.2 supports. */
 const protocolVersion = 4;
 const localOne = 0x000a;
 
@@ -39,7 +39,7 @@ async function load() {
   };
 }
 
-/** No timers of the driver's own: only the signal ends a poll. */
+/** The options of the driver. It gets no timers of its own: only the signal ends a poll. */
 function driverOptions({ address, user, password }: StoreTarget): object {
   return {
     contactPoints: [formatAddress(address)],
@@ -69,7 +69,7 @@ function close(socket: Socket): Promise<void> {
   });
 }
 
-/** A message of ours where no user is configured, and for what is neither the driver's error nor the socket's. */
+/** The error with a message of the agent, if no user is configured, or if the error is neither the driver's nor the socket's. */
 function explained(error: Error, { user }: StoreTarget): Error {
   if (user === undefined && error.name === 'AuthenticationError')
     return new ProbeError(
@@ -127,7 +127,7 @@ export async function connect(
 
 const firstByteOfAnswers = 0x80;
 const newestProtocol = 6;
-/** The longest answer to a statement and those beside it; the clients of a busy node are a few hundred KB. */
+/** The size limit of all answers that are pending at the same time; the clients of a busy node take a few hundred KB. */
 const maxBytes = 16 * 1024 * 1024;
 
 const closed = 'the server closed the connection, which it also does when it has too many';
@@ -138,11 +138,11 @@ interface ConnectionEnd {
   readonly broken: Promise<never>;
   /** Sets the cause; the first call counts. */
   fail(error: unknown): void;
-  /** Resets the count of the bytes of answers. */
+  /** Resets the number of bytes of answers. */
   resetBytes(): void;
 }
 
-/** If the server closes the connection during the login, the driver waits forever. */
+/** Ends the wait if the server closes the connection during the login; the driver would wait forever. */
 function watchEnd(socket: Socket, signal: AbortSignal, fail: ConnectionEnd['fail']): void {
   let error: unknown;
   const late = (): void => fail(new ProbeError('too_slow', 'no answer in time', signal.reason));
@@ -157,7 +157,7 @@ function watchEnd(socket: Socket, signal: AbortSignal, fail: ConnectionEnd['fail
   });
 }
 
-/** The driver takes any bytes for a frame, and may wait for gigabytes that the first ones announce. */
+/** Limits the size of frames: the driver reads any bytes as a frame, and may wait for gigabytes that the first bytes announce. */
 function watchBytes(socket: Socket, refuse: (msg: string) => void): () => void {
   let bytes = 0;
   let isFirst = true;
@@ -174,7 +174,7 @@ function watchBytes(socket: Socket, refuse: (msg: string) => void): () => void {
   };
 }
 
-/** Watches an open socket; one that receives something else than CQL is destroyed. */
+/** Watches an open socket. A socket that receives something other than CQL is destroyed. */
 function watchSocket(socket: Socket, signal: AbortSignal): ConnectionEnd {
   let fail: (error: unknown) => void = () => {};
   const broken = new Promise<never>((_, reject) => {
@@ -190,7 +190,7 @@ function watchSocket(socket: Socket, signal: AbortSignal): ConnectionEnd {
   return { broken, fail, resetBytes };
 }
 
-/** Codes of the protocol's ERROR message (native_protocol_v4.spec, section 9). */
+/** The codes of the protocol's ERROR message (native_protocol_v4.spec, section 9). */
 export const cqlErrors = {
   protocol: 0x000a,
   badCredentials: 0x0100,
@@ -211,14 +211,14 @@ export function errorCode(thrown: unknown): number | undefined {
   return typeof code === 'number' ? code : undefined;
 }
 
-/** Fields of the driver's errors; `innerError` is the socket's. */
+/** The fields of the driver's errors; `innerError` is the socket's error. */
 interface DriverError {
   name?: unknown;
   isSocketError?: unknown;
   innerError?: unknown;
 }
 
-/** The nodes that hold the users do not answer; the server reports it as a failed login. */
+/** Matches the message for nodes with the users that do not answer; the server reports this as a failed login. */
 const usersUnavailable = /cannot achieve consistency level|unable to perform authentication|unavailable/i;
 
 /** The reason and the message for what the driver, the server or the network threw. */

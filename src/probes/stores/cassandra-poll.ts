@@ -45,8 +45,8 @@ export const cassandra: StoreKind = {
 };
 
 /**
- * The node resolves the name of each client's address before it answers, which takes long where names are slow, and
- * reads the directories of all snapshots; the poll does not wait that long.
+ * How long the poll waits for slow answers. To list the clients, the node resolves the name of each client's address, which takes
+ * long where name resolution is slow; for the snapshots it reads their directories.
  */
 const slowAnswerWithinMs = 2000;
 
@@ -58,13 +58,13 @@ const selects = {
   local: `SELECT release_version, cluster_name, host_id, data_center, rack, schema_version, gossip_generation
     FROM system.local WHERE key = 'local'`,
   peers: 'SELECT data_center, schema_version FROM system.peers_v2',
-  /** For versions before 4.0. */
+  /** The query for versions before 4.0. */
   oldPeers: 'SELECT data_center, schema_version FROM system.peers',
   settings: `SELECT name, value FROM system_views.settings
     WHERE name IN ('incremental_backups', 'auto_snapshot', '${connectionLimit}', '${directories.join("', '")}')`,
-  /** From 5.0 on. */
+  /** The query for versions from 5.0 on. */
   gossip: 'SELECT address, generation, heartbeat, status_with_port FROM system_views.gossip_info',
-  /** From 5.0 on. Adds up the sizes of all files. */
+  /** The query for versions from 5.0 on. It adds up the sizes of all files. */
   snapshots: `SELECT name, keyspace_name, created_at, expires_at, ephemeral, size_on_disk
     FROM system_views.snapshots`,
   clients: 'SELECT connection_stage FROM system_views.clients',
@@ -72,10 +72,10 @@ const selects = {
   keyspace: 'SELECT replication, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ',
 };
 
-/** A name between double quotes, so that its case and special characters stay. */
+/** A name between double quotes, which preserve its case and special characters. */
 const quotedName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** Rows that this user may not see, or that this version does not have. */
+/** The rows of a query; undefined rows if this user may not see them, or this version does not have them. */
 async function ask(connection: CqlConnection, cql: string, withinMs?: number): Promise<CassandraAnswer> {
   try {
     return { rows: await connection.query(cql, withinMs) };
@@ -88,13 +88,13 @@ async function ask(connection: CqlConnection, cql: string, withinMs?: number): P
   }
 }
 
-/** Unlimited, which is the default, is no limit. */
+/** The limit of a setting; undefined for unlimited, which is the default. */
 function limitOf(settings: Settings): number | undefined {
   const limit = 'values' in settings ? Number(settings.values.get(connectionLimit)) : Number.NaN;
   return limit > 0 ? limit : undefined;
 }
 
-/** Connections by their stage; undefined if the node does not report them. */
+/** The number of connections by stage; undefined if the node does not report them. */
 async function clientsOf(connection: CqlConnection): Promise<Record<string, number> | undefined> {
   const stages: Record<string, number> = {};
   try {
@@ -111,7 +111,7 @@ async function clientsOf(connection: CqlConnection): Promise<Record<string, numb
   return stages;
 }
 
-/** Once for each connection, because it makes the node go through its directories. */
+/** Reads the snapshots, once for each connection, because it makes the node go through its directories. */
 async function snapshotsOf(connection: CqlConnection): Promise<CassandraAnswer> {
   try {
     return await ask(connection, selects.snapshots, slowAnswerWithinMs);
@@ -122,7 +122,7 @@ async function snapshotsOf(connection: CqlConnection): Promise<CassandraAnswer> 
   }
 }
 
-/** `[/one, /other]` and `/one`. */
+/** The directories in settings such as `[/one, /other]` and `/one`. */
 function directoriesOf(settings: Settings): StorageDirectory[] {
   if ('unknown' in settings) return [];
   return directories.flatMap((name, index) =>
@@ -134,10 +134,10 @@ function directoriesOf(settings: Settings): StorageDirectory[] {
   );
 }
 
-/** What the directory of a table is called. */
+/** The name of a table's directory. */
 const directoryOf = ({ table_name, id }: CassandraRow) => `${table_name}-${String(id).replaceAll('-', '')}`;
 
-/** Older versions name a missing table differently. */
+/** Matches the message about a missing table; older versions word it differently. */
 const noSuchTable = /unconfigured table|table \S+ does not exist/i;
 
 function schemaReport(
@@ -157,7 +157,10 @@ function schemaReport(
   };
 }
 
-/** Identity is the cluster's name: any of its nodes may answer. The start time is the node's. */
+/**
+ * The report on the server. The identity is the cluster's name, because any of its nodes may answer. The start time is the
+ * node's.
+ */
 function serverReport(
   local: CassandraRow,
   peers: readonly CassandraRow[],
@@ -170,7 +173,7 @@ function serverReport(
     serverVersion: String(release_version),
     identity: String(cluster_name),
     node: String(host_id),
-    // Set at each start of the node, in seconds.
+    // The generation is set at each start of the node, in seconds.
     ...(typeof gossip_generation === 'number' && { startedAtMs: gossip_generation * 1000 }),
     connections,
     connectionsMax: limitOf(settings),
@@ -188,8 +191,8 @@ function serverReport(
 }
 
 /**
- * The poll of one connection. All statements leave together. What the user may not read, or the version does not
- * have, is unknown; a keyspace that does not exist is a `ProbeError` (`database_missing`).
+ * The poll of one connection. All statements are sent together. Values that the user may not read, or that the version does not
+ * have, are unknown; a keyspace that does not exist is a `ProbeError` (`database_missing`).
  */
 export function createCassandraPoll(
   connection: CqlConnection,

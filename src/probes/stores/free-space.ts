@@ -6,19 +6,19 @@ import { formatDuration } from '../../core/text-formats.ts';
 import { untilAborted } from '../connection.ts';
 import type { CheckResult, StorageDirectory } from './store-report.ts';
 
-/** Below this share of free space the check fails, whatever the trend. */
+/** The check fails below this share of free space, whatever the trend. */
 const leastShare = 0.05;
-/** From this share down, the check fails too if the file system will be full within `soonMs`. */
+/** Below this share, the check also fails if the file system will be full within `soonMs`. */
 const watchedShare = 0.4;
 const soonMs = 4 * 3_600_000;
 
-/** Free space is recorded this often and this many times: two hours. A trend needs a quarter of that. */
+/** Free space is recorded at this interval, and this number of records is stored: two hours. A trend needs a quarter of that. */
 const recordEveryMs = 300_000;
 const mostRecords = 24;
 const shortestTrendMs = 1_800_000;
 
 interface FileSystemSpace {
-  /** What it holds: `data and WAL`. */
+  /** The content of the file system: `data and WAL`. */
   holds: string;
   freeBytes: number;
   totalBytes: number;
@@ -30,7 +30,7 @@ interface MeasuredSpace extends FileSystemSpace {
 }
 
 interface FreeSpace {
-  /** Undefined for a store that reports no directories. Rejects when the signal aborts. */
+  /** Checks the space. Undefined for a store that reports no directories. Rejects when the signal aborts. */
   check(
     directories: readonly StorageDirectory[] | undefined,
     address: Address,
@@ -45,21 +45,21 @@ export type MeasureSpace = (
 
 const measureLocal: MeasureSpace = async (path) => {
   const [{ dev }, { bavail, bfree, blocks, bsize }] = await Promise.all([stat(path), statfs(path)]);
-  // As df does: blocks that are kept back for root are neither free nor used.
+  // This is computed as in df: blocks that are reserved for root are neither free nor used.
   return { device: dev, freeBytes: bavail * bsize, totalBytes: (blocks - bfree + bavail) * bsize };
 };
 
 /**
- * The check `free_space` of one store: the free space of its directories, and from the polls of the last two hours
- * the time until each file system is full. Stores report their directories, not the free space: where the
- * store's address is loopback, the agent queries the operating system.
+ * The check `free_space` of one store: the free space of its directories, and from the polls of the last two hours the time until
+ * each file system is full. Stores report their directories, not the free space: if the store's address is loopback, the agent
+ * queries the operating system.
  */
 export function createFreeSpace(
   clock: Pick<Clock, 'monotonicMs'>,
   measure: MeasureSpace = measureLocal,
 ): FreeSpace {
   const trends = new Map<string, Trend>();
-  /** A file system that hangs holds one thread of the process, not one for each poll. */
+  /** Whether a measurement is under way. A file system that hangs occupies one thread of the process, not one for each poll. */
   let isMeasuring = false;
 
   const measureAll = async (directories: readonly StorageDirectory[]) => {
@@ -108,7 +108,7 @@ export function createFreeSpace(
   };
 }
 
-/** Oldest first. */
+/** Records of free space, oldest first. */
 type Trend = { atMs: number; freeBytes: number }[];
 
 function assessSpace({ holds, freeBytes, totalBytes }: FileSystemSpace, trend: Trend, atMs: number) {
@@ -125,15 +125,15 @@ function assessSpace({ holds, freeBytes, totalBytes }: FileSystemSpace, trend: T
 }
 
 const inGibibytes = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
-/** In minutes, or in hours if it takes days. */
+/** A duration rounded to minutes, or to hours if it is longer than a day. */
 const roundedMs = (ms: number) =>
   ms < 172_800_000 ? Math.ceil(ms / 60_000) * 60_000 : Math.round(ms / 3_600_000) * 3_600_000;
-/** A longer time is not a trend to act on. */
+/** The longest forecast: nobody acts on a trend with a longer one. */
 const longestForecastMs = 30 * 86_400_000;
 
 /**
- * From a least-squares line through all points; undefined if free space does not shrink, or too few points are
- * known.
+ * The time until the file system is full, from a least-squares line through all points; undefined if free space does not shrink,
+ * or too few points are known.
  */
 function timeUntilFull(points: Trend): number | undefined {
   const last = points.at(-1)!;

@@ -2,7 +2,7 @@ import { type MysqlAnswer, type MysqlRow, mysqlNumber, type NamedValues } from '
 import { escapedText } from './sql-text.ts';
 import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';
 
-/** The variables that are read, of every version of MySQL and MariaDB; one that a server lacks is not in its answer. */
+/** The variables that are read, for every version of MySQL and MariaDB. A variable that a server lacks is not in its answer. */
 export const variableNames = [
   'read_only',
   'super_read_only',
@@ -25,7 +25,7 @@ export const variableNames = [
   'wsrep_cluster_address',
 ] as const;
 
-/** Status variables of semi-synchronous replication, by MySQL 8.0.26's names and the older ones. */
+/** The status variables of semi-synchronous replication, with the names since MySQL 8.0.26 and the older names. */
 export const semiSyncStatus: readonly string[] = [
   'rpl_semi_sync_source_status',
   'rpl_semi_sync_source_clients',
@@ -34,10 +34,10 @@ export const semiSyncStatus: readonly string[] = [
 ];
 
 const daySeconds = 86_400;
-/** The spec's schedule keeps logs for seven days. */
+/** The spec's schedule retains logs for seven days. */
 const leastRetentionSeconds = 7 * daySeconds;
 
-/** Off is `OFF` or `0`; newer versions have several words for on. */
+/** Whether a variable is on. Off is `OFF` or `0`; newer versions have several words for on. */
 function isOn(text: string | undefined): boolean | undefined {
   if (text === undefined || text === '') return undefined;
   return !/^(?:OFF|0)$/i.test(text);
@@ -57,7 +57,7 @@ function oneOf(
   return { holds: value === undefined ? 'unknown' : good.includes(value), found: shown(variables, name) };
 }
 
-/** How long logs are kept, in seconds; 0 is for ever. The setting in seconds takes precedence. */
+/** For how many seconds logs are retained; 0 is for ever. The setting in seconds takes precedence. */
 function retentionSeconds(variables: NamedValues): number | undefined {
   if (isOn(variables.get('binlog_expire_logs_auto_purge')) === false) return 0;
   const seconds = mysqlNumber(variables.get('binlog_expire_logs_seconds'));
@@ -78,7 +78,7 @@ function retention(variables: NamedValues): Pick<CheckResult, 'holds' | 'found'>
   );
   if (seconds === undefined) return { holds: 'unknown', found };
   if (seconds > 0 && seconds < leastRetentionSeconds) return { holds: false, found };
-  // How many days fit into a size depends on what is written.
+  // How many days of log fit into a size depends on the number of writes.
   if (limit !== undefined) return { holds: 'unknown', found: `${found}, ${shown(variables, limit)}` };
   return { holds: true, found };
 }
@@ -90,10 +90,10 @@ export function mysqlChecks(variables: NamedValues, leavesOut: readonly string[]
     logs && leavesOut.length > 0
       ? { check: 'log_bin', holds: false, found: `log_bin = ON, but not of ${leavesOut.join(', ')}` }
       : { check: 'log_bin', holds: logs ?? 'unknown', found: shown(variables, 'log_bin') },
-    // MariaDB has 3, too, which is safer.
+    // MariaDB also has the value 3, which is safer.
     { check: 'flush_log_at_commit', ...oneOf(variables, 'innodb_flush_log_at_trx_commit', [1, 3]) },
   ];
-  // Settings of a log that is not written do not matter.
+  // If the log is off, its settings do not matter.
   if (logs === false) return checks;
   return [
     ...checks,
@@ -102,7 +102,7 @@ export function mysqlChecks(variables: NamedValues, leavesOut: readonly string[]
   ];
 }
 
-/** Whether the server refuses writes, of most users at least. */
+/** Whether the server refuses writes, at least those of most users. */
 export function isReadOnly(variables: NamedValues): boolean | undefined {
   const states = ['read_only', 'super_read_only', 'innodb_read_only'].map((name) =>
     isOn(variables.get(name)),
@@ -111,18 +111,18 @@ export function isReadOnly(variables: NamedValues): boolean | undefined {
   return states.includes(false) ? false : undefined;
 }
 
-/** One source that the server replicates. */
+/** A source that the server replicates. */
 interface Channel {
   name: string;
   ioRunning: string;
   sqlRunning: string;
-  /** Number of the last error that stopped it; 0 without an error. */
+  /** The number of the last error that stopped replication; 0 without an error. */
   errno: number;
-  /** Null while it does not replicate: unknown, not 0. */
+  /** Null while the channel does not replicate: the lag is unknown then, not 0. */
   secondsBehind: number | null;
 }
 
-/** MySQL 8.0.22 gave the columns new names. */
+/** The value of a column, under the first name that exists: MySQL 8.0.22 gave the columns new names. */
 function column(row: MysqlRow, ...names: readonly string[]): string {
   return names.map((name) => row[name]).find((value) => value !== undefined && value !== null) ?? '';
 }
@@ -139,7 +139,7 @@ function channelOf(row: MysqlRow): Channel {
   };
 }
 
-/** The spec's RPO for the log: a replica that is further behind would lose more than that in a failover. */
+/** The spec's RPO for the log: with a replica that is further behind, a failover would lose more than that. */
 const longestLagSeconds = 300;
 
 function isReplicating({ ioRunning, sqlRunning, errno, secondsBehind }: Channel): boolean {
@@ -147,7 +147,10 @@ function isReplicating({ ioRunning, sqlRunning, errno, secondsBehind }: Channel)
   return isRunning && secondsBehind !== null && secondsBehind <= longestLagSeconds;
 }
 
-/** The text of the server may contain the statement that failed, and with it user data: only its number is shown. */
+/**
+ * A channel as text. The server's own text may contain the statement that failed, and with it user data, so only the number of
+ * the error is shown.
+ */
 function described({ name, ioRunning, sqlRunning, errno, secondsBehind }: Channel): string {
   const lead = name === '' ? '' : `${name}: `;
   const failed = errno === 0 ? '' : `, error ${errno}`;
@@ -160,7 +163,7 @@ interface Replication {
   checks: readonly CheckResult[];
 }
 
-/** The sources that the server replicates and their check; a server that replicates none has no check. */
+/** The sources that the server replicates, and the check of them. A server without sources has no such check. */
 export function replicationOf(status: MysqlAnswer): Replication {
   if (status.rows === undefined) {
     return { channels: [], checks: [{ check: 'replica', holds: 'unknown', found: status.unknown }] };
@@ -175,12 +178,12 @@ export function replicationOf(status: MysqlAnswer): Replication {
   };
 }
 
-/** Engines that a dump in one transaction catches at one moment, and that survive a crash. */
+/** Engines whose tables a dump in one transaction reads at one moment, and which survive a crash. */
 const transactional = ['innodb', 'rocksdb', 'ndbcluster'];
 
 /**
- * Whether every table has an engine with transactions. A user only sees the tables that it has a right to: of fewer
- * than all, the result is unknown.
+ * Checks whether every table has an engine with transactions. A user sees only the tables for which it has a right. If it may not
+ * see all tables, the result is unknown.
  */
 export function enginesCheck(engines: MysqlAnswer, rights: MysqlAnswer): CheckResult {
   const check = 'storage_engine';
@@ -214,7 +217,10 @@ export function isLeftOut({ rows }: MysqlAnswer, database: string): boolean {
   return ignored!.includes(database) || (logged!.length > 0 && !logged!.includes(database));
 }
 
-/** A copy of the current file that reaches as far as the server has written holds everything, unless that is a replica. */
+/**
+ * The state of the log. A copy of the current file that reaches as far as the server has written contains everything, unless the
+ * server is a replica.
+ */
 export const logState = (
   { file, position }: { file: string; position: number },
   replica: boolean | undefined,
@@ -225,12 +231,12 @@ export const logState = (
   isArchivedWhole: Number.isFinite(position) && replica === false,
 });
 
-/** The directory of the data, and that of the binary log where it is another one. */
+/** The directory of the data, and the directory of the binary log if it is a different one. */
 export function directoriesOf(variables: NamedValues): StorageDirectory[] {
   const [data, binaryLog] = [variables.get('datadir'), variables.get('log_bin_basename')];
   return [
     ...(data ? [{ holds: 'data', path: data }] : []),
-    // A path without the number at its end.
+    // The path is used without the number at its end.
     ...(binaryLog?.includes('/')
       ? [{ holds: 'binary log', path: binaryLog.replace(/\/[^/]*$/, '') || '/' }]
       : []),
@@ -238,9 +244,8 @@ export function directoriesOf(variables: NamedValues): StorageDirectory[] {
 }
 
 /**
- * The copies that a commit waits for, if the server has any: replicas in semi-synchronous replication, nodes of
- * Galera. The user of `--print-grants` cannot see on a primary how far its replicas are; they are polled
- * themselves.
+ * Checks the copies that a commit waits for, if the server has any: replicas in semi-synchronous replication, or nodes of Galera.
+ * On a primary, the user of `--print-grants` cannot see how far its replicas are; the replicas are polled themselves.
  */
 export function standbysCheck(variables: NamedValues, status: NamedValues): CheckResult[] {
   const check = 'standbys';
@@ -258,8 +263,8 @@ export function standbysCheck(variables: NamedValues, status: NamedValues): Chec
 }
 
 /**
- * Whether this node of a Galera cluster takes and applies every write, and whether all nodes that are configured are
- * there. One that was desynchronized, as the donor of a copy is, does not hold the others back and may lag behind
+ * Checks whether this node of a Galera cluster accepts and applies every write, and whether all configured nodes are there. A
+ * desynchronized node, such as the donor of a copy, does not slow the others down and may lag behind
  * (galeracluster.com/library/documentation/monitoring-cluster.html).
  */
 function galeraChecks(variables: NamedValues, status: NamedValues): CheckResult[] {
@@ -274,7 +279,7 @@ function galeraChecks(variables: NamedValues, status: NamedValues): CheckResult[
   ];
 }
 
-/** The address of a node that founds the cluster names no other. */
+/** Checks the number of nodes. The address of a node that founds the cluster names no other node. */
 function galeraNodes(size: number | undefined, address: string): CheckResult {
   const check = 'nodes';
   const named = address
@@ -293,14 +298,14 @@ export function clusterOf(status: NamedValues): string | undefined {
   return /^[0-]*$/.test(id) ? undefined : id;
 }
 
-/** Longer than any transaction of the service, seconds. */
+/** In seconds, longer than any transaction of the service. */
 const longestIdleSeconds = 900;
 const namedAtMost = 3;
 
-/** ER_SPECIFIC_ACCESS_DENIED_ERROR. */
+/** The number of ER_SPECIFIC_ACCESS_DENIED_ERROR. */
 const accessDenied = 1227;
 
-/** `name@host` of CURRENT_USER() as a statement takes it. */
+/** An account in the form for a statement, from the `name@host` of CURRENT_USER(). */
 function accountName(user: string): string {
   const at = user.lastIndexOf('@');
   return at < 0 ? 'the agent’s user' : `${escapedText(user.slice(0, at))}@${escapedText(user.slice(at + 1))}`;

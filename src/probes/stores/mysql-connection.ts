@@ -18,15 +18,15 @@ import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
 interface MysqlSession {
-  /** As the server announced it before the login. */
+  /** The version that the server announced before the login. */
   readonly announcedVersion: string;
   readonly tlsNotAfterMs?: number;
-  /** All statements in one round trip. */
+  /** Runs all statements in one round trip. */
   run: RunStatements;
   close(): Promise<void>;
 }
 
-/** What was thrown, if the server sent it; undefined for errors of the driver and the network. */
+/** The refusal in a thrown error, if the server sent the error; undefined for errors of the driver and the network. */
 function refusalOf(thrown: unknown): MysqlRefusal | undefined {
   const { errno, sqlState, sqlMessage } = (thrown ?? {}) as Record<string, unknown>;
   if (typeof errno !== 'number' || typeof sqlMessage !== 'string') return undefined;
@@ -35,25 +35,25 @@ function refusalOf(thrown: unknown): MysqlRefusal | undefined {
 
 /** Properties of the driver's connection that its types lack. */
 interface DriverConnection {
-  /** The socket in use: once TLS has begun, not the one that was given. */
+  /** The socket in use: after TLS has begun, this is another socket than the given one. */
   stream: Socket;
   packetParser: { execute(bytes: Buffer): void };
   startTLS(onSecure: (fault?: Error) => void): void;
 }
 
-/** What the driver's types do not show of a query: the results so far, and which one comes next. */
+/** The part of a query that the driver's types do not show: the results so far, and the index of the next one. */
 interface DriverQuery {
   _rows: readonly unknown[];
   _resultIndex: number;
 }
 
-/** Runs all statements in one round trip. Also rejects when anything but the answer ends the connection. */
+/** Runs all statements in one round trip. It also rejects if the connection ends otherwise than by the answer. */
 function runOver(connection: Connection, end: Promise<never>): RunStatements {
   const run: RunStatements = (statements) =>
     new Promise((resolve, reject) => {
       if (statements.length === 0) return resolve({ results: [] });
       const rowsOf = ({ _rows }: DriverQuery, count: number) =>
-        // A statement that gives no rows gives a summary instead.
+        // A statement without rows has a summary as its result.
         Array.from({ length: count }, (_, index) =>
           Array.isArray(_rows[index]) ? (_rows[index] as MysqlRow[]) : [],
         );
@@ -69,7 +69,7 @@ function runOver(connection: Connection, end: Promise<never>): RunStatements {
 }
 
 /**
- * Has the agent verify the certificate as every other probe does, before the password is sent. Left alone the driver
+ * Makes the agent verify the certificate in the same way as every other probe, before the password is sent. By default the driver
  * compares the certificate of a server that is dialled by an IP address with the name `localhost`.
  */
 function verifyTls(
@@ -90,8 +90,7 @@ function verifyTls(
       onSecure(isInsecure ? undefined : peerCertificateFault(secure));
     });
     secure.on('error', (error) => {
-      // Before the end of the handshake the driver waits for a call; after it, the driver notices the end of its first
-      // socket.
+      // Before the end of the handshake the driver waits for a call; after it, the driver notices the end of its first socket.
       if (isSecure) raw.destroy(error);
       else onSecure(handshakeFault(error) ?? error);
     });
@@ -101,7 +100,7 @@ function verifyTls(
 }
 
 interface Greeted {
-  /** The server has sent its greeting on it. */
+  /** The socket on which the server has sent its greeting. */
   socket: Socket;
   trace: Trace;
   /** Called with the error that ends the connection between two statements. */
@@ -109,8 +108,8 @@ interface Greeted {
 }
 
 /**
- * Loads the driver and reads the TLS files before anything is opened: a socket that ended while the driver was not
- * yet listening would leave it waiting.
+ * Loads the driver and reads the TLS files before anything is opened: if a socket ended while the driver was not listening yet,
+ * the driver would wait for ever.
  */
 async function prepareLogin({ address, user, password, tls }: StoreTarget) {
   // The driver is CommonJS: bundled, it has only the default export.
@@ -123,19 +122,19 @@ async function prepareLogin({ address, user, password, tls }: StoreTarget) {
         host: address.host,
         user: user ?? usualStoreUser,
         password,
-        // Only requests TLS; the certificates are in `options`.
+        // This only requests TLS; the certificates are in `options`.
         ssl: tls && {},
         connectAttributes: { program_name: 'svc-agent' },
         // The server must not read the agent's files.
         flags: ['-LOCAL_FILES'],
-        // All statements of a poll leave together and cost one round trip.
+        // All statements of a poll are sent together and take one round trip.
         multipleStatements: true,
-        // The signal ends it.
+        // There is no timeout here, because the signal ends the connection attempt.
         connectTimeout: 0,
         disableEval: true,
         typeCast: (field) => field.string('utf8'),
       });
-      // Without a listener the driver throws it into the process.
+      // Without a listener the driver throws the error into the process.
       connection.on('error', onBroken);
       if (options)
         verifyTls(connection as unknown as DriverConnection, options, tls?.insecure === true, trace);
@@ -212,7 +211,7 @@ const longestGreeting = 4096;
 const errorMarker = 0xff;
 const protocolVersions = [9, 10];
 
-/** The error of a server that refuses at once, in the driver's form. */
+/** The error with which a server refuses a connection at once, in the driver's form. */
 function refusalIn(packet: Buffer): Error {
   const [, sqlState = '', sqlMessage = ''] =
     /^(?:#(.{5}))?(.*)$/s.exec(packet.toString('utf8', headerBytes + 3)) ?? [];
@@ -220,7 +219,7 @@ function refusalIn(packet: Buffer): Error {
   return Object.assign(new Error(sqlMessage), { errno, sqlState, sqlMessage });
 }
 
-/** The server's version, once the packet is complete; throws if it is not a greeting, or if it is a refusal. */
+/** The server's version, once the packet is complete; throws if the packet is no greeting, or is a refusal. */
 function versionIn(bytes: Buffer): string | undefined {
   if (bytes.length <= headerBytes) return undefined;
   const length = bytes.readUIntLE(0, 3);
@@ -236,9 +235,9 @@ function versionIn(bytes: Buffer): string | undefined {
 }
 
 /**
- * Waits for the server's first packet and leaves it unread for the driver, which would take whatever comes for a
- * packet of up to 16 MiB. Resolves with the server's version; rejects with the server's own error where it refuses
- * at once, such as error 1040.
+ * Waits for the server's first packet and leaves it unread for the driver, which would read any bytes as a packet of up to 16
+ * MiB. Resolves with the server's version; rejects with the server's own error, such as error 1040, if the server refuses at
+ * once.
  */
 function awaitGreeting(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -265,7 +264,7 @@ function awaitGreeting(socket: Socket): Promise<string> {
   });
 }
 
-/** Errors that the server sends, by number; any other is `query_failed`. */
+/** The reasons for errors that the server sends, by number; any other error is `query_failed`. */
 const byErrno: Readonly<Record<number, StoreFailureReason>> = {
   1040: 'too_many_connections',
   1203: 'too_many_connections',
@@ -295,7 +294,7 @@ const byErrno: Readonly<Record<number, StoreFailureReason>> = {
   4031: 'reset',
 };
 
-/** The driver's own errors, by their code. */
+/** The reasons for the driver's own errors, by code. */
 const byCode: Readonly<Record<string, StoreFailureReason>> = {
   PROTOCOL_CONNECTION_LOST: 'reset',
   PROTOCOL_SEQUENCE_TIMEOUT: 'too_slow',
@@ -304,7 +303,7 @@ const byCode: Readonly<Record<string, StoreFailureReason>> = {
   AUTH_SWITCH_PLUGIN_ERROR: 'credentials',
   MYSQL_CLEAR_PASSWORD_NOT_ENABLED: 'credentials',
 };
-/** Codes for invalid bytes. */
+/** The codes for invalid bytes. */
 const malformed = /^(?:PROTOCOL_|HANDSHAKE_|ERR_OUT_OF_RANGE$|ERR_BUFFER_OUT_OF_BOUNDS$)/;
 
 function reasonOf(thrown: unknown): StoreFailureReason {
@@ -324,7 +323,7 @@ const advice: Readonly<Record<number | string, string>> = {
 };
 /** The server sends the same error for a wrong password and for an account that may only log in over TLS. */
 const wrongPassword = 1045;
-/** A node that may have other data than the rest of its cluster answers no statement on tables. */
+/** Matches the error of a node that may have other data than the rest of its cluster, and so runs no statement on tables. */
 const galeraRefuses = /^WSREP has not yet prepared node/;
 const unknownPlugin = /authentication using unknown plugin ([\w-]+)/;
 

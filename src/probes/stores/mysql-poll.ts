@@ -48,12 +48,12 @@ export const mysql: StoreKind = {
   faultOf: mysqlFault,
 };
 
-/** Statements that differ between MySQL and MariaDB. */
+/** The statements that differ between MySQL and MariaDB. */
 interface Flavour {
   name: 'MySQL' | 'MariaDB';
-  /** Limits how long the server runs a statement. */
+  /** The statement that limits how long the server runs a statement. */
   timeLimit(timeoutMs: number): string;
-  /** Where the counters are that `SHOW GLOBAL STATUS` shows. */
+  /** The tables with the counters that `SHOW GLOBAL STATUS` shows. */
   statusTables: readonly string[];
   replication: readonly string[];
   position: readonly string[];
@@ -71,18 +71,18 @@ const mariadbFlavour: Flavour = {
   name: 'MariaDB',
   timeLimit: (timeoutMs) => `max_statement_time = ${timeoutMs / 1000}`,
   statusTables: ['information_schema.GLOBAL_STATUS'],
-  // The only statement that shows every source.
+  // This is the only statement that shows every source.
   replication: ['SHOW ALL SLAVES STATUS'],
   position: ['SHOW MASTER STATUS'],
 };
 
 const flavourOf = (version: string): Flavour => (/mariadb/i.test(version) ? mariadbFlavour : mysqlFlavour);
 
-/** A poll does not wait for a lock for long: the next poll tries again. */
+/** How long a poll waits for a lock at most; the next poll tries again. */
 const longestLockWaitSeconds = 1;
 const mostRows = 1000;
 
-/** Protects the server from the agent, and from a configured statement that writes, hangs or floods. */
+/** Statements that protect the server from the agent, and from a configured statement that writes, hangs or returns too much. */
 const sessionQuestions = ({ timeLimit }: Flavour, timeoutMs: number): Question[] =>
   [
     'SET SESSION TRANSACTION READ ONLY',
@@ -105,8 +105,8 @@ const statusNames = [
 ];
 
 /**
- * Counters and clock in one statement: both are whole seconds of the same moment, so that their difference is the
- * same in every poll until the server restarts. Without such a table the counters come without the clock.
+ * The statements for counters and clock together: both are whole seconds of the same moment, so that their difference is the same
+ * in every poll until the server restarts. Without such a table the counters are read without the clock.
  */
 const statusForms = (tables: readonly string[]) => [
   ...tables.map((table) => [
@@ -130,7 +130,10 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
   { name: 'position', forms: position.map((statement) => [statement]) },
 ];
 
-/** Needs PROCESS. It comes last, because a statement that is refused costs those after it another round trip. */
+/**
+ * The question about transactions, which needs PROCESS. It comes last, because a refused statement costs the statements after it
+ * another round trip.
+ */
 const transactionsQuestion: Question = {
   name: 'transactions',
   forms: [
@@ -150,7 +153,7 @@ function databaseQuestions(database: string, schema: PollRequest['schema']): Que
   const ask =
     schema?.query === undefined
       ? [filled(usualSchemaQuery)]
-      : // However a configured text is written, only a single statement can be prepared.
+      : // Only a single statement can be prepared, however a configured text is written.
         [`PREPARE svc_agent FROM ${escapedText(filled(schema.query))}`, 'EXECUTE svc_agent'];
   return [
     ...enginesQuestions(database),
@@ -158,7 +161,10 @@ function databaseQuestions(database: string, schema: PollRequest['schema']): Que
   ];
 }
 
-/** Each of these on a database, or on all, shows every table's name and engine; those on single tables do not. */
+/**
+ * Rights that show every table's name and engine if they are granted on a database or on all databases. Rights on single tables
+ * do not.
+ */
 const showing = [
   'SELECT',
   'INSERT',
@@ -176,7 +182,7 @@ const showing = [
 
 const enginesQuestions = (database: string): Question[] => [
   {
-    // Only the columns that are needed: any other makes the server open every table.
+    // Only the necessary columns are read: any other column would make the server open every table.
     name: 'engines',
     forms: [
       [
@@ -209,7 +215,7 @@ const enginesQuestions = (database: string): Question[] => [
   },
 ];
 
-/** The poll of one connection. It remembers which forms of a question the server supports. */
+/** The poll over one connection. It remembers which forms of a question the server supports. */
 export function createMysqlPoll(
   run: RunStatements,
   announcedVersion: string,
@@ -230,7 +236,7 @@ export function createMysqlPoll(
     session = [];
     const { version, comment } = answers.version!.rows?.[0] ?? {};
     const isReally = flavourOf(`${version} ${comment}`);
-    // A proxy may announce a version of its own.
+    // A proxy may announce another version than the server's.
     if (isReally === flavour) return answers;
     flavour = isReally;
     return ask([
@@ -264,11 +270,11 @@ export function createMysqlPoll(
 
 interface Status {
   values: NamedValues;
-  /** The server's clock at that moment, whole seconds since the epoch. */
+  /** The server's clock at the same moment, whole seconds since the epoch. */
   nowSeconds?: number;
 }
 
-/** A table of counters may exist and be empty: then the next form is used. */
+/** Reads the counters. A table of counters may exist and be empty: then the next form is used. */
 async function statusOf(
   answer: MysqlAnswer,
   { statusTables }: Flavour,
@@ -290,7 +296,7 @@ function startedAtMs({ values, nowSeconds }: Status): number | undefined {
   return (nowSeconds - uptimeSeconds) * 1000;
 }
 
-/** Threads of the server itself may be among the running ones, but never more than are connected. */
+/** The connections. Threads of the server itself may be among the running ones, but never more than are connected. */
 function connectionsOf({ values }: Status): ServerReport['connections'] {
   const connected = mysqlNumber(values.get('threads_connected'));
   const running = mysqlNumber(values.get('threads_running'));
@@ -300,9 +306,10 @@ function connectionsOf({ values }: Status): ServerReport['connections'] {
 }
 
 /**
- * A Galera cluster's own id, because its nodes hold the same data; else MySQL's server_uuid, which is kept in the
- * data directory. MariaDB has nothing like it: its server_id differs among servers that replicate each other, and
- * the data directory among those that do not. The host name is left out: a container's changes over the same data.
+ * The identity of the data: the id of a Galera cluster, because its nodes have the same data; otherwise MySQL's server_uuid,
+ * which is in the data directory. MariaDB has no such id: its server_id differs between servers that replicate each other, and
+ * its data directory may be the same on servers that do not. The host name is not used: a container's host name changes while its
+ * data stays.
  */
 function serverIdentity(variables: NamedValues, { values }: Status): string | undefined {
   const cluster = clusterOf(values);
@@ -355,8 +362,8 @@ function serverReport(
 const noSuchTable = 1146;
 
 /**
- * A user without permission gets an error of permission; only a user with permission gets the error that the table does
- * not exist.
+ * The report on the schema. A user without permission gets an error about permissions; only a user with permission gets the error
+ * that the table does not exist.
  */
 function schemaReport(
   answer: MysqlAnswer,

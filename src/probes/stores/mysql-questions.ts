@@ -1,28 +1,28 @@
 import { escapedText } from './sql-text.ts';
 
-// Questions to a MySQL-compatible server, and how many of them fit into few round trips.
+// Sends questions to a MySQL-compatible server in few round trips.
 
 /** One row by column; every value is the text that the server sent, or null. */
 export type MysqlRow = Readonly<Record<string, string | null>>;
 
-/** Rows, or why there are none: too few rights, a table or a variable that does not exist, a lock. */
+/** Rows, or the reason why there are none: too few rights, a missing table or variable, a lock. */
 export type MysqlAnswer =
   | { rows: readonly MysqlRow[]; unknown?: undefined }
   | { rows?: undefined; unknown: string; errno?: number };
 
-/** A question in the forms that versions of the server understand; the first one that a server supports is used. */
+/** A question, in the forms that versions of the server understand; the first form that a server supports is used. */
 export interface Question {
   name: string;
-  /** Each form is one or more statements, of which the last gives the rows. */
+  /** The forms. Each is one or more statements; the last statement returns the rows. */
   forms: readonly (readonly string[])[];
 }
 
 /** Runs statements in order until one fails. */
 export type RunStatements = (statements: readonly string[]) => Promise<Ran>;
 interface Ran {
-  /** The rows of each statement that succeeded; none for one that gives no rows. */
+  /** The rows of each statement that succeeded; none for a statement without rows. */
   results: readonly (readonly MysqlRow[])[];
-  /** What the server answered to the statement after those. Anything else that goes wrong is thrown. */
+  /** The server's answer to the next statement, if it was an error. Any other error is thrown. */
   refusal?: MysqlRefusal & { thrown: unknown };
 }
 
@@ -36,15 +36,15 @@ export interface MysqlRefusal {
   message: string;
 }
 
-/** Errors of a server that does not know a statement, a table, a variable. */
+/** Errors of a server that does not know a statement, a table or a variable. */
 const absent: ReadonlySet<number> = new Set([1064, 1109, 1146, 1193, 1682, 3167]);
-/** Another session holds a lock, or the statement takes too long. */
+/** Errors for a lock of another session, or a statement that takes too long. */
 const late: ReadonlySet<number> = new Set([1205, 1969, 3024]);
-/** Bad data, a read-only session, no database chosen, no right or no such thing. */
+/** Classes of harmless errors: bad data, a read-only session, no database chosen, a missing right or a missing object. */
 const harmless = /^(?:21|22|25|3D|42)/;
 /**
- * Errors of the same classes that are faults: no such database, or the same to a user that has no right on it, who cannot tell the
- * two apart; a table that its engine has lost.
+ * Errors of these classes that are faults: a missing database, which a user without a right on it cannot distinguish from a
+ * forbidden one; and a table that its engine has lost.
  */
 const faults: ReadonlySet<number> = new Set([1044, 1049, 1932]);
 
@@ -53,22 +53,22 @@ function isHarmless({ errno, sqlState }: MysqlRefusal): boolean {
   return absent.has(errno) || late.has(errno) || harmless.test(sqlState);
 }
 
-/** Errors of a server or a proxy that takes only one statement at a time. */
+/** Errors of a server or a proxy that accepts only one statement at a time. */
 const oneStatementOnly: ReadonlySet<number> = new Set([1064, 8130]);
 
-/** Errors that do not end within a session: a missing right, an unknown statement or variable. */
+/** Whether an error stays the same within a session, such as a missing right, or an unknown statement or variable. */
 const isLasting = ({ errno }: MysqlRefusal) => errno !== 1146 && !late.has(errno);
 
 /**
- * Sends many questions in few round trips: all at once, then again those after a refused one. A form that the
- * server does not know or allow is not sent again over the same connection.
+ * Sends many questions in few round trips: first all at once, then again those after a refused one. A form that the server does
+ * not know or allow is not sent again over the same connection.
  */
 export function createAsker(
   run: RunStatements,
 ): (questions: readonly Question[]) => Promise<Record<string, MysqlAnswer>> {
   /** Forms that were refused, with the reason. */
   const refused = new Map<string, MysqlAnswer & { rows?: undefined }>();
-  /** A proxy may take one statement at a time only. */
+  /** Whether statements are sent one at a time, which a proxy may require. */
   let oneByOne = false;
   const keyOf = (form: readonly string[]) => form.join(';');
 
@@ -121,7 +121,7 @@ export function createAsker(
   };
 }
 
-/** Rows of a name and a value; names in lower case. */
+/** The rows as values by name; the names are in lower case. */
 export type NamedValues = ReadonlyMap<string, string>;
 
 export function byName(rows: readonly MysqlRow[]): NamedValues {
@@ -133,7 +133,7 @@ export function byName(rows: readonly MysqlRow[]): NamedValues {
   );
 }
 
-/** A number as the server wrote it; undefined for no text, or for text that is not a number. */
+/** The number that a text of the server is; undefined for no text, or a text that is not a number. */
 export function mysqlNumber(text: string | null | undefined): number | undefined {
   if (text === undefined || text === null || text.trim() === '') return undefined;
   const number = Number(text);

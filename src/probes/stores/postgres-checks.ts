@@ -5,25 +5,25 @@ import type { CheckResult, LogState } from './store-report.ts';
 export interface Slot {
   name: string;
   active: boolean;
-  /** reserved, extended, unreserved or lost; null where the server does not report it. */
+  /** `reserved`, `extended`, `unreserved` or `lost`; null if the server does not report it. */
   status: string | null;
-  /** Bytes of WAL that it holds back; null for a slot that never reserved any. */
+  /** Bytes of WAL that the slot holds back; null for a slot that never reserved any. */
   held: number | null;
 }
 
-/** A server that receives the log of this one and replays it. */
+/** A server that receives the log of this server and replays it. */
 export interface Standby {
   name: string;
-  /** From this role, with all that follows. */
+  /** Whether the standby, with all its values, is hidden from this role. */
   hidden: boolean;
   synchronous: boolean;
-  /** Seconds between a commit here and its replay there; null while nothing is written. */
+  /** Seconds between a commit on this server and its replay on the standby; null while nothing is written. */
   lag: number | null;
-  /** Bytes of WAL that it has not replayed. */
+  /** Bytes of WAL that the standby has not replayed. */
   behind: number | null;
 }
 
-/** An idle or a prepared transaction and for how many seconds it has been so. */
+/** An idle or a prepared transaction, and for how many seconds it has been open. */
 export interface OpenTransaction {
   what: string;
   age: number;
@@ -31,21 +31,21 @@ export interface OpenTransaction {
 
 export type Known<T> = T | { unknown: string };
 
-/** The answers of a server, each part or why it is not known. */
+/** The answers of a server. Each part is known, or has the reason why it is not. */
 export interface PostgresFacts {
   version: string;
   standby: boolean;
   startedAtMs?: number;
-  /** What the server's clock showed. */
+  /** The time on the server's clock, ms since the epoch. */
   nowMs?: number;
   /**
-   * By name; a setting that is hidden or that this version does not have is absent. Commands and connection strings
-   * are empty, `nothing` (a command that does nothing) or `set`.
+   * The settings by name. A setting that is hidden or that this version does not have is absent. For commands and connection
+   * strings the value is empty, `nothing` (a command that does nothing) or `set`.
    */
   settings: Readonly<Record<string, string>>;
-  /** Where a setting comes from: the configuration file, the database, the role. */
+  /** Where each setting comes from: the configuration file, the database, the role. */
   sources: Readonly<Record<string, string>>;
-  /** The agent logs in as the service, so that a setting of its role is the service's. */
+  /** Whether the agent logs in as the service, so that a setting of its role applies to the service. */
   isServiceUser?: boolean;
   identity?: string;
   timeline?: number;
@@ -54,18 +54,19 @@ export interface PostgresFacts {
     failing: boolean;
     failedWal: string | null;
     archivedWal: string | null;
-    /** When that was, seconds since the epoch. */
+    /** When the last file was archived, seconds since the epoch. */
     archivedAtS?: number;
   }>;
-  /** Where the next WAL record goes; none on a standby. */
+  /** The position of the next WAL record; missing on a standby. */
   lsn?: string;
   standbys: Known<{ list: readonly Standby[] }>;
-  /** `isPartial`: sessions of others are hidden. */
+  /** The open transactions. `isPartial`: the sessions of others are hidden. */
   transactions: Known<{ list: readonly OpenTransaction[]; isPartial: boolean }>;
   backlog: Known<{ waiting: number; oldestMs?: number; ageS: number }>;
   slots: Known<{ list: readonly Slot[] }>;
   /**
-   * The receivers of WAL: programs that write an archive, by name, and the number of those hidden from this role.
+   * The receivers of WAL: the name of a program that writes an archive, and the number of receivers that are hidden from this
+   * role.
    */
   receivers: Known<{ hidden: number; archiving: string | null }>;
   replication: Known<{ receivers: number; paused: boolean; lagS: number | null }>;
@@ -75,9 +76,9 @@ export interface PostgresFacts {
   asynchronous: Known<{ roles: readonly string[] }>;
 }
 
-/** The spec's RPO for the log: what is not elsewhere by then is lost with the server. */
+/** The spec's RPO for the log: what has not been copied elsewhere by then is lost with the server. */
 const longestUnarchivedS = 300;
-/** Half of the transactions that are left before the server refuses writes to protect itself. */
+/** A limit at half of the transactions after which the server refuses writes to protect itself. */
 const oldestTransactionAge = 1_000_000_000;
 const namedAtMost = 3;
 
@@ -101,12 +102,12 @@ function firstFew(names: readonly string[]): string {
   return names.slice(0, namedAtMost).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
-/** Whether the server itself archives its log: a standby only does with `always`. */
+/** Whether the server itself archives its log: a standby does so only with `always`. */
 export function archives({ standby, settings: { archive_mode: mode } }: PostgresFacts): boolean {
   return mode === 'always' || (mode === 'on' && !standby);
 }
 
-/** A program that receives the log and writes it to an archive; a standby and a logical subscriber do not. */
+/** The name of a program that receives the log and writes it to an archive. Standbys and logical subscribers do not count. */
 function archivingReceiver({ receivers }: PostgresFacts): string | undefined {
   return 'unknown' in receivers ? undefined : (receivers.archiving ?? undefined);
 }
@@ -129,7 +130,7 @@ function archiveMode(facts: PostgresFacts): FactResult {
   return isHidden ? unknown(`${found}, and who receives the log is hidden`) : { holds: false, found };
 }
 
-/** Without archiving there is nothing to time; the check archive_mode reports that. */
+/** Checks archive_timeout. Without archiving there is nothing to check, and the check archive_mode reports that. */
 function archiveTimeout(facts: PostgresFacts): FactResult | undefined {
   if (!archives(facts)) return undefined;
   return setting(facts, 'archive_timeout', (value) => +value > 0 && +value <= longestUnarchivedS);
@@ -157,13 +158,13 @@ const mebibyte = 1024 * 1024;
 
 const inMebibytes = (bytes: number) => Math.round(bytes / mebibyte);
 
-/** How much WAL the server keeps anyway. */
+/** How much WAL the server keeps in any case. */
 function keptBytes({ settings }: PostgresFacts): number {
   const kept = mebibyte * Math.max(+(settings.max_wal_size ?? 0), +(settings.wal_keep_size ?? 0));
   return kept > 0 ? kept : Number.POSITIVE_INFINITY;
 }
 
-/** A slot is assessed by the WAL that it holds back: more than the server keeps anyway fills its disk. */
+/** Checks the slots. A slot is assessed by the WAL that it holds back: more than the server keeps in any case fills the disk. */
 function slots(facts: PostgresFacts): FactResult {
   const isExcessive = ({ status, held }: Slot) =>
     status === 'lost' || status === 'unreserved' || (held ?? 0) > keptBytes(facts);
@@ -179,7 +180,7 @@ function slots(facts: PostgresFacts): FactResult {
   });
 }
 
-/** Sources of a setting that concern only the agent's own role. */
+/** Matches sources of a setting that apply only to the agent's own role. */
 const ownSource = /user|client|session/;
 
 function durableSettings({ settings, sources, isServiceUser, asynchronous }: PostgresFacts): FactResult {
@@ -199,7 +200,7 @@ function durableSettings({ settings, sources, isServiceUser, asynchronous }: Pos
   return { holds: true, found: names.map((name) => `${name} = ${settings[name]}`).join(', ') };
 }
 
-/** Failures are null while checksums are off. */
+/** Checks checksums. The number of failures is null while checksums are off. */
 export function checksumCheck(checksums: Known<{ failures: number | null }>): CheckResult {
   const result = ifKnown(checksums, ({ failures }) =>
     failures === null
@@ -217,7 +218,7 @@ function replica(facts: PostgresFacts): FactResult | undefined {
     const lag = lagS === null ? undefined : `${Math.round(lagS)} s behind`;
     if (receivers === 0 && restore !== '' && primary !== 'set') {
       if (primary === undefined) return unknown('no WAL receiver, and primary_conninfo is hidden');
-      // An idle primary sends no log, so that the last transaction grows old without any loss.
+      // An idle primary sends no log, so the last transaction becomes old without any loss.
       const isRecent = lagS !== null && lagS <= 2 * longestUnarchivedS;
       const found = `restores from an archive, ${lag ?? 'nothing replayed yet'}`;
       return isRecent ? { holds: true, found } : unknown(found);
@@ -228,12 +229,14 @@ function replica(facts: PostgresFacts): FactResult | undefined {
   });
 }
 
-/** In seconds or in bytes; a standby that has stopped replaying reports its last seconds for ever. */
+/**
+ * Whether a standby is behind, in seconds or in bytes. A standby that has stopped replaying reports its last seconds for ever.
+ */
 function isBehind(facts: PostgresFacts, { lag, behind }: Standby): boolean {
   return (lag ?? 0) > longestUnarchivedS || (behind ?? 0) > keptBytes(facts);
 }
 
-/** Standbys of this server. Without any, and without synchronous ones configured, there is nothing to check. */
+/** Checks the standbys of this server. Without standbys, and if no synchronous ones are configured, there is nothing to check. */
 function standbys(facts: PostgresFacts): FactResult | undefined {
   const { synchronous_standby_names: names = '', synchronous_commit: commit = '' } = facts.settings;
   const waits = names !== '' && !facts.standby && !['off', 'local'].includes(commit);
@@ -270,16 +273,16 @@ function openTransactions({ transactions }: PostgresFacts): FactResult {
   });
 }
 
-/** A record may begin behind the header of the segment's first page (XLogLongPageHeaderData). */
+/** A record may begin after the header of the segment's first page (XLogLongPageHeaderData). */
 const segmentHeaderBytes = 40n;
 /** The archiver starts within this time after a segment was closed. */
 const archiverWakesMs = 60_000;
 
 /**
- * How far WAL is archived. `pg_stat_archiver` names the last file, which is the newest segment unless it belongs to
- * a base backup: then the newest is the one before the current segment, if nothing waits. Within archive_timeout the
- * checkpointer closes a segment that has anything of importance in it. After a start it may first sleep for
- * checkpoint_timeout, because it began to while the server was still recovering.
+ * How far WAL is archived. `pg_stat_archiver` names the last file, which is the newest segment unless it belongs to a base
+ * backup; in that case, if nothing waits, the newest archived segment is the one before the current segment. Within
+ * archive_timeout the checkpointer closes a segment that contains anything of importance. After a start it may first sleep for
+ * checkpoint_timeout, because it began to sleep while the server was still recovering.
  */
 export function logState(facts: PostgresFacts): LogState | undefined {
   const { lsn, timeline, archiver, backlog, settings, startedAtMs } = facts;
@@ -351,7 +354,7 @@ const checks: Readonly<Partial<Record<StoreCheck, (facts: PostgresFacts) => Fact
   wraparound,
 };
 
-/** The checks of a server by its answers; one that does not apply to it has no result. */
+/** The checks of a server according to its answers. A check that does not apply to the server has no result. */
 export function postgresChecks(facts: PostgresFacts): CheckResult[] {
   return Object.entries(checks).flatMap(([check, assess]) => {
     const result = assess(facts);

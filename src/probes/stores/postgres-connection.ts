@@ -20,14 +20,16 @@ import type { StoreFault, StoreTarget } from './store-report.ts';
 
 export type PostgresRow = Readonly<Record<string, unknown>>;
 
-/** Rows, or why there are none: too few rights, a table or a function that does not exist. */
+/** Rows, or the reason why there are none: too few rights, a missing table or function. */
 export type PostgresAnswer =
   | { rows: readonly PostgresRow[]; unknown?: undefined }
   | { rows?: undefined; unknown: string; sqlState?: string };
 
 export interface Statement {
   sql: string;
-  /** Comes from the configuration: it must be a single statement; its columns are named `0`, `1`, … */
+  /**
+   * Whether the statement comes from the configuration: then it must be a single statement, and its columns are named `0`, `1`, …
+   */
   isConfigured?: boolean;
 }
 
@@ -35,15 +37,15 @@ export interface Statement {
 export interface PostgresSession {
   readonly tlsNotAfterMs?: number;
   /**
-   * The answers to all statements in one round trip, within one read-only transaction. Throws only when the session
-   * or its time ends.
+   * The answers to all statements in one round trip, within one read-only transaction. Throws only if the session or its time
+   * ends.
    */
   ask(statements: readonly Statement[]): Promise<{ answers: readonly PostgresAnswer[]; roundTripMs: number }>;
   close(): Promise<void>;
 }
 
 const usualDatabase = 'postgres';
-/** A poll does not wait for a lock for long: the next poll tries again. */
+/** How long a poll waits for a lock at most; the next poll tries again. */
 const longestLockWaitMs = 1000;
 
 const nothingCame =
@@ -58,7 +60,7 @@ export async function openSession(
 ): Promise<PostgresSession> {
   const socket = await openSocket(target, trace, signal);
   const guard = createProtocolGuard();
-  /** Why the connection broke between two statements; the next statement only learns that it did. */
+  /** Why the connection broke between two statements; the next statement only reports that it broke. */
   let broken: unknown;
   const reasonFor = (thrown: unknown) => (sqlStateOf(thrown) === undefined ? (broken ?? thrown) : thrown);
   const client = clientOver(forDriver(socket, guard.inspect), target, database);
@@ -106,19 +108,18 @@ function clientOver(
     host: address.host,
     port: address.port,
     user: user ?? usualStoreUser,
-    // A function: otherwise the driver would read the environment and the home directory.
+    // The password is a function: otherwise the driver would read the environment and the home directory.
     password: () => password ?? '',
     database: database ?? usualDatabase,
     application_name: 'svc-agent',
-    // All statements of a poll leave together and cost one round trip.
+    // All statements of a poll are sent together and take one round trip.
     pipeline: true,
   });
 }
 
 /**
- * Sends everything at once. It is a transaction, and its settings are local to it, so that nothing stays behind
- * in a connection that a pooler passes on. A statement that fails would fail those after it, so each one first
- * returns to the savepoint.
+ * Sends everything at once, as a transaction whose settings are local, so that nothing remains in a connection that a pooler
+ * passes on. A failing statement would make all later ones fail, so each statement first returns to the savepoint.
  */
 async function askAll(client: pg.Client, statements: readonly Statement[], timeoutMs: number) {
   const startedMs = performance.now();
@@ -133,7 +134,7 @@ async function askAll(client: pg.Client, statements: readonly Statement[], timeo
   const asked = statements.map(({ sql, isConfigured }) =>
     isConfigured ? askConfigured(client, sql) : askOwn(client, sql),
   );
-  // A pooler closes its own connection when a client leaves in the middle of a transaction.
+  // A pooler closes its own connection if a client leaves in the middle of a transaction.
   const committed = client.query('COMMIT');
   const settled = await Promise.allSettled([begun, ...asked, committed]);
   const [roundTripMs, ...answers] = settled.map((result, index) => {
@@ -150,11 +151,11 @@ const toSavepoint = 'ROLLBACK TO SAVEPOINT question';
 
 async function askOwn(client: pg.Client, sql: string): Promise<PostgresAnswer> {
   const results = await client.query(`${toSavepoint}; ${sql}`);
-  // One result for each of the two statements, which the driver's types do not know.
+  // The result has one part for each of the two statements, which the driver's types do not declare.
   return { rows: (results as unknown as { rows: PostgresRow[] }[])[1]!.rows };
 }
 
-/** The extended protocol takes a single statement, however the text is written. */
+/** Sends a configured statement by the extended protocol, which accepts only a single statement, however the text is written. */
 async function askConfigured(client: pg.Client, sql: string): Promise<PostgresAnswer> {
   const query = { text: sql, queryMode: 'extended', rowMode: 'array' } as pg.QueryArrayConfig;
   const [returned, asked] = await Promise.allSettled([client.query(toSavepoint), client.query(query)]);
@@ -167,8 +168,8 @@ async function askConfigured(client: pg.Client, sql: string): Promise<PostgresAn
 const tlsRequest = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
 /**
- * A connection on which nothing was exchanged yet but TLS. The agent opens it and not the driver, so that it is
- * dialled, verified and ended like that of every other probe.
+ * A connection on which nothing was exchanged yet but TLS. The agent opens it instead of the driver, so that it is dialled,
+ * verified and ended like the connection of every other probe.
  */
 async function openSocket({ address, tls }: StoreTarget, trace: Trace, signal: AbortSignal): Promise<Socket> {
   const { socket } = await connectTo(address, { trace }, signal);
@@ -194,7 +195,7 @@ function tlsFault(thrown: unknown, signal: AbortSignal): ProbeError {
 async function switchToTls(raw: Socket, host: string, tls: ClientTls, trace: Trace, signal: AbortSignal) {
   const options = await tlsOptions(host, tls);
   const answer = await answerTo(tlsRequest, raw, signal);
-  // More than the one letter before TLS would be taken for a message of the server: CVE-2021-23222.
+  // More than the one byte before TLS would be read as a message of the server: CVE-2021-23222.
   if (answer.toString('latin1') !== 'S')
     throw new ProbeError(
       'tls',
@@ -223,8 +224,8 @@ async function answerTo(request: Buffer, socket: Socket, signal: AbortSignal): P
 }
 
 /**
- * Makes an open connection fit for the driver, which connects by itself and throws from an event handler at
- * what it cannot read: then, and when the bytes are not PostgreSQL's, the connection is destroyed.
+ * Prepares an open connection for the driver, which connects by itself and throws from an event handler if it cannot read
+ * something. In this case, and if the bytes are not PostgreSQL's, the connection is destroyed.
  */
 function forDriver(socket: Socket, inspect: (chunk: Buffer) => void): Socket {
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;
@@ -245,10 +246,10 @@ function forDriver(socket: Socket, inspect: (chunk: Buffer) => void): Socket {
   return socket;
 }
 
-/** What a server's first message can be: authentication, error, notice, another version of the protocol. */
+/** The types of a server's first message: authentication, error, notice, another version of the protocol. */
 const greetings = 'RENv';
 const longestGreeting = 65_536;
-/** Limit of all answers of one poll together. The answers to the agent's own questions are a thousandth of it. */
+/** The size limit of all answers of one poll together. The answers to the agent's own questions take a thousandth of it. */
 const longestAnswers = 8 * 1024 * 1024;
 const headerBytes = 5;
 
@@ -256,22 +257,22 @@ const notPostgres = (what: string) =>
   new ProbeError('protocol', `the server does not speak PostgreSQL’s protocol: ${what}`);
 
 interface ProtocolGuard {
-  /** Throws `ProbeError` (`protocol`). */
+  /** Inspects received bytes. Throws `ProbeError` (`protocol`). */
   inspect(chunk: Buffer): void;
-  /** Resets the count of the bytes of answers. */
+  /** Resets the number of bytes of answers. */
   reset(): void;
 }
 
 /**
- * Checks what a server sends before the driver sees it. The driver trusts every byte: it would take those of
- * another protocol for a length and wait for gigabytes, and read an error without an end for ever
+ * Checks what a server sends before the driver sees it. The driver trusts every byte: it would read bytes of another protocol as
+ * a length and wait for gigabytes, and read an error without an end for ever
  * (postgresql.org/docs/current/protocol-message-formats.html).
  */
 export function createProtocolGuard(): ProtocolGuard {
   let received = 0;
   let isFirst = true;
   let header: Buffer = Buffer.alloc(0);
-  /** Bytes of the message that are still to come. */
+  /** The number of bytes of the message that are still missing. */
   let missing = 0;
   /** The received part of an error or a notice. */
   let body: Buffer[] | undefined;
@@ -319,7 +320,7 @@ export function createProtocolGuard(): ProtocolGuard {
   };
 }
 
-/** Letters, each with a text that ends with a zero; then a zero. */
+/** Whether a body is a list of fields: letters, each with a text that ends with a zero; then a zero. */
 function isListOfFields(body: Buffer): boolean {
   let at = 0;
   while (at < body.length && body[at] !== 0) {
@@ -330,7 +331,7 @@ function isListOfFields(body: Buffer): boolean {
   return at === body.length - 1;
 }
 
-/** By SQLSTATE (postgresql.org/docs/current/errcodes-appendix.html). */
+/** The reasons by SQLSTATE (postgresql.org/docs/current/errcodes-appendix.html). */
 const reasons: Readonly<Record<string, StoreFailureReason>> = {
   '28000': 'credentials',
   '28P01': 'credentials',
@@ -338,14 +339,14 @@ const reasons: Readonly<Record<string, StoreFailureReason>> = {
   '53300': 'too_many_connections',
   '57P01': 'shutting_down',
   '57P02': 'shutting_down',
-  // Also sent while the server starts.
+  // This code is also sent while the server starts.
   '57P03': 'shutting_down',
   '57014': 'too_slow',
   '42501': 'denied',
   '08P01': 'protocol',
 };
 
-/** The SQLSTATE of what was thrown, if the server sent it; the driver's own errors have none. */
+/** The SQLSTATE of a thrown error, if the server sent the error; the driver's own errors have none. */
 function sqlStateOf(thrown: unknown): string | undefined {
   const code = systemCode(thrown);
   const isSent = (thrown as { severity?: unknown } | null | undefined)?.severity !== undefined;
@@ -353,22 +354,22 @@ function sqlStateOf(thrown: unknown): string | undefined {
 }
 
 /**
- * Whether the session or its time is over, as opposed to one statement that failed. Decided by the code, because the
- * severity comes in the server's language.
+ * Whether the session or its time is over, as opposed to a single failed statement. The code decides, because the severity is in
+ * the server's language.
  */
 function endsSession(thrown: unknown): boolean {
   const state = sqlStateOf(thrown);
   return state === undefined || /^(?:08|57|25P0[34])/.test(state);
 }
 
-/** Errors that the driver reports as text only. */
+/** Errors that the driver reports only as text. */
 const driverMessages: readonly (readonly [RegExp, StoreFailureReason])[] = [
   [/^SASL/, 'credentials'],
   [/^Connection terminated/, 'reset'],
   [/^received invalid response|^Received unexpected/, 'protocol'],
 ];
 
-/** pg_hba.conf allows the user only over TLS. */
+/** Matches the error of a pg_hba.conf that allows the user only over TLS. */
 const wantsTls = /no pg_hba\.conf entry .*(?:no encryption|SSL off)/;
 
 /** The reason and the message for what the driver, the server or the network threw. */

@@ -43,7 +43,7 @@ export const postgres: StoreKind = {
   faultOf: postgresFault,
 };
 
-/** The settings that are read. Of those that may hold a secret, the server returns only the kind of the value. */
+/** The settings that are read. For settings that may contain a secret, the server returns only the kind of the value. */
 const settingNames = [
   'archive_mode',
   'archive_timeout',
@@ -71,10 +71,13 @@ const secretSettings = ['archive_command', 'archive_library', 'restore_command',
 
 const listed = (names: readonly string[]) => names.map((name) => pg.escapeLiteral(name)).join(', ');
 
-/** A shell command that does nothing and succeeds, alone or with arguments: WAL is removed as if it were archived. */
+/**
+ * The SQL condition for a shell command that does nothing and succeeds, alone or with arguments: WAL is then removed as if it
+ * were archived.
+ */
 const noOperation = `setting ~* ('^[[:space:]]*(/usr)?(/bin/)?(true|:|exit[[:space:]]+0|cd[[:space:]]+[.]|rem)([[:space:]][^;&|' || chr(10) || ']*)?$')`;
 
-/** The questions about the server. Numbers that may be large come as float8: the driver gives int8 as text. */
+/** The questions about the server. Numbers that may be large are cast to float8, because the driver returns int8 as text. */
 const serverQuestions = (databases: readonly string[]) => ({
   server: `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
     extract(epoch FROM pg_postmaster_start_time())::float8 AS started,
@@ -94,7 +97,7 @@ const serverQuestions = (databases: readonly string[]) => ({
   backlog: `SELECT count(*)::float8 AS waiting, extract(epoch FROM min(modification))::float8 AS oldest,
     extract(epoch FROM clock_timestamp() - min(modification))::float8 AS age
     FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'`,
-  // Version 12 has no wal_status.
+  // Version 12 has no column wal_status.
   slots: `SELECT slot_name AS name, active, to_jsonb(s) ->> 'wal_status' AS status, pg_wal_lsn_diff(
       CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END,
       restart_lsn)::float8 AS held FROM pg_replication_slots s`,
@@ -103,14 +106,14 @@ const serverQuestions = (databases: readonly string[]) => ({
       r.state = 'streaming' AND r.replay_lsn IS NULL AND r.application_name <> 'pg_basebackup' AND NOT EXISTS
         (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) AS archiving
     FROM pg_stat_replication r`,
-  // Some of a plain role's answers are hidden: a row without a state. A receiver that replays nothing is no standby.
+  // A plain role gets some rows without values, which have no state. A receiver that replays nothing is no standby.
   standbys: `SELECT coalesce(nullif(r.application_name, ''), r.client_addr::text, 'pid ' || r.pid) AS name,
       r.state IS NULL AS hidden, coalesce(r.sync_state IN ('sync', 'quorum'), false) AS synchronous,
       extract(epoch FROM r.replay_lag)::float8 AS lag, pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery()
         THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, r.replay_lsn)::float8 AS behind
     FROM pg_stat_replication r WHERE (r.state IS NULL OR r.replay_lsn IS NOT NULL) AND NOT EXISTS
       (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical') LIMIT 100`,
-  // The leader of a parallel pg_dump is idle in its transaction for as long as its workers read.
+  // The leader of a parallel pg_dump is idle in its transaction while its workers read.
   transactions: `SELECT what, age FROM (
       SELECT 'session ' || pid || ' of ' || coalesce(usename, 'nobody') AS what,
         extract(epoch FROM clock_timestamp() - state_change)::float8 AS age FROM pg_stat_activity
@@ -128,7 +131,7 @@ const serverQuestions = (databases: readonly string[]) => ({
   connections: `SELECT coalesce(state, 'unknown') AS state, count(*)::float8 AS count FROM pg_stat_activity
     WHERE backend_type = 'client backend' OR (backend_type IS NULL AND datid IS NOT NULL) GROUP BY 1`,
   wraparound: `SELECT max(greatest(age(datfrozenxid), mxid_age(datminmxid)))::float8 AS age FROM pg_database`,
-  // What ALTER ROLE … SET and ALTER DATABASE … SET give to sessions.
+  // These are the settings that ALTER ROLE … SET and ALTER DATABASE … SET give to sessions.
   asynchronous: `SELECT DISTINCT coalesce(r.rolname, 'every role') AS role,
       coalesce(r.rolname = session_user, false) AS own FROM pg_db_role_setting s
     LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
@@ -141,8 +144,8 @@ type ServerQuestion = keyof ReturnType<typeof serverQuestions>;
 const databaseQuestions = {
   checksums: `SELECT sum(checksum_failures)::float8 AS failures FROM pg_stat_database
     WHERE datname = current_database() OR datid = 0`,
-  // Whether there is a table that this role does not find: without USAGE its schema is skipped.
-  // Tables of extensions are in no dump.
+  // This finds out whether there is a table that this role cannot find: without USAGE its schema is skipped. Tables of extensions
+  // are in no dump.
   tables: `SELECT count(*)::int AS all, count(*) FILTER (WHERE c.relname = 'schema_version')::int AS version,
     json_agg(n.nspname || '.' || c.relname) FILTER (WHERE c.relkind IN ('r', 'p') AND NOT EXISTS
       (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')) AS names,
@@ -166,7 +169,7 @@ async function poll(
   const asksSchema = schema !== undefined && database !== undefined;
   if (asksSchema) {
     const sql = (schema.query ?? usualSchemaQuery).replaceAll('{database}', () => pg.escapeLiteral(database));
-    // It comes last: the configuration may contain any statement, and nothing may follow it.
+    // The configured statement comes last: it may be any statement, and nothing may follow it.
     statements.push({ sql, isConfigured: true });
   }
   const { answers, roundTripMs } = await session.ask(statements);
@@ -185,7 +188,7 @@ async function poll(
   };
 }
 
-/** As `SCHEMA.TABLE`. */
+/** The names in the form `SCHEMA.TABLE`. */
 function namesIn(
   answer: PostgresAnswer | undefined,
   column: 'names' | 'unlogged',
@@ -221,7 +224,7 @@ function known<T>(answer: PostgresAnswer, read: (rows: readonly PostgresRow[]) =
   return answer.rows === undefined ? { unknown: answer.unknown } : read(answer.rows);
 }
 
-/** A column of the first row; undefined where there is no answer. */
+/** A column of the first row; undefined if there is no answer. */
 function first<T>({ rows }: PostgresAnswer, column: string): T | undefined {
   return (rows?.[0]?.[column] ?? undefined) as T | undefined;
 }
@@ -250,7 +253,7 @@ function factsOf(answers: Record<ServerQuestion, PostgresAnswer>, isServiceUser:
     connections: known(answers.connections, readConnections),
     wraparound: known(answers.wraparound, ([row]) => ({ age: row!.age as number })),
     asynchronous: known(answers.asynchronous, (rows) => ({
-      // Sessions of the agent commit nothing.
+      // Sessions of the agent commit nothing, so its own role does not count.
       roles: rows.flatMap(({ role, own }) => (own && !isServiceUser ? [] : [role as string])),
     })),
   };
@@ -330,12 +333,12 @@ function directoriesOf({ settings: { data_directory: data } }: PostgresFacts): S
   if (data === undefined || data === '') return [];
   return [
     { holds: 'data', path: data },
-    // Often a link to another disk.
+    // This directory is often a link to another disk.
     { holds: 'WAL', path: `${data}/pg_wal` },
   ];
 }
 
-/** A role that is itself set to read only is no evidence about the server. */
+/** Whether the server is read-only. A role that is itself set to read-only shows nothing about the server. */
 function isReadOnly({ standby, settings, sources }: PostgresFacts): boolean {
   const source = sources.default_transaction_read_only ?? '';
   const ofTheRole = source.includes('user') || source === 'client' || source === 'session';
@@ -353,7 +356,10 @@ function connectionsOf({
   };
 }
 
-/** Only a segment with a .ready file waits: an idle server closes none, however long ago the last one was archived. */
+/**
+ * The state of archiving. Only a segment with a .ready file waits: an idle server closes no segments, however long ago the last
+ * one was archived.
+ */
 function archivingOf(
   facts: PostgresFacts,
 ): Pick<ServerReport, 'walOldestUnarchivedMs' | 'walArchiveFailures'> {

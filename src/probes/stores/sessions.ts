@@ -9,23 +9,26 @@ import type { StoreKindName, StoreOptions } from './store-options.ts';
 import { createRedact, targetOf } from './store-probe.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
-/** Who is connected to a database. */
+/** The sessions that are connected to a database. */
 export type Sessions =
-  /** One text for each session but the agent's own: user, program, address. */
+  /** One text for each session except the agent's own: user, program, address. */
   | { open: readonly string[]; isDown?: undefined; unknown?: undefined }
-  /** The store refuses connections, so that it has no sessions. */
+  /** The store refuses connections, so it has no sessions. */
   | { isDown: true; open?: undefined; unknown?: undefined }
   | { unknown: string; open?: undefined; isDown?: undefined };
 
 interface SessionsOfKind {
-  /** Throws what the driver throws. */
+  /** Reads the sessions. Throws what the driver throws. */
   read(target: StoreTarget, database: string, signal: AbortSignal): Promise<Sessions>;
   faultOf(thrown: unknown): StoreFault;
 }
 
 const ownName = 'svc-agent';
 
-/** Every user sees the database, the user and the application of all sessions; `backend_type` only those of `pg_monitor`. */
+/**
+ * In PostgreSQL every user sees the database, the user and the application of all sessions, but `backend_type` only for the
+ * sessions of its own unless it is in `pg_monitor`.
+ */
 const postgres: SessionsOfKind = {
   async read(target, database, signal) {
     const session = await openPostgres(target, undefined, createTrace(), signal);
@@ -49,7 +52,7 @@ const postgres: SessionsOfKind = {
   faultOf: postgresFault,
 };
 
-/** The agent's own connections select no database. */
+/** The agent's own connections to MySQL select no database. */
 const mysql: SessionsOfKind = {
   async read(target, database, signal) {
     const session = await openMysql(target, createTrace(), signal);
@@ -70,7 +73,7 @@ const mysql: SessionsOfKind = {
   faultOf: mysqlFault,
 };
 
-/** The sessions on this node. A client that names no keyspace may use any. */
+/** The sessions on this node of a Cassandra cluster. A client that names no keyspace may use any. */
 const cassandra: SessionsOfKind = {
   async read(target, database, signal) {
     const connection = await connectCassandra(target, createTrace(), signal);
@@ -96,7 +99,7 @@ const described = ({ who, program, address }: Readonly<Record<string, unknown>>)
 
 const kinds: Readonly<Record<StoreKindName, SessionsOfKind>> = { postgres, mysql, widecolumn: cassandra };
 
-/** The sessions in one database or keyspace, at this moment. Never throws. */
+/** The present sessions in one database or keyspace. Never throws. */
 export async function sessionsOf(
   store: StoreOptions,
   database: string,

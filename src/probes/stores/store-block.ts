@@ -58,7 +58,7 @@ const acceptBlock = z
     'Checks whose failure is accepted, each with the reason. /probes shows them; they have no series and cause no alert.',
   );
 
-/** One entry of `stores` (docs/reference/configuration.md). */
+/** The schema of one entry of `stores` (docs/reference/configuration.md). */
 export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<ClientTls> }) =>
   timedBlock(
     {

@@ -2,10 +2,10 @@ import type { StoreCheck } from '../../core/reasons.ts';
 import { type Finding, timeText } from '../probe.ts';
 import type { ArchivedLog, CheckResult, LogState, ServerReport } from './store-report.ts';
 
-/** How long a change is shown. Long enough for a person who checks from time to time. */
+/** How long a change is shown: long enough for a person who checks from time to time. */
 export const changeShownMs = 3_600_000;
 
-/** How far two start times may be apart that were derived from an uptime in whole seconds. */
+/** The greatest difference between two equal start times that were computed from an uptime in whole seconds. */
 const sameStartMs = 3000;
 
 const watched = ['identity', 'timeline', 'uptime'] as const;
@@ -22,7 +22,7 @@ interface RememberedStore {
   timeline?: number;
   node?: string;
   startedAtMs?: number;
-  /** Where the next entry of the log went, and since when nothing was written. */
+  /** The position of the next entry of the log, and since when nothing was written. */
   log?: { position: string; sinceMs: number };
   changes: Partial<Record<Watched, Change>>;
 }
@@ -30,11 +30,11 @@ interface RememberedStore {
 interface Noticed {
   remember: RememberedStore;
   checks: readonly CheckResult[];
-  /** What changed with this poll and was not shown as changed before. */
+  /** Changes that this poll has found and that were not shown before. */
   news: readonly { check: Watched; found: string }[];
 }
 
-/** What was remembered, as far as it is valid. */
+/** What an earlier poll remembered, as far as it is valid. */
 export function readRemembered(recalled: unknown): RememberedStore {
   const { identity, timeline, node, startedAtMs, log, changes } = recordOf(recalled);
   const { position, sinceMs } = recordOf(log);
@@ -55,7 +55,7 @@ export function readRemembered(recalled: unknown): RememberedStore {
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 
-/** Compares a report with what is remembered of those before. */
+/** Compares a report with what earlier polls remembered. */
 export function noticeChanges(before: RememberedStore, report: ServerReport, nowMs: number): Noticed {
   const fresh = changesOf(before, report);
   const changes = { ...stillShown(before.changes, nowMs) };
@@ -74,7 +74,10 @@ export function noticeChanges(before: RememberedStore, report: ServerReport, now
   };
 }
 
-/** A time in the future, after the clock was set back, counts as now. */
+/**
+ * The position of the log, and since when it has been the same. A time in the future, after the clock was set back, counts as
+ * now.
+ */
 function stillAt(
   before: RememberedStore,
   { log, identity }: ServerReport,
@@ -86,7 +89,10 @@ function stillAt(
   return { position, sinceMs: isStill ? Math.min(before.log!.sinceMs, nowMs) : nowMs };
 }
 
-/** The start and the timeline of another server, and the start of another node, do not apply to this one. */
+/**
+ * The changes since the last poll. The start and the timeline of another server, and the start of another node, are not compared
+ * with those of this one.
+ */
 function changesOf(before: RememberedStore, report: ServerReport): Partial<Record<Watched, string>> {
   const { identity, timeline, node, startedAtMs, startTimeIsExact } = report;
   if (before.identity !== undefined && identity !== undefined && identity !== before.identity)
@@ -103,7 +109,7 @@ function changesOf(before: RememberedStore, report: ServerReport): Partial<Recor
   };
 }
 
-/** A change from the future, after the clock was set back, is shown from now on. */
+/** The changes that are still shown. A change in the future, after the clock was set back, is shown from now on. */
 function stillShown(changes: RememberedStore['changes'], nowMs: number): RememberedStore['changes'] {
   return Object.fromEntries(
     Object.entries(changes).flatMap(([check, { atMs, found }]) =>
@@ -129,8 +135,7 @@ function checksOf(
 }
 
 /**
- * How far a log is archived at the time of a poll. When nothing was written for as long as it takes to archive what
- * was, nothing is left to archive.
+ * How far a log is archived at the time of a poll. If nothing was written for as long as archiving takes, everything is archived.
  */
 export function archivedLog(
   { isArchivedWhole, closes, ...log }: LogState,
@@ -145,18 +150,18 @@ export function archivedLog(
 export const archivedLogOf = (finding: Finding | undefined): ArchivedLog | undefined =>
   finding?.details?.log as ArchivedLog | undefined;
 
-/** How far the clock of the store is ahead, ms, as a poll has found. */
+/** How far the clock of the store is ahead according to a poll, ms. */
 export const clockAheadOf = (finding: Finding | undefined): number | undefined =>
   finding?.details?.clockAheadMs as number | undefined;
 
-/** Whether a poll found that a check holds; undefined for one that it could not make. */
+/** Whether a poll found that a check holds; undefined for a check that the poll could not make. */
 export function checkOf(finding: Finding | undefined, check: StoreCheck): boolean | undefined {
   const checks = (finding?.details?.checks ?? []) as { check: string; holds: unknown }[];
   const holds = checks.find((each) => each.check === check)?.holds;
   return typeof holds === 'boolean' ? holds : undefined;
 }
 
-/** The tables of the database in the finding of a store's probe, or those of which the log has nothing. */
+/** The tables of the database in the finding of a store's probe, or the tables that are not in the log. */
 export const tablesOf = (
   finding: Finding | undefined,
   which: 'tables' | 'unlogged' = 'tables',

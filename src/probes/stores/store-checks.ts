@@ -1,13 +1,13 @@
 import type { StoreCheck } from '../../core/reasons.ts';
 import { type StoreKindName, storeKinds } from './store-options.ts';
 
-/** Advice on a check that fails. */
+/** Advice for a check that fails. */
 interface Advice {
   /** What is lost or at risk. */
   why: string;
   /** What to set or to do, with the store's own names. */
   set: string;
-  /** Whether that needs a restart, and of what. */
+  /** Whether that needs a restart, and of which program. */
   restart: string;
 }
 
@@ -21,7 +21,7 @@ const postgres: readonly StoreKindName[] = ['postgres'];
 const mysql: readonly StoreKindName[] = ['mysql'];
 const cassandra: readonly StoreKindName[] = ['widecolumn'];
 
-/** Every check with the kinds of stores that have it; without `restart` none is needed. */
+/** The advice for every check, with the kinds of stores that have the check. Without `restart` no restart is needed. */
 const general: Readonly<
   Record<StoreCheck, Omit<Advice, 'restart'> & { kinds: readonly StoreKindName[]; restart?: string }>
 > = {
@@ -202,7 +202,7 @@ const general: Readonly<
   },
 };
 
-/** Advice that differs for a kind. */
+/** Advice that is different for a kind of store. */
 const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, Partial<Advice>>>>>> = {
   mysql: {
     replica: {
@@ -231,7 +231,7 @@ const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, 
   },
 };
 
-/** Why a check matters for a store of this kind, and what to do when it fails. */
+/** Why a check matters for a store of this kind, and what to do if it fails. */
 export function adviceOn(check: StoreCheck, kind: StoreKindName): Advice {
   const { kinds: _, ...advice } = general[check];
   return { restart: none, ...advice, ...ofKind[kind]?.[check] };

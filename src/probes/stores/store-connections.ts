@@ -11,13 +11,13 @@ import type {
   StoreTarget,
 } from './store-report.ts';
 
-/** Time for the store to confirm the end of a session; after that the connection is closed without it. */
+/** How long the store may take to confirm the end of a session; after that the connection is closed without the confirmation. */
 const sessionEndMs = 500;
 
 /** Polls the databases of one store, one at a time. */
 export interface StoreServer {
   /**
-   * Opens a session, polls, and ends the session. Throws what the kind's `faultOf` explains. `trace` says how far it
+   * Opens a session, polls, and ends the session. Throws errors that the kind's `faultOf` explains. `trace` shows how far it
    * came. When the signal aborts, the connection is destroyed.
    */
   poll(
@@ -29,10 +29,11 @@ export interface StoreServer {
 }
 
 /**
- * Each poll logs in anew. A session that was kept would go on where nothing new can connect: while the server does not
- * accept connections, the role may not log in, or the address leads to another server; and it would block a database
- * from being renamed. The server's report of one poll serves the databases that are polled after it within the interval,
- * so that what concerns the whole server is queried once, whatever the number of its databases.
+ * Creates the server of a store. Each poll logs in again. A session that stayed open would continue even if nothing new could
+ * connect, because the server does not accept connections, the role may not log in, or the address leads to another server; and
+ * it would prevent a database from being renamed. The server's report of one poll is used for all databases that are polled
+ * within the interval after it, so that what concerns the whole server is queried only once, whatever the number of its
+ * databases.
  */
 export function createStoreServer(
   { intervalMs }: Pick<StoreOptions, 'intervalMs'>,
@@ -71,7 +72,7 @@ export function createStoreServer(
           tlsNotAfterMs: connection.tlsNotAfterMs,
         };
       } finally {
-        // What is not closed by now is destroyed.
+        // Connections that are not closed by now are destroyed.
         end.abort();
       }
     },

@@ -7,10 +7,10 @@ import type { StoreKindName, StoreOptions } from './store-options.ts';
 import type { CheckResult, StoreReport } from './store-report.ts';
 
 const longestVersion = 40;
-/** The share of the connections from which on there is no room. */
+/** From this share of used connections on, there is no room left. */
 const fullShare = 0.9;
 
-/** What is configured about the database that was polled. */
+/** The configuration of the database that was polled. */
 interface FindingContext {
   labels: RawTags & { kind: StoreKindName };
   accept: StoreOptions['accept'];
@@ -21,8 +21,8 @@ interface FindingContext {
 }
 
 /**
- * The finding of a poll; `changes` are the checks that compare it with earlier polls. A check that the owner accepts
- * is shown in the details with the owner's reason. It has no series, so that no alert selects it.
+ * The finding of a poll; `changes` are the checks that compare it with earlier polls. A check whose failure the owner accepts is
+ * shown in the details with the owner's reason. It has no series, so no alert selects it.
  */
 export function storeFinding(
   report: StoreReport,
@@ -57,8 +57,8 @@ export function storeFinding(
 }
 
 /**
- * Whether the schema is at least as new as expected. A schema that does not exist is too old for any service, also
- * where no version is expected.
+ * Checks whether the schema is at least as new as expected. A schema that does not exist is too old for any service, even if no
+ * version is expected.
  */
 function schemaCheck(
   { schemaVersion, schemaMissing, schemaUnknown }: StoreReport,
@@ -110,7 +110,7 @@ function gaugesOf(report: StoreReport, labels: RawTags): Sample[] {
   return samples;
 }
 
-/** An unknown check has no gauge: it neither passes nor fails. */
+/** The gauges of checks. An unknown check has no gauge: it neither passes nor fails. */
 function checkGauges(results: readonly CheckResult[], labels: RawTags): Sample[] {
   return results.flatMap(({ check, holds }): Sample[] => {
     if (holds === 'unknown') return [];

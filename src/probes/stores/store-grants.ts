@@ -2,26 +2,29 @@ import { escapedText } from './sql-text.ts';
 import { type StoreKindName, type StoreOptions, storeRoles, usualStoreUser } from './store-options.ts';
 
 /**
- * Statements that give a user what the checks need and no more, in the order in which they are run. `<password>` is
- * a placeholder. Without `readsTable` the version of the schema comes from somewhere else than its table.
+ * Creates the statements that give a user exactly the rights that the checks need, in the order in which they are run.
+ * `<password>` is a placeholder. If `readsTable` is false, the version of the schema does not come from its table.
  */
 type Grants = (user: string, databases: readonly string[], readsTable: boolean) => string[];
 
-/** Every agent has one session at a time; a session that is cut off may outlive its check on the server. */
+/**
+ * The number of connections that the user may have. Every agent has one session at a time; a session that is cut off may outlive
+ * its check on the server.
+ */
 const connectionsAtMost = 10;
 
 const quoted = (mark: string) => (name: string) => `${mark}${name.replaceAll(mark, mark + mark)}${mark}`;
 const doubleQuoted = quoted('"');
 const backQuoted = quoted('`');
 
-/** A comment ends with its line. */
+/** A text on one line: a comment ends with its line. */
 const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ');
 
-/** A database may have no schema yet: then the statement does nothing, and those after it still run. */
+/** A block for a database that may have no schema yet: then the statement does nothing, and the statements after it still run. */
 const tableNotice =
   '-- Does nothing while the database has no table schema_version: run it again once the schema is there.';
 
-/** A role that may log in, read the server's statistics, and read the version of each schema. */
+/** The grants for a role that may log in, read the server's statistics, and read the version of each schema. */
 const postgresGrants: Grants = (user, databases, readsTable) => {
   const role = doubleQuoted(user);
   return [
@@ -41,12 +44,12 @@ const postgresGrants: Grants = (user, databases, readsTable) => {
   ];
 };
 
-/** In a right on a whole database `_` and `%` in its name would match any character. */
+/** The name of a database as a pattern: in a right on a whole database, `_` and `%` would match any character. */
 const databasePattern = (database: string): string => backQuoted(database.replace(/[_%\\]/g, '\\$&'));
 
 /**
- * A user that may read the schema's version and no other row; without PROCESS. MySQL 5.7.6 and MariaDB 10.2 are the
- * first that take a limit in CREATE USER; MariaDB passes over comments for MySQL 5.7 and newer.
+ * The grants for a user that may read the schema's version and no other row; without PROCESS. MySQL 5.7.6 and MariaDB 10.2 are
+ * the first versions that accept a limit in CREATE USER; MariaDB ignores comments for MySQL 5.7 and newer.
  */
 const mysqlGrants: Grants = (user, databases, readsTable) => {
   const who = `${escapedText(user)}@'%'`;
@@ -70,7 +73,7 @@ const mysqlGrants: Grants = (user, databases, readsTable) => {
   ];
 };
 
-/** MySQL refuses a right on a table that is not there. */
+/** The grant on a table: MySQL refuses a right on a table that does not exist. */
 const grantOnTable = (database: string, who: string): string[] => {
   const grant = `GRANT SELECT ON ${backQuoted(database)}.\`schema_version\` TO ${who}`;
   const isThere = `SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${escapedText(database)} AND TABLE_NAME = 'schema_version'`;
@@ -83,8 +86,8 @@ const grantOnTable = (database: string, who: string): string[] => {
 };
 
 /**
- * `system.local`, `peers` and `system_schema` may be read by every login; `system_views` (4.0 and newer, the last two
- * tables 5.0 and newer) by none.
+ * The grants for a wide-column store. Every login may read `system.local`, `peers` and `system_schema`; no login may read
+ * `system_views` (4.0 and newer, the last two tables 5.0 and newer).
  */
 const cassandraGrants: Grants = (user, keyspaces, readsTable) => {
   const role = doubleQuoted(user);
@@ -117,7 +120,7 @@ export function grantStatements(
   return grants[kind].statements(user, [...new Set(databases)], readsTable);
 }
 
-/** For each store the statements that give the agent's user what the checks need and no more. */
+/** For each store, the statements that give the agent's user exactly the rights that the checks need. */
 export function printGrants(stores: readonly StoreOptions[]): string {
   return stores
     .map((store) =>

@@ -4,31 +4,31 @@ import type { StoreCheck } from '../../core/reasons.ts';
 export const storeKinds = ['widecolumn', 'mysql', 'postgres'] as const;
 export type StoreKindName = (typeof storeKinds)[number];
 
-/** The roles of a store's databases; label `database`. */
+/** The roles of a store's databases, which are values of the label `database`. */
 export const storeRoles = ['persistence', 'visibility'] as const;
 export type StoreRole = (typeof storeRoles)[number];
 
-/** The user where the configuration names none. */
+/** The user if the configuration names none. */
 export const usualStoreUser = 'svc_agent';
 
-/** Placeholders of a schema command: the store's address, and the database or keyspace by either word. */
+/** The placeholders of a schema command: the store's address, and the database or keyspace by either word. */
 export const schemaPlaceholders = ['endpoint', 'keyspace', 'database'] as const;
 
-/** One entry of `stores`, defaults filled in. */
+/** The options of one entry of `stores`, with defaults filled in. */
 export interface StoreOptions {
   name: string;
   kind: StoreKindName;
-  /** host:port; of a wide-column store the node that is polled. */
+  /** host:port; for a wide-column store the address of the node that is polled. */
   address: string;
   user?: string;
   password?: Secret;
   tls?: ClientTls;
   /** Whose credentials `user` and `password` are: the agent's own, or those in the service's files. */
   credentials: 'own' | 'service';
-  /** Names of the databases or keyspaces. */
+  /** Names of the databases or keyspaces, by role. */
   databases: { persistence?: string; visibility?: string };
   schema: {
-    /** Versions the schemas must have at least; compared number by number. */
+    /** The versions that the schemas must have at least; they are compared number by number. */
     persistence?: string;
     visibility?: string;
     /** Statement that returns the version in its first column; `{database}` stands for the quoted name. */

@@ -20,13 +20,13 @@ import type {
 
 interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'> {
   kind: StoreKind;
-  /** Shared by the databases of the store. */
+  /** The connection to the store, which its databases share. */
   server: StoreServer;
-  /** Where the configuration says that segments of the store's log are archived. */
+  /** Where segments of the store's log are archived according to the configuration. */
   archives?: readonly LogArchive[];
 }
 
-/** Polls one database of a store, or the store itself where no database is named. */
+/** Polls one database of a store, or the store itself if no database is named. */
 export function createStoreProbe(
   options: StoreOptions,
   role: StoreRole | '',
@@ -41,7 +41,7 @@ export function createStoreProbe(
   const freeSpace = createFreeSpace(clock);
   const watch = kind.watch?.(clock);
 
-  /** The checks for which the agent reads the host's file systems. */
+  /** The results of the checks for which the agent reads the host's file systems. */
   const hostChecks = async (report: StoreReport, target: StoreTarget, signal: AbortSignal) => {
     const space = await freeSpace.check(report.directories, target.address, signal);
     const archived = await untilAborted(
@@ -64,7 +64,7 @@ export function createStoreProbe(
   };
 
   const findingFor = (report: StoreReport, { phasesMs }: Trace, recalled: unknown): Finding => {
-    // What is written while the poll runs, or while its report serves another database, is not in the report.
+    // What is written while the poll runs, or while its report is used for another database, is not in the report.
     const toWallMs = clock.nowMs() - clock.monotonicMs();
     const askedMs = report.askedAtMonotonicMs + toWallMs;
     const clockAheadMs = aheadOf(report.nowMs, askedMs, report.answeredAtMonotonicMs + toWallMs);
@@ -105,10 +105,10 @@ export function createStoreProbe(
   };
 }
 
-/** Clocks of hosts differ by less than this while they are synchronized. */
+/** Synchronized clocks of hosts differ by less than this. */
 const usualSkewMs = 2_000;
 
-/** How far a server's clock is ahead at most; 0 where it may be right. Undefined if it does not say what it shows. */
+/** How far a server's clock is ahead at most, ms; 0 if it may be right. Undefined if the server does not state its time. */
 function aheadOf(serverMs: number | undefined, askedMs: number, answeredMs: number): number | undefined {
   if (serverMs === undefined) return undefined;
   return serverMs - answeredMs <= usualSkewMs ? 0 : Math.ceil(serverMs - askedMs);
@@ -128,7 +128,7 @@ export function targetOf(options: StoreOptions, password: string | undefined): S
   };
 }
 
-/** Takes secrets out of what a store says in words; what becomes a label or is compared stays as it is. */
+/** Removes secrets from the texts in a store's report. Values that become labels or are compared are not changed. */
 function redacted(report: StoreReport, redact: Redact): StoreReport {
   const { schemaUnknown, schemaMissing, details } = report;
   const clean = (result: CheckResult) => ({ ...result, found: redact(result.found) });
@@ -141,7 +141,9 @@ function redacted(report: StoreReport, redact: Redact): StoreReport {
   };
 }
 
-/** What is thrown once the time is over was thrown because of that, whatever the driver makes of it. */
+/**
+ * The failure for a thrown error. An error that is thrown after the time is over is due to that, whatever the driver makes of it.
+ */
 function failureOf(kind: StoreKind, thrown: unknown, redact: Redact, signal: AbortSignal): Finding {
   const { reason, msg } = kind.faultOf(thrown);
   const namesPhase = reason === 'connect_timeout' || reason === 'resolve' || reason === 'tls';
@@ -157,7 +159,7 @@ function loginText({ credentials, user }: StoreOptions): string {
 
 const hidden = '***';
 
-/** The user part of any URL. */
+/** Matches the user part of any URL. */
 const userInfo = /(\w:\/\/)[^\s/@]+@/g;
 
 /** The spellings in which a driver may repeat a secret. */
@@ -178,18 +180,18 @@ function patternOf(secret: string): string {
 
 interface Redact {
   (text: string): string;
-  /** Redacts every string in a JSON value, keys included. */
+  /** Redacts every string in a JSON value, including keys. */
   deep<T>(value: T): T;
 }
 
 /**
- * A secret below this length is replaced only where it is a whole word, as drivers repeat it: in quotes, between spaces, in
- * an address. Inside words it cannot be told from the text, so that nothing is disclosed, and replacing it there would
+ * A secret that is shorter than this is replaced only where it is a whole word, as drivers repeat it: in quotes, between spaces,
+ * in an address. Within words it cannot be distinguished from the text, so nothing is disclosed, and replacing it there would
  * make messages unreadable.
  */
 const shortBelow = 4;
 
-/** Replaces a secret, also percent-encoded or quoted as JSON, and the user part of any URL. */
+/** Replaces a secret, even if it is percent-encoded or quoted as JSON, and the user part of any URL. */
 export function createRedact(secret: string | undefined): Redact {
   const isShort = secret !== undefined && secret.length < shortBelow;
   const words =
@@ -209,16 +211,16 @@ export function createRedact(secret: string | undefined): Redact {
   return Object.assign(plain, { deep: <T>(value: T) => deep(value) as T });
 }
 
-/** A place in which the configuration says that segments of a store's log are archived. */
+/** A place in which segments of a store's log are archived according to the configuration. */
 export interface LogArchive {
-  /** Whether what the server calls archived is there. Never rejects. */
+  /** Checks whether the segment that the server calls archived is there. Never rejects. */
   check(log: LogState): Promise<CheckResult>;
 }
 
-/** Two or three numbers with dots between them that are not part of an address, a date or a time. */
+/** Matches two or three numbers with dots between them that are not part of an address, a date or a time. */
 const version = /(?<![\w.:/-])v?(\d+\.\d+(?:\.\d+)?)(?![\w:/-]|\.\d)/;
 
-/** The first version in what a schema tool prints; a number without dots counts only if nothing else is printed. */
+/** The first version in the output of a schema tool; a number without dots counts only if the output has nothing else. */
 export function versionIn(output: string): string | undefined {
   const alone = /^\s*v?(\d+)\s*$/.exec(output)?.[1];
   return alone ?? version.exec(output)?.[1];
@@ -244,7 +246,7 @@ async function versionByCommand(
   };
   const filled = command.map((part) => part.replace(/\{([a-z]+)\}/g, (whole, name) => values[name] ?? whole));
   const late = new AbortController();
-  // The store's own answers must not be lost with a program that hangs.
+  // A program that hangs must not cost the store's own answers.
   const cancel = clock.after(timeoutMs / 2, () => late.abort());
   try {
     const limits = { signal: AbortSignal.any([signal, late.signal]), maxBytes: mostOutputBytes };

@@ -4,19 +4,19 @@ import type { Clock } from '../../core/ports.ts';
 import type { StoreCheck, StoreFailureReason } from '../../core/reasons.ts';
 import type { Trace } from '../connection.ts';
 
-/** How a store is reached. Secrets are read, and stay out of every message. */
+/** How a store is reached. The secrets are already read, and must not appear in any message. */
 export interface StoreTarget {
   /** The store's name in the configuration, for messages. */
   store: string;
   address: Address;
   user?: string;
-  /** The agent logs in as the service itself, so that what is set for this role concerns the service. */
+  /** Whether the agent logs in as the service itself, so that settings of this role apply to the service. */
   isServiceUser?: boolean;
   password?: string;
   tls?: ClientTls;
-  /** Names of all databases or keyspaces that are configured on it. */
+  /** Names of all databases or keyspaces that are configured for the store. */
   databases: readonly string[];
-  /** How long a statement may run, ms; it is set on the server, too, so that the server stops the statement. */
+  /** How long a statement may run, ms. The limit is also set on the server, so that the server stops the statement. */
   timeoutMs: number;
 }
 
@@ -24,80 +24,83 @@ export interface StoreTarget {
 export interface CheckResult {
   check: StoreCheck;
   holds: boolean | 'unknown';
-  /** What was found, in a few words with the setting's own name: `archive_timeout = 0`. */
+  /** The finding in a few words with the setting's own name: `archive_timeout = 0`. */
   found: string;
 }
 
 /** A directory of the server, on the server's host. */
 export interface StorageDirectory {
-  /** What it holds: `data`, `WAL`, `binary log`. */
+  /** The content of the directory: `data`, `WAL`, `binary log`. */
   holds: string;
   path: string;
 }
 
 /** How far the store has written and archived its log, at one poll. */
 export interface LogState {
-  /** The newest segment that the server says is archived. */
+  /** The newest segment that is archived according to the server. */
   archived?: string;
-  /** When it was archived, ms since the epoch. */
+  /** When that segment was archived, ms since the epoch. */
   archivedAtMs?: number;
-  /** How many bytes the archived copy of a segment must have, for a log that is copied while it grows. */
+  /** How many bytes the archived copy of the segment must have, for a log that is copied while it grows. */
   archivedBytes?: number;
-  /** Where the next entry goes. It stays the same as long as nothing is written. */
+  /** The position of the next entry. It stays the same as long as nothing is written. */
   position?: string;
-  /** Nothing was written since the end of the segment `archived`. */
+  /** Whether nothing was written since the end of the segment `archived`. */
   isArchivedWhole: boolean;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
-  /** What is written is archived within this time, from a moment on; none where nothing closes a segment in time. */
+  /** From `fromMs` on, what is written is archived within `withinMs`; missing if nothing closes a segment in time. */
   closes?: { withinMs: number; fromMs: number };
 }
 
-/** What `/probes` shows of a store's log, and what the assessment of its archive uses. */
+/** The log of a store as `/probes` shows it and the assessment of its archive uses it. */
 export interface ArchivedLog {
-  /** The newest segment that the server says is archived. */
+  /** The newest segment that is archived according to the server. */
   archived?: string;
-  /** When it was archived, ms since the epoch. */
+  /** When that segment was archived, ms since the epoch. */
   archivedAtMs?: number;
   /** How many bytes the archived copy of that segment must have. */
   archivedBytes?: number;
   position?: string;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
-  /** Everything written before this time is in that segment and older ones; ms since the epoch. */
+  /** Everything that was written before this time is in that segment and older ones; ms since the epoch. */
   wholeUntilMs?: number;
 }
 
-/** What a poll learned about the server. What the kind does not have, or the rights do not show, is left out. */
+/**
+ * What a poll learned about the server. Facts that this kind of store does not have, or that the rights do not show, are left
+ * out.
+ */
 export interface ServerReport {
   serverVersion: string;
-  /** Refuses writes, as a replica or by a setting. */
+  /** Whether the server refuses writes, as a replica or by a setting. */
   readOnly?: boolean;
-  /** Replicates another server. */
+  /** Whether the server replicates another one. */
   replica?: boolean;
   /** Open connections by state, in lower case with `_` for blanks. */
   connections?: Readonly<Record<string, number>>;
   connectionsMax?: number;
-  /** Stays the same as long as the data are the same: system identifier, server UUID, cluster name. */
+  /** An id that stays the same as long as the data is the same: system identifier, server UUID, cluster name. */
   identity?: string;
-  /** A branch of the same data: PostgreSQL's timeline. */
+  /** The branch of the same data: PostgreSQL's timeline. */
   timeline?: number;
-  /** Which node of a cluster answered; a start time belongs to it. */
+  /** The node of a cluster that answered; the start time belongs to it. */
   node?: string;
-  /** What the server's own clock showed, ms since the epoch; of some kinds in whole seconds. */
+  /** The time on the server's own clock, ms since the epoch; for some kinds in whole seconds. */
   nowMs?: number;
-  /** ms since the epoch. A later one than before, of the same node, is a restart. */
+  /** When the server started, ms since the epoch. A later time than before, for the same node, is a restart. */
   startedAtMs?: number;
-  /** The server stores its start time; it is not derived from an uptime in whole seconds. */
+  /** Whether the server stores its start time; otherwise it is computed from an uptime in whole seconds. */
   startTimeIsExact?: boolean;
   /** When the oldest log segment that waits to be archived was closed, ms since the epoch. */
   walOldestUnarchivedMs?: number;
-  /** Failed attempts to archive, as the server counts them. */
+  /** The number of failed attempts to archive, as the server counts them. */
   walArchiveFailures?: number;
-  /** Empty while they are hidden. */
+  /** The directories; empty while they are hidden. */
   directories?: readonly StorageDirectory[];
   log?: LogState;
-  /** What the kind's own `watch` compares with earlier polls. */
+  /** The value that the kind's own `watch` compares with earlier polls. */
   watched?: unknown;
   checks: readonly CheckResult[];
   /** Further facts for `/probes`. */
@@ -108,19 +111,26 @@ export interface ServerReport {
 export interface DatabaseReport {
   /** The version in the schema's own table. */
   schemaVersion?: string;
-  /** The table or its row does not exist, as in an empty database after a restore: the schema check fails. */
+  /**
+   * Set if the table or its row does not exist, for example in an empty database after a restore: the schema check fails then.
+   */
   schemaMissing?: string;
-  /** Why the version cannot be known: too few rights, a lock. */
+  /** Why the version cannot be known, for example too few rights or a lock. */
   schemaUnknown?: string;
-  /** Its tables: `SCHEMA.TABLE`, of MySQL `DATABASE.TABLE`, of the wide-column store `TABLE-ID`, as directories are called. */
+  /**
+   * The tables of the database: `SCHEMA.TABLE`, for MySQL `DATABASE.TABLE`, for the wide-column store `TABLE-ID`, the name of the
+   * directory.
+   */
   tables?: readonly string[];
-  /** Tables of PostgreSQL of which the log has nothing. */
+  /** Tables of PostgreSQL that are not in the log. */
   unlogged?: readonly string[];
   checks: readonly CheckResult[];
 }
 
 export interface StoreReport extends ServerReport, DatabaseReport {
-  /** When the server was asked, and had answered, by the monotonic clock: its report may serve several databases. */
+  /**
+   * When the server was asked, and when it had answered, on the monotonic clock: its report may be used for several databases.
+   */
   askedAtMonotonicMs: number;
   answeredAtMonotonicMs: number;
   /** The shortest time between a request and its answer. */
@@ -129,15 +139,15 @@ export interface StoreReport extends ServerReport, DatabaseReport {
   tlsNotAfterMs?: number;
 }
 
-/** What a poll reads. */
+/** What a poll has to read. */
 export interface PollRequest {
   database?: string;
-  /** How the schema's version is found; without it the version is not read. */
+  /** How the schema's version is found; if it is missing, the version is not read. */
   schema?: {
-    /** A configured statement in place of the kind's own; `{database}` stands for the quoted name. */
+    /** A configured statement that replaces the kind's own; `{database}` stands for the quoted name. */
     query?: string;
   };
-  /** Ask what concerns the whole server too. */
+  /** Whether to ask for what concerns the whole server, too. */
   server: boolean;
 }
 
@@ -147,10 +157,10 @@ export interface PollAnswer {
   roundTripMs: number;
 }
 
-/** One connection to a store, logged in. */
+/** A connection to a store, logged in. */
 export interface StoreConnection {
   readonly tlsNotAfterMs?: number;
-  /** Throws what the driver throws, and `ProbeError`. */
+  /** Polls the store. Throws what the driver throws, and `ProbeError`. */
   poll(request: PollRequest): Promise<PollAnswer>;
   /** Ends the session in order, so that the server does not count an aborted client; resolves once the socket is closed. */
   close(): Promise<void>;
@@ -173,8 +183,11 @@ export interface StoreKind {
     trace: Trace,
     signal: AbortSignal,
   ): Promise<StoreConnection>;
-  /** The reason and a message for whatever was thrown; the message holds neither password nor connection string. */
+  /** The reason and a message for whatever was thrown; the message contains neither password nor connection string. */
   faultOf(thrown: unknown): StoreFault;
-  /** Checks that compare `watched` of a report with those before it; called once for each poll, in their order. */
+  /**
+   * Creates checks that compare `watched` of a report with that of earlier reports. The function is called once for each poll, in
+   * their order.
+   */
   watch?(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): (watched: unknown) => readonly CheckResult[];
 }

@@ -14,13 +14,13 @@ const kinds: Readonly<Record<StoreKindName, () => Promise<StoreKind>>> = {
   widecolumn: async () => (await import('./cassandra-poll.ts')).cassandra,
 };
 
-/** One row for each database of each store; a store without databases is polled as such. */
+/** One row for each database of each store; a store without databases has one row for itself. */
 export function planStores({
   stores,
   archivesOf = () => [],
 }: {
   stores: readonly StoreOptions[];
-  /** By the name of a store. */
+  /** The places of a store's archived log segments, by the name of the store. */
   archivesOf?: (store: string) => readonly LogArchive[];
 }): ProbeRow[] {
   return stores.flatMap((store) => {
@@ -31,7 +31,7 @@ export function planStores({
   });
 }
 
-/** The server of a store for all its rows, made for the first that opens. */
+/** Returns the server of a store, which all its rows share. It is created for the first row that opens. */
 type SharedServer = (kind: StoreKind, clock: Clock) => StoreServer;
 
 function shareServer(store: StoreOptions): SharedServer {
@@ -84,7 +84,7 @@ function shownOf({ name, kind }: StoreOptions, role: StoreRole | ''): ShownSerie
   };
 }
 
-/** A digest, because a password may be in the options. */
+/** The key is a digest, because the options may contain a password. */
 function keyOf(store: StoreOptions, role: string, archives: readonly LogArchive[]): string {
   return createHash('sha256')
     .update(JSON.stringify([role, store, archives]))
