@@ -5,13 +5,16 @@ import type { CommandFailureReason } from '../core/reasons.ts';
 import { excerpt, ProbeError } from './probe.ts';
 
 interface CommandLimits {
-  /** Ends the command and all it has started: SIGTERM immediately, SIGKILL soon after. */
+  /** Ends the command and everything that it has started: SIGTERM immediately, SIGKILL soon after. */
   signal: AbortSignal;
-  /** Bytes of standard output, and of standard error, that are taken at most; with `onLine` those of one line. */
+  /** The maximum number of bytes of standard output, and of standard error; with `onLine` the maximum of one line. */
   maxBytes: number;
-  /** Takes each line of standard output as it comes; the output is then not kept. Must not throw. */
+  /** Called with each line of standard output as it comes; the output is not collected then. Must not throw. */
   onLine?: (line: string) => void;
-  /** Variables beside those that every command gets; the agent's own, which may hold secrets, are not passed on. */
+  /**
+   * Variables in addition to those that every command gets. The agent's own variables, which may contain secrets, are not passed
+   * on.
+   */
   env?: Readonly<Record<string, string>>;
 }
 
@@ -20,7 +23,7 @@ interface CommandOutput {
   stderr: string;
 }
 
-/** What a program needs to be found, to find its files and to write its times and texts. */
+/** Variables that a program needs to be found, to find its files and to write its times and texts. */
 const inherited = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
 
 /** Time between SIGTERM and SIGKILL. */
@@ -30,11 +33,11 @@ const lingerMs = 500;
 const shownOfStderr = 300;
 
 /**
- * Runs a program by its argument list, without a shell, with nothing on its standard input. It has a process
- * group of its own, which ends with it: processes that it started end too, unless they left the group.
+ * Runs a program by its argument list, without a shell and without standard input. It has its own process group, which ends with
+ * it: processes that it started end, too, unless they left the group.
  *
- * Throws ProbeError: `command_missing` for a program that cannot be started, `command_failed` for another
- * exit status than 0, `too_slow` once the signal aborts, `too_large` for more output than allowed.
+ * Throws ProbeError: `command_missing` for a program that cannot be started, `command_failed` for an exit status other than 0,
+ * `too_slow` once the signal aborts, `too_large` for more output than allowed.
  */
 export async function runCommand(
   command: readonly string[],
@@ -79,7 +82,7 @@ function start([program = '', ...args]: readonly string[], env: CommandLimits['e
   }
 }
 
-/** Returns the text after the last newline, which is kept until its line is complete. */
+/** Calls `onLine` with each complete line, and returns the text after the last newline. */
 const eachLine = (onLine: (line: string) => void) => (kept: Buffer) => {
   const end = kept.lastIndexOf(0x0a) + 1;
   if (end === 0) return kept;
@@ -117,7 +120,7 @@ interface Stopper {
   terminate(): void;
   /** Sends SIGKILL now. */
   kill(): void;
-  /** Calls back when the wait is given up. */
+  /** Sets the callback for giving up the wait. */
   onGivenUp(call: () => void): void;
   /** Cancels the timers. */
   done(): void;
@@ -132,7 +135,7 @@ function stopper(child: ChildProcess): Stopper {
   };
   const kill = () => {
     signalGroup(child, 'SIGKILL');
-    // Two turns of the event loop: what is in the pipes is read before they are closed.
+    // After two turns of the event loop, everything in the pipes has been read before they are closed.
     later(lingerMs, () => setImmediate(() => setImmediate(() => giveUp())));
   };
   return {
@@ -153,7 +156,7 @@ function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals): void {
   try {
     process.kill(-pid, name);
   } catch {
-    // No process of the group is left, or they run as another user: stop waiting after a while.
+    // No process of the group is left, or its processes run as another user: the wait ends after a while.
   }
 }
 

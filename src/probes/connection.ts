@@ -18,28 +18,28 @@ import { errorText, systemCode } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import { type ConnectionReason, connectionFault, excerpt, ProbeError } from './probe.ts';
 
-/** The phases of a request, in order. Those of a store are followed by its `queries` instead of a `body`. */
+/** The phases of a request, in order. For a store, `queries` replaces `body`. */
 export type ConnectionPhase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body' | 'queries';
 
-/** How far a check got, also when it failed. */
+/** How far a check got, even if it failed. */
 export interface Trace {
   /** The current phase, or the last one. */
   readonly phase: ConnectionPhase;
   /**
-   * Duration of each phase that began; a phase that is entered twice adds up. The phase that ended last is the last key,
-   * which is where a check failed.
+   * Duration of each phase that began, ms; a phase that is entered twice adds up. The last key is the phase that ended last, in
+   * which a failed check failed.
    */
   readonly phasesMs: Readonly<Partial<Record<ConnectionPhase, number>>>;
-  /** `IP:port` that was dialled. */
+  /** `IP:port` of the address that was dialled. */
   dialled?: string;
   /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
-  /** Ends the previous phase. */
+  /** Ends the previous phase and begins this one. */
   enter(phase: ConnectionPhase): void;
   end(): void;
 }
 
-/** Rounded to microseconds. */
+/** A duration rounded to microseconds. */
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 export function createTrace(clock: Pick<Clock, 'monotonicMs'> = systemClock): Trace {
@@ -101,8 +101,8 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 }
 
 /**
- * The address to dial: the first in the system's order. A second one is never tried, so that a host with a dead address
- * does not pass. For loopback names IPv4 goes first, because that is where services listen that bind to `localhost`.
+ * The address to dial: the first in the system's order. A second address is never tried, so that a host with a dead address does
+ * not pass. For loopback names IPv4 comes first, because services that bind to `localhost` listen there.
  */
 async function chosenAddress(host: string, lookup: Lookup, signal: AbortSignal): Promise<string> {
   if (isIP(host) !== 0) return host;
@@ -114,20 +114,20 @@ async function chosenAddress(host: string, lookup: Lookup, signal: AbortSignal):
 }
 
 export interface ConnectOptions {
-  /** TLS is used if this is set, even to an empty map. */
+  /** The TLS options. TLS is used if this is set, even to an empty map. */
   tls?: ClientTls;
   /** Protocols offered in the TLS handshake (ALPN). */
   protocols?: readonly string[];
   lookup?: Lookup;
-  /** Records the phases. Default: a new one. */
+  /** Records the phases. Default: a new trace. */
   trace?: Trace;
 }
 
 export interface Connection {
-  /** Open; the caller destroys it. Destroyed with an error when the signal aborts. */
+  /** The open socket, which the caller destroys. It is destroyed with an error when the signal aborts. */
   socket: Socket;
   phasesMs: Trace['phasesMs'];
-  /** `IP:port` that was dialled. */
+  /** `IP:port` of the address that was dialled. */
   address: string;
   /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
@@ -175,7 +175,7 @@ async function open(
   const socket = secure === undefined ? connect(to) : tlsConnect({ ...secure, ...to });
   // An error between two phases shows up in the next one.
   socket.on('error', () => {});
-  // Not `addAbortSignal`, which makes an error with a stack for each socket that is destroyed.
+  // This replaces `addAbortSignal`, which makes an error with a stack for each socket that is destroyed.
   signal.addEventListener('abort', () => socket.destroy(signal.reason as Error), { once: true });
   try {
     signal.throwIfAborted();
@@ -191,7 +191,7 @@ async function open(
   }
 }
 
-/** Connects to one address of a host, once. Throws ProbeError; after an abort, its reason names the phase that hung. */
+/** Connects to one address of a host, once. Throws ProbeError; after an abort, the error's reason names the phase that hung. */
 export async function connectTo(
   address: Address,
   options: ConnectOptions,
@@ -217,7 +217,7 @@ export async function connectTo(
 export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
   const { caFile, certFile, keyFile, serverName } = tls;
   const named = (serverName ?? host).replace(/\.$/, '');
-  // One after the other: of two missing files the message always names the same one.
+  // The files are read one after the other, so that of two missing files the message always names the same one.
   const ca = await readTlsFile('caFile', caFile);
   const cert = await readTlsFile('certFile', certFile);
   const key = await readTlsFile('keyFile', keyFile);
@@ -252,7 +252,7 @@ function contextOf({ ca, cert, key }: TlsFiles): SecureContext {
   }
 }
 
-/** OpenSSL does not report which file is wrong. */
+/** The names of the files that may be wrong: OpenSSL does not report which one is. */
 function wrongFile({ ca, cert, key }: TlsFiles): string {
   const isUsable = (files: TlsFiles) => {
     try {
@@ -290,7 +290,7 @@ const reasons: Readonly<Record<string, ConnectionReason>> = {
 /** The fault of the certificate after the handshake; undefined for a trusted one. */
 export function peerCertificateFault(socket: TLSSocket): ProbeError | undefined {
   if (socket.authorized) return undefined;
-  // Typed as an error, but it is a code.
+  // The type says that this is an error, but it is a code.
   const code = String(socket.authorizationError);
   const { subject, subjectaltname, valid_to } = socket.getPeerCertificate();
   const whose = subjectaltname ?? subject?.CN ?? 'nobody';
@@ -302,7 +302,7 @@ export function peerCertificateFault(socket: TLSSocket): ProbeError | undefined 
   return new ProbeError(reasons[code] ?? 'tls_untrusted', `${advice[code] ?? usual} (${code})`);
 }
 
-/** OpenSSL's messages for a failed handshake, and what to do about each. */
+/** OpenSSL's messages for a failed handshake, with advice for each. */
 const handshakeFaults: readonly (readonly [RegExp, string])[] = [
   [
     /wrong version number|packet length too long|http request|record layer/i,
@@ -323,7 +323,7 @@ const handshakeFaults: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** A failed handshake in plain words with OpenSSL's in parentheses; undefined for errors of the network. */
+/** A failed handshake in plain words, with OpenSSL's words in parentheses; undefined for errors of the network. */
 export function handshakeFault(thrown: unknown): ProbeError | undefined {
   const { code, library, reason } = (thrown ?? {}) as Record<string, unknown>;
   const isOpenSsl = library !== undefined || /^(?:ERR_SSL_|EPROTO)/.test(String(code));

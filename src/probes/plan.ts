@@ -12,8 +12,8 @@ import { planStores } from './stores/stores.ts';
 export interface ProbesOptions extends HealthPlanOptions, DomainsPlanOptions, RehearsalsOptions {}
 
 /**
- * The table of probes: one row for everything that a configuration checks. A row has the probe's name, its schedule and its
- * series; the code that checks is loaded when the row is opened.
+ * The tables of probes: a row for each check that a configuration demands. A row has the probe's name, its schedule and its
+ * series; the code of the check is loaded when the row is opened.
  */
 const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
   planHealth,
@@ -26,5 +26,5 @@ const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
   planRehearsals,
 ];
 
-/** All probes of a configuration. */
+/** The rows of all probes of a configuration. */
 export const planProbes = (options: ProbesOptions): ProbeRow[] => plans.flatMap((plan) => plan(options));

@@ -11,7 +11,7 @@ import type {
   StoreFailureReason,
 } from '../core/reasons.ts';
 
-/** A metric of the agent with the labels of one series, less `svc_service` and the global tags. */
+/** A metric of the agent with the labels of one series, without `svc_service` and the global tags. */
 export interface SeriesName {
   name: AgentMetricName;
   labels: RawTags;
@@ -21,34 +21,34 @@ export interface Sample extends SeriesName {
   value: number;
 }
 
-/** The result of one check. It is shown on `/probes` and holds no secret. */
+/** The result of one check. It is shown on `/probes` and contains no secret. */
 export interface Finding {
-  /** Why the check failed; missing if it succeeded. */
+  /** The reason why the check failed; missing if it succeeded. */
   reason?: ProbeFailureReason;
   /** A sentence for people; never a label. */
   msg: string;
-  /** Gauges. One that an earlier check set and this one does not is removed. */
+  /** Gauges. A gauge of an earlier check that is missing here is removed. */
   gauges?: readonly Sample[];
   /** Increases of counters. */
   increases?: readonly Sample[];
-  /** Absolute totals of counters that another program keeps, such as the store. */
+  /** Absolute totals of counters that another program maintains, such as the store. */
   totals?: readonly Sample[];
   /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
   /** Duration of each phase, in order. */
   phasesMs?: Readonly<Record<string, number>>;
   /**
-   * Checks that failed and that recovery depends on, although what was checked answers: a schema that is behind,
-   * archiving that is off. `svc-agent probe` exits with 1 for them.
+   * Checks that failed although the target answers, and on which a recovery depends: a schema that is too old, archiving that is
+   * off. With such checks `svc-agent probe` exits with status 1.
    */
   failedChecks?: readonly string[];
-  /** What gets a line in the agent's log, in the step in which the counters rise. */
+  /** Events for the agent's log, which are written in the step in which the counters rise. */
   events?: readonly { level: 'info' | 'warn'; msg: string; fields: Readonly<Record<string, unknown>> }[];
   /** Further facts for people, as JSON. */
   details?: Readonly<Record<string, unknown>>;
   /**
-   * JSON for the next check, across restarts too; kept in the step in which the counters rise. If missing, what an
-   * earlier check left stays.
+   * JSON for the next check, even after a restart; it is stored in the step in which the counters rise. If it is missing, what an
+   * earlier check remembered stays.
    */
   remember?: unknown;
 }
@@ -56,28 +56,28 @@ export interface Finding {
 /** Progress of work between checks, such as the verification of a big backup. */
 export interface Progress {
   doneBytes: number;
-  /** Bytes to read in all, about; 0 if that is not known. */
+  /** The approximate number of bytes to read; 0 if it is not known. */
   totalBytes: number;
-  /** On average since the work began. */
+  /** The average rate since the work began. */
   bytesPerSecond: number;
 }
 
 /** Checks one thing. */
 export interface Probe {
   /**
-   * One check. A fault is a finding, not an error; whatever it throws counts as `failed`, with its message. Closes
-   * everything it opened before it settles, at the latest soon after `signal` aborts (timeout, reload, stop). After the
-   * timeout a finding with a reason still counts if it comes within one turn of the event loop, such as the phase in
-   * which time ran out; otherwise the result is `too_slow`.
+   * Makes one check. A fault is a finding, not an error; a thrown error counts as `failed`, with its message. The probe closes
+   * everything that it opened before it settles, at the latest soon after `signal` aborts (timeout, reload, stop). After the
+   * timeout a finding with a reason, such as the phase in which time ran out, still counts if it comes within one turn of the
+   * event loop; otherwise the result is `too_slow`.
    */
   check(signal: AbortSignal, recalled: unknown): Promise<Finding>;
-  /** The work under way for this probe, during a check or between two; undefined if there is none. */
+  /** The progress of running work for this probe, during a check or between two; undefined if there is none. */
   progress?(): Progress | undefined;
-  /** Releases what is kept between checks. */
+  /** Releases what the probe holds between checks. */
   close?(): Promise<void>;
 }
 
-/** The series that the runner itself keeps for a probe. */
+/** The series that the runner itself maintains for a probe. */
 export interface ShownSeries {
   /** 1 or 0 after each run, undamped. */
   up?: SeriesName;
@@ -95,18 +95,18 @@ export interface ProbeSchedule {
   intervalMs: number;
   /** Never longer than the interval. */
   timeoutMs: number;
-  /** Runs in a row that change the damped state. Default 1 and 1. */
+  /** How many runs in a row change the damped state. Default 1 and 1. */
   failureThreshold?: number;
   successThreshold?: number;
   /**
-   * Probes of one phase run at the same moments, and first at the start, each `delayMs` after it. Without it a probe
-   * has moments of its own, and runs first within 10 s.
+   * Probes of one phase run at the same times, and first at the start, each `delayMs` after that. A probe without a phase has its
+   * own times, and runs first within 10 s.
    */
   phase?: { name: string; delayMs: number };
 }
 
 export interface ProbeDeps {
-  /** The finding of another probe's last run, by name; none while it is not known, or older than three intervals. */
+  /** The finding of another probe's last run, by name; undefined while it is not known, or is older than three intervals. */
   latest?: (probe: string) => Finding | undefined;
   /** Without it nothing is traced. */
   tracing?: Tracing;
@@ -119,13 +119,13 @@ export interface ProbeDeps {
 /** One row of the table of probes, before anything is loaded or opened. */
 export interface ProbeRow {
   /**
-   * `KIND/…`, unique: `health/frontend`, `store/main/persistence`, `cluster/dc2`, `domain/orders`, `archive/history`.
+   * The unique name, `KIND/…`: `health/frontend`, `store/main/persistence`, `cluster/dc2`, `domain/orders`, `archive/history`.
    */
   name: string;
   kind: ProbeKind;
-  /** What is checked, for people: an address, a URI, a program; no secret. */
+  /** The target for people: an address, a URI, a program; never a secret. */
   target: string;
-  /** The service that its metrics belong to; `''` for none. */
+  /** The service to which its metrics belong; `''` for none. */
   service: string;
   schedule: ProbeSchedule;
   shows: ShownSeries;
@@ -133,9 +133,9 @@ export interface ProbeRow {
   reasons: readonly ProbeFailureReason[];
   /** Rows of one lane never run at the same time, such as those of one store. */
   lane?: string;
-  /** Everything the probe depends on, as text; a reload that does not change it keeps the probe. */
+  /** Everything that the probe depends on, as text. A reload that does not change it continues the probe. */
   key: string;
-  /** Gauges of the last run before a restart that still hold; they are shown until the first run. */
+  /** Gauges of the last run before a restart that are still valid; they are shown until the first run. */
   stillShown?(recalled: unknown, nowMs: number): readonly Sample[];
   /** Loads and creates the probe; connects to nothing yet. */
   open(deps: ProbeDeps): Promise<Probe>;
@@ -164,11 +164,11 @@ export function connectionFault(thrown: unknown): { reason: ConnectionReason; ms
 }
 
 /**
- * Text from another program for a message: one line of at most `most` characters, without control characters,
- * lone surrogates and characters that change the direction of text.
+ * An excerpt from another program's text for a message: one line of at most `most` characters, without control characters, lone
+ * surrogates and characters that change the direction of text.
  */
 export function excerpt(text: string, most = 200): string {
-  // Characters that are removed cost nothing in the result, but a text of megabytes is not scanned as a whole.
+  // Removed characters do not count in the result, but a text of megabytes is not scanned as a whole.
   const characters = [
     ...text
       .slice(0, 20 * most)
@@ -178,7 +178,7 @@ export function excerpt(text: string, most = 200): string {
   return characters.length > most ? `${characters.slice(0, most).join('')}…` : characters.join('');
 }
 
-/** A time as text. Servers and files may have times that are not dates. */
+/** A time as text. Servers and files may state times that are not dates. */
 export function timeText(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`;
 }

@@ -8,13 +8,13 @@ interface Timing {
   timeoutMs: number;
 }
 
-/** The value of an `interval` key. */
+/** The schema of an `interval` key. */
 export const intervalValue = (usual: string) =>
   z.string(interval.fault).transform(parsedAs(interval)).prefault(usual).describe('Time between two checks.');
 
 /**
- * A strict map with the keys of `shape`, `interval` and `timeout`. Without `timeout` the usual one applies, or the
- * interval if that is shorter; a timeout longer than the interval is refused.
+ * The schema of a strict map with the keys of `shape`, `interval` and `timeout`. Without `timeout` the usual timeout applies, or
+ * the interval if that is shorter; a timeout longer than the interval is refused.
  */
 export function timedBlock<Shape extends z.ZodRawShape>(
   shape: Shape,

@@ -1,22 +1,22 @@
 import type { TextFormat } from '../../core/text-formats.ts';
 import type { Sample } from '../probe.ts';
 
-// What an archive is: its options, its URI and the schemes of URIs.
+// Describes archives: their options, their URIs and the schemes of URIs.
 
 export const archivalStatuses = ['enabled', 'disabled', 'paused'] as const;
 type ArchivalStatus = (typeof archivalStatuses)[number];
 
-/** Where archived data is stored; unknown kinds keep their own key. */
+/** The storage of archived data. Unknown kinds have their own key. */
 export interface ArchivalProvider {
   kind: string;
   region?: string;
   endpoint?: string;
-  /** Modes that the service gives to new files and directories, as octal text: `0666`. */
+  /** Permissions that the service gives to new files and directories, as octal text: `0666`. */
   fileMode?: string;
   dirMode?: string;
 }
 
-/** One section of `archival` (spec, Archival configuration). */
+/** The options of one section of `archival` (spec, Archival configuration). */
 export interface ArchiveOptions {
   status: ArchivalStatus;
   enableRead: boolean;
@@ -32,21 +32,24 @@ export interface ArchivalOptions {
   visibility?: ArchiveOptions;
 }
 
-/** `domainDefaults.archival`: the settings of a domain that has none of its own. */
+/** The options of `domainDefaults.archival`: the settings of a domain that has none of its own. */
 export interface DomainDefaults {
   archival: Partial<Record<'history' | 'visibility', { status: ArchivalStatus; uri?: string }>>;
 }
 
-/** Location of an archive (spec, Archival URI forms). */
+/** The location of an archive (spec, Archival URI forms). */
 export interface ArchivalUri {
   scheme: string;
-  /** Empty for files. */
+  /** The bucket; empty for files. */
   bucket: string;
-  /** Files: the directory. Object stores: the prefix of all keys; empty, or with a slash at its end, not in front. */
+  /**
+   * For files, the directory. For object stores, the prefix of all keys; it is empty, or ends with a slash, but does not begin
+   * with one.
+   */
   path: string;
 }
 
-/** No credentials, no query. */
+/** Matches a URI without credentials and query. */
 const uriShape =
   /^(?:(file):\/\/(\/[^\s?#]+)|(?!file:)([a-z][a-z0-9+.-]*):\/\/([A-Za-z0-9][\w.-]*)((?:\/[^\s?#]*)?))$/;
 
@@ -78,7 +81,7 @@ export const schemes: Readonly<Record<string, SchemeRow>> = {
     region: 'us-east-1',
     endpoint: (region) => `https://s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
   },
-  // Its XML API takes the same requests and signatures, with HMAC keys.
+  // Its XML API accepts the same requests and signatures, with HMAC keys.
   gs: {
     providerKind: 'objectstore',
     region: 'auto',
@@ -90,9 +93,9 @@ export const schemes: Readonly<Record<string, SchemeRow>> = {
 export interface ArchiveTarget {
   archive: 'history' | 'visibility';
   scheme: string;
-  /** The URI as it is configured. */
+  /** The configured URI. */
   uri: string;
-  /** The service writes to it; if not, it is only read, as after a pause. */
+  /** Whether the service writes to it; if not, it is only read, for example while archival is paused. */
   isWritten: boolean;
   /** Whether a small object is written, read and deleted. */
   writeCheck: boolean;
@@ -104,7 +107,7 @@ export interface ArchiveTarget {
   modes?: { file?: number; directory?: number };
 }
 
-/** The gauge of the newest object; none while it is not known. */
+/** The gauge of the newest object; undefined while its time is not known. */
 export function newestGauge({ archive, scheme }: ArchiveTarget, newestMs: number | undefined): Sample[] {
   if (newestMs === undefined) return [];
   const name = 'svc_archival_newest_object_timestamp_seconds';

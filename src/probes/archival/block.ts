@@ -8,7 +8,7 @@ import {
   type DomainDefaults,
 } from './archives.ts';
 
-/** Providers are keyed by name. The agent reads nothing of a provider that it does not know. */
+/** The schema of providers, by name. The agent reads nothing of a provider that it does not know. */
 const providerBlock = () =>
   z.looseObject({
     objectstore: z
@@ -64,7 +64,7 @@ const sectionBlock = () =>
       })),
     }));
 
-/** `archival` (spec, Archival configuration). */
+/** The schema of `archival` (spec, Archival configuration). */
 export const archivalBlock = () =>
   z
     .strictObject({
@@ -85,7 +85,7 @@ const defaultsBlock = () =>
     })
     .transform(({ status, URI }) => ({ status, uri: URI }));
 
-/** `domainDefaults` (spec, Archival configuration). */
+/** The schema of `domainDefaults` (spec, Archival configuration). */
 export const domainDefaultsBlock = () =>
   z
     .strictObject({

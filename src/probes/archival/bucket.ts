@@ -16,8 +16,8 @@ import {
 import { type Finding, type Probe, ProbeError, timeText } from '../probe.ts';
 import { type ArchiveTarget, later, newestGauge } from './archives.ts';
 
-// An archive in an object store: it answers a signed list request, it can be written if that is tested, and how old
-// its newest object is.
+// Checks an archive in an object store: whether it answers a signed list request, whether it can be written to, if that is
+// tested, and how old its newest object is.
 
 interface BucketPlace {
   endpoint: ObjectStoreAddress;
@@ -32,16 +32,19 @@ interface BucketProbeDeps {
   tracing?: Tracing;
 }
 
-/** Pages of 1000 objects per check: 14 million objects a day with a check each minute. */
+/** The number of pages with 1000 objects per check: 14 million objects a day with a check each minute. */
 const maxPages = 10;
-/** After this time no further page is requested, so that a slow store still has a result. */
+/** After this time no further page is requested, so that a slow store still gives a result. */
 const listMs = 10_000;
 
-/** The object that is written, read and deleted; the same at each check, so that a killed agent leaves one at most. */
+/**
+ * The prefix of the object that is written, read and deleted. Its key is the same at each check, so that a killed agent leaves at
+ * most one object.
+ */
 const testKeyPrefix = '.svc-agent-write-check-';
 const testKey = `${testKeyPrefix}${createHash('sha256').update(hostname()).digest('hex').slice(0, 12)}`;
 
-/** Each check opens a new connection and reads the credentials again. */
+/** Creates the probe. Each check opens a new connection and reads the credentials again. */
 export function createBucketProbe(
   place: BucketPlace,
   target: ArchiveTarget,
@@ -84,7 +87,10 @@ export function createBucketProbe(
 
 const traced = ({ phasesMs, tlsNotAfterMs }: Trace) => ({ phasesMs, tlsNotAfterMs });
 
-/** Throws ProbeError `not_writable` for a store that refuses, else what the store or the connection says. */
+/**
+ * Writes, reads and deletes the test object. Throws ProbeError `not_writable` if the store refuses, otherwise the error of the
+ * store or the connection.
+ */
 async function writeReadDelete(bucket: Bucket, prefix: string, clock: Clock): Promise<void> {
   const key = `${prefix}${testKey}`;
   const body = Buffer.from(`svc-agent ${new Date(clock.nowMs()).toISOString()}\n`);
@@ -101,16 +107,16 @@ async function writeReadDelete(bucket: Bucket, prefix: string, clock: Clock): Pr
   }
 }
 
-/** Enough to see that the content comes back. */
+/** How many bytes are read: enough to see that the content comes back. */
 const readBytes = 4096;
 
-/** Reads the beginning of the newest object. Throws ProbeError for one that cannot be read, or is empty. */
+/** Reads the beginning of the newest object. Throws ProbeError if it cannot be read, or is empty. */
 async function readBack(bucket: Bucket, { whole, seenKey }: BucketListing): Promise<string | undefined> {
   const key = whole?.newestKey ?? seenKey;
   if (key === undefined) return undefined;
   const read = await bucket.get(key, readBytes).catch((error: unknown) => {
     const { reason, message } = objectStoreFailure(error);
-    // It was deleted after it was listed.
+    // The object was deleted after it was listed.
     if (reason === 'not_found') return undefined;
     throw new ProbeError(reason, `reading the newest object, ${key}, failed: ${message}`, error);
   });
@@ -168,23 +174,23 @@ function newestText(listing: BucketListing, newestMs: number | undefined): strin
 }
 
 /**
- * A listing of all objects of an archive that takes many checks: a list is in the order of names, so that the newest
- * object may be anywhere in it. JSON, kept across checks and restarts.
+ * A listing of all objects of an archive, which may take many checks: a list is in the order of names, so the newest object may
+ * be anywhere in it. It is JSON, and is remembered across checks and restarts.
  */
 export interface BucketListing {
   /** The archive that is listed. */
   of: string;
-  /** The name after which it continues; none at the beginning. */
+  /** The name after which the listing continues; missing at the beginning. */
   after?: string;
-  /** Newest object so far, ms since the epoch. */
+  /** The time of the newest object so far, ms since the epoch. */
   seenMs?: number;
-  /** Its key. */
+  /** The key of that object. */
   seenKey?: string;
   /** Result of the last complete listing. */
   whole?: { newestMs?: number; newestKey?: string };
 }
 
-/** The listing that an earlier check left; a new one if there is none, or if it is of another archive. */
+/** The listing that an earlier check remembered; a new one if there is none, or if it belongs to another archive. */
 export function resumedListing(recalled: unknown, of: string): BucketListing {
   const listing = recalled as Partial<Record<keyof BucketListing, unknown>> | null | undefined;
   if (typeof listing !== 'object' || listing === null || listing.of !== of) return { of };
@@ -198,7 +204,7 @@ export function resumedListing(recalled: unknown, of: string): BucketListing {
   };
 }
 
-/** The listing with one more page; after the last page it starts again. */
+/** The listing with one more page. After the last page it starts again. */
 export function withPage(listing: BucketListing, { objects, continuation }: ObjectPage): BucketListing {
   let { seenMs, seenKey } = listing;
   for (const { key, lastModifiedMs } of objects.filter(isArchived)) {
@@ -210,13 +216,16 @@ export function withPage(listing: BucketListing, { objects, continuation }: Obje
   return { ...listing, after: objects.at(-1)?.key ?? listing.after, seenMs, seenKey };
 }
 
-/** Consoles create an empty object for a directory; another one may be left by a write check. */
+/**
+ * Whether an object is archived data. Consoles create an empty object for a directory; another empty object may be from a write
+ * check.
+ */
 function isArchived({ key, sizeBytes }: ObjectPage['objects'][number]): boolean {
   const isDirectory = key.endsWith('/') && sizeBytes === 0;
   return !isDirectory && !key.slice(key.lastIndexOf('/') + 1).startsWith(testKeyPrefix);
 }
 
-/** Newest object, ms since the epoch; undefined until one listing is complete, and if there is none. */
+/** The time of the newest object, ms since the epoch; undefined until one listing is complete, and if there is no object. */
 export function newestOf({ seenMs, whole }: BucketListing): number | undefined {
   return whole && later(whole.newestMs, seenMs);
 }

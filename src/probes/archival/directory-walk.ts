@@ -4,8 +4,8 @@ import { systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { later } from './archives.ts';
 
-// The newest file of a directory of any size. One poll reads a bounded number of entries; the next one continues
-// where it stopped, with the directories still open. What is newest is known once the first pass has ended.
+// Finds the newest file of a directory of any size. One poll reads a bounded number of entries; the next one continues where it
+// stopped, with the directories still open. The newest file is known once the first pass has ended.
 
 /** The calls of `node:fs/promises` that the walk makes. */
 export interface WalkDisk {
@@ -14,7 +14,7 @@ export interface WalkDisk {
 }
 
 interface OpenDirectory {
-  /** Null at the end. */
+  /** The next entry; null at the end. */
   read(): Promise<Dirent | null>;
   close(): Promise<void>;
 }
@@ -25,39 +25,39 @@ export type WalkGap = 'depth' | 'unreadable';
 /** One pass over the whole directory. */
 interface WalkPass {
   files: number;
-  /** Modification time of the newest file, ms since the epoch; none without a file. */
+  /** Modification time of the newest file, ms since the epoch; missing without a file. */
   newestMs?: number;
   /** The newest file itself, with its permissions. */
   newest?: { path: string; mode: number };
-  /** Some files were not seen, so that another one may be newer. */
+  /** Set if some files were not seen, so that another file may be newer. */
   gap?: WalkGap;
 }
 
 export interface DirectoryWalk {
-  /** The pass under way; undefined between two passes. */
+  /** The present pass; undefined between two passes. */
   readonly current: WalkPass | undefined;
-  /** The last pass that came to its end. */
+  /** The last complete pass. */
   readonly last: WalkPass | undefined;
   /**
-   * Continues the pass, or starts the next one. Links are not followed; files that disappear meanwhile are passed
-   * over. Makes one call to the file system at a time, so that one that hangs occupies a single thread. Throws when the
-   * directory itself cannot be read, and when `signal` aborts.
+   * Continues the pass, or starts the next one. Links are not followed; files that disappear meanwhile are skipped. Makes one
+   * call to the file system at a time, so that a call that hangs occupies a single thread. Throws if the directory itself cannot
+   * be read, and when `signal` aborts.
    */
   advance(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Time per poll, so that a slow file system still has a result. */
+/** The time limit of a poll, so that a slow file system still gives a result. */
 const pollMs = 10_000;
 
 interface DirectoryWalkOptions {
-  /** Entries per poll. Default 20,000: about a second on a local disk. */
+  /** The maximum number of entries per poll. Default 20,000: about a second on a local disk. */
   maxEntries?: number;
   /** Names that begin with this are left out. */
   ignore?: string;
 }
 
-/** Levels below the directory; each costs one open directory. */
+/** The maximum depth below the directory; each level costs one open directory. */
 export const maxDepth = 32;
 
 interface DirectoryLevel {
@@ -99,7 +99,7 @@ export function createDirectoryWalk(
       pass.newestMs = later(pass.newestMs, mtimeMs);
     }
   };
-  /** One entry. Only an error of the root itself ends the walk; others leave a gap. */
+  /** Handles one entry. Only an error of the root itself ends the walk; other errors leave a gap. */
   const step = async (level: DirectoryLevel, pass: WalkPass) => {
     let entry: Dirent | null;
     try {

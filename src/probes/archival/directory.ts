@@ -17,7 +17,7 @@ import {
   type WalkGap,
 } from './directory-walk.ts';
 
-// An archive in a directory: it exists, it can be written, it has room, and how old its newest file is.
+// Checks an archive in a directory: whether it exists, can be written to and has room, and how old its newest file is.
 
 /** The calls of `node:fs/promises` that the probe makes. */
 export interface ArchiveDisk extends WalkDisk {
@@ -37,31 +37,34 @@ interface OpenFile {
 
 interface DirectoryDeps {
   clock: Clock;
-  /** Default: Node's own. */
+  /** The file system. Default: Node's own. */
   disk?: ArchiveDisk;
 }
 
-/** Less free space than this counts as full. */
+/** The archive counts as full if its free space is below this. */
 export const leastFreeBytes = 100 * 2 ** 20;
 
-/** The file that is written, read and deleted; the same at each check, so that a killed agent leaves one at most. */
+/**
+ * The prefix of the file that is written, read and deleted. Its name is the same at each check, so that a killed agent leaves at
+ * most one file.
+ */
 const testFilePrefix = '.svc-agent-write-check-';
 const testFile = `${testFilePrefix}${createHash('sha256').update(hostname()).digest('hex').slice(0, 12)}`;
 
-/** What a check leaves for the next one, across restarts. */
+/** What a check remembers for the next one, across restarts. */
 interface DirectoryMemory {
   uri: string;
-  /** It was seen, so that its absence is a fault. */
+  /** Whether the directory was seen, so that its absence is a fault. */
   existed?: boolean;
-  /** The agent could write to it, so that a refusal is a fault. */
+  /** Whether the agent could write to the directory, so that a refusal is a fault. */
   written?: boolean;
-  /** Newest file by the last complete pass, ms since the epoch. */
+  /** The time of the newest file in the last complete pass, ms since the epoch. */
   newestMs?: number;
 }
 
 type DirectoryFinding = Pick<Finding, 'msg' | 'gauges' | 'details'> & { memory: DirectoryMemory };
 
-/** A file system that hangs occupies one thread, not one more with each check. */
+/** Creates the probe. A file system that hangs occupies one thread, not one more with each check. */
 export function createDirectoryProbe(
   directory: string,
   target: ArchiveTarget,
@@ -133,7 +136,7 @@ async function checkDirectory(context: Context, memory: DirectoryMemory): Promis
   };
 }
 
-/** A directory that does not exist yet is not a fault, but its file system must have room. */
+/** Checks a directory that does not exist yet: this is not a fault, but its file system must have room. */
 async function checkNotCreated(
   { directory, target, disk }: Context,
   memory: DirectoryMemory,
@@ -156,7 +159,7 @@ async function isMissing(path: string, disk: ArchiveDisk): Promise<boolean> {
   );
 }
 
-/** Bytes that users without privileges may still write. Throws for an archive that is written to and is full. */
+/** The number of bytes that users without privileges may still write. Throws for a full archive that is written to. */
 async function checkSpace(path: string, { isWritten }: ArchiveTarget, disk: ArchiveDisk): Promise<number> {
   const file = await disk.statfs(path).catch(refused('its file system cannot be accessed'));
   const freeBytes = file.bavail * file.bsize;
@@ -172,15 +175,15 @@ async function checkSpace(path: string, { isWritten }: ArchiveTarget, disk: Arch
 // Writing
 
 interface Writing {
-  /** Undefined when it is not known. */
+  /** Undefined if it is not known. */
   isWritable?: true;
   msg: string;
 }
 
 /**
- * Writes, reads and deletes a small file. A refusal is a fault only if it cannot be due to the agent's own user or
- * mount: the file system itself is read-only, the agent owns the directory, or it could write there before. Otherwise
- * it is not known whether the service can write.
+ * Writes, reads and deletes a small file. A refusal is a fault only if it cannot be due to the agent's own user or mount: the
+ * file system itself is read-only, the agent owns the directory, or it could write there before. In all other cases it is not
+ * known whether the service can write.
  */
 async function checkWriting(
   { directory, target, disk }: Context,
@@ -213,7 +216,7 @@ async function writeReadDelete(path: string, disk: ArchiveDisk): Promise<void> {
   const text = `svc-agent ${new Date().toISOString()}\n`;
   const write = () => disk.writeFile(path, text, { flag: 'wx', mode: 0o600 });
   await write().catch(async (error: unknown) => {
-    // Left by an agent that was killed.
+    // The file was left by an agent that was killed.
     if (systemCode(error) !== 'EEXIST') throw error;
     await disk.unlink(path);
     await write();
@@ -228,8 +231,8 @@ async function writeReadDelete(path: string, disk: ArchiveDisk): Promise<void> {
 }
 
 /**
- * Whether a file system is read-only for everybody, and not only where the agent has it mounted, as in a container or
- * under systemd's ProtectSystem. By the options of the superblock in /proc/self/mountinfo.
+ * Whether a file system is read-only for everybody, and not only in the agent's own mount, as in a container or under systemd's
+ * ProtectSystem. The options of the superblock in /proc/self/mountinfo show it.
  */
 async function isFileSystemReadOnly(device: number, disk: ArchiveDisk): Promise<boolean> {
   const mounts = await disk.readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
@@ -240,12 +243,12 @@ async function isFileSystemReadOnly(device: number, disk: ArchiveDisk): Promise<
 
 // Reading
 
-/** Enough to see that the content comes back. */
+/** How many bytes are read: enough to see that the content comes back. */
 const readBytes = 4096;
 
 /**
- * Reads the beginning of an archived file. A refusal does not show what the service may read. Throws ProbeError for
- * a file that is empty and for one whose content the file system does not give back.
+ * Reads the beginning of an archived file. A refusal does not show what the service may read. Throws ProbeError if the file is
+ * empty, or if the file system does not return its content.
  */
 async function checkReading(path: string, disk: ArchiveDisk): Promise<{ isReadable?: true; msg: string }> {
   try {
@@ -268,7 +271,9 @@ async function checkReading(path: string, disk: ArchiveDisk): Promise<{ isReadab
 
 const octal = (mode: number): string => `0${(mode & 0o777).toString(8).padStart(3, '0')}`;
 
-/** Permissions that go beyond those configured, or lack some of the owner's; the service's umask may take others. */
+/**
+ * A text about permissions that exceed the configured ones, or lack some of the owner's; the service's umask may remove others.
+ */
 function modesText({ modes }: ArchiveTarget, { mode }: Stats, file: { mode: number } | undefined): string[] {
   const differs = (found: number, configured: number) =>
     (found & 0o777 & ~configured) !== 0 || (~found & configured & 0o700) !== 0;
@@ -336,7 +341,7 @@ const reasons: Readonly<Record<string, ArchiveFailureReason>> = {
   EPERM: 'denied',
 };
 
-/** Throws an error of the file system as ProbeError, by its code. */
+/** Throws an error of the file system as ProbeError, according to its code. */
 function refused(what: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof ProbeError) throw error;
@@ -361,7 +366,7 @@ function memoryOf(recalled: unknown, uri: string): DirectoryMemory {
   };
 }
 
-/** What the check finds, or that it was not done when the signal aborted. */
+/** The finding of the check, or a finding that it was not done when the signal aborted. */
 function withinTime(check: Promise<Finding>, signal: AbortSignal, directory: string): Promise<Finding> {
   return untilAborted(check, signal).catch((error: unknown) => {
     if (!signal.aborted) throw error;

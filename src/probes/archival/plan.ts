@@ -20,8 +20,8 @@ export interface ArchivesPlanOptions {
 const archiveSchedule: ProbeSchedule = { intervalMs: 60_000, timeoutMs: 20_000 };
 
 /**
- * One row for each archive that is written or read and for which `domainDefaults` has a URI. An archive of an
- * unknown scheme has no `svc_archival_up`; its finding has the reason.
+ * One row for each archive that is written to or read and for which `domainDefaults` has a URI. An archive of an unknown scheme
+ * has no `svc_archival_up`; its finding has the reason.
  */
 export function planArchives({ archival, domainDefaults }: ArchivesPlanOptions): ProbeRow[] {
   return (['history', 'visibility'] as const).flatMap((archive) => {
@@ -37,7 +37,7 @@ export function planArchives({ archival, domainDefaults }: ArchivesPlanOptions):
 
 type ArchivePlace = Pick<ArchiveTarget, 'archive' | 'scheme' | 'uri' | 'isDefault'>;
 
-/** What is checked of an archive, and how. */
+/** What is checked about an archive, and how. */
 function archiveCheck(
   { providers, status, enableRead, writeCheck, readCheck }: ArchiveOptions,
   uri: ArchivalUri,
@@ -73,12 +73,12 @@ function archiveCheck(
   return { scheme, target, open, key: JSON.stringify([target, provider]) };
 }
 
-/** An octal mode as the service's configuration has it; undefined for anything else. */
+/** An octal mode in the form of the service's configuration; undefined for anything else. */
 function modeOf(text = ''): number | undefined {
   return /^[0-7]{3,4}$/.test(text) ? Number.parseInt(text, 8) & 0o777 : undefined;
 }
 
-/** The probe of an archive that a domain names, unless it is the one of new domains, which has a row. */
+/** Returns the probe of an archive that a domain names, except for the archive of new domains, which has a row. */
 export function ownArchives({ archival, domainDefaults }: ArchivesPlanOptions, deps: ProbeDeps) {
   return (archive: 'history' | 'visibility', text: string): Promise<Probe> | undefined => {
     const section = archival?.[archive];

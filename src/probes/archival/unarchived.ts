@@ -2,9 +2,9 @@ import type { Readings } from '../../core/ports.ts';
 import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
 import type { ArchiveTarget } from './archives.ts';
 
-// Retention deletes a closed workflow whether it was archived or not. How many were due since the newest object was
-// written, how many are due next, and when: counted from what the roles say was closed, domain by domain and in slots
-// of hours, since the agent began to count.
+// Counts closed workflows that retention deletes, whether they were archived or not: how many were due since the newest object
+// was written, how many are due next, and when. The numbers come from what the roles report as closed, by domain and in slots of
+// hours, since the agent began to count.
 
 /** Every outcome with which a workflow closes (spec, Workflow outcomes). */
 const closings = [
@@ -21,54 +21,54 @@ const dayMs = 24 * hourMs;
 export const defaultRetentionMs = 7 * dayMs;
 /** The service archives some time after the retention has elapsed. */
 const graceMs = hourMs;
-/** Domains that are counted by themselves; the others are counted together. */
+/** The number of domains that are counted separately; all others are counted together. */
 const mostDomains = 50;
-/** How long a slot is kept after its retention has elapsed. */
+/** How long a slot is remembered after its retention has elapsed. */
 const keptMs = 2 * dayMs;
-/** A retention of 7 days is counted in slots of 4 hours, so that what is remembered stays small. */
+/** The number of slots in a retention. A retention of 7 days is counted in slots of 4 hours, so that little is remembered. */
 const slotsOfRetention = 42;
 
-/** What was closed in one domain; JSON, kept across checks and restarts. */
+/** The workflows that closed in one domain; JSON that is remembered across checks and restarts. */
 interface ClosedInDomain {
-  /** The retention that the last check found; a check that does not find one keeps it. */
+  /** The retention that a check last found, ms. */
   retentionMs: number;
-  /** The sum of its counters at the last check. */
+  /** The sum of the domain's counters at the last check. */
   total: number;
-  /** Workflows closed, by the end of the slot in which they closed, hours since the epoch. */
+  /** The number of closed workflows, by the end of the slot in which they closed, in hours since the epoch. */
   slots: Record<string, number>;
 }
 type ClosedWorkflows = Record<string, ClosedInDomain>;
 
 /** The closed workflows that retention deletes. */
 interface Deletions {
-  /** Their retention elapsed after the newest object was written; undefined while that is not known. */
+  /** Those whose retention elapsed after the newest object was written; undefined while that time is not known. */
   unarchived?: number;
-  /** Their retention elapses within a day. */
+  /** Those whose retention elapses within a day. */
   due: number;
-  /** When the next retention elapses, ms since the epoch; undefined if nothing is known to be closed. */
+  /** When the next retention elapses, ms since the epoch; undefined if no closed workflow is known. */
   nextMs?: number;
 }
 
-/** The sum of what each domain closed since its counters began. */
+/** The number of workflows that each domain closed since its counters began. */
 function totalsOf(readings: Readings): Map<string, number> {
   const totals = new Map<string, number>();
   for (const family of closings)
     for (const { labels, value } of readings.values(family)) {
       const domain = labels.domain ?? '';
-      // A server counts a second time for all domains together.
+      // A server also counts for all domains together.
       if (!Number.isFinite(value) || value < 0 || domain === 'all') continue;
       totals.set(domain, (totals.get(domain) ?? 0) + value);
     }
   return totals;
 }
 
-/** The end of the slot of this moment, hours since the epoch. */
+/** The end of the slot that contains a time, hours since the epoch. */
 function slotEnd(retentionMs: number, nowMs: number): number {
   const hours = Math.max(1, Math.ceil(retentionMs / slotsOfRetention / hourMs));
   return (Math.floor(nowMs / hourMs / hours) + 1) * hours;
 }
 
-/** What was closed, with what was closed since the last check. Counters that fell began again at 0. */
+/** Adds the workflows that closed since the last check. Counters that fell began again at 0. */
 function countClosed(
   before: ClosedWorkflows,
   readings: Readings,
@@ -89,7 +89,7 @@ function countClosed(
     if (total === undefined || keepsMs === Number.POSITIVE_INFINITY) continue;
     const oldest = (nowMs - keepsMs - keptMs) / hourMs;
     const kept = Object.fromEntries(Object.entries(slots).filter(([end]) => Number(end) >= oldest));
-    // It is not known when the workflows were closed that the first check finds.
+    // When the workflows closed that the first check finds is not known, so they do not count.
     const since = last === undefined ? 0 : total < last ? total : total - last;
     const end = slotEnd(keepsMs, nowMs);
     if (since > 0) kept[end] = (kept[end] ?? 0) + since;
@@ -98,7 +98,10 @@ function countClosed(
   return closed;
 }
 
-/** `newestMs`: when the newest object was written; 0 for an archive without any, undefined if that is not known. */
+/**
+ * The numbers of deletions. `newestMs` is when the newest object was written: 0 for an archive without objects, undefined if it
+ * is not known.
+ */
 function deletionsOf(closed: ClosedWorkflows, newestMs: number | undefined, nowMs: number): Deletions {
   let [late, due] = [0, 0];
   let nextMs: number | undefined;
@@ -115,8 +118,8 @@ function deletionsOf(closed: ClosedWorkflows, newestMs: number | undefined, nowM
 }
 
 /**
- * The retention of a domain, ms, as its probe found it; undefined where that is not known, infinite if the domain does not
- * archive, because nothing is lost that was to be kept.
+ * The retention of a domain according to its probe, ms. Undefined if it is not known; infinite if the domain does not archive,
+ * because then nothing is lost that should be archived.
  */
 function retentionOf(
   latest: NonNullable<ProbeDeps['latest']>,
@@ -133,14 +136,17 @@ function retentionOf(
   };
 }
 
-/** When the newest object was written, by the finding of an archive; 0 if it has none, undefined if that is not known. */
+/**
+ * When the newest object was written according to an archive's finding, ms since the epoch; 0 if there is none, undefined if it
+ * is not known.
+ */
 function newestMsOf({ gauges = [], details = {} }: Finding): number | undefined {
   const newest = gauges.find(({ name }) => name === 'svc_archival_newest_object_timestamp_seconds')?.value;
   if (newest !== undefined) return newest * 1000;
   return details.complete === true || details.exists === false ? 0 : undefined;
 }
 
-/** The probe of an archive that also counts what retention deletes without it. */
+/** The probe of an archive, which also counts the workflows that retention deletes and that are not in the archive. */
 export function countingDeletions(
   probe: Probe,
   target: ArchiveTarget,
@@ -159,7 +165,7 @@ export function countingDeletions(
       const finding = await probe.check(signal, own);
       const nowMs = clock.nowMs();
       const counted = countClosed(closed, readings, retentionMs, nowMs);
-      // An archive that cannot be reached has at least what it had.
+      // An archive that cannot be reached still has at least what it had.
       newestMs = newestMsOf(finding) ?? newestMs;
       const remember = { closed: counted, archive: finding.remember ?? own };
       if (Object.keys(counted).length === 0) return { ...finding, remember };
@@ -188,7 +194,7 @@ function gaugesOf({ unarchived, due, nextMs }: Deletions, labels: Sample['labels
   ];
 }
 
-/** What is lost, and what will be if the archive stays as it is. */
+/** A text about what is lost, and what will be lost if the archive stays as it is. */
 function deletionsText({ unarchived = 0, due, nextMs }: Deletions, isFailing: boolean): string {
   const lost =
     unarchived > 0

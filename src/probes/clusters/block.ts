@@ -3,12 +3,12 @@ import { dialAddress, parsedAs } from '../../core/text-formats.ts';
 
 const frontendAddress = dialAddress('10.0.0.5:7833');
 
-/** One entry of `clusterGroupMetadata.clusterGroup` (spec, Cluster group metadata). */
+/** The options of one entry of `clusterGroupMetadata.clusterGroup` (spec, Cluster group metadata). */
 export interface ClusterOptions {
   name: string;
   enabled: boolean;
   initialFailoverVersion: number;
-  /** The version that the service moves the cluster to; both are valid during the move. */
+  /** The version to which the service moves the cluster; both versions are valid during the move. */
   newInitialFailoverVersion?: number;
   rpcName?: string;
   /** host:port of the cluster's frontend. */
@@ -16,7 +16,7 @@ export interface ClusterOptions {
   rpcTransport?: string;
 }
 
-/** `clusterGroupMetadata`, the group as a list in the file's order. */
+/** The options of `clusterGroupMetadata`, with the group as a list in the file's order. */
 export interface ClusterGroupOptions {
   failoverVersionIncrement: number;
   primaryClusterName: string;
@@ -24,7 +24,7 @@ export interface ClusterGroupOptions {
   clusters: readonly ClusterOptions[];
 }
 
-/** `clusterGroupMetadata` (spec, Cluster group metadata). */
+/** The schema of `clusterGroupMetadata` (spec, Cluster group metadata). */
 export const clusterGroupBlock = () =>
   z
     .strictObject({

@@ -4,7 +4,7 @@ import { checkTcp } from '../health/health-check.ts';
 import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
 import type { ClusterGroupOptions } from './block.ts';
 
-/** Counts the clusters of the group from this cluster's configuration. Needs no network. */
+/** Counts the clusters of the group in this cluster's configuration. This needs no network. */
 export function createGroupProbe({
   clusters,
   currentClusterName,
@@ -31,7 +31,7 @@ interface PeerOptions {
   address: Address;
   rpcName?: string;
   rpcTransport?: string;
-  /** Sent to the peer as its deadline. */
+  /** The timeout, which is sent to the peer as its deadline. */
   timeoutMs: number;
 }
 
@@ -43,7 +43,7 @@ type PeerCheck = (
   recalled: unknown,
 ) => Promise<Finding>;
 
-/** Checks by `rpcTransport`; with any other transport the agent only opens a TCP connection. */
+/** The checks by `rpcTransport`. For any other transport the agent only opens a TCP connection. */
 const transports: Readonly<Record<string, PeerCheck>> = { grpc: checkPeerByGrpc };
 
 /** Checks that the frontend of another cluster answers. */
@@ -64,10 +64,13 @@ export function createPeerProbe(peer: PeerOptions, deps: PeerDeps): Probe {
   };
 }
 
-/** gRPC codes with which a proxy reports that it did not reach the frontend: deadline exceeded, unavailable. */
+/** The gRPC codes with which a proxy reports that it did not reach the frontend: deadline exceeded, unavailable. */
 const unreached: ReadonlySet<unknown> = new Set([4, 14]);
 
-/** A frontend that refuses the health call is reachable; only a failed connection or an unhealthy answer is a fault. */
+/**
+ * Checks a peer by gRPC. A frontend that refuses the health call is reachable; only a failed connection or an unhealthy answer is
+ * a fault.
+ */
 async function checkPeerByGrpc(
   { address, rpcName, timeoutMs }: PeerOptions,
   deps: PeerDeps,

@@ -19,14 +19,17 @@ export interface LagPlace extends ReadingPlace {
   unit: LagUnit;
 }
 
-/** `domains.replication`, defaults filled in. Without a metric, those that real services send are tried. */
+/**
+ * The options of `domains.replication`, with defaults filled in. Without a configured metric, the metrics that real services send
+ * are tried.
+ */
 export interface ReplicationOptions {
   intervalMs: number;
-  /** Gauge: age of the oldest change that a cluster has not applied yet. */
+  /** The gauge with the age of the oldest change that a cluster has not applied yet. */
   lag?: LagPlace;
-  /** Counter of tasks that this cluster applied. */
+  /** The counter of tasks that this cluster applied. */
   applied?: ReadingPlace;
-  /** Counter of tasks that failed. */
+  /** The counter of tasks that failed. */
   failures?: ReadingPlace;
 }
 
@@ -39,7 +42,7 @@ const place = () => ({
   targetLabel: label('go to'),
 });
 
-/** `domains.replication`: the scraped metrics with lag, progress and failures. */
+/** The schema of `domains.replication`: the scraped metrics with lag, progress and failures. */
 const replicationBlock = () =>
   z
     .strictObject({
@@ -60,20 +63,20 @@ const replicationBlock = () =>
 /** How a domain is described. */
 interface DescribeOptions {
   /**
-   * Command of the service's client. `{domain}` in an argument stands for the domain's name. With `{cluster}` or
-   * `{address}` (name and rpcAddress of a cluster of the group) it runs once per cluster, and the views are compared.
+   * The command of the service's client. `{domain}` in an argument stands for the domain's name. With `{cluster}` or `{address}`
+   * (name and rpcAddress of a cluster of the group) the command runs once per cluster, and the views are compared.
    */
   command: readonly string[];
   intervalMs: number;
   timeoutMs: number;
 }
 
-/** `domains`, defaults filled in. */
+/** The options of `domains`, with defaults filled in. */
 export interface DomainsOptions {
   /** Names of the domains to check. */
   watch: readonly string[];
   describe?: DescribeOptions;
-  /** Metrics that replication is read from. Default: those that real services send. */
+  /** Metrics from which replication is read. Default: those that real services send. */
   replication?: ReplicationOptions;
 }
 
@@ -92,14 +95,14 @@ const describeBlock = (): z.ZodType<DescribeOptions> =>
     { interval: '60s', timeoutMs: 10_000 },
   );
 
-/** A command without `{domain}` always describes the same domain. */
+/** Whether each domain is described by itself: a command without `{domain}` always describes the same domain. */
 function distinguishesDomains({ watch, describe }: { watch?: unknown; describe?: unknown }): boolean {
   const { command } = (describe ?? {}) as { command?: unknown };
   if (!Array.isArray(watch) || !Array.isArray(command)) return true;
   return new Set(watch).size < 2 || placeholdersIn(command.map(String)).domain;
 }
 
-/** `domains` (docs/reference/configuration.md). */
+/** The schema of `domains` (docs/reference/configuration.md). */
 export const domainsBlock = () =>
   z
     .strictObject({

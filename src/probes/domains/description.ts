@@ -35,41 +35,41 @@ export function commandFor(
   ];
 }
 
-/** One failover of the history; fields that the entry lacks are left out. */
+/** One failover of the history. Fields that the entry lacks are left out. */
 export interface FailoverEntry {
   /** Identifies the failover. */
   key: string;
-  /** ms since the epoch. */
+  /** The time of the failover, ms since the epoch. */
   atMs?: number;
-  /** The cluster it went to. */
+  /** The cluster that became active. */
   to?: string;
 }
 
 export const archives = ['history', 'visibility'] as const;
 export type Archive = (typeof archives)[number];
 
-/** A domain as a cluster describes it; what the output does not show is left out. */
+/** A domain as a cluster describes it. What the output does not show is left out. */
 export interface DomainDescription {
   name?: string;
   activeCluster?: string;
   clusters?: readonly string[];
   global?: boolean;
   failoverVersion?: number;
-  /** Active in several clusters at once, each with a failover version of its own. */
+  /** Whether the domain is active in several clusters at once, each with its own failover version. */
   activeActive?: boolean;
-  /** Free text of its owner. */
+  /** The owner's free text. */
   description?: string;
   retentionMs?: number;
   archival: Partial<Record<Archive, boolean>>;
-  /** Where it archives to. */
+  /** The archives of the domain. */
   archivalUris?: Partial<Record<Archive, string>>;
-  /** Newest first; empty if none is recorded, missing if the output has no history. */
+  /** The failovers, newest first; empty if none is recorded, missing if the output has no history. */
   failoverHistory?: readonly FailoverEntry[];
 }
 
 // Parsers of single values as clients print them, JSON or text; undefined for anything else.
 
-/** Longest name or number. */
+/** The maximum length of a name or number. */
 const longestText = 1000;
 
 function textOf(value: unknown): string | undefined {
@@ -78,7 +78,7 @@ function textOf(value: unknown): string | undefined {
   return trimmed === '' ? undefined : trimmed;
 }
 
-/** 64-bit integers are strings in proto3 JSON. */
+/** Parses an integer: 64-bit integers are strings in proto3 JSON. */
 export function integerOf(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\s*-?\d+\s*$/.test(value) ? Number(value) : value;
   return Number.isSafeInteger(number) ? (number as number) : undefined;
@@ -90,10 +90,10 @@ export function booleanOf(value: unknown): boolean | undefined {
   return word === 'true' ? true : word === 'false' ? false : undefined;
 }
 
-/** Most clusters of a group. */
+/** The maximum number of names, for the clusters of a group. */
 const mostNames = 100;
 
-/** `[a b]`, `a, b`, a list of names, or a list of maps with the name; undefined without a name. */
+/** Parses names: `[a b]`, `a, b`, a list of names, or a list of maps with the name; undefined without a name. */
 export function namesOf(value: unknown): string[] | undefined {
   const items =
     typeof value === 'string' && !/^n\/a\b/i.test(value.trim())
@@ -111,7 +111,9 @@ function nameIn(item: unknown): unknown {
   return found?.[1];
 }
 
-/** A word that ends in `enabled` is on, any other is off (`paused`, `ARCHIVAL_STATUS_DISABLED`); 1 is on, 0 off. */
+/**
+ * Parses a switch: a word that ends in `enabled` is on, any other is off (`paused`, `ARCHIVAL_STATUS_DISABLED`); 1 is on, 0 off.
+ */
 export function enabledOf(value: unknown): boolean | undefined {
   const number = integerOf(value);
   if (number !== undefined) return number === 0 || number === 1 ? number === 1 : undefined;
@@ -121,7 +123,7 @@ export function enabledOf(value: unknown): boolean | undefined {
 
 const dayMs = 864e5;
 
-/** A duration in ms. A plain number is in days, the service's unit of retention; text may have a unit. */
+/** Parses a duration into ms. A plain number is in days, the service's unit of retention; text may have a unit. */
 export function retentionOf(value: unknown): number | undefined {
   const days = integerOf(value);
   if (days !== undefined) return days >= 0 ? days * dayMs : undefined;
@@ -134,11 +136,11 @@ export function retentionOf(value: unknown): number | undefined {
   }
 }
 
-/** Numbers outside are not times. */
+/** Numbers outside of this range are not times. */
 const [earliestMs, latestMs] = [Date.UTC(2001), Date.UTC(2100)];
 const perMs = [1e-3, 1, 1e3, 1e6];
 
-/** A moment in ms since the epoch: RFC 3339, or a number in s, ms, µs or ns, distinguished by its size. */
+/** Parses a time into ms since the epoch: RFC 3339, or a number in s, ms, µs or ns, distinguished by its size. */
 export function momentOf(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   const candidates =
@@ -158,7 +160,7 @@ const plainKey = (key: string): string => key.toLowerCase().replace(/[^a-z0-9]/g
 const isMap = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Every value of an object and of the objects in it; lists are values. */
+/** Every value of an object and of the objects in it. A list is one value. */
 function fieldsOf(object: Record<string, unknown>): DescriptionFields {
   const fields = new Map<string, unknown>();
   const walk = (of: Record<string, unknown>, prefix: string, depth: number) => {
@@ -174,8 +176,8 @@ function fieldsOf(object: Record<string, unknown>): DescriptionFields {
 }
 
 /**
- * Every `Key: value` line. The last line of a key wins, because free text (a description of several lines) comes before
- * the service's own lines; the first name wins, because it comes before that.
+ * Reads every `Key: value` line. The last line of a key is used, because free text (a description of several lines) comes before
+ * the service's own lines; but the first name is used, because it comes before the free text.
  */
 function fieldsOfLines(text: string): DescriptionFields {
   const fields = new Map<string, unknown>();
@@ -188,7 +190,7 @@ function fieldsOfLines(text: string): DescriptionFields {
   return fields;
 }
 
-/** The first of these paths whose value can be parsed. */
+/** The parsed value of the first of these paths whose value can be parsed. */
 function firstOf<T>(
   fields: DescriptionFields,
   paths: readonly string[],
@@ -201,17 +203,17 @@ function firstOf<T>(
   return undefined;
 }
 
-/** More than any service keeps; further entries are older. */
+/** No service stores more entries than this; further entries are older. */
 const mostEntries = 50;
 const longestKey = 300;
 
-/** A failover history: a list of entries, or its JSON as text; undefined for anything else. */
+/** Parses a failover history: a list of entries, or its JSON as text; undefined for anything else. */
 function historyOf(value: unknown): FailoverEntry[] | undefined {
   const list = typeof value === 'string' ? parsed(value) : value;
   return Array.isArray(list) ? list.slice(0, mostEntries).map(entryOf) : undefined;
 }
 
-/** The history inside the text of a map as Go prints it: `map[FailoverHistory:[{…}] other:text]`. */
+/** Finds the history inside the text of a map as Go prints it: `map[FailoverHistory:[{…}] other:text]`. */
 function historyInMapText(text: string): FailoverEntry[] | undefined {
   if (!/^map\[.*\]$/s.test(text)) return undefined;
   const start = /[[ ]FailoverHistory:(?=\[)/.exec(text);
@@ -219,7 +221,7 @@ function historyInMapText(text: string): FailoverEntry[] | undefined {
   return historyOf(listAt(text, start.index + start[0].length));
 }
 
-/** The JSON list that starts here. */
+/** The JSON list that starts at `from`. */
 function listAt(text: string, from: number): string {
   let depth = 0;
   let quoted = false;
@@ -245,7 +247,7 @@ function parsed(text: string): unknown {
 
 type Member = Record<string, unknown>;
 
-/** The fields of an entry are not specified: known names of its time and clusters are used. */
+/** Parses an entry. Its fields are not specified, so known names for its time and clusters are used. */
 function entryOf(entry: unknown): FailoverEntry {
   const fields: Member = typeof entry === 'object' && entry !== null ? (entry as Member) : {};
   const first = Array.isArray(fields.clusterFailovers) ? (fields.clusterFailovers[0] as Member | null) : null;
@@ -260,7 +262,7 @@ function clusterOf(value: unknown): string | undefined {
   return textOf(typeof value === 'object' && value !== null ? (value as Member).activeClusterName : value);
 }
 
-/** The spec's names, then those of real clients and raw API responses. */
+/** The paths of each value: the spec's names, then those of real clients and raw API responses. */
 const paths = {
   name: ['name', 'domainname', 'domaininfo.name', 'namespaceinfo.name'],
   activeCluster: [
@@ -299,13 +301,13 @@ const archivalUriPaths = (archive: string) => [
   `archival.${archive}.uri`,
 ];
 
-/** Paths of a domain's free-form data, which may contain the failover history. */
+/** The paths of a domain's free-form data, which may contain the failover history. */
 const dataPaths = ['domaindata', 'domaininfo.data', 'data'];
 
-/** Raw API responses leave out what is false, zero or empty. */
+/** Paths that show a raw API response, which leaves out what is false, zero or empty. */
 const rawPaths = ['domaininfo', 'namespaceinfo'];
 
-/** Parses what a client printed about a domain, JSON or text; undefined for an unknown shape. */
+/** Parses a client's output about a domain, JSON or text; undefined for an unknown shape. */
 export function parseDescription(output: string): DomainDescription | undefined {
   // Clients on Windows write a byte-order mark and CRLF.
   const printed = output.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
@@ -319,7 +321,7 @@ export function parseDescription(output: string): DomainDescription | undefined 
   return known(descriptionOf(fields, raw));
 }
 
-/** Lines before the JSON, such as warnings, are skipped; so many of them may look like its start. */
+/** Lines before the JSON, such as warnings, are skipped. At most this many of them may look like its start. */
 const mostBeginnings = 20;
 
 function objectIn(printed: string): Record<string, unknown> | undefined {
@@ -333,7 +335,7 @@ function objectIn(printed: string): Record<string, unknown> | undefined {
         return only as Record<string, unknown>;
       }
     } catch {
-      // A line that is not the start of the JSON.
+      // This line is not the start of the JSON.
     }
   }
   return undefined;
@@ -375,7 +377,7 @@ function historyIn(fields: DescriptionFields): readonly FailoverEntry[] | undefi
   return data === undefined ? undefined : [];
 }
 
-/** A description must say where the domain is active, or which domain it is; anything else is an unknown shape. */
+/** The description if it says where the domain is active, or which domain it is; anything else is an unknown shape. */
 function known(description: DomainDescription): DomainDescription | undefined {
   const { name, activeCluster, global, clusters } = description;
   return activeCluster !== undefined || (name !== undefined && (global ?? clusters) !== undefined)

@@ -20,14 +20,14 @@ import {
   failoverReadiness,
 } from './failovers.ts';
 
-/** Suggested redundancy for global domains (spec, Limits). */
+/** The suggested number of clusters of a global domain (spec, Limits). */
 const suggestedClusters = 3;
 
-/** The faults of a domain, and what is worth a note. */
+/** The faults of a domain, and notes. */
 interface DomainAssessment {
   reason?: DomainFailureReason;
   msg?: string;
-  /** The cluster that the failover version belongs to. */
+  /** The cluster to which the failover version belongs. */
   versionOf?: string;
   notes: readonly string[];
 }
@@ -56,7 +56,10 @@ function isElsewhere(
   return here !== undefined && there !== undefined && here !== there;
 }
 
-/** The version of a local domain has no meaning, and a domain that is active in several clusters has several. */
+/**
+ * Checks the failover version. The version of a local domain has no meaning, and a domain that is active in several clusters has
+ * several.
+ */
 function checkVersion(
   { global, activeActive, failoverVersion, activeCluster }: DomainDescription,
   group: ClusterGroupOptions | undefined,
@@ -76,7 +79,7 @@ function notesOn(
   group: ClusterGroupOptions | undefined,
 ): string[] {
   const notes: string[] = [];
-  // A group that has no more clusters is a decision of its owner.
+  // If the group has no more clusters, that is its owner's decision.
   const available = group?.clusters.filter(({ enabled }) => enabled).length ?? suggestedClusters;
   if (global && clusters && clusters.length < Math.min(suggestedClusters, available)) {
     const spanned = clusters.length === 1 ? '1 cluster' : `${clusters.length} clusters`;
@@ -89,7 +92,7 @@ function notesOn(
   return notes;
 }
 
-/** The gauges of a domain, as far as its description has them. `lastFailoverMs` is since the epoch. */
+/** The gauges of a domain for which the description has values. `lastFailoverMs` is since the epoch. */
 function domainGauges(
   domain: string,
   description: DomainDescription,
@@ -115,35 +118,35 @@ function domainGauges(
   ];
 }
 
-/** Clients do not list the single cluster of a local domain. */
+/** The number of clusters of a domain: clients do not list the single cluster of a local domain. */
 function spanOf({ clusters, global }: DomainDescription): number | undefined {
   return clusters?.length ?? (global === false ? 1 : undefined);
 }
 
 interface DomainProbeOptions {
   domain: string;
-  /** The command as it is configured, with its placeholders. */
+  /** The configured command, with its placeholders. */
   command: readonly string[];
   group?: ClusterGroupOptions;
   timeoutMs: number;
   /**
-   * The probe of an archive that the domain names; undefined where it is the default one, which is checked by itself,
-   * and where the agent checks no archive of that kind.
+   * The probe of an archive that the domain names. Undefined for the default archive, which has a probe of its own, and if the
+   * agent checks no archive of that kind.
    */
   ownArchive?(archive: Archive, uri: string): Promise<Probe> | undefined;
 }
 
-/** A description takes a few kilobytes. */
+/** The maximum size of a description, which takes a few kilobytes. */
 const maxBytes = 1024 * 1024;
 const shownOfAnswer = 120;
-/** Share of the timeout that other clusters get, so that one that hangs does not cost the result of this one. */
+/** The share of the timeout for the other clusters, so that a cluster that hangs does not cost the result of this one. */
 const shareOfOthers = 0.8;
 
 type DomainView =
   | { description: DomainDescription; fault?: undefined }
   | { description?: undefined; fault: { reason: CommandFailureReason; msg: string } };
 
-/** Checks where a domain is active and how it is configured, by the output of the client's command. */
+/** Checks where a domain is active and how it is configured, according to the output of the client's command. */
 export function createDomainProbe(
   options: DomainProbeOptions,
   { clock, latest = () => undefined }: Pick<ProbeDeps, 'clock' | 'latest'>,
@@ -172,14 +175,14 @@ export function createDomainProbe(
   };
 }
 
-/** One check of an archive that a domain names itself. */
+/** One check of an archive that a domain itself names. */
 interface OwnArchive {
   archive: Archive;
   uri: string;
   finding: Finding;
 }
 
-/** The archives that a domain names itself; each is kept open while the domain names it. */
+/** The archives that a domain itself names. Each stays open while the domain names it. */
 function createOwnArchives({ ownArchive = () => undefined }: DomainProbeOptions) {
   const opened = new Map<Archive, { uri: string; probe: Promise<Probe> | undefined; recalled?: unknown }>();
   const checkOne = async (
@@ -214,7 +217,7 @@ function createOwnArchives({ ownArchive = () => undefined }: DomainProbeOptions)
   };
 }
 
-/** The finding of a domain with what was found of its own archives. */
+/** The finding of a domain together with the findings about its own archives. */
 function withArchives(finding: Finding, checked: readonly OwnArchive[]): Finding {
   if (checked.length === 0) return finding;
   const failed = checked.filter((one) => one.finding.reason !== undefined);
@@ -235,7 +238,7 @@ function ownCluster(group: ClusterGroupOptions | undefined): ClusterOptions | un
   return group?.clusters.find(({ name }) => name === group.currentClusterName);
 }
 
-/** The domain as one cluster describes it, or the fault of the command. */
+/** A domain as one cluster describes it, or the fault of the command. */
 async function viewThrough(
   { domain, command }: DomainProbeOptions,
   cluster: ClusterOptions | undefined,
@@ -265,7 +268,7 @@ function beginningOf(printed: string): string {
   return line === '' ? 'nothing' : JSON.stringify(line);
 }
 
-/** The views of the other clusters that have the domain, by name, if the command can ask them. */
+/** The views of the other clusters that have the domain, by name, if the command can query them. */
 async function otherViews(
   options: DomainProbeOptions,
   { global, clusters }: DomainDescription,
@@ -329,14 +332,14 @@ function findingOf(
   };
 }
 
-/** Why `svc_domain_failover_ready` is absent. */
+/** A note that says why `svc_domain_failover_ready` is absent. */
 function unassessedNote(why: string, command: DomainProbeOptions['command']): string {
   const note = `svc_domain_failover_ready is absent: ${why}`;
   if (isPerCluster(command)) return note;
   return `${note}; domains.describe.command asks this cluster only, put {address} into it to ask each cluster`;
 }
 
-/** The line in the log for failovers since the last check. */
+/** The log event for failovers since the last check. */
 function failoverEvent(
   domain: string,
   before: FailoverMemory | undefined,
@@ -363,7 +366,7 @@ const shown = ({ failoverHistory, description, retentionMs, ...rest }: DomainDes
   ...rest,
   description: description && excerpt(description),
   retentionMs: retentionMs ?? defaultRetentionMs,
-  /** The description shows no retention, so that the service's default holds. */
+  /** The description shows no retention, so the service's default applies. */
   retentionIsDefault: retentionMs === undefined || undefined,
   failovers: failoverHistory?.length,
 });

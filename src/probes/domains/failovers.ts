@@ -2,7 +2,7 @@ import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import type { Finding } from '../probe.ts';
 import type { DomainDescription, FailoverEntry } from './description.ts';
 
-/** What decides which cluster a failover version belongs to. */
+/** The numbers that decide to which cluster a failover version belongs. */
 type VersionRules = Pick<ClusterGroupOptions, 'failoverVersionIncrement' | 'clusters'>;
 
 const initialVersions = ({ initialFailoverVersion, newInitialFailoverVersion }: ClusterOptions): number[] => [
@@ -11,8 +11,8 @@ const initialVersions = ({ initialFailoverVersion, newInitialFailoverVersion }: 
 ];
 
 /**
- * The cluster that a failover version belongs to: the one whose initial version, or new initial version, it is modulo
- * the increment. Undefined for a version of no cluster, and for a negative one, which means none.
+ * The cluster to which a failover version belongs: the one whose initial version, or new initial version, equals it modulo the
+ * increment. Undefined for a version of no cluster, and for a negative version, which means that there is none.
  */
 export function clusterOfVersion(
   version: number,
@@ -23,13 +23,13 @@ export function clusterOfVersion(
   return clusters.find((cluster) => initialVersions(cluster).includes(initial));
 }
 
-/** More failovers than this between two polls is another numbering, not failovers. */
+/** A rise of more failovers than this between two polls means that the numbering changed. */
 const mostFailovers = 100;
 
 /**
- * The least number of failovers that lead from one failover version to another. A failover to a cluster takes the next
- * version that belongs to it, so that the version rises by less than the increment each time: back to the same cluster
- * takes two. With two clusters the number is exact. 1 for versions that failovers of this group do not produce.
+ * The least number of failovers that lead from one failover version to another. A failover to a cluster uses the next version
+ * that belongs to it, so the version rises by less than the increment each time; to return to the same cluster takes two
+ * failovers. With two clusters the number is exact. 1 for versions that failovers of this group do not produce.
  */
 export function failoversBetween(
   from: number,
@@ -58,20 +58,20 @@ export function failoversBetween(
   }
 }
 
-/** What is kept of a domain between checks, across restarts, so that a failover counts once. JSON. */
+/** What is remembered of a domain between checks, even across restarts, so that a failover counts once; JSON. */
 export interface FailoverMemory {
   active?: string;
-  /** Highest version seen; a lower one is an old view. */
+  /** The highest version seen; a lower version is an old view. */
   version?: number;
-  /** The active cluster in the output that had this version. */
+  /** The active cluster in the output with this version. */
   versionActive?: string;
   /** Keys of the history's entries that were seen; missing until an output had a history. */
   keys?: string[];
-  /** Time of the newest of them, ms since the epoch. */
+  /** Time of the newest of these entries, ms since the epoch. */
   newestMs?: number;
-  /** Failovers that were counted by other evidence and may still appear in the history. */
+  /** The number of failovers that were counted by other evidence and may still appear in the history. */
   owed: number;
-  /** The last failover, ms since the epoch. */
+  /** The time of the last failover, ms since the epoch. */
   lastMs?: number;
 }
 
@@ -82,7 +82,7 @@ type DomainState = Pick<
 
 const mostKeys = 50;
 
-/** What an earlier check left, or undefined for anything else. */
+/** What an earlier check remembered; undefined for anything else. */
 export function failoverMemory(recalled: unknown): FailoverMemory | undefined {
   if (typeof recalled !== 'object' || recalled === null) return undefined;
   const { active, version, versionActive, keys, newestMs, owed, lastMs } = recalled as Record<
@@ -102,9 +102,9 @@ export function failoverMemory(recalled: unknown): FailoverMemory | undefined {
 }
 
 /**
- * The failovers since the last check, a lower bound: the new entries of the history, or as many as the rise of the
- * failover version takes, if that is more. A history keeps few entries, and may come later than the version. The first
- * check ever counts none. `nowMs` is since the epoch.
+ * The number of failovers since the last check, as a lower bound: the new entries of the history, or as many as the rise of the
+ * failover version needs, if that is more. A history has few entries, and may be updated later than the version. The first check
+ * counts none. `nowMs` is since the epoch.
  */
 export function countFailovers(
   memory: FailoverMemory | undefined,
@@ -121,7 +121,8 @@ export function countFailovers(
   const inferred = Math.max(0, moved - fresh.length);
   const lent = memory?.keys === undefined ? 0 : inferred;
   const count = inferred + fresh.length - paid;
-  // After a failover, what this output does not show is out of date: its next change is not another failover.
+  // After a failover, remembered values that this output does not show are out of date: their next change is not another
+  // failover.
   const before = inferred + fresh.length > 0 ? undefined : memory;
   const isOld = memory !== undefined && isOldView(memory, seen);
   const newestLearntMs = latest(...learnt.map(({ atMs }) => atMs));
@@ -141,7 +142,9 @@ export function countFailovers(
   };
 }
 
-/** An entry older than the newest one seen was seen too, and is no longer remembered. */
+/**
+ * Whether an entry was not seen yet. An entry that is older than the newest one seen was seen, too, and is no longer remembered.
+ */
 function isUnseen({ key, atMs }: FailoverEntry, { keys = [], newestMs }: FailoverMemory): boolean {
   return !keys.includes(key) && (atMs === undefined || newestMs === undefined || atMs >= newestMs);
 }
@@ -156,11 +159,11 @@ function movesBetween(memory: FailoverMemory, seen: DomainState, group: VersionR
   if (from === undefined || to === undefined || to <= from) return renamed ? 1 : 0;
   if (activeActive) return 1;
   if (group) return failoversBetween(from, to, group);
-  // A version that rises under the same name went to another cluster and back.
+  // If a version rises under the same name, the domain moved to another cluster and back.
   return memory.versionActive !== undefined && activeCluster === memory.versionActive ? 2 : 1;
 }
 
-/** Versions never fall: a cluster with a lower one has not replicated the last failover yet. */
+/** Whether a view is old. Versions never fall: a cluster with a lower version has not replicated the last failover yet. */
 function isOldView({ version }: FailoverMemory, { failoverVersion }: DomainState): boolean {
   return version !== undefined && failoverVersion !== undefined && failoverVersion < version;
 }
@@ -179,12 +182,12 @@ function latest(...values: readonly (number | undefined)[]): number | undefined 
   return known.length === 0 ? undefined : Math.max(...known);
 }
 
-/** A cluster further behind than this is not ready (spec, Alert conditions: replication lag above 300 s). */
+/** A cluster that is further behind than this is not ready (spec, Alert conditions: replication lag above 300 s). */
 const mostLagSeconds = 300;
 
-/** Whether a domain can fail over now, and why not, or why that is not known. */
+/** Whether a domain can fail over now; if not, or if that is not known, why. */
 interface FailoverReadiness {
-  /** Undefined when it is not known. */
+  /** Undefined if it is not known. */
   ready?: boolean;
   why: string;
 }
@@ -192,7 +195,7 @@ interface FailoverReadiness {
 interface ReadinessInput {
   /** The domain as this cluster describes it. */
   own: DomainDescription;
-  /** The domain as other clusters describe it, by cluster; only those that answered. */
+  /** The domain as other clusters describe it, by cluster; only clusters that answered. */
   views: ReadonlyMap<string, DomainDescription>;
   group: ClusterGroupOptions;
   /** The last finding of another probe. */
@@ -200,7 +203,7 @@ interface ReadinessInput {
 }
 
 /**
- * A domain can fail over if one of its other clusters answers, has replicated all but a little, and describes the
+ * Whether a domain can fail over: one of its other clusters must answer, have replicated all but a little, and describe the
  * domain as the active cluster does. Undefined for a local domain, which never fails over.
  */
 export function failoverReadiness(input: ReadinessInput): FailoverReadiness | undefined {
@@ -220,7 +223,7 @@ export function failoverReadiness(input: ReadinessInput): FailoverReadiness | un
   );
 }
 
-/** The first check that fails decides, else the first whose result is not known. */
+/** The readiness of a standby cluster. The first failing check decides, or else the first check with an unknown result. */
 function standbyReadiness(standby: string, active: string, input: ReadinessInput): FailoverReadiness {
   const checks = [health(standby, input), agreement(standby, active, input), lag(standby, active, input)];
   const decisive =
@@ -228,7 +231,7 @@ function standbyReadiness(standby: string, active: string, input: ReadinessInput
   return decisive ?? { ready: true, why: `${standby} answers, agrees and is up to date` };
 }
 
-/** This cluster has just described the domain, so it answers. */
+/** Whether a cluster answers. This cluster has just described the domain, so it does. */
 function health(standby: string, { group, latest }: ReadinessInput): FailoverReadiness {
   if (standby === group.currentClusterName) return { ready: true, why: '' };
   const finding = latest(`cluster/${standby}`);

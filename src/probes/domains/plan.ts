@@ -8,7 +8,7 @@ export interface DomainsPlanOptions extends ClustersPlanOptions, ArchivesPlanOpt
   domains?: DomainsOptions;
 }
 
-/** One row for each watched domain, if there is a command that describes one. */
+/** One row for each watched domain, if there is a command that describes domains. */
 export function planDomains({
   domains,
   clusterGroupMetadata: group,

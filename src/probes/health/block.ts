@@ -3,14 +3,14 @@ import type { ClientAuth, ClientTls } from '../../core/access.ts';
 import { parsedAs, type TextFormat, webAddress } from '../../core/text-formats.ts';
 import { timedBlock } from '../timing-block.ts';
 
-/** `services.<service>.health`, defaults filled in. */
+/** The options of `services.<service>.health`, with defaults filled in. */
 export interface HealthOptions {
-  /** `http:`, `https:`, `grpc:`, `grpcs:` or `tcp:`. */
+  /** A URL with `http:`, `https:`, `grpc:`, `grpcs:` or `tcp:`. */
   url: string;
   intervalMs: number;
   /** Never longer than the interval. */
   timeoutMs: number;
-  /** Failures in a row after which the role is down, and successes in a row after which it is up again. */
+  /** How many failures in a row mean that the role is down, and how many successes in a row that it is up again. */
   failureThreshold: number;
   successThreshold: number;
   tls?: ClientTls;
@@ -19,7 +19,7 @@ export interface HealthOptions {
 
 const target = webAddress(['http', 'https', 'grpc', 'grpcs', 'tcp'], 'http://127.0.0.1:7933/health');
 
-/** Only http and https have a default port. */
+/** The format of a target. Only http and https have a default port. */
 const targetWithPort: TextFormat<string> = {
   fault: 'names no port; put one behind the host, such as grpc://127.0.0.1:7833 or tcp://127.0.0.1:7833',
   read(text) {
@@ -28,7 +28,7 @@ const targetWithPort: TextFormat<string> = {
   },
 };
 
-/** `services.<service>.health`: a URL, or a map with one. */
+/** The schema of `services.<service>.health`: a URL, or a map with one. */
 export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const threshold = (usual: number, what: string) => z.int().min(1).max(100).default(usual).describe(what);
   const full: z.ZodType<HealthOptions> = timedBlock(

@@ -25,7 +25,7 @@ import {
 } from './health-check.ts';
 
 /**
- * Messages of gRPC over HTTP/2, as far as a health check needs them (github.com/grpc/grpc,
+ * Encodes and decodes messages of gRPC over HTTP/2, as far as a health check needs them (github.com/grpc/grpc,
  * doc/PROTOCOL-HTTP2.md).
  */
 
@@ -58,7 +58,7 @@ export function textMessage(text: string): Buffer {
   return Buffer.concat([Buffer.from([...head, rest]), bytes]);
 }
 
-/** The number in field 1 and the text in field 2; 0 and '' where they are missing. Throws `ProbeError`. */
+/** The number in field 1 and the text in field 2; 0 and '' if they are missing. Throws `ProbeError`. */
 export function numberAndText(message: Buffer): { number: number; text: string } {
   let number = 0;
   let text = '';
@@ -89,20 +89,20 @@ export function grpcTimeout(timeoutMs: number): string {
 
 /** A health method of gRPC. */
 interface Method {
-  /** Identifies the method in what is remembered, across versions. */
+  /** Identifies the method in what a probe remembers, across versions. */
   id: 'standard' | 'own';
-  /** `package.Service/Method`. */
+  /** The path, `package.Service/Method`. */
   path: string;
   request: Buffer;
-  /** Throws ProbeError for a message that is not a health response. */
+  /** Reads a response. Throws ProbeError for a message that is not a health response. */
   read(message: Buffer): HealthAnswer;
 }
 
-/** `ServingStatus` by number. */
+/** The values of `ServingStatus` by number. */
 const servingStatuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
 const serving = 1;
 
-/** github.com/grpc/grpc, doc/health-checking.md; an empty service means the whole server. */
+/** The standard health method (github.com/grpc/grpc, doc/health-checking.md); an empty service means the whole server. */
 const standard = (service: string): Method => ({
   id: 'standard',
   path: 'grpc.health.v1.Health/Check',
@@ -116,7 +116,7 @@ const standard = (service: string): Method => ({
 const usualService = 'uber.cadence.api.v1.MetaAPI';
 const ownService = /(?:^|\.)MetaAPI$/;
 
-/** The service's own: `HealthResponse{ok, message}` (github.com/uber/cadence-idl, service_meta.proto). */
+/** The service's own method: `HealthResponse{ok, message}` (github.com/uber/cadence-idl, service_meta.proto). */
 const own = (service: string): Method => ({
   id: 'own',
   path: `${service}/Health`,
@@ -128,8 +128,8 @@ const own = (service: string): Method => ({
 });
 
 /**
- * The methods to try in order until one is implemented: the one that answered last, or the standard one, then the
- * service's own. If `service` names the service's own API, only that is tried.
+ * The methods to try in order until one is implemented: the one that answered last time, or the standard method and then the
+ * service's own. If `service` names the service's own API, only the service's own method is tried.
  */
 export function methodsFor(service: string, answeredLast: unknown): readonly Method[] {
   if (ownService.test(service)) return [own(service)];
@@ -145,7 +145,7 @@ export function usualRpcService(service: string, role: string): string {
 
 /** The result of a call. */
 interface CallReply {
-  /** gRPC's status code. */
+  /** The status code of gRPC. */
   status: number;
   message: string;
   /** The response message with its length prefix; empty for most failed calls. */
@@ -162,7 +162,10 @@ interface Answer {
   trailers: IncomingHttpHeaders;
 }
 
-/** Errors of HTTP/2 itself as ProbeError; errors of the connection stay as they are. `isHttp2`: it sent its settings. */
+/**
+ * Errors of HTTP/2 itself as ProbeError; errors of the connection are returned unchanged. `isHttp2`: the server sent its
+ * settings.
+ */
 function http2Failure(thrown: unknown, isHttp2: boolean): unknown {
   const code = systemCode(thrown) ?? '';
   if (!code.startsWith('ERR_HTTP2_')) return thrown;
@@ -210,7 +213,7 @@ function answerOf(
   });
 }
 
-/** The gRPC status of a call that ended with an HTTP status only, as gRPC maps it. */
+/** The gRPC status of a call that ended with only an HTTP status, mapped in the same way as gRPC does. */
 function httpOutcome({ head }: Answer): CallReply {
   const status = Number(head[':status']);
   if (status === 404) return { status: unimplemented, message: 'HTTP status 404', body: Buffer.alloc(0) };
@@ -224,7 +227,7 @@ function httpOutcome({ head }: Answer): CallReply {
 
 function replyOf(answer: Answer, resetCode: number): CallReply {
   const { head, body, trailers } = answer;
-  // A call that fails at once has headers only, with the status in them.
+  // A call that fails at once has only headers, which contain the status.
   const [status, message] = ['grpc-status', 'grpc-message'].map((name) => trailers[name] ?? head[name]);
   if (status !== undefined) {
     return { status: Number(status), message: messageOf(String(message ?? '')), body };
@@ -258,7 +261,7 @@ function createCaller(socket: Socket, authority: string, trace: Trace) {
 }
 
 interface GrpcTarget {
-  /** Its `protocols` are set here. */
+  /** Where to connect; `protocols` is set here. */
   dial: Dial;
   /** `package.Service` to check. Default: the server as a whole. */
   service?: string;
@@ -266,18 +269,18 @@ interface GrpcTarget {
   role: string;
   /** The name inside the product, if it is not the usual one. */
   rpcService?: string;
-  /** Sent to the server as its deadline. */
+  /** The timeout, which is sent to the server as its deadline. */
   timeoutMs: number;
 }
 
-/** Reasons by gRPC status code; other codes go by the message. */
+/** Reasons by gRPC status code; for other codes the message decides. */
 const reasons: Readonly<Record<number, HealthFailureReason>> = {
   4: 'too_slow',
   7: 'credentials',
   16: 'credentials',
 };
 
-/** Headers of the call: those of gRPC, and those that the product's routing requires. */
+/** The headers of the call: those of gRPC, and those that the product's routing requires. */
 function headersOf(
   { service = '', role, rpcService, timeoutMs }: GrpcTarget,
   { credentials }: OpenConnection,
@@ -332,8 +335,8 @@ async function ask(
 }
 
 /**
- * Checks a server by gRPC: the standard health method, or the service's own where the standard one is not
- * implemented. The method that answered is remembered and tried first the next time.
+ * Checks a server by gRPC: the standard health method, or the service's own method if the server does not implement the standard
+ * one. The method that answered is remembered and tried first the next time.
  */
 export function checkGrpc(
   target: GrpcTarget,

@@ -26,11 +26,11 @@ const hung: Readonly<Partial<Record<ConnectionPhase, HealthFault>>> = {
   body: { reason: 'body_timeout', msg: 'the response began, but did not end in time' },
 };
 
-/** The fault behind an error; after the timeout, the phase in which time ran out is the reason. */
+/** The fault behind an error. After the timeout, the phase in which time ran out is the reason. */
 function faultFrom(thrown: unknown, phase: ConnectionPhase, signal: AbortSignal): HealthFault {
   const { reason, msg } =
     thrown instanceof ProbeError ? { reason: thrown.reason, msg: thrown.message } : connectionFault(thrown);
-  // After the timeout a reset is our own doing; a response that arrived just in time still counts.
+  // After the timeout the agent itself resets the connection; a response that arrived just in time still counts.
   const isOurs = !(thrown instanceof ProbeError) || reason === 'reset';
   return (signal.aborted && isOurs && hung[phase]) || { reason, msg };
 }
@@ -41,7 +41,7 @@ export interface HealthAnswer {
   msg: string;
 }
 
-/** Reasons by words of the message, the most specific first: a role that shuts down has left the ring too. */
+/** Reasons by words in the message, the most specific first: a role that shuts down has left the ring, too. */
 const reasonPatterns: readonly (readonly [HealthFailureReason, RegExp])[] = [
   ['shutting_down', /\b(shutting ?down|shut ?down|stopping|draining|terminating)\b/],
   ['persistence', /\b(persistence|data ?store|database)\b/],
@@ -49,14 +49,14 @@ const reasonPatterns: readonly (readonly [HealthFailureReason, RegExp])[] = [
   ['warming_up', /\b(warming ?up|warm ?up|starting|not (yet )?started|initiali[sz]ing)\b/],
 ];
 
-/** `WarmingUp`, `warming_up` and `Warming up` are the same words. */
+/** The words of a message: `WarmingUp`, `warming_up` and `Warming up` are the same words. */
 const wordsOf = (msg: string): string =>
   msg
     .replace(/([a-z])([A-Z])/g, '$1 $2')
     .replace(/[^A-Za-z0-9]+/g, ' ')
     .toLowerCase();
 
-/** The reason that a message gives, else `not_ok`. */
+/** The reason that a message states, or else `not_ok`. */
 export function reasonOf(msg: string): HealthFailureReason {
   const words = wordsOf(msg);
   return reasonPatterns.find(([, pattern]) => pattern.test(words))?.[0] ?? 'not_ok';
@@ -71,8 +71,8 @@ export function faultOf({ ok, msg }: HealthAnswer): HealthFault | undefined {
 const isText = (value: unknown): value is string => typeof value === 'string';
 
 /**
- * The response in a JSON text; undefined for any other text. Writers of proto3 JSON leave out what is false, and call
- * `msg` `message`: a map with nothing but a message is `ok: false`.
+ * Parses a response from JSON; undefined for any other text. Writers of proto3 JSON leave out what is false, and call `msg`
+ * `message`: a map with only a message means `ok: false`.
  */
 export function answerIn(text: string): HealthAnswer | undefined {
   let value: unknown;
@@ -93,14 +93,14 @@ export interface HealthDeps {
   clock: Pick<Clock, 'monotonicMs'>;
   readSecret: ReadSecret;
   tracing?: Pick<Tracing, 'headers'>;
-  /** Default: the system's name resolution. */
+  /** The name resolution. Default: the system's. */
   lookup?: Lookup;
 }
 
 /** Where to connect, and how. */
 export interface Dial {
   address: Address;
-  /** TLS is used if this is set, even to an empty map. */
+  /** The TLS options. TLS is used if this is set, even to an empty map. */
   tls?: ClientTls;
   protocols?: ConnectOptions['protocols'];
   auth?: ClientAuth;
@@ -131,7 +131,7 @@ async function credentialsOf(
     throw new ProbeError('credentials', 'the credentials of the health check cannot be read', error);
   });
   if (authorization === undefined) return {};
-  // Checked here, because Node's own error message would contain the value.
+  // This is checked here, because Node's own error message would contain the value.
   if (!/^[\x20-\x7e]*$/.test(authorization)) {
     throw new ProbeError(
       'credentials',
@@ -155,8 +155,8 @@ function finding(verdict: HealthVerdict, trace: Trace, connection: Connection | 
 }
 
 /**
- * Connects, runs `ask` over the connection and closes it. Whatever is thrown becomes a finding, with the phases up to
- * then; what an earlier check remembered stays.
+ * Connects, runs `ask` over the connection and closes it. Whatever is thrown becomes a finding, with the phases up to then; in
+ * that case what an earlier check remembered stays.
  */
 export async function checkOver(
   { address, tls, protocols, auth }: Dial,
@@ -234,7 +234,8 @@ async function getOver({ socket, trace, credentials }: OpenConnection, url: URL)
       // An error after the start of the response is emitted twice: by the response, and here.
       asked.on('error', reject);
       asked.on('response', resolve);
-      // Only after the parser listens: it would miss data that the server sends before the request.
+      // The listener is added only after the parser listens, which would otherwise miss data that the server sends before the
+      // request.
       asked.on('socket', () => socket.once('data', () => trace.enter('body')));
       asked.end();
     });
@@ -263,8 +264,8 @@ function shapeFault({ status, contentType, location, body }: HttpReply): HealthF
 }
 
 /**
- * The fault in a response. The spec does not define the status of a failing role's answer: `ok: false` counts
- * with any status, `ok: true` only with 2xx, because load balancers and orchestrators go by the status.
+ * The fault in a response. The spec does not define the status for a failing role: `ok: false` counts with any status, `ok: true`
+ * only with 2xx, because load balancers and orchestrators use the status.
  */
 function faultIn(reply: HttpReply, answer: HealthAnswer | undefined): HealthFault | undefined {
   const { status } = reply;

@@ -5,7 +5,7 @@ import type { HealthOptions } from './block.ts';
 import type { Dial, HealthDeps } from './health-check.ts';
 
 export interface HealthPlanOptions {
-  /** Only selected services are checked. */
+  /** The services; only selected services are checked. */
   services: readonly { name: string; selected: boolean; health?: HealthOptions }[];
 }
 
@@ -20,9 +20,9 @@ interface HealthTarget {
 type HealthCheck = (signal: AbortSignal, recalled: unknown) => Promise<Finding>;
 
 interface HealthProtocol {
-  /** Used where the URL has no port. */
+  /** The port for a URL without one. */
   port?: number;
-  /** `always`: the scheme means TLS. `asked`: only with `tls` in the options. Missing: never. */
+  /** When TLS is used. `always`: the scheme means TLS. `asked`: only with `tls` in the options. Missing: never. */
   tls?: 'always' | 'asked';
   load(): Promise<(target: HealthTarget, deps: HealthDeps) => HealthCheck>;
 }
@@ -71,7 +71,7 @@ function healthRow(service: string, options: HealthOptions, lookup: Lookup | und
   return {
     name: `health/${service}`,
     kind: 'health',
-    // Without user, password and query, which may be secret.
+    // The URL is shown without user, password and query, which may be secret.
     target: `${url.protocol}//${url.host}${url.pathname}`,
     service,
     schedule: { intervalMs, timeoutMs, failureThreshold, successThreshold },

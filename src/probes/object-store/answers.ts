@@ -4,7 +4,7 @@ import { excerpt, ProbeError } from '../probe.ts';
 /** One element of a document: its name without namespace prefix, its children, and its text. */
 export interface XmlElement {
   name: string;
-  /** Its own text with entities replaced, whitespace included. */
+  /** The element's own text with entities replaced, including whitespace. */
   text: string;
   children: readonly XmlElement[];
 }
@@ -17,7 +17,7 @@ interface OpenElement extends XmlElement {
 
 const startTag = /<([A-Za-z_][\w.:-]*)(?:\s+[A-Za-z_][\w.:-]*\s*=\s*(?:"[^"<]*"|'[^'<]*')){0,32}\s*(\/?)>/y;
 const endTag = /<\/([A-Za-z_][\w.:-]*)\s*>/y;
-/** Start and end of markup that contains neither elements nor text to decode. */
+/** The start and end of markup that contains neither elements nor text to decode. */
 const sections = [
   ['<!--', '-->'],
   ['<![CDATA[', ']]>'],
@@ -26,7 +26,7 @@ const sections = [
 
 const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 const deepest = 32;
-/** Ten times a full page. */
+/** The maximum number of elements, ten times a full page. */
 const mostElements = 100_000;
 
 /**
@@ -102,7 +102,7 @@ function decoded(text: string): string {
 
 export interface ObjectStoreAnswer {
   status: number;
-  /** By its name in lower case; the first value. */
+  /** The value of a header by its name in lower case; the first value if there are several. */
   header(name: string): string | undefined;
   body: Buffer;
 }
@@ -110,16 +110,16 @@ export interface ObjectStoreAnswer {
 export interface StoredObject {
   key: string;
   sizeBytes: number;
-  /** ms since the epoch, by the store's clock. */
+  /** When the object was last modified, ms since the epoch, on the store's clock. */
   lastModifiedMs: number;
-  /** MD5 of the content, hexadecimal; none of an object that was uploaded in parts. */
+  /** MD5 of the content, hexadecimal; missing for an object that was uploaded in parts. */
   md5?: string;
 }
 
 /** One page of a list, in the order of the keys' UTF-8 bytes, not of time. */
 export interface ObjectPage {
   objects: readonly StoredObject[];
-  /** Token for the next page; none on the last page. */
+  /** The token for the next page; missing on the last page. */
   continuation?: string;
 }
 
@@ -133,7 +133,7 @@ function readDocument(body: Uint8Array): XmlElement {
   }
 }
 
-/** One page of ListObjectsV2 (`ListBucketResult`). Throws ProbeError `invalid_answer`. */
+/** Reads one page of ListObjectsV2 (`ListBucketResult`). Throws ProbeError `invalid_answer`. */
 export function readPage(body: Uint8Array): ObjectPage {
   const root = readDocument(body);
   if (root.name !== 'ListBucketResult') throw invalid(`<${root.name}> instead of <ListBucketResult>`);
@@ -164,7 +164,7 @@ function readObject(element: XmlElement, isEncoded: boolean): StoredObject {
   return md5 === undefined ? object : { ...object, md5 };
 }
 
-/** Keys may contain characters that XML cannot; so the list is requested with form encoding. */
+/** Decodes a key. Keys may contain characters that are not allowed in XML, so the list is requested with form encoding. */
 function decodedKey(key: string): string {
   try {
     return decodeURIComponent(key.replaceAll('+', ' '));
@@ -177,7 +177,7 @@ function invalid(why: string, cause?: unknown): ProbeError {
   return new ProbeError('invalid_answer', `the response is not a list of objects: ${why}`, cause);
 }
 
-/** Reasons by error code (S3 API reference, List of error codes); other codes go by the status. */
+/** Reasons by error code (S3 API reference, List of error codes). For other codes the status decides. */
 const codes: Readonly<Record<string, ArchiveFailureReason>> = {
   NoSuchBucket: 'not_found',
   NoSuchKey: 'not_found',

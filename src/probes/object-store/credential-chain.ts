@@ -1,3 +1,3 @@
-// The only file that imports the AWS SDK, loaded when credentials are first needed. The import is static, because the
-// bundler resolves the names of a CommonJS package in a static import only.
+// The only file that imports the AWS SDK. It is loaded when credentials are first needed. The import in it is static, because the
+// bundler resolves the names of a CommonJS package only in a static import.
 export { defaultProvider } from '@aws-sdk/credential-provider-node';

@@ -8,7 +8,7 @@ import { connectTo, type Trace, untilAborted } from '../connection.ts';
 import { connectionFault, excerpt, ProbeError } from '../probe.ts';
 import { type ObjectPage, type ObjectStoreAnswer, readPage, refusalOf } from './answers.ts';
 
-/** A pair of keys, with the token that temporary ones have. */
+/** A pair of keys, with the token of temporary keys. */
 interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -17,19 +17,19 @@ interface Credentials {
 
 interface CredentialSource {
   /**
-   * The credentials of the AWS SDK's default chain: environment, shared files (`~/.aws`), web identity, container
-   * and instance metadata. Temporary ones are kept until shortly before they expire, others are read again each time.
-   * Undefined when none are configured. Throws ProbeError: `credentials` for those that are configured and cannot be
-   * used, `too_slow` when the signal aborts.
+   * The credentials of the AWS SDK's default chain: environment, shared files (`~/.aws`), web identity, container and instance
+   * metadata. Temporary credentials are cached until shortly before they expire, others are read again each time. Undefined if
+   * none are configured. Throws ProbeError: `credentials` if configured credentials cannot be used, `too_slow` when the signal
+   * aborts.
    */
   read(signal: AbortSignal): Promise<Credentials | undefined>;
 }
 
-/** Where credentials come from, for messages. */
+/** The places from which credentials come, for messages. */
 export const credentialPlaces =
   'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared credentials file, a web identity or an instance role';
 
-/** Variables that ask for credentials: with one of them set, finding none is a fault. */
+/** Variables that request credentials: if one of them is set, finding none is a fault. */
 const configuredBy = [
   'AWS_ACCESS_KEY_ID',
   'AWS_SECRET_ACCESS_KEY',
@@ -40,16 +40,19 @@ const configuredBy = [
   'AWS_CONTAINER_CREDENTIALS_FULL_URI',
 ];
 
-/** For requests to the token service; those to instance metadata have a second each by default. */
+/** The times for requests to the token service; by default, a request to instance metadata has one second. */
 const requestTimes = { connectionTimeout: 3000, requestTimeout: 10_000 };
 
 type Provider = () => Promise<Credentials & { expiration?: Date }>;
 
-/** Loads the SDK's chain at the first use. `region`: of the token service, where the environment has none. */
+/**
+ * Creates the source, which loads the SDK's chain at the first use. `region` is that of the token service, if the environment has
+ * none.
+ */
 export function createCredentialSource(region: string): CredentialSource {
   let provider: Provider | undefined;
   const open = async (): Promise<Provider> => {
-    // It would print on standard error, which is the agent's log, that it drops support for the oldest Node.
+    // Without this, the SDK would print on standard error, which is the agent's log, that it drops support for the oldest Node.
     process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
     const { defaultProvider } = await import('./credential-chain.ts');
     const clientConfig = { region: process.env.AWS_REGION ?? region, requestHandler: requestTimes };
@@ -75,7 +78,7 @@ export function createCredentialSource(region: string): CredentialSource {
   };
 }
 
-/** No provider of the chain is configured; any other error is one of a provider that is. */
+/** Whether no provider of the chain is configured; any other error is from a configured provider. */
 const isNoneFound = (error: unknown): boolean =>
   error instanceof Error && error.name === 'CredentialsProviderError';
 
@@ -88,7 +91,7 @@ interface SignedRequest {
 
 /** One connection to one origin, reused by every request; reopened after the server closes it. */
 interface ObjectStoreConnection {
-  /** Follows no redirect. Throws ProbeError, soon after the signal aborts too. */
+  /** Sends a request; follows no redirect. Throws ProbeError, also soon after the signal aborts. */
   send(request: SignedRequest): Promise<ObjectStoreAnswer>;
   close(): Promise<void>;
 }
@@ -96,9 +99,9 @@ interface ObjectStoreConnection {
 interface ConnectionOptions {
   /** Scheme, host and port. */
   origin: string;
-  /** File of certificates to trust instead of the system's. */
+  /** File with the certificates to trust instead of the system's. */
   caFile?: string;
-  /** Longest response body. */
+  /** The maximum size of a response body. */
   maxBytes: number;
 }
 
@@ -109,7 +112,7 @@ interface ConnectionDeps {
   signal: AbortSignal;
 }
 
-/** Loads the HTTP client; connects at the first request. */
+/** Loads the HTTP client. It connects at the first request. */
 async function openConnection(
   options: ConnectionOptions,
   deps: ConnectionDeps,
@@ -150,7 +153,7 @@ function exchange(
   const late = new ProbeError('too_slow', 'the object store did not answer in time');
   if (signal.aborted) return Promise.reject(late);
   let controller: Dispatcher.DispatchController | undefined;
-  // Before there is a connection, connecting fails by itself, and its error names the phase.
+  // Before there is a connection, connecting itself fails, and its error names the phase.
   const abort = (): void => controller?.abort(late);
   signal.addEventListener('abort', abort, { once: true });
   const answer = new Promise<ObjectStoreAnswer>((resolve, reject) => {
@@ -182,7 +185,7 @@ function exchange(
   });
 }
 
-/** Whatever was thrown during a request, as ProbeError. */
+/** A ProbeError for whatever was thrown during a request. */
 export function objectStoreFailure(thrown: unknown): ProbeError<ArchiveFailureReason> {
   if (thrown instanceof ProbeError) return thrown;
   const { reason, msg } = connectionFault(thrown);
@@ -196,9 +199,9 @@ interface BucketOptions {
   endpoint: ObjectStoreAddress;
   region: string;
   bucket: string;
-  /** Without credentials requests are not signed. */
+  /** The keys; without them requests are not signed. */
   credentials?: Credentials;
-  /** File of certificates to trust instead of the system's. */
+  /** File with the certificates to trust instead of the system's. */
   caFile?: string;
 }
 
@@ -207,12 +210,12 @@ interface ListRequest {
   prefix: string;
   /** Only keys after this one. */
   startAfter?: string;
-  /** Token from the page before. */
+  /** The token from the page before. */
   continuation?: string;
 }
 
 interface BucketDeps {
-  /** Its wall clock dates the signatures. */
+  /** The clock that dates the signatures. */
   clock: Clock;
   /** Records the phases and the expiry of the server's certificate. */
   trace: Trace;
@@ -221,7 +224,7 @@ interface BucketDeps {
   tracing?: Tracing;
 }
 
-/** A span for each request. Keys of archived objects name workflows, and stay out of it. */
+/** Sends a request within a span. Keys of archived objects name workflows, so they are not in the span. */
 function traced(
   tracing: Tracing | undefined,
   method: string,
@@ -236,25 +239,22 @@ function traced(
   });
 }
 
-/**
- * One bucket of an object store with the S3 API, path-style. Every call throws ProbeError, soon after the signal aborts
- * too.
- */
+/** One bucket of an object store with the S3 API, path-style. Every call throws ProbeError, also soon after the signal aborts. */
 export interface Bucket {
   /** One page of at most 1000 objects. */
   list(request: ListRequest): Promise<ObjectPage>;
   put(key: string, body: Buffer): Promise<void>;
-  /** The object, or its first bytes. */
+  /** Reads the object, or its first bytes. */
   get(key: string, firstBytes?: number): Promise<Buffer>;
-  /** Also succeeds if there is no such object. */
+  /** Deletes the object; also succeeds if there is none. */
   delete(key: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A full page with the longest keys, each of their characters percent-encoded. */
+/** The size of a full page with the longest keys, each of their characters percent-encoded. */
 const maxBytes = 8 << 20;
 
-/** Loads the HTTP client and connects with the first call. */
+/** Creates the bucket, which loads the HTTP client and connects with the first call. */
 export function createBucket(options: BucketOptions, { clock, trace, signal, tracing }: BucketDeps): Bucket {
   const { endpoint, caFile } = options;
   let connection: ObjectStoreConnection | undefined;
@@ -320,7 +320,7 @@ const objectPath = ({ endpoint, bucket }: BucketOptions, key: string): string =>
     .map((part, i) => (i === 0 ? part : strictlyEncoded(part)))
     .join('/');
 
-/** Percent-encoded as in the signature (RFC 3986), so that no proxy rewrites it. */
+/** A text, percent-encoded as in the signature (RFC 3986), so that no proxy rewrites it. */
 function strictlyEncoded(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

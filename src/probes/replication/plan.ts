@@ -8,7 +8,7 @@ interface ReplicationPlanOptions extends ClustersPlanOptions {
 
 const replicationIntervalMs = 15_000;
 
-/** One row for replication between clusters, if the group has two or more enabled ones. */
+/** One row for replication between clusters, if the group has two or more enabled clusters. */
 export function planReplication({
   clusterGroupMetadata: group,
   domains,

@@ -29,20 +29,20 @@ export function placesRead(options: Partial<ReplicationOptions> = {}): string[] 
   return quantities.flatMap((quantity) => placesOf(quantity, options[quantity]).map(({ metric }) => metric));
 }
 
-/** Labels that name the clusters of a series; the first one present counts. */
+/** The labels that name the clusters of a series; the first one that is present is used. */
 const usualLabels = { source: ['source_cluster', 'active_cluster'], target: ['target_cluster'] };
 
-/** One value, with the cluster names of its labels. */
+/** One value, with the cluster names in its labels. */
 interface Reading {
   /** Identifies the series. */
   series: string;
   source?: string;
   target?: string;
-  /** Lags are in seconds. */
+  /** The value; a lag is in seconds. */
   value: number;
 }
 
-/** The values of one quantity, from the first metric that has any; negative ones are left out. */
+/** The values of one quantity, from the first metric that has any. Negative values are left out. */
 function readingsOf(
   readings: Readings,
   quantity: Quantity,
@@ -59,7 +59,9 @@ function readingsOf(
 
 type QuantityPlace = ReadingPlace & Partial<LagPlace>;
 
-/** A metric that a vocabulary translates is found under both names, whichever is configured. */
+/**
+ * The names of a quantity's metrics. A metric that a vocabulary translates is found under both names, whichever is configured.
+ */
 function placesOf(quantity: Quantity, configured: QuantityPlace | undefined): readonly QuantityPlace[] {
   const places: readonly QuantityPlace[] = usual[quantity];
   if (!configured) return places;
@@ -91,12 +93,12 @@ interface ClusterPair {
 }
 
 /**
- * How the pair of a series is found. `labelled`: by its labels; if only one cluster is named, this one is the other.
- * `incoming`: towards this cluster, because real services name the source in `target_cluster` there.
+ * How the pair of a series is determined. `labelled`: by its labels; if they name only one cluster, this cluster is the other.
+ * `incoming`: towards this cluster, because there real services name the source in `target_cluster`.
  */
 export type Direction = 'labelled' | 'incoming';
 
-/** Finds the pair of a reading; undefined for a cluster with itself, and if several would fit. */
+/** The possible pairs of a reading; undefined for a cluster with itself, and if several pairs would fit. */
 export function pairsOf(
   group: ClusterGroupOptions,
 ): (reading: Reading, direction: Direction) => ClusterPair | undefined {
@@ -128,7 +130,7 @@ function isPairOf({ clusters }: ClusterGroupOptions, { source, target }: Cluster
   return isEnabled(source) && isEnabled(target);
 }
 
-/** Services may sanitize label values: `dc-1` becomes `dc_1`. */
+/** The cluster with this name in a label. Services may sanitize label values: `dc-1` becomes `dc_1`. */
 function clusterNamed(text: string, names: readonly string[]): string | undefined {
   return names.includes(text) ? text : names.find((name) => name.replace(/[^A-Za-z0-9_]/gu, '_') === text);
 }
@@ -140,7 +142,7 @@ interface PairReading extends Reading {
 
 /** The readings of one quantity. */
 interface QuantityReadings {
-  /** The family that they are from. */
+  /** The family that the readings are from. */
   metric?: string;
   paired: readonly PairReading[];
   /** Number of series whose labels name no pair of clusters. */
@@ -175,7 +177,7 @@ interface OfPair {
   value: number;
 }
 
-/** One number per pair: the joined values of its items. */
+/** One number per pair, computed from the values of its items. */
 function joinByPair<T extends { pair: ClusterPair }>(
   items: readonly T[],
   numberOf: (item: T) => number,
@@ -209,13 +211,13 @@ interface Total {
 
 interface Increase {
   by: number;
-  /** The total fell: the counter was reset, and its new total is the increase. */
+  /** Whether the total fell: the counter was reset, and its new total is the increase. */
   wasReset: boolean;
 }
 
 interface Increases {
   /**
-   * The increase of each series since the last check. A series that is new, or was missing at the last check, has none:
+   * The increase of each series since the last check. A series that is new, or was missing at the last check, has no increase:
    * what it counted meanwhile is not known.
    */
   since(totals: readonly Total[]): Map<string, Increase>;
@@ -226,7 +228,7 @@ interface Sum {
   parts: number;
 }
 
-/** Computes the increases of counters that another program keeps. */
+/** Computes the increases of counters that another program maintains. */
 function createIncreases(): Increases {
   let last = new Map<string, Sum>();
   return {
@@ -252,20 +254,20 @@ function sumsOf(totals: readonly Total[]): Map<string, Sum> {
   return sums;
 }
 
-/** In a sum it is not known which part was reset, nor what it has counted since. */
+/** The increase of a sum. If it fell, it is not known which part was reset, nor what that part has counted since. */
 function increaseOf(before: Sum, { value, parts }: Sum): Increase {
   if (value >= before.value) return { by: value - before.value, wasReset: false };
   return { by: parts === 1 ? value : 0, wasReset: true };
 }
 
 interface LastApplied {
-  /** The known times, and those of the pairs that applied a task since the last check. */
+  /** The known times, updated for the pairs that applied a task since the last check. */
   after(before: readonly OfPair[], applied: readonly PairReading[], nowMs: number): OfPair[];
 }
 
 /**
- * When tasks were last applied, ms since the epoch: the time of the check that found a higher total than the one
- * before. A counter that was reset does not count, because its tasks may be old.
+ * When tasks were last applied, ms since the epoch: the time of the check that found a higher total than the one before. A
+ * counter that was reset is ignored, because its tasks may be old.
  */
 function createLastApplied(): LastApplied {
   const progress = createIncreases();
@@ -296,7 +298,7 @@ function lastAppliedIn(recalled: unknown): OfPair[] {
   });
 }
 
-/** What `lastAppliedIn` reads. */
+/** The times in the form that `lastAppliedIn` reads. */
 function remembered(lastApplied: readonly OfPair[]): unknown {
   return lastApplied.map(({ pair: { source, target }, value }) => [source, target, value]);
 }
@@ -307,9 +309,8 @@ interface ReplicationProbeOptions {
 }
 
 /**
- * Replication between clusters by the service's own metrics. An unknown lag is not a fault; it has no gauge. Failures
- * count from the second check that sees their counter: earlier ones, and those during a gap in the readings, are not
- * known.
+ * Checks replication between clusters by the service's own metrics. An unknown lag is not a fault; it has no gauge. Failures
+ * count from the second check that sees their counter: earlier failures, and those during a gap in the readings, are not known.
  */
 export function createReplicationProbe(
   { group, replication }: ReplicationProbeOptions,
@@ -333,7 +334,7 @@ export function createReplicationProbe(
   };
 }
 
-/** Failures per pair since the last check, 0 included; series that cannot be distinguished count once. */
+/** The number of failures per pair since the last check, including 0; series that cannot be distinguished count once. */
 function failuresOf(readings: readonly PairReading[], failed: ReturnType<Increases['since']>): OfPair[] {
   const once = [...new Map(readings.map((reading) => [reading.series, reading])).values()];
   return joinByPair(

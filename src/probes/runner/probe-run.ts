@@ -12,13 +12,13 @@ export interface Outcome {
   memory?: string;
 }
 
-/** A run under way. It ends at its timeout even if the probe does not. */
+/** A running check. It ends at its timeout even if the probe does not. */
 interface Attempt {
-  /** The result, at the latest at the timeout; undefined if it was ended before. Never rejects. */
+  /** The result, at the latest at the timeout; undefined if the run was ended before. Never rejects. */
   readonly outcome: Promise<Outcome | undefined>;
   /** Resolves when the probe has settled and nothing of this run is open. Never rejects. */
   readonly settled: Promise<void>;
-  /** Aborts the run; it has no result. */
+  /** Aborts the run, which then has no result. */
   end(): void;
 }
 
@@ -33,8 +33,8 @@ interface AttemptOptions {
 }
 
 /**
- * Runs a probe once. At the timeout the signal aborts. A finding with a reason that comes within one turn of the event
- * loop still counts, such as the phase in which time ran out; otherwise the result is `too_slow`.
+ * Runs a probe once. At the timeout the signal aborts. A finding with a reason, such as the phase in which time ran out, still
+ * counts if it comes within one turn of the event loop; otherwise the result is `too_slow`.
  */
 function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): Attempt {
   const { timeoutMs } = row.schedule;
@@ -63,7 +63,7 @@ function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): 
   const outcome = new Promise<Outcome | undefined>((resolve) => {
     let isSettled = false;
     const expire = async () => {
-      // Read what arrived while the machine was suspended: that delay was not the probe's.
+      // The turn reads what arrived while the machine was suspended: the probe did not cause that delay.
       await nextTurn();
       if (isSettled) return;
       isLate = true;
@@ -87,7 +87,7 @@ function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): 
   return { outcome, settled: worked.then(() => {}), end };
 }
 
-/** A span for each check: what is checked, and why it failed. */
+/** Runs a check within a span, which says what is checked, and why it failed. */
 function traced(
   { name, kind, target, service }: ProbeRow,
   tracing: Tracing,
@@ -108,11 +108,11 @@ function traced(
 
 /** The probe of a row, created at its first run. */
 export interface OpenedProbe {
-  /** Starts a run; the one before must have settled. */
+  /** Starts a run; the run before must have settled. */
   run(recalled: unknown): Attempt;
-  /** The work under way for the probe; none before its first run. */
+  /** The progress of the probe's work; undefined before its first run. */
   progress(): Progress | undefined;
-  /** Waits up to 2 s for the run under way, then up to half a second for the probe to close. Never rejects. */
+  /** Waits up to 2 s for the running check, then up to half a second for the probe to close. Never rejects. */
   close(): Promise<void>;
 }
 

@@ -12,13 +12,13 @@ import type { ProbeRow, Sample, SeriesName } from '../probe.ts';
 import type { Outcome } from './probe-run.ts';
 
 /**
- * The intakes for the series of probes, by service (`''`: none). An intake that stays the same across a reload keeps
- * its counters; in a new one they start at 0. Close an intake before its replacement is handed out here.
+ * The intakes for the series of probes, by service (`''`: none). An intake that stays the same across a reload continues its
+ * counters; in a new intake they start at 0. Close an intake before its replacement is handed out here.
  */
 export interface ProbeIntakes {
   /** Series that start again after a restart. */
   immediate(service: string): SeriesIntake;
-  /** Totals that another program keeps. */
+  /** Totals that another program maintains. */
   kept(service: string): SeriesIntake;
   /** Series that survive a restart. */
   durable(service: string): DurableIntake;
@@ -56,7 +56,7 @@ export function restoreDurable(intake: DurableIntake): () => void {
     back.push(...found.map((labels) => ({ name, labels })));
   }
   return () => {
-    // A probe that opened the series owns it too; without another owner it ends here.
+    // A probe that opened the series owns it, too. Without another owner the series ends here.
     for (const series of back) openSeries(intake, series).release();
   };
 }
@@ -86,12 +86,12 @@ function createGauges(intake: SeriesIntake): Gauges {
 
 /** Counters, each opened once. */
 interface Counters {
-  /** The counter; a new one is at 0. */
+  /** The counter of a series; a new counter is at 0. */
   of(series: SeriesName): Counter;
   release(): void;
 }
 
-/** `intake` is called for the first counter. */
+/** Creates the counters. `intake` is called for the first counter. */
 function createCounters(intake: () => SeriesIntake): Counters {
   const held = new Map<string, Counter>();
   return {
@@ -128,7 +128,7 @@ interface ProbeSeries {
   reopen(row: ProbeRow, intakes: ProbeIntakes): ProbeSeries;
   /** Releases everything except durable totals, which stay in the state. */
   withdraw(): void;
-  /** Releases everything, durable totals too. */
+  /** Releases everything, including durable totals. */
   discard(): void;
 }
 
@@ -139,7 +139,7 @@ const within = ({ name, labels }: SeriesName, more: SeriesName['labels']): Serie
 const sampled = (series: SeriesName | undefined, value: number): Sample[] =>
   series ? [{ ...series, value }] : [];
 
-/** Every counter of a probe, so that each exists at 0 from the start. */
+/** Every counter of a probe; each exists at 0 from the start. */
 function* countersOf({ shows, reasons }: ProbeRow): Iterable<SeriesName> {
   const { failures, transitions, counters = [] } = shows;
   if (failures) for (const reason of reasons) yield within(failures, { reason });
@@ -147,7 +147,7 @@ function* countersOf({ shows, reasons }: ProbeRow): Iterable<SeriesName> {
   yield* counters;
 }
 
-/** Opens the counters; `before` is what the same probe showed in other intakes. */
+/** Opens the counters; `before` has the series that the same probe showed in other intakes. */
 export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?: ShownOutcome): ProbeSeries {
   const { shows } = row;
   const probe = { probe: row.name };
@@ -225,7 +225,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
     vanish,
     skipped: (reason, runs) => skippedOf(reason).add(runs),
     reopen(nextRow, nextIntakes) {
-      // Open before releasing: a series that both have always has an owner, and continues.
+      // The new series are opened before the old ones are released: a series that both have always has an owner, and continues.
       const next = createProbeSeries(nextRow, nextIntakes, current);
       discard();
       return next;

@@ -6,7 +6,7 @@ import type { Outcome } from './probe-run.ts';
 
 /** The damped state, which does not change with every single run. */
 interface Damping {
-  /** Undefined until enough runs in a row agree. */
+  /** The state; undefined until enough runs in a row agree. */
   readonly state: ProbeState | undefined;
   /** Failures in a row. */
   readonly consecutiveFailures: number;
@@ -15,7 +15,7 @@ interface Damping {
 }
 
 interface DampingOptions {
-  /** Failures in a row after which the state is down, and successes in a row after which it is up. */
+  /** How many failures in a row change the state to down, and how many successes in a row change it to up. */
   failureThreshold?: number;
   successThreshold?: number;
 }
@@ -44,7 +44,10 @@ export function createDamping({ failureThreshold = 1, successThreshold = 1 }: Da
   };
 }
 
-/** Runs that count; thresholds as in common monitoring systems (start at 30 % changes, end at 10 %). */
+/**
+ * The number of runs that are considered. The thresholds are those of common monitoring systems: flapping starts at 30 % changes
+ * and ends at 10 %.
+ */
 const runs = 21;
 const beginsAt = 6;
 const endsAt = 2;
@@ -52,11 +55,11 @@ const endsAt = 2;
 /** Detects flapping. Counts runs, so that it does not depend on a clock. */
 interface Flapping {
   readonly isFlapping: boolean;
-  /** Adds one run, undamped; returns whether flapping began or ended with it. */
+  /** Adds one run, undamped; returns whether it began or ended flapping. */
   take(ok: boolean): 'began' | 'ended' | undefined;
 }
 
-/** Starts with 6 changes among the last 21 runs, and ends at 2 or fewer. */
+/** Creates the detection, which starts with 6 changes among the last 21 runs, and ends at 2 or fewer. */
 export function createFlapping(): Flapping {
   const changes: boolean[] = [];
   let last: boolean | undefined;
@@ -97,7 +100,7 @@ export interface ProbeReport {
   name: string;
   kind: ProbeKind;
   target: string;
-  /** Damped; undefined until enough runs in a row agree. */
+  /** The damped state; undefined until enough runs in a row agree. */
   state: ProbeState | undefined;
   /** When the state last changed. */
   sinceMs: number | undefined;
@@ -106,16 +109,16 @@ export interface ProbeReport {
   timeoutMs: number;
   nextRunMs: number;
   isRunning: boolean;
-  /** Work between runs, such as the verification of a big backup. */
+  /** The progress of work between runs, such as the verification of a big backup. */
   progress?: Progress;
   last: ProbeResult | undefined;
-  /** How long ago that was by the time that went by, whatever the wall clock did; absent without a result. */
+  /** The age of the last result, measured by the time that has passed, whatever the wall clock did; absent without a result. */
   ageMs?: number;
   consecutiveFailures: number;
-  /** When the first of them was; undefined without any. */
+  /** When the first of these failures was; undefined if there is none. */
   failingSinceMs: number | undefined;
   skipped: Readonly<Record<ProbeSkipReason, number>>;
-  /** The last results, and the last that failed, oldest first. */
+  /** The last results and the last failed results, oldest first. */
   history: readonly ProbeResult[];
   failures: readonly ProbeResult[];
 }
@@ -146,7 +149,7 @@ function createRing<T>(size: number): Ring<T> {
 }
 
 export interface ResultHistoryOptions {
-  /** Results kept per probe, and failed results kept. Default 100 and 20. */
+  /** How many results and how many failed results are stored per probe. Default 100 and 20. */
   history?: number;
   failures?: number;
 }
@@ -221,11 +224,11 @@ export function createProbeTracker(
 
 /** What probes remember between runs and across restarts, by probe name. */
 export interface Memories extends Durable {
-  /** A copy; undefined if there is none. */
+  /** A copy of what a probe remembers; undefined if there is nothing. */
   recall(name: string): unknown;
-  /** `json` is JSON text. */
+  /** Stores what a probe remembers. `json` is JSON text. */
   keep(name: string, json: string): void;
-  /** Memories of other probes than these are kept up to a limit, in case the probes come back. */
+  /** Sets the probes in use. What other probes remember is stored up to a limit, in case they return. */
   use(names: ReadonlySet<string>): void;
 }
 
@@ -235,7 +238,7 @@ function unreadable(what: string, cause?: unknown): AgentError {
   return new AgentError('state_unreadable', { where: 'state section probes', what }, cause);
 }
 
-/** `{"version": 1, "memories": [[name, memory], …]}`. Throws `state_unreadable` on anything else. */
+/** Decodes `{"version": 1, "memories": [[name, memory], …]}`. Throws `state_unreadable` on anything else. */
 function decode(section: Uint8Array): [name: string, json: string][] {
   let content: { version?: unknown; memories?: unknown } | null;
   try {
@@ -254,7 +257,7 @@ function decode(section: Uint8Array): [name: string, json: string][] {
 }
 
 export function createMemories({ maxUnused = 1000 }: { maxUnused?: number } = {}): Memories {
-  /** Oldest first. */
+  /** JSON texts by probe name, oldest first. */
   const texts = new Map<string, string>();
   let used: ReadonlySet<string> = new Set();
   let frozen: Uint8Array | undefined;

@@ -20,7 +20,7 @@ import {
 } from './schedule.ts';
 
 export interface RunnerOptions extends ScheduleOptions {
-  /** Concurrent runs. Default 8. */
+  /** The maximum number of concurrent runs. Default 8. */
   concurrency?: number;
 }
 
@@ -29,22 +29,22 @@ interface RunnerDeps extends ProbeDeps {
 }
 
 /**
- * Runs probes: each at its own interval, never two runs of one probe at a time, one per lane, and a limited number at
- * once. The runner owns schedule, timeout, series and memory; a probe only checks.
+ * Runs probes: each at its own interval, never two runs of one probe at a time, one per lane, and a limited number at once. The
+ * runner handles schedule, timeout, series and memory; a probe only checks.
  */
 export interface Runner {
   /**
-   * Switches to these rows and intakes in one step. A probe with the same key continues, with its series in the new
-   * intakes. A probe with another key starts again, with what it remembered.
+   * Switches to these rows and intakes in one step. A probe with the same key continues, with its series in the new intakes. A
+   * probe with another key starts again with what it remembered.
    */
   configure(rows: readonly ProbeRow[], intakes: ProbeIntakes): void;
-  /** In the order of the rows. */
+  /** The reports in the order of the rows. */
   reports(): ProbeReport[];
-  /** Runs a probe now, or joins the run under way; undefined for a name that is not configured. */
+  /** Runs a probe now, or joins its running check; undefined if no probe with this name is configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
-  /** What probes remember. Restored before the first `configure`, frozen in the same step as the counters. */
+  /** What probes remember. It is restored before the first `configure`, and frozen in the same step as the counters. */
   readonly durable: Durable;
-  /** Aborts every run, waits up to 2 s for those under way, closes all. Durable totals stay in the state. */
+  /** Aborts every run, waits up to 2 s for running checks, and closes all probes. Durable totals stay in the state. */
   stop(): Promise<void>;
 }
 
@@ -98,7 +98,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
           watches.set(row.name, scheduleProbe(row, intakes, options, { ...deps, latest, turns, memories }));
         }
       }
-      // After the new ones have opened their series: a series that both have continues.
+      // The old probes end after the new ones have opened their series, so that a series that both have continues.
       for (const watch of before.values()) end(watch);
       for (const release of releases) release();
     },
@@ -118,9 +118,9 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
 }
 
 export interface OnceOptions {
-  /** Concurrent checks. Default 8. */
+  /** The maximum number of concurrent checks. Default 8. */
   concurrency?: number;
-  /** Aborts the checks under way; no other starts. */
+  /** Aborts the running checks; no others start. */
   signal?: AbortSignal;
 }
 
@@ -132,13 +132,13 @@ interface OnceDeps extends ProbeDeps {
 export interface Probed {
   row: ProbeRow;
   result: ProbeResult;
-  /** With the gauges that the result leaves out. */
+  /** The finding, with the gauges that the result leaves out. */
   finding: Finding;
 }
 
 /**
- * Runs each probe once, without schedule, series or memory; one at a time per lane. Resolves when everything is closed,
- * with the results in the order of the rows; rows that the signal cut off have none. Never rejects.
+ * Runs each probe once, without schedule, series or memory; one at a time per lane. Resolves when everything is closed, with the
+ * results in the order of the rows; rows that the signal cut off have no result. Never rejects.
  */
 export async function probeOnce(
   rows: readonly ProbeRow[],
@@ -146,7 +146,7 @@ export async function probeOnce(
   { concurrency = 8, signal }: OnceOptions = {},
 ): Promise<Probed[]> {
   if (signal?.aborted) return [];
-  // Every row listens to it.
+  // Every row listens to the signal.
   if (signal) setMaxListeners(0, signal);
   const turns = createRunSlots({ concurrency });
   const runs = rows.map((row) => {

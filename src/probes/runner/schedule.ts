@@ -13,7 +13,7 @@ import {
   resultOf,
 } from './probe-state.ts';
 
-/** A granted slot. Both parts are released separately; releasing twice has no effect. */
+/** A granted slot. Its two parts are released separately; releasing a part twice has no effect. */
 export interface RunSlot {
   /** Releases the concurrency slot. */
   release(): void;
@@ -22,9 +22,12 @@ export interface RunSlot {
 }
 
 interface SlotRequest {
-  /** One run at a time per lane. */
+  /** The lane, in which one run at a time is allowed. */
   lane?: string;
-  /** Requested by a person: runs before all others and takes no concurrency slot, but still waits for its lane. */
+  /**
+   * Whether a person requested the run: then it comes before all others and needs no concurrency slot, but still waits for its
+   * lane.
+   */
   isUrgent?: boolean;
   start(turn: RunSlot): void;
 }
@@ -67,7 +70,7 @@ export function createRunSlots({ concurrency }: { concurrency: number }): RunSlo
       }),
     });
   };
-  /** A request that waits for its lane does not block the ones behind it. */
+  /** Starts waiting requests. A request that waits for its lane does not block the requests behind it. */
   const pump = () => {
     for (const queue of [urgent, waiting]) {
       for (const request of queue) if (mayRun(request) && queue.delete(request)) start(request);
@@ -88,7 +91,7 @@ export function createRunSlots({ concurrency }: { concurrency: number }): RunSlo
 interface Phase {
   /** The first run, soon after the start. */
   firstMs: number;
-  /** The first of the regular runs, an interval apart from then on. */
+  /** The first of the regular runs, which then have the interval between them. */
   thenMs: number;
 }
 
@@ -98,14 +101,14 @@ interface PhaseOptions {
   /** The probe's name. */
   name: string;
   intervalMs: number;
-  /** Shared with other probes. */
+  /** The phase that the probe shares with others. */
   phase?: ProbeSchedule['phase'];
 }
 
 /** First runs are spread over this time. */
 const spreadMs = 10_000;
 
-/** From 0 up to 1; constant for a probe of an agent, and evenly distributed over probes and agents. */
+/** A number from 0 up to 1 that is constant for a probe of an agent, and evenly distributed over probes and agents. */
 export function shareOf(instance: string, name: string): number {
   const digest = createHash('sha256')
     .update(JSON.stringify([instance, name]))
@@ -114,9 +117,9 @@ export function shareOf(instance: string, name: string): number {
 }
 
 /**
- * Regular runs are aligned to the wall clock, at `share × interval` past a multiple of the interval, so that a restart
- * keeps them and agents that start together spread them. The wall clock is read here only; later jumps change nothing.
- * Regular runs start at least half an interval after the first run.
+ * When a probe runs. Regular runs are aligned to the wall clock, at `share × interval` past a multiple of the interval, so that a
+ * restart does not move them and agents that start together spread them. The wall clock is read only here; later jumps change
+ * nothing. Regular runs start at least half an interval after the first run.
  */
 export function phaseOf({ instance, name, intervalMs, phase }: PhaseOptions, nowMs: number): Phase {
   const share = shareOf(instance, phase?.name ?? name);

@@ -311,7 +311,7 @@ function accountName(user: string): string {
   return at < 0 ? 'the agent’s user' : `${escapedText(user.slice(0, at))}@${escapedText(user.slice(at + 1))}`;
 }
 
-/** Transactions that wait for their client, oldest first; a prepared one that outlived its session has no session. */
+/** Checks for transactions that wait for their client. A prepared transaction that outlived its session has no session. */
 export function transactionsCheck({ rows, unknown, ...refusal }: MysqlAnswer, user: string): CheckResult {
   const check = 'open_transactions';
   if (rows === undefined) {
