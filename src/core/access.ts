@@ -1,6 +1,6 @@
 /** Authentication and TLS settings in the form of the configuration. Files are read again at each use. */
 
-/** An environment variable or a file, so that the configuration holds no secret; or the secret itself. */
+/** A secret: an environment variable or a file, so that the configuration does not contain the secret; or the secret itself. */
 export type Secret = { readonly env: string } | { readonly file: string } | string;
 
 /** TLS settings of connections that the agent opens. */
@@ -13,7 +13,10 @@ export interface ClientTls {
   insecure?: boolean;
 }
 
-/** Options of a connection by `tls`, as Node.js has them. `read` gives the bytes of a file; it rejects as that does. */
+/**
+ * The options of a connection with `tls`, in the form of Node.js. `read` returns the bytes of a file; the call rejects if `read`
+ * does.
+ */
 export async function connectionTls(
   { caFile, certFile, keyFile, serverName, insecure }: ClientTls,
   read: (path: string) => Promise<Uint8Array>,
@@ -52,16 +55,16 @@ export interface ListenerTls {
   keyFile: string;
   /** Authorities that sign client certificates. */
   clientCaFile?: string;
-  /** Default: with `clientCaFile` only clients with a certificate that it signed, without it all clients. */
+  /** Default: with `clientCaFile`, only clients with a certificate that it signed are accepted; without it, all clients are. */
   clientAuthType?: ClientAuthType;
-  /** A verified client certificate must have one of these as DNS name, address, e-mail or URI. */
+  /** A verified client certificate must have one of these as a DNS name, address, e-mail or URI. */
   clientAllowedSans?: readonly string[];
   minVersion?: TlsVersion;
   maxVersion?: TlsVersion;
-  /** For TLS 1.2, with Go's names. */
+  /** The cipher suites for TLS 1.2, with Go's names. */
   cipherSuites?: readonly string[];
   preferServerCipherSuites?: boolean;
-  /** With Go's names, in order of preference. */
+  /** The curves with Go's names, in order of preference. */
   curvePreferences?: readonly string[];
 }
 
@@ -93,7 +96,7 @@ export type OpenHandshakes<Connection> = (
   outcome: HandshakeOutcome<Connection>,
 ) => (accepted: Connection) => void;
 
-/** Reads a secret again at each call; rejects if it is not there. */
+/** Reads a secret again at each call; rejects if it does not exist. */
 export type ReadSecret = (secret: Secret) => Promise<string>;
 
 /**
@@ -117,11 +120,14 @@ export async function authorizationOf(
  */
 export const scrapeMarkHeader = 'x-svc-agent-scrape';
 
-/** Names of variables and paths as people write them. Another text may be the secret itself, written in their place. */
+/**
+ * Names of variables and paths in their usual spelling. A text in another form may be the secret itself, written in the place of
+ * its name.
+ */
 const variableName = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/;
 const filePath = /^(?:\.{0,2}\/[\w./@-]*|(?:[a-z_.-]+\/)+[a-z_.-]+)$/;
 
-/** The place that a secret names, for messages; without its name where that may be the secret. */
+/** The place that a secret names, for messages; without the name if that may be the secret itself. */
 export function secretPlaceText(secret: { env: string } | { file: string }): string {
   if ('env' in secret)
     return variableName.test(secret.env) ? `environment variable ${secret.env}` : 'the environment variable';

@@ -9,7 +9,7 @@ export interface Address {
 const shape = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/;
 const fourNumbers = /^\d+(?:\.\d+)*$/;
 
-/** Parses `host:port` and `[IPv6]:port`; undefined for anything else, an empty host included. */
+/** Parses `host:port` and `[IPv6]:port`; undefined for anything else, including an empty host. */
 export function parseAddress(text: string): Address | undefined {
   const [, six, name, digits] = shape.exec(text) ?? [];
   const host = six ?? name;
@@ -23,7 +23,7 @@ export function parseAddress(text: string): Address | undefined {
   return { host, port };
 }
 
-/** `host:port` of a setting; `example` shows the allowed form. Throws `config_invalid` for anything else. */
+/** Parses the `host:port` of a setting; `example` shows the allowed form. Throws `config_invalid` for anything else. */
 export function addressOf(where: string, text: string, example: string): Address {
   const address = parseAddress(text);
   if (address) return address;
@@ -57,7 +57,7 @@ export function dialHost(host: string): string {
 }
 
 /**
- * Whether two sockets cannot be bound at the same time: same port, and the same host or one that covers the other.
+ * Whether two sockets cannot be bound at the same time: they have the same port, and the same host or one that covers the other.
  * Port 0 (any free port) conflicts with nothing. `localHosts` are the machine's own addresses, which a wildcard covers.
  */
 export function addressesConflict(one: Address, other: Address, localHosts: ReadonlySet<string>): boolean {

@@ -20,45 +20,44 @@ import { closeSeries, openSeries, servicesOf } from './series-opening.ts';
 import { sameLayout } from './value-stores.ts';
 
 /**
- * Admission decides which handle owns which series. The result depends on the handles that are there, not on their
- * order of arrival; only limits are first come, first served,
- * beyond what each source has of them for itself (`limit-shares.ts`).
+ * Admission decides which handle owns which series. The result depends on which handles exist, not on their order of arrival.
+ * Only limits are first come, first served, beyond each source's own share of them (`limit-shares.ts`).
  *
  * A handle is in one of three states:
  * - owner: it has the cells of a series, alone or shared with others (`handle.series`);
  * - waiting: another handle has its name (`kind_conflict`, `suffix_taken`) or its series (`duplicate_source`,
- *   `not_additive`, `unequal_buckets`). It keeps its claim and is admitted when that handle leaves. As many
+ *   `not_additive`, `unequal_buckets`). Its claim stays, and it is admitted when that handle leaves. As many
  *   handles wait as series may open; the others are refused;
- * - refused: it has no claim, and the registry does not hold it. Only asking again can admit it.
+ * - refused: it has no claim, and the registry does not store it. Only another request can admit it.
  *
  * Two questions decide, in this order:
- * 1. Which kind holds the name of the family? (`settle`) The winning claim's. When the winner changes, all owners
- *    leave the family and are admitted anew. A name whose winner changes often is settled before the next view and not
- *    at each change, so that a hostile order of names costs linear time.
+ * 1. Which kind does the name of the family have? (`settle`) It is the kind of the winning claim. When the winner changes,
+ *    all owners leave the family and are admitted again. For a name whose winner changes often, this is decided before the
+ *    next view and not at each change, so that a hostile order of names costs linear time.
  * 2. Does the series exist, and can the handle share it? (`admit`) A series that does not exist opens unless a
  *    limit forbids it; then counters and histograms go into the overflow series of their service.
  */
 export interface Admission {
   join(handle: Handle): void;
-  /** `keep`: a durable series whose last owner leaves stays in the state. */
+  /** Removes a handle. `keep`: a durable series whose last owner leaves stays in the state. */
   leave(handle: Handle, keep: boolean): void;
-  /** Decides which kind holds a name after its claims changed without a handle. */
+  /** Decides which kind a name has after its claims changed without a handle. */
   settle(family: Family): void;
-  /** Decides about the names whose decision was put off. Call it before a view is taken. */
+  /** Makes the decisions about names that were postponed. Call it before a view is taken. */
   settleAll(): void;
 }
 
-/** Handles that wait for one series. */
+/** How many handles may wait for one series. */
 const maxWaitingPerSeries = 100;
-/** Handles that wait for one name, or in all, however small the limits are. */
+/** How many handles may at least wait for one name, or in total, however small the limits are. */
 const leastWaiting = 100;
-/** Changes of a name that take effect at once; later ones wait for the next view. */
+/** How many changes of a name take effect at once; later changes wait for the next view. */
 const immediateChanges = 16;
-/** Overflow series in all: the names and services of senders must not grow even these. */
+/** The total number of overflow series: names and services come from senders, and must not make even these grow without limit. */
 const maxOverflow = 1000;
 const suffixes = ['_bucket', '_sum', '_count'];
 
-/** Which of two sources keeps a series that both send: negative if `a` does. */
+/** Compares two sources that send the same series, of which one keeps it: negative if `a` does. */
 function compareSources(a: SeriesSource, b: SeriesSource): number {
   return (
     a.rank - b.rank ||
@@ -72,7 +71,7 @@ function compareSources(a: SeriesSource, b: SeriesSource): number {
 const byOrder = (a: Handle, b: Handle) =>
   compareSources(a.spec.source, b.spec.source) || compareText(a.spec.rawKey, b.spec.rawKey);
 
-/** Negative if the handle comes before the owners of the series. */
+/** Compares a handle with the owners of the series: negative if the handle comes first. */
 function compareToOwners({ spec: { source }, leader }: Series, { spec }: Handle): number {
   return compareSources(spec.source, source) || compareText(spec.rawKey, leader ?? spec.rawKey);
 }
@@ -94,7 +93,7 @@ function refuse(state: RegistryState, handle: Handle, reason: RefusalReason): vo
   if (!isKnown) state.refusals.record({ family, rawName, labels, reason, service: scope.service });
 }
 
-/** Refuses a handle for good: the registry does not hold it. */
+/** Refuses a handle finally: the registry does not store it. */
 function reject(state: RegistryState, family: Family, handle: Handle, reason: RefusalReason): void {
   refuse(state, handle, reason);
   removeClaim(family.claims, handle.spec);
@@ -149,7 +148,7 @@ function waitForSeries(
   wait(state, family, { handles: series.waiting, most: maxWaitingPerSeries }, handle, reason);
 }
 
-/** Removes a series. Returns the handles that owned it or waited for it, without a series. */
+/** Removes a series. Returns the handles that owned it or waited for it; they have no series then. */
 function clear(state: RegistryState, family: Family, series: Series, keep = false): Handle[] {
   const waiting = [...((series.waiting ?? []) as Iterable<Handle>)];
   const owners = [...ownersOf(series)];
@@ -166,7 +165,7 @@ function admitAll(state: RegistryState, family: Family, handles: Handle[]): void
 /** Gives a series to a handle that comes before its owners. */
 function replaceOwners(state: RegistryState, family: Family, series: Series, handle: Handle): void {
   const { spec, waiting } = series;
-  // To those that wait, an owner from the same source with the same layout makes no difference.
+  // For the waiting handles, an owner from the same source with the same layout makes no difference.
   const isAlike =
     series.first !== undefined &&
     compareSources(handle.spec.source, spec.source) === 0 &&
@@ -198,7 +197,7 @@ function contend(state: RegistryState, family: Family, series: Series, handle: H
 /** Whether series over a limit are added up; a sum of gauges or quantiles would mean nothing. */
 export const isSummable = (kind: Kind): boolean => kind === 'counter' || kind === 'histogram';
 
-/** Over the limit: counters and histograms go into the overflow series, others are refused. */
+/** Handles a series over the limit: counters and histograms go into the overflow series, others are refused. */
 function overflow(state: RegistryState, family: Family, handle: Handle, limit: RefusalReason): void {
   const { spec } = handle;
   const series = isSummable(spec.kind) ? overflowSeries(state, family, spec) : undefined;
@@ -226,7 +225,7 @@ function admit(state: RegistryState, family: Family, handle: Handle): void {
   }
 }
 
-/** Whether the name is a part of a histogram or summary that exists. */
+/** Whether the name is a part of an existing histogram or summary. */
 export function isTaken(state: RegistryState, name: string): boolean {
   return suffixes.some((suffix) => {
     if (!name.endsWith(suffix)) return false;
@@ -235,7 +234,7 @@ export function isTaken(state: RegistryState, name: string): boolean {
   });
 }
 
-/** Takes all handles of a family out of their series and returns them. */
+/** Removes all handles of a family from their series and returns them. */
 function evict(state: RegistryState, family: Family): Handle[] {
   const handles = [...((family.waiting ?? []) as Iterable<Handle>)];
   for (const handle of handles) stopWaiting(state, handle);
@@ -243,7 +242,7 @@ function evict(state: RegistryState, family: Family): Handle[] {
   return handles;
 }
 
-/** Decides which kind holds the name and, if that changed, admits all handles anew. */
+/** Decides which kind the name has and, if that changed, admits all handles again. */
 function settle(state: RegistryState, family: Family, mayWait: boolean, newHandle?: Handle): void {
   const kind = winnerOf(family.claims)?.kind;
   const taken = isTaken(state, family.name);
@@ -309,7 +308,7 @@ export function createAdmission(state: RegistryState): Admission {
   };
 }
 
-/** Which limit a new series would exceed, in a family that exists or in a new one. */
+/** The limit that a new series would exceed, in an existing family or in a new one. */
 export function overLimit(
   state: RegistryState,
   family: Family | undefined,
@@ -323,7 +322,7 @@ export function overLimit(
   return isHeapFull(state, spec, handle) ? 'limit_memory' : undefined;
 }
 
-/** Whether there is no room for one more. A handle that is held already, and only changes its place, has room. */
+/** Whether the heap has no room for one more series. A handle that exists already, and only changes its place, has room. */
 function isHeapFull(
   { heapBytes, limits, sources }: RegistryState,
   { source }: SeriesSpec,
@@ -333,12 +332,12 @@ function isHeapFull(
   return isUsedUp('heapBytes', { limit: limits.heapBytes, total: heapBytes }, source.use, sources);
 }
 
-/** Whether a family that has no overflow series gets none. */
+/** Whether a family without an overflow series gets none. */
 export const isOverflowFull = (state: RegistryState): boolean => state.overflow >= maxOverflow;
 
 /**
- * The overflow series of a service in a family, or undefined if there are too many of them. Values of
- * `svc_service` that only the sender made up count for the sender's own service.
+ * The overflow series of a service in a family; undefined if there are too many of them. A value of `svc_service` that only the
+ * sender chose counts for the sender's own service.
  */
 function overflowSeries(state: RegistryState, family: Family, spec: SeriesSpec): Series | undefined {
   const { source } = spec;

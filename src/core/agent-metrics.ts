@@ -305,8 +305,8 @@ const agent = group('agent', [], {
 });
 
 /**
- * Every metric that the agent itself makes, in the order of docs/reference/metrics.md. The families
- * `svc_agent_process_*` and `svc_agent_nodejs_*` are prom-client's, with its help texts, and not listed.
+ * Every metric that the agent itself produces, in the order of docs/reference/metrics.md. The families `svc_agent_process_*` and
+ * `svc_agent_nodejs_*` come from prom-client, with its help texts, and are not listed.
  */
 export const agentMetrics = [
   ...logs,
@@ -326,7 +326,7 @@ export type AgentMetricName = (typeof agentMetrics)[number]['name'];
 
 const byName = new Map<string, Metric>(agentMetrics.map((metric) => [metric.name, metric]));
 
-/** The agent's metric of this name; a name outside the table does not compile. */
+/** The agent's metric with this name; a name outside the table does not compile. */
 export function agentMetric(name: AgentMetricName): Metric {
   return byName.get(name) as Metric;
 }
@@ -334,7 +334,7 @@ export function agentMetric(name: AgentMetricName): Metric {
 const parts = ['_bucket', '_sum', '_count'];
 const isDistribution = (kind: Kind) => kind === 'histogram' || kind === 'summary';
 
-/** Names that a received family must not have, with the group of the metric, a counter or a gauge, that they would replace. */
+/** Names that a received family must not have, with the group of the metric that they would replace. */
 const reserved = new Map<string, string>(
   agentMetrics.flatMap(({ name, group }: Metric) => [
     [name, group] as const,
@@ -344,8 +344,8 @@ const reserved = new Map<string, string>(
 );
 
 /**
- * Whether a sanitized family name is one of the agent's own, or would replace one by its suffixes. Sources refuse
- * received series of such a name. `own` is the group of metrics that the source itself makes, if any.
+ * Whether a sanitized family name is one of the agent's own, or would replace one by its suffixes. Sources refuse received series
+ * with such a name. `own` is the group of metrics that the source itself makes, if any.
  */
 export function isAgentName(family: string, kind: Kind, own?: string): boolean {
   const isTaken = (name: string) => reserved.has(name) && reserved.get(name) !== own;

@@ -1,34 +1,34 @@
 /**
- * An interning table for byte keys: scraped lines, statsd lines, combinations of label values. Each key has a
- * number, its id, which indexes the caller's own columns. Keys lie end to end in one arena and are found by a
- * hash, so that a known key costs its bytes and 16 more, and finding it allocates nothing.
+ * An interning table for byte keys: scraped lines, statsd lines, combinations of label values. Each key has a number, its id,
+ * which indexes the caller's own columns. Keys are stored end to end in one arena and are found by a hash. A known key costs its
+ * bytes and 16 more, and finding it allocates nothing.
  *
- * A key may consist of several ranges, for example of the head and the tail of a line. The caller computes the
- * hash over all of them (`hashByte` while it reads, or `hashRange` afterwards), walks the candidates with
- * `firstKey` and `nextKey` and compares range by range with `isKeyAt`. Where the bounds between the ranges matter,
- * the caller keeps their lengths in a column of its own or in the key.
+ * A key may consist of several ranges, for example of the head and the tail of a line. The caller computes the hash over all of
+ * them (`hashByte` while it reads, or `hashRange` afterwards), walks the candidates with `firstKey` and `nextKey` and compares
+ * range by range with `isKeyAt`. If the bounds between the ranges matter, the caller stores their lengths in a column or in the
+ * key.
  *
  * It is a record with functions rather than an object with methods, so that hot loops stay monomorphic.
  */
 export interface ByteTable {
-  /** Keys held now. */
+  /** The present number of keys. */
   size: number;
-  /** Ids are less than this. Ids of removed keys are used again. */
+  /** All ids are below this. Ids of removed keys are used again. */
   end: number;
   arena: Buffer;
-  /** Over the bytes of `arena`. */
+  /** A view of the bytes of `arena`. */
   arenaView: DataView;
   arenaUsed: number;
-  /** Bytes in the arena that belong to removed keys. */
+  /** The number of bytes in the arena that belong to removed keys. */
   arenaFreed: number;
-  /** First byte of each key in the arena. */
+  /** The position in the arena of each key's first byte. */
   keyAt: Int32Array;
-  /** Bytes of each key; -1 for an id that is not in use. */
+  /** The length of each key in bytes; -1 for an id that is not in use. */
   keyLength: Int32Array;
   hash: Int32Array;
   /** The next id with the same hash slot, or -1. */
   next: Int32Array;
-  /** First id of each hash slot, or -1; its length is a power of two. */
+  /** The first id of each hash slot, or -1; the length is a power of two. */
   heads: Int32Array;
   freeIds: IdList;
 }
@@ -47,7 +47,7 @@ function pushId(list: IdList, id: number): void {
   list.ids[list.count++] = id;
 }
 
-/** Hashes start here. The seed differs in each process, so that a sender cannot prepare keys that collide. */
+/** The start value of hashes. The seed differs in each process, so that a sender cannot prepare keys that collide. */
 export const hashSeed = (Math.random() * 2 ** 32) | 0;
 
 /** Continues a hash with one byte (FNV-1a). */
@@ -55,7 +55,7 @@ export function hashByte(hash: number, byte: number): number {
   return Math.imul(hash ^ byte, 0x01000193);
 }
 
-/** Continues a hash with a range, four bytes at a time. It gives other hashes than `hashByte`: use one of them. */
+/** Continues a hash with a range, four bytes at a time. The result differs from that of `hashByte`: use one of the two. */
 export function hashRange(hash: number, view: DataView, from: number, to: number): number {
   let result = Math.imul(hash, 31) + to - from;
   let at = from;
@@ -86,7 +86,10 @@ export function createByteTable(): ByteTable {
   };
 }
 
-/** A slot for a hash among a power of two. The low bits of the hashes are poor: this mixes the high ones into them. */
+/**
+ * A slot for a hash in a table whose length is a power of two. The low bits of the hashes are poor, so the high ones are mixed
+ * into them.
+ */
 export function mixedSlot(hash: number, slots: number): number {
   const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
   return (mixed ^ (mixed >>> 13)) & (slots - 1);
@@ -130,8 +133,8 @@ export function isSame(
   const to = from + length;
   const shift = otherFrom - from;
   let at = from;
-  // Eight bytes as one double. Of all patterns only a NaN differs from itself and only 0 and -0 are equal: they are compared
-  // as integers below. Text has neither.
+  // The loop compares eight bytes at a time as one double. Only NaN patterns differ from themselves, and only 0 and -0 are equal:
+  // these are compared as integers below. Text contains neither.
   for (const words = to - 7; at < words; at += 8) {
     const word = view.getFloat64(at, true);
     if (word !== other.getFloat64(at + shift, true) || word === 0) break;
@@ -154,8 +157,8 @@ export function findKey(table: ByteTable, view: DataView, from: number, to: numb
 }
 
 /**
- * Adds a key of `length` bytes that the table does not have and returns its id. The caller writes the bytes with
- * `writeKey`, range by range, before it adds another one.
+ * Adds a key of `length` bytes that the table does not contain, and returns its id. The caller writes the bytes with `writeKey`,
+ * range by range, before it adds another one.
  */
 export function addKey(table: ByteTable, hash: number, length: number): number {
   makeRoom(table, length);
@@ -183,7 +186,7 @@ export function writeKey(
   table.arena.set(bytes.subarray(from, to), table.keyAt[id]! + offset);
 }
 
-/** Removes a key; its id may be given to another one. */
+/** Removes a key; its id may be given to another key. */
 export function removeKey(table: ByteTable, id: number): void {
   const { heads, next } = table;
   const slot = mixedSlot(table.hash[id]!, heads.length);
@@ -215,10 +218,10 @@ export function grownColumn<T extends Int32Array | Float64Array | Uint8Array>(
   return grown;
 }
 
-/** Beyond it columns grow by a quarter: those of a page may be several megabytes. */
+/** From this capacity on columns grow by a quarter, because the columns of a page may be several megabytes. */
 const largeCapacity = 65_536;
 
-/** The length of columns that have room for so many keys. */
+/** The length of columns that have room for this number of keys. */
 function capacityOf(keys: number): number {
   let capacity = firstCapacity;
   while (capacity < keys) capacity += capacity < largeCapacity ? capacity : capacity >> 2;
@@ -235,7 +238,7 @@ function growColumns(table: ByteTable): void {
   else table.next = grownColumn(table.next, capacity);
 }
 
-/** Links the ids below the end anew, for columns of another capacity. */
+/** Links all ids below the end again, for columns of another capacity. */
 function linkAll(table: ByteTable, capacity: number): void {
   let slots = firstCapacity;
   while (slots < capacity) slots *= 2;
@@ -245,8 +248,8 @@ function linkAll(table: ByteTable, capacity: number): void {
 }
 
 /**
- * Releases memory after many keys were removed: ids above the last one in use go, and the arena is made to fit.
- * Returns whether the columns are shorter; the caller then resizes its own.
+ * Releases memory after many keys were removed: removes ids above the last one in use, and shrinks the arena to its contents.
+ * Returns whether the columns are shorter; the caller then resizes its own columns.
  */
 export function trimTable(table: ByteTable): boolean {
   let end = table.end;
@@ -266,13 +269,13 @@ export function trimTable(table: ByteTable): boolean {
   return isShorter;
 }
 
-/** Whether `packTable` makes the columns shorter, although a quarter more keys fit into them then. */
+/** Whether `packTable` would make the columns shorter even with room for a quarter more keys. */
 export const isSparse = ({ size, keyAt }: ByteTable): boolean => capacityOf(1.25 * size) < keyAt.length;
 
 /**
- * Gives the keys the lowest ids, in the order of the ids that they have, if the table is sparse. Keys that stay among many
- * that were removed would hold the columns at their length. Returns the new id of each old one, -1 for one that is not in
- * use; undefined if the ids are the same. The caller moves its own columns with `packColumn`, and resizes them.
+ * Gives the keys the lowest ids, in the order of their present ids, if the table is sparse. A few keys that stay among many
+ * removed ones would otherwise make the columns stay long. Returns the new id for each old one, -1 for an id that is not in use;
+ * undefined if the ids are the same. The caller moves its own columns with `packColumn`, and resizes them.
  */
 export function packTable(table: ByteTable): Int32Array | undefined {
   if (!isSparse(table)) return undefined;
@@ -287,8 +290,8 @@ export function packTable(table: ByteTable): Int32Array | undefined {
 }
 
 /**
- * Moves the elements of a column to the ids that `packTable` gave. A column may end before the last id: what it does not have
- * is undefined, or what a typed array makes of that. Those behind the new end are left as they are.
+ * Moves the elements of a column to the ids that `packTable` assigned. A column may end before the last id: its missing elements
+ * are undefined, or what a typed array makes of that. The elements behind the new end are not changed.
  */
 export function packColumn<T>(
   column: { readonly length: number; [id: number]: T },
@@ -303,7 +306,7 @@ export function packColumn<T>(
   }
 }
 
-/** Makes room for `needed` bytes in an arena without the keys that were removed. */
+/** Makes room for `needed` bytes in an arena without the removed keys. */
 function makeRoom(table: ByteTable, needed: number): void {
   if (table.arenaUsed + needed <= table.arena.length) return;
   moveKeys(table, Math.ceil((table.arenaUsed - table.arenaFreed) * 1.25) + needed);
@@ -314,7 +317,7 @@ function moveKeys(table: ByteTable, size: number): void {
   const { keyAt, keyLength } = table;
   const arena = Buffer.allocUnsafeSlow(Math.max(size, smallestArena));
   let used = 0;
-  // Most keys stand in the order of their ids: those without a gap between them are copied at once.
+  // Most keys are stored in the order of their ids: keys without a gap between them are copied at once.
   let [from, to] = [0, 0];
   const copyRun = () => table.arena.copy(arena, used - (to - from), from, to);
   for (let id = 0; id < table.end; id++) {

@@ -4,27 +4,27 @@ import type { Kind } from './model.ts';
 export const roles = ['frontend', 'history', 'matching', 'worker'] as const;
 export type Role = (typeof roles)[number];
 
-/** The unit of a metric. `timestamp` is seconds since the epoch, `none` a plain count or a 0/1 state. */
+/** The unit of a metric. `timestamp` is seconds since the epoch; `none` is a plain count or a 0/1 state. */
 export type Unit = 'none' | 'seconds' | 'milliseconds' | 'bytes' | 'timestamp';
 
-/** A metric, as dashboards, rules and help texts use it. */
+/** A metric in the form that dashboards, rules and help texts use. */
 export interface Metric {
   name: string;
   kind: Kind;
   unit: Unit;
-  /** Tags beside the global ones and, for a role's metrics, beside `svc_service`. */
+  /** Tags in addition to the global ones and, for a role's metrics, to `svc_service`. */
   tags: readonly string[];
-  /** Its group on the page docs/reference/metrics.md. */
+  /** The group of the metric on the page docs/reference/metrics.md. */
   group: string;
   /** The help text, on one line. */
   help: string;
-  /** A gauge whose series are added up when two raw series become one. */
+  /** Set for a gauge whose series are added up when two raw series become one. */
   additive?: true;
 }
 
 /** One metric of the service's own catalog (spec, Metric catalog). */
 export interface CatalogMetric extends Metric {
-  /** The roles that send it: all for process and memory metrics, else those whose work it measures. */
+  /** The roles that send the metric: all roles for process and memory metrics, otherwise the roles whose work it measures. */
   roles: readonly Role[];
 }
 
@@ -33,7 +33,7 @@ interface Group {
   group: string;
   roles?: readonly Role[];
   tags?: readonly string[];
-  /** Rows by name without `svc_`. */
+  /** The rows by metric name without `svc_`. */
   rows: Readonly<Record<string, CatalogRow>>;
 }
 
@@ -170,7 +170,7 @@ export const catalog: readonly CatalogMetric[] = groups.flatMap((of) =>
 
 const byName = new Map(catalog.map((metric) => [metric.name, metric]));
 
-/** The catalog's metric of this sanitized name. */
+/** The catalog's metric with this sanitized name. */
 export function findMetric(name: string): CatalogMetric | undefined {
   return byName.get(name);
 }

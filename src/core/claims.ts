@@ -12,15 +12,15 @@ type Claimant = Omit<Claim, 'count'>;
 type Claimed = Omit<Claimant, 'help'>;
 
 /**
- * The claims on a family. The winner is the claim of the catalog's kind, else the one with the smallest raw name,
- * else the first in the order of `kinds` (docs/internals.md, Admission). It depends on which claims there are, never
- * on their order of arrival.
+ * The claims on a family. The winner is the claim of the catalog's kind, or else the one with the smallest raw name, or else the
+ * first in the order of `kinds` (docs/internals.md, Admission). It depends on which claims there are, never on their order of
+ * arrival.
  *
- * It is a record: a family has its claims for as long as it lives, and nearly all families have one claim.
+ * It is a record, because a family has its claims for as long as it exists, and nearly all families have one claim.
  */
 export interface Claims {
   readonly catalogKind: Kind | undefined;
-  /** The only claim; undefined once there are several. */
+  /** The only claim; undefined if there are several. */
   only: Claim | undefined;
   rivals: Rivals | undefined;
 }
@@ -60,7 +60,7 @@ export function removeClaim(claims: Claims, claimed: Claimed): void {
 
 export const winnerOf = ({ only, rivals }: Claims): Claim | undefined => only ?? rivals?.winner();
 
-/** Whether claims of more than one kind are there. */
+/** Whether there are claims of more than one kind. */
 export const areConflicting = ({ rivals }: Claims): boolean => (rivals?.kinds() ?? 0) > 1;
 
 export function allClaims({ only, rivals }: Claims): Iterable<Claim> {
@@ -68,16 +68,16 @@ export function allClaims({ only, rivals }: Claims): Iterable<Claim> {
 }
 
 /**
- * Several claims. A heap with lazy deletion finds the winner: each change costs O(log n), so that 16,000 raw names
- * that sanitize to one cost linear time.
+ * Several claims. A heap with lazy deletion finds the winner: each change costs O(log n), so that 16,000 raw names with the same
+ * sanitized name cost linear time.
  */
 interface Rivals {
   readonly size: number;
-  /** Counts the owners of a claim that is there already. */
+  /** Counts one more owner of an existing claim. */
   add(claim: Claim): void;
   remove(claimed: Claimed): void;
   winner(): Claim | undefined;
-  /** How many kinds are claimed. */
+  /** The number of kinds with a claim. */
   kinds(): number;
   all(): Iterable<Claim>;
 }
@@ -142,7 +142,7 @@ function createRivals(catalogKind: Kind | undefined): Rivals {
       if (claim.count > 0) return;
       claims.delete(key);
       countKind(kind, -1);
-      // Claims that come and go below the top would stay in the heap for ever.
+      // Claims that come and go below the top would otherwise stay in the heap for ever.
       if (heap.length < claims.size * 2 + 64) return;
       heap = [];
       for (const left of claims.values()) push(left);

@@ -12,9 +12,9 @@ export const systemClock: Clock = {
 };
 
 /**
- * Wall time in ms since the epoch that never goes back. After the wall clock was set back, it advances with the
- * monotonic clock until the wall clock has caught up. Start times of series use it: a start that lies before the
- * start of the process would claim a history that the series does not have.
+ * Wall time in ms since the epoch that never goes back. After the wall clock was set back, it advances with the monotonic clock
+ * until the wall clock has caught up. It is used for start times of series: a start before the start of the process would claim a
+ * history that the series does not have.
  */
 export function monotonicWallTime({
   nowMs,
@@ -39,9 +39,9 @@ export function waitAtMost(waitMs: number, clock: Pick<Clock, 'after'>, work: Pr
 }
 
 /**
- * Runs a task every `intervalMs` of monotonic time, first after one interval, never two at a time. Runs that
- * would fall into a long one are skipped, and the schedule is kept. `task` must not reject. The returned function
- * stops the schedule and waits for the run in progress.
+ * Runs a task every `intervalMs` of monotonic time, first after one interval, never two runs at a time. Runs that would begin
+ * during a long run are skipped, and the schedule stays the same. `task` must not reject. The returned function stops the
+ * schedule and waits for the run in progress.
  */
 export function runEvery(intervalMs: number, clock: Clock, task: () => Promise<void>): () => Promise<void> {
   let dueMs = clock.monotonicMs() + intervalMs;

@@ -3,13 +3,13 @@ const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const special = /^([+-]?)(?:inf(?:inity)?|(nan))$/i;
 
 /**
- * Decimal numbers in text: the one parser and the one formatter of the agent. The parser has a fast path over
- * bytes (`fastValue`) and an exact one over a string (`parseValue`); both give the nearest double.
+ * Decimal numbers in text: the one parser and the one formatter of the agent. The parser has a fast path over bytes (`fastValue`)
+ * and an exact one over a string (`parseValue`); both return the nearest double.
  */
 
 /**
- * A sample value as both exposition formats spell it: Go's decimal floats, `NaN` and `Inf` in any case, with or
- * without a sign. Hexadecimal floats and digit separators are not accepted. Undefined for anything else.
+ * Parses a sample value as both exposition formats spell it: Go's decimal floats, `NaN` and `Inf` in any case, with or without a
+ * sign. Hexadecimal floats and digit separators are not accepted. Undefined for anything else.
  */
 export function parseValue(text: string): number | undefined {
   if (decimal.test(text)) return Number(text);
@@ -23,10 +23,10 @@ export function parseValue(text: string): number | undefined {
 export const cursor = { at: 0 };
 
 /**
- * Reads the plain decimal that begins at `at` (`12`, `-0.5`, `1.2e+06`). The result is exact: up to 15 digits are
- * an exact integer, and one multiplication or division by an exact power of ten rounds once. Sets `cursor.at` to
- * the index after the number. -1 means that this path cannot read it: call `parseValue`. A byte that is not part
- * of a number, such as a newline or a quote, must follow in `bytes`: it ends every loop.
+ * Reads the plain decimal that begins at `at` (`12`, `-0.5`, `1.2e+06`). The result is exact: up to 15 digits are an exact
+ * integer, and one multiplication or division by an exact power of ten rounds once. Sets `cursor.at` to the index after the
+ * number. -1 means that this path cannot read the number: call `parseValue`. A byte that is not part of a number, such as a
+ * newline or a quote, must follow in `bytes`: it ends every loop.
  */
 export function fastValue(bytes: Uint8Array, at: number): number {
   let i = at;

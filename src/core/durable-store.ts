@@ -31,7 +31,7 @@ function corrupt(line: number, what: string, got: unknown, cause?: unknown): Age
   return new AgentError('snapshot_corrupt', { where: `state: series table, line ${line}`, what, got }, cause);
 }
 
-/** Parses lines. A series gets new cells from `at` on; `from` is where the line says that they were. */
+/** Parses lines. A series gets new cells from `at` on; `from` is the position of its cells according to the line. */
 function createRowReader(valueCount: number) {
   const pair = createPairs();
   return (text: string, line: number, at: number): { entry: SeriesRecord; from: number } => {
@@ -97,12 +97,12 @@ interface Rows {
   readonly entries: SeriesRecord[];
   /** The first cell according to the table. */
   readonly from: number[];
-  /** Byte offsets in the line: behind the cell, and of its end. */
+  /** Byte offsets in the line: after the cell, and of the line's end. */
   readonly tails: number[];
   readonly ends: number[];
   /** The records by family, then by identity. */
   readonly families: Map<string, Map<string, SeriesRecord>>;
-  /** Number of cells of all series. */
+  /** The number of cells of all series. */
   width: number;
 }
 
@@ -117,7 +117,7 @@ function enter({ families }: Rows, entry: SeriesRecord): void {
     throw corrupt(0, 'duplicate series', [entry.family, entry.identity]);
 }
 
-/** Every series of a table. Throws `snapshot_corrupt`. */
+/** Reads every series of a table. Throws `snapshot_corrupt`. */
 export function readTable(table: Uint8Array, valueCount: number): Rows {
   const text = decode(table);
   const readLine = createRowReader(valueCount);
@@ -147,18 +147,18 @@ const endOf = (found: number, length: number) => (found < 0 ? length : found);
 
 /** The series table as bytes. It grows at its end, so that a new series costs one line. */
 interface Table {
-  /** Adds the line of the series at cell `at`; blanks the line that the cell had before. */
+  /** Adds the line of the series at cell `at`; blanks the former line of that cell. */
   add(at: number, line: string): void;
   /** Adds the lines of another table, with the new cells of their series. */
   take(table: Uint8Array, rows: Rows): void;
   remove(at: number): void;
-  /** The same array object until something changes. */
+  /** The table; the same array object until something changes. */
   bytes(): Uint8Array;
 }
 
 const encoder = new TextEncoder();
 const leastRemoved = 4096;
-/** Digits of an integer below 2 ** 32. */
+/** The maximum number of digits of an integer below 2 ** 32. */
 const maxDigits = 10;
 
 /** Writes an integer in decimal; returns the offset behind it. */
@@ -173,7 +173,7 @@ function writeNumber(bytes: Uint8Array, at: number, value: number): number {
 /** Byte ranges of the lines, by cell. Objects instead of typed arrays would take a third of the table's memory. */
 function createRanges() {
   let starts = new Int32Array(256);
-  /** 0 means no line. */
+  /** The ends of the ranges; 0 means no line. */
   let ends = new Int32Array(256);
   const grown = (ranges: Int32Array<ArrayBuffer>, least: number) => {
     const more = new Int32Array(Math.max(least, ranges.length * 2));
@@ -188,7 +188,7 @@ function createRanges() {
       starts[at] = start;
       ends[at] = end;
     },
-    /** Cells with a line, in the order of the lines. */
+    /** The cells with a line, in the order of the lines. */
     inOrder(): number[] {
       const cells: number[] = [];
       for (let at = 0; at < ends.length; at++) if (ends[at]! > 0) cells.push(at);
@@ -202,7 +202,7 @@ export function createTable(): Table {
   let buffer = new Uint8Array(1024);
   let length = 0;
   let removed = 0;
-  /** The part of the buffer that a caller holds. Lines may be added behind it; a change within it copies the buffer. */
+  /** The part of the buffer that a caller may hold. Lines may be added after it; a change within it copies the buffer. */
   let shared: Uint8Array | undefined;
 
   const reserve = (more: number) => {
@@ -212,7 +212,7 @@ export function createTable(): Table {
     buffer = grown;
   };
 
-  /** Copies the lines that are left into a new buffer. */
+  /** Copies the remaining lines into a new buffer. */
   const compact = () => {
     const compacted = new Uint8Array(buffer.length);
     length = 0;
@@ -269,31 +269,33 @@ export function createTable(): Table {
 
 /** A copy of all durable values, taken in one synchronous step. */
 export interface Frozen {
-  /** Increases by one with each freeze. */
+  /** The number of the freeze, which increases by one each time. */
   readonly seq: number;
   readonly values: Float64Array;
-  /** Identities of the series in `values`, encoded; the same array object until series change. */
+  /** The encoded identities of the series in `values`; the same array object until series change. */
   readonly table: Uint8Array;
 }
 
 /**
- * The values behind "commit before expose" (docs/guarantees.md): handles write the live ones, reporters read the published
- * ones, and only `publish` changes those.
+ * The values behind "commit before expose" (docs/guarantees.md): handles write the live values, reporters read the published
+ * values, and only `publish` changes the published ones.
  */
 export interface DurableValues {
   freeze(): Frozen;
   /** From now on, views show this freeze. */
   publish(frozen: Frozen): void;
-  /** Takes values from a snapshot, once, before any intake opens. Throws `snapshot_corrupt` on a table it cannot read. */
+  /**
+   * Restores values from a snapshot, once, before any intake opens. Throws `snapshot_corrupt` for a table that it cannot read.
+   */
   restore(table: Uint8Array, values: Float64Array): void;
 }
 
-/** The store that intakes write durable series to, with the values behind "commit before expose". */
+/** The store to which intakes write durable series, with the values behind "commit before expose". */
 export interface DurableStore extends Store, DurableValues {
   readonly index: SeriesIndex;
-  /** Number of series that the state keeps and no view shows. */
+  /** The number of series that are in the state and that no view shows. */
   readonly retainedCount: number;
-  /** Discards what is still retained for a service (`''`: none), because no source asks for it any more. */
+  /** Discards the retained series of a service (`''`: none), because no source asks for them any more. */
   forget(service: string): void;
 }
 
@@ -303,7 +305,7 @@ export function serviceOf(labels: SeriesRecord['labels']): string {
   return labels.find(([name]) => name === 'svc_service')?.[1] ?? '';
 }
 
-/** Series that the state keeps and no view shows: by family, then by identity. */
+/** Series that are in the state and that no view shows: by family, then by identity. */
 function createRetained() {
   let families = new Map<string, Map<string, SeriesRecord>>();
   return {

@@ -15,13 +15,13 @@ type ErrorCode =
 
 /** The parts of an error message, in their order. */
 export interface Fault {
-  /** A configuration path, a file, a listener. */
+  /** A configuration path, a file or a listener. */
   where: string;
   /** What is wrong, without the value. */
   what: string;
-  /** The offending value; left out where there is none or where it is secret. */
+  /** The wrong value; missing if there is none or if it is secret. */
   got?: unknown;
-  /** What would be right. */
+  /** What is allowed. */
   allowed?: string;
 }
 
@@ -31,7 +31,7 @@ export function faultLine({ where, what, got, allowed }: Fault): string {
   return `${where}: ${what}${value}${allowed ? `; ${allowed}` : ''}`;
 }
 
-/** An error with place, problem, value and what is allowed, with a stable code and its cause. */
+/** An error with place, problem, value and what is allowed, together with a stable code and its cause. */
 export class AgentError extends Error {
   readonly code: ErrorCode;
   readonly fault: Fault;
@@ -55,7 +55,10 @@ export function systemCode(thrown: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** The error for an address that cannot be listened on: `address_in_use` or `listen_failed`. `where` is its key. */
+/**
+ * The error for an address on which the agent cannot listen: `address_in_use` or `listen_failed`. `where` is the configuration
+ * key of the address.
+ */
 export function listenError(where: string, address: string, thrown: unknown): AgentError {
   const code = systemCode(thrown);
   const known = Object.hasOwn(listenFaults, code ?? '') ? listenFaults[code!]! : {};

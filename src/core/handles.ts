@@ -13,12 +13,11 @@ export interface HandleCallbacks {
 const nowhere = new Cells();
 
 /**
- * A source's access to a series. Another request for the same raw series returns the same handle and adds an
- * owner. The handle points to cells, or to none (`at` is -1) while it waits or is refused: its updates are
- * counted as dropped then.
+ * A source's access to a series. Another request for the same raw series returns the same handle and adds an owner. The handle
+ * points to cells, or to none (`at` is -1) while it waits or is refused: its updates are counted as dropped then.
  *
- * `plain` means that absolute numbers are stored as they come: the handle has the series alone and nothing is
- * converted. Otherwise `last` keeps its last numbers, and their increases are added.
+ * `plain` means that absolute numbers are stored as they come: the handle has the series alone and nothing is converted.
+ * Otherwise `last` has the last numbers, and their increases are added.
  */
 export abstract class Handle implements Owner {
   readonly spec: SeriesSpec;
@@ -30,9 +29,9 @@ export abstract class Handle implements Owner {
   last: Float64Array | undefined;
   owners = 1;
   refusal: RefusalReason | undefined;
-  /** What the registry holds for it counts this much (`ownerBytes`); 0 if it holds nothing. */
+  /** The number of bytes of heap that the registry counts for the handle (`ownerBytes`); 0 if it stores nothing for it. */
   heapBytes = 0;
-  /** The queue that it waits in. */
+  /** The queue in which the handle waits. */
   waitsIn: Set<Owner> | undefined;
   next: Owner | undefined;
   previous: Owner | undefined;
@@ -43,14 +42,14 @@ export abstract class Handle implements Owner {
   }
 
   /**
-   * Whether the registry does not hold the series by itself: it waits, is refused, or is added up in an overflow
-   * series. A source that keeps `RefusedLines` may release such a handle at once.
+   * Whether the registry does not store the series by itself: the handle waits, is refused, or is added up in an overflow series.
+   * A source with `RefusedLines` may release such a handle at once.
    */
   get refused(): boolean {
     return this.series === undefined || this.series.overflow;
   }
 
-  /** One number of the series by itself: a bucket, a sum, a count. The only number of a series is its handle. */
+  /** A part of the series: a bucket, a sum, a count. For a series with one number, the part is the handle itself. */
   part(index: number): Part {
     return new PartHandle(this, index);
   }
@@ -67,23 +66,23 @@ export abstract class Handle implements Owner {
     if (this.owners === 0) this.callbacks.leave(this);
   }
 
-  /** Adds an increase of one number, in the sender's unit: for overflow series whose members the source tracks. */
+  /** Adds an increase of one number, in the sender's unit. It is used for overflow series whose members the source tracks. */
   addIncrease(index: number, increase: number): void {
     if (this.at < 0) this.callbacks.drop('refused_series');
     else this.cells.live[this.at + index]! += this.convert(index, increase);
   }
 
-  /** Takes an absolute number as its sender has it. */
+  /** Sets a number to an absolute value in the sender's unit. */
   setPart(index: number, received: number): void {
     if (this.at < 0) this.callbacks.drop('refused_series');
     else if (this.last) this.merge(index, this.convert(index, received), this.last);
     else this.show(index, this.convert(index, received));
   }
 
-  /** Whether this number of the series only ever grows while its sender lives. */
+  /** Whether this number of the series only grows while its sender lives. */
   abstract grows(index: number): boolean;
 
-  /** A received number in the unit of the series. */
+  /** The received number in the unit of the series. */
   protected convert(_index: number, received: number): number {
     const { divisor } = this.spec;
     return divisor === 1 ? received : received / divisor;
@@ -96,7 +95,10 @@ export abstract class Handle implements Owner {
     live[cell] = value;
   }
 
-  /** A fall is a restart from 0. Without a last number (NaN), this one is only the start of increases. */
+  /**
+   * Adds the increase of a number. A fall is a restart from 0. If there is no last number (NaN), this number is only the start of
+   * increases.
+   */
   private merge(index: number, value: number, last: Float64Array): void {
     const before = last[index]!;
     const falls = value < before && this.grows(index);
@@ -148,13 +150,16 @@ export function* ownersOf(series: Series): Generator<Handle> {
   for (let owner = series.first; owner; owner = owner.next) yield owner as Handle;
 }
 
-/** Members of a merged series that left and whose totals are kept, so that one that returns does not count twice. */
+/**
+ * The number of members of a merged series whose totals are remembered after they left, so that a member that returns does not
+ * count twice.
+ */
 const maxFormerMembers = 4096;
 
 /**
- * A single owner's absolute numbers are shown as they are. Once several senders share a series, their increases
- * are added for as long as the series lives; gauges add their differences. The increases start at what the cells
- * hold, or at 0 if that is not finite.
+ * Changes a series from a single owner to several. A single owner's absolute numbers are shown as they are. Once several senders
+ * share a series, their increases are added for as long as the series exists; gauges add their differences. The increases start
+ * at the present values of the cells, or at 0 if these are not finite.
  */
 function startMerging(series: Series): void {
   if (series.merged) return;
@@ -168,8 +173,8 @@ function startMerging(series: Series): void {
 }
 
 /**
- * The numbers that a member's increases start from: its last ones if it returns, else 0. If it may have been
- * forgotten, its first total is only a start: that loses what a new member counted before, but never counts twice.
+ * The numbers from which a member's increases start: its last numbers if it returns, otherwise 0. If it may have been forgotten,
+ * its first total is only a start: then what a new member counted before is lost, but nothing is counted twice.
  */
 function beginning(series: Series, handle: Handle): Float64Array {
   const { rawKey, layout } = handle.spec;
@@ -213,7 +218,7 @@ export function withdraw(series: Series, handle: Handle): void {
   detach(handle);
 }
 
-/** Leaves a handle without a series; its updates are counted as dropped. */
+/** Removes a handle from its series; its updates are then counted as dropped. */
 export function detach(handle: Handle): void {
   handle.series = undefined;
   handle.at = -1;
@@ -249,7 +254,7 @@ class CounterHandle extends Handle implements Counter {
   }
 }
 
-/** Gauges and untyped series. A gauge may be NaN or infinite as long as it is alone. */
+/** A gauge or an untyped series. A gauge may be NaN or infinite as long as it is alone. */
 class GaugeHandle extends Handle implements Gauge {
   add(delta: number): void {
     if (this.at < 0) this.callbacks.drop('refused_series');
@@ -291,7 +296,7 @@ class HistogramHandle extends Handle implements Histogram {
     setAll(this, parts);
   }
 
-  /** The sum falls without a restart where negative values are observed; such a fall is still taken for one. */
+  /** If negative values are observed, the sum falls without a restart; such a fall is still treated as a restart. */
   grows(): boolean {
     return true;
   }
@@ -317,13 +322,13 @@ class SummaryHandle extends Handle implements Summary {
   }
 }
 
-/** A sender's parts fit only a series with as many of them. */
+/** Sets all parts. A sender's parts fit only a series with the same number of parts. */
 function setAll(handle: Handle, parts: ArrayLike<number>): void {
   if (parts.length !== handle.spec.layout.width) handle.callbacks.drop('refused_series');
   else for (let i = 0; i < parts.length; i++) handle.setPart(i, parts[i]!);
 }
 
-/** Two handles that take the same updates: a raw series that a vocabulary keeps under two names. */
+/** Two handles that get the same updates, for a raw series that a vocabulary relays under two names. */
 export class HandlePair implements Counter, Gauge {
   readonly #first: Handle;
   readonly #second: Handle;
@@ -333,7 +338,7 @@ export class HandlePair implements Counter, Gauge {
     this.#second = second;
   }
 
-  /** Whether neither series opened: a source that drops the pair then loses nothing. */
+  /** Whether neither series opened: then a source loses nothing by dropping the pair. */
   get refused(): boolean {
     return this.#first.refused && this.#second.refused;
   }
@@ -377,7 +382,7 @@ const classes = {
   summary: SummaryHandle,
 } as const satisfies Record<Kind, new (spec: SeriesSpec, callbacks: HandleCallbacks) => Handle>;
 
-/** A handle of the spec's kind, not yet admitted. */
+/** A handle of the kind in the spec, not yet admitted. */
 export function createHandle(spec: SeriesSpec, callbacks: HandleCallbacks): Handle {
   return new classes[spec.kind](spec, callbacks);
 }

@@ -22,25 +22,25 @@ import { atOnce, inSlices, type Steps } from './slices.ts';
 import type { Store } from './value-stores.ts';
 import { type Layout, layoutOf } from './value-stores.ts';
 
-/** What a vocabulary makes of a series: its name, tags and unit in the catalog. */
+/** The translation of a series by a vocabulary: its name, tags and unit in the catalog. */
 export interface Translated {
   name: string;
   tags: RawTags;
-  /** Received numbers and bounds are divided by it: 1e9 takes nanoseconds to seconds. Default 1. */
+  /** Received numbers and bounds are divided by this: 1e9 converts nanoseconds to seconds. Default 1. */
   divisor?: number;
-  /** Replaces the kind among those with one number (counter, gauge, untyped); ignored for others. */
+  /** Replaces the kind if the series has one number (counter, gauge, untyped); ignored for other kinds. */
   kind?: Kind;
-  /** The same numbers under a second name. */
+  /** A second name for the same numbers. */
   also?: Omit<Translated, 'also'>;
 }
 
 /**
- * `undefined`: no vocabulary applies. `'left_out'`: the vocabulary leaves the series out on purpose, because others
- * that are sent contain it; that is neither a drop nor a refusal.
+ * Translates a series. `undefined`: no vocabulary applies. `'left_out'`: the vocabulary leaves the series out on purpose, because
+ * other series contain it; this is neither a drop nor a refusal.
  */
 export type Translate = (kind: Kind, name: string, tags: RawTags) => Translated | 'left_out' | undefined;
 
-/** A raw series as a source asks for it. */
+/** A raw series as a source requests it. */
 interface RawSeries {
   kind: Kind;
   name: string;
@@ -61,7 +61,7 @@ interface ResolveRules {
 
 const single: ReadonlySet<Kind | undefined> = new Set<Kind>(['counter', 'gauge', 'untyped']);
 
-/** Unambiguous text of a raw series. The layout is part of it: with other buckets it is another series. */
+/** Unambiguous text of a raw series. It includes the layout: a series with other buckets is another series. */
 function rawKeyOf({ kind, name, tags, key }: RawSeries, layout: string): string {
   if (key !== undefined) return layout === '' ? key : joinTexts([key, layout]);
   const texts = [name];
@@ -85,7 +85,7 @@ const isSameSent = (a: Shape, b: Shape): boolean =>
   a.hasSum === b.hasSum &&
   a.hasCount === b.hasCount;
 
-/** Remembers what was made of the last shape: most sources ask with the same arrays each time. */
+/** Caches the layout of the last shape: most sources pass the same arrays each time. */
 function lastOf<T>(make: (kind: Kind, shape: Shape, divisor: number) => T) {
   let last: { kind: Kind; shape: Shape; divisor: number; made: T } | undefined;
   return (kind: Kind, shape: Shape, divisor = 1): T => {
@@ -147,38 +147,41 @@ function createResolver(
   };
 }
 
-/** Raw key of the second series that a raw one may have. */
+/** The raw key of the second series that a raw series may have. */
 const secondKey = (rawKey: string): string => `${rawKey} also`;
 
 export interface IntakeOptions {
-  /** Key of the service; `''` for what belongs to none. */
+  /** The key of the service; `''` for series that belong to none. */
   service: string;
   component: Component;
-  /** True for what a role itself sent. */
+  /** True for series that a role itself sent. */
   relayed: boolean;
-  /** If two sources send the same series, the one with the lower rank keeps it: the order of `services`. */
+  /**
+   * The rank of the source: if two sources send the same series, the one with the lower rank keeps it. It follows the order of
+   * `services`.
+   */
   rank: number;
   store: Store;
   globalTags: RawTags;
   /**
-   * Names and tags come from a sender: limits apply, the agent's own names are refused, reserved tags renamed, values
-   * cleaned.
+   * Whether names and tags come from a sender: then limits apply, the agent's own names are refused, reserved tags are renamed
+   * and values cleaned.
    */
   received: boolean;
-  /** Series that come without `svc_service` get the service's key. */
+  /** Whether series without `svc_service` get the service's key. */
   tagService: boolean;
   translate?: Translate;
-  /** The agent's own closed label sets: not subject to forbidden tags. */
+  /** Set for the agent's own closed label sets, which are not subject to forbidden tags. */
   exempt?: boolean;
-  /** Its totals began, and go on, without the agent or without this intake: the sender keeps them. */
+  /** Set if the totals begin and continue without the agent or without this intake, because the sender maintains them. */
   externalTotals?: boolean;
 }
 
-/** A series whose numbers come one by one, as the lines of a page do. */
+/** A series whose numbers arrive one by one, like the lines of a page. */
 export interface PartedSeries {
-  /** The number at this index: 0 for single ones, else in the order of `SeriesView.at`. */
+  /** The number with this index: 0 for a single number, otherwise in the order of `SeriesView.at`. */
   part(index: number): Part;
-  /** Whether the registry does not hold the series by itself: it waits, is refused or is over a limit. */
+  /** Whether the registry does not store the series by itself: it waits, is refused or is over a limit. */
   readonly refused: boolean;
   release(): void;
 }
@@ -186,21 +189,22 @@ export interface PartedSeries {
 /** The intake's interface for the component that opened it. */
 export interface OpenIntake extends Intake {
   /**
-   * `key` is an unambiguous text of kind, name and tags, in a form of the caller's. A caller that keeps such a text
-   * anyway gives it for each series or for none, so that the intake need not keep another.
+   * Opens a series whose numbers arrive one by one. `key` is an unambiguous text of kind, name and tags, in a form that the
+   * caller chooses. A caller that stores such a text anyway passes it for each series or for none, so that the intake need not
+   * store another.
    */
   parts(kind: Kind, name: string, tags: RawTags, shape?: Shape, key?: string): PartedSeries;
   /**
-   * The overflow series that a refused one is added up in, or undefined if there is none: a handle for all those of
-   * one family and service, which the source gives increases to. With it the source can release the refused handle
-   * and keep `RefusedLines` only. Release it when the source has no such series any more.
+   * The overflow series in which a refused series is added up; undefined if there is none. It is one handle for all such series
+   * of one family and service, to which the source adds increases. The source can then release the refused handle and store only
+   * `RefusedLines`. Release the handle when the source has no such series any more.
    */
   overflowOf(refused: { release(): void }): Handle | undefined;
   /**
-   * Decides what becomes of a series that would be over a limit, without opening it: for sources that receive
-   * ever new series. Counts the refusal. The handle is that of `overflowOf` and has no owner more; `'refused'` is
-   * for kinds that are not added up. Undefined, and not counted, if only opening the series can decide, or if
-   * `accepts` does not take the result: then request it, and `overflowOf` if it is refused.
+   * Decides about a series that would be over a limit, without opening it, for sources that receive ever new series. Counts the
+   * refusal. The handle is that of `overflowOf` without a further owner; `'refused'` is for kinds that are not added up.
+   * Undefined, and not counted, if only opening the series can decide, or if `accepts` returns false for the result: then request
+   * the series, and `overflowOf` if it is refused.
    */
   overLimitAs(
     kind: Kind,
@@ -210,8 +214,8 @@ export interface OpenIntake extends Intake {
     accepts: Accepts,
   ): Handle | 'refused' | undefined;
   /**
-   * The same for all series of one name and the same tags, whatever the values. `tags` has a text of its own for
-   * each value. Call it only if the translation of the name does not depend on values.
+   * Like `overLimitAs`, for all series of one name and the same tags, whatever the values. `tags` has a distinct text for each
+   * value. Call it only if the translation of the name does not depend on values.
    */
   overLimitForm(
     kind: Kind,
@@ -221,23 +225,23 @@ export interface OpenIntake extends Intake {
     mayRefuse: boolean,
   ): OverLimitForm | undefined;
   /**
-   * Durable store: claims a family and reopens its series from the state, which are shown from the next publish
-   * on, before their source asks for them. Series that do not fit `shape` any more are discarded. Returns the tags
-   * of the reopened ones, for a source that wants to own them and let them expire.
+   * For a durable store: claims a family and reopens its series from the state before their source asks for them; they are shown
+   * from the next publish on. Series that do not fit `shape` any more are discarded. Returns the tags of the reopened series, for
+   * a source that wants to own them and let them expire.
    */
   restore(kind: Kind, name: string, shape?: Shape): readonly RawTags[];
-  /** Does what `restore` does, a step for each series. */
+  /** Does what `restore` does, in one step for each series. */
   restoring(kind: Kind, name: string, shape?: Shape): Steps<readonly RawTags[]>;
   /**
-   * Ends all its series and claims. The state retains durable ones for the next intake that restores them or asks
-   * for them: close an intake before its successor restores. Later requests are refused.
+   * Ends all series and claims of the intake. The state retains durable series for the next intake that restores or requests
+   * them: close an intake before its successor restores. Later requests are refused.
    */
   close(): void;
   /** Does what `close` does in slices of at most 10 ms, with `pause` between them. */
   closeInSlices(pause: () => Promise<void>): Promise<void>;
 }
 
-/** What an intake needs of its registry. */
+/** What an intake needs from its registry. */
 export interface IntakeDeps {
   state: RegistryState;
   admission: Admission;
@@ -280,7 +284,7 @@ function sourceOf(
   };
 }
 
-/** Opens handles, one for each raw series however often it is asked for. */
+/** Opens handles, one for each raw series however often it is requested. */
 function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSource, labeller: Labeller) {
   const { state, admission, drop } = deps;
   const { received, translate } = options;
@@ -323,10 +327,10 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
   const known = (rawKey: string): Handle | undefined => handles.get(rawKey)?.share();
 
   return {
-    /** Ends the handles that are there, a step for each; those that are asked for later are refused. */
+    /** Ends the existing handles, in one step for each; later requests are refused. */
     *close(): Steps {
       isClosed = true;
-      // Waiting handles are closed first: otherwise they would be admitted only to be closed.
+      // Waiting handles are closed first; otherwise they would be admitted only to be closed.
       for (const isWaiting of [true, false]) {
         for (const handle of handles.values()) {
           if (isWaiting && !handle.waitsIn) continue;
@@ -384,7 +388,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
   const opener = createOpener(options, deps, source, labeller);
   if (options.received) state.sources.add(source.use);
 
-  /** A vocabulary may turn one kind with a single number into another: their handles take the same calls. */
+  /** A vocabulary may change one kind with a single number into another: their handles have the same methods. */
   const of =
     <H>(kind: Kind) =>
     (name: string, tags: RawTags, shape: Shape = {}) =>

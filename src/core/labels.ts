@@ -5,9 +5,9 @@ import type { Kind, Labels, RawTags } from './model.ts';
 const clean = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * A metric or tag name in its exported form: `_` for each code point outside `[A-Za-z0-9_]`, and one before a leading
- * digit (spec, Rules for metric names). Runs of `_` stay. Two raw names may have the same form; admission and
- * `createLabeller` decide which of them keeps it.
+ * A metric or tag name in its exported form: `_` for each code point outside `[A-Za-z0-9_]`, and one before a leading digit
+ * (spec, Rules for metric names). Runs of `_` stay. Two raw names may have the same form; admission and `createLabeller` decide
+ * which of them gets it.
  */
 export function sanitizeName(raw: string): string {
   if (clean.test(raw)) return raw;
@@ -20,7 +20,7 @@ export function wellFormed(text: string): string {
   return text.toWellFormed();
 }
 
-/** Compares by UTF-16 code units: the same order on every machine, whatever its locale. */
+/** Compares by UTF-16 code units, which gives the same order on every machine, whatever its locale. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
@@ -31,10 +31,10 @@ export function compareText(a: string, b: string): number {
  * rules).
  */
 
-/** Endings of forbidden names: `wf-run-id`, `parentWorkflowID`, `user.id`, `event_timestamp_ms`. */
+/** Matches endings of forbidden names: `wf-run-id`, `parentWorkflowID`, `user.id`, `event_timestamp_ms`. */
 const idEnding = /(?:workflow|wf|run|execution|user)ids?$/;
 const stampEnding = /timestamps?(?:n|u|m|nano|micro|milli)?s?(?:ec|econds?)?$/;
-/** Forbidden as a whole name only: `runtime` and `tests` are allowed. */
+/** Names that are forbidden only as a whole: `runtime` and `tests` are allowed. */
 const wholeNames = new Set(['ts', 'time', 'datetime', 'unixtime', 'epoch', 'uid', 'uids', 'wid', 'rid']);
 
 /** A tag name without case and punctuation: `wf-run-id`, `WfRunID` and `wf_run_id` are equal. */
@@ -42,7 +42,7 @@ export function foldTag(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }
 
-/** Whether a tag of this name is forbidden; `more` are further names, folded. */
+/** Whether a tag with this name is forbidden; `more` are further names, folded. */
 export function isForbiddenTag(name: string, more?: ReadonlySet<string>): boolean {
   const folded = foldTag(name);
   return (
@@ -54,7 +54,7 @@ export function isForbiddenTag(name: string, more?: ReadonlySet<string>): boolea
 }
 
 const uuid = /[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}/gi;
-/** RFC 3339 §5.6, also with the space that its note allows instead of `T`. */
+/** Matches times of RFC 3339 §5.6, including the space that its note allows instead of `T`. */
 const dateTime =
   /\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])[t ](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:z|[+-](?:[01]\d|2[0-3]):[0-5]\d)/gi;
 const digitRun = /(?<![\p{L}\p{N}])(?:\d{19}|\d{16}|\d{13}|\d{10})(?![\p{L}\p{N}])/gu;
@@ -63,7 +63,7 @@ const firstSecond = Date.UTC(2001, 0, 1) / 1000;
 const endSecond = Date.UTC(2101, 0, 1) / 1000;
 const shortestMatch = 10;
 
-/** Runs of 10, 13, 16 and 19 digits all start with ten digits of seconds. */
+/** Replaces digits that are a time. Runs of 10, 13, 16 and 19 digits all start with ten digits of seconds. */
 function replaceTime(digits: string): string {
   const seconds = Number(digits.slice(0, 10));
   return seconds >= firstSecond && seconds < endSecond ? '_time_' : digits;
@@ -84,32 +84,32 @@ export type TagFault = 'forbidden_tag' | 'forbidden_value' | 'tag_collision';
 export interface LabelRules {
   /** Global tags, unsanitized. `svc_service` is not a global tag and is ignored. */
   globalTags: RawTags;
-  /** Tags come from a sender: reserved names become `exported_<name>`, values are checked for ids and times. */
+  /** Whether tags come from a sender: then reserved names become `exported_<name>`, and values are checked for ids and times. */
   received: boolean;
   /** The value of `svc_service` for series that have none; `''` adds none. */
   service: string;
-  /** Keys of `services`: values of `svc_service` that are never normalised. */
+  /** The keys of `services`: values of `svc_service` that are never normalised. */
   serviceKeys: ReadonlySet<string>;
   /** Further forbidden names, folded. */
   forbidden: ReadonlySet<string>;
   /** Sanitized names whose values are not checked. */
   allowValues: ReadonlySet<string>;
-  /** Forbidden names are allowed: the agent's own closed label sets. */
+  /** Whether forbidden names are allowed, as for the agent's own closed label sets. */
   exempt: boolean;
 }
 
 interface Labelled {
   readonly labels: Labels;
   readonly service: string;
-  /** Tags that were dropped or rewritten, one entry for each. */
+  /** One entry for each tag that was dropped or rewritten. */
   readonly faults: readonly TagFault[];
 }
 
 export interface Labeller {
-  /** The global tags' labels by name. */
+  /** The labels of the global tags, by name. */
   readonly globals: ReadonlyMap<string, Labels[number]>;
   isForbidden(name: string): boolean;
-  /** `isKept` is false for labels that are only looked at: they are not interned. */
+  /** The labels for raw tags. `isKept` is false for labels that are only compared: they are not interned. */
   label(tags: RawTags, kind: Kind, isKept?: boolean): Labelled;
   /** The labels of the overflow series of a service. */
   overflow(service: string): Labels;
@@ -120,8 +120,8 @@ const maxPairs = 20_000;
 const maxNames = 1000;
 
 /**
- * One text for several: different lists have different texts, whatever characters they contain. It is flat. What
- * `JSON.stringify` or a concatenation returns is a tree of its parts in V8, which takes twice the memory.
+ * Joins texts into one text: different lists result in different texts, whatever characters they contain. The result is flat. The
+ * result of `JSON.stringify` or of a concatenation is a tree of its parts in V8, which takes twice the memory.
  */
 export function joinTexts(texts: readonly string[]): string {
   const parts: (string | number)[] = [];
@@ -136,21 +136,21 @@ export function identityOf(labels: Labels): string {
   return joinTexts(texts);
 }
 
-/** The text of `identityOf`, to look up and not to keep: a tree of its parts costs less to make. */
+/** The text of `identityOf` for a look-up, which is not stored: a tree of its parts costs less to create. */
 export function identityToFind(labels: Labels): string {
   let text = '';
   for (const [name, value] of labels) text += `${name.length}:${name}${value.length}:${value}`;
   return text;
 }
 
-/** A hash of a text. For ASCII it is the `hashByte` of its bytes, from `hashSeed` on. */
+/** A hash of a text. For ASCII it equals that of `hashByte` over its bytes, starting with `hashSeed`. */
 export function hashText(text: string): number {
   let hash = hashSeed;
   for (let i = 0; i < text.length; i++) hash = hashByte(hash, text.charCodeAt(i));
   return hash;
 }
 
-/** A hash of a label from those of its name and value. The hash of a label set is the sum of them, in any order. */
+/** A hash of a label, from the hashes of its name and value. The hash of a label set is their sum, in any order. */
 export function hashLabel(nameHash: number, valueHash: number): number {
   const mixed = Math.imul(nameHash ^ Math.imul(valueHash ^ (valueHash >>> 15), 0x2c1b3c6d), 0x297a2d39);
   return mixed ^ (mixed >>> 13);
@@ -164,8 +164,8 @@ export function hashLabels(labels: Labels): number {
 }
 
 /**
- * Returns `frontend` for `<product>_frontend` and `<product>-frontend`, and so for every role and every key of
- * `services`, such as `bench`, unless the value is itself a key. The longest one counts: `my-bench`, not `bench`.
+ * Returns `frontend` for `<product>_frontend` and `<product>-frontend`, and likewise for every role and every key of `services`,
+ * such as `bench`, unless the value is itself a key. The longest match is used: `my-bench`, not `bench`.
  */
 export function roleOf(value: string, serviceKeys: ReadonlySet<string>): string {
   if (serviceKeys.has(value)) return value;
@@ -185,8 +185,8 @@ function isReserved(name: string, kind: Kind, received: boolean): boolean {
 }
 
 /**
- * Turns raw tags into labels. Of two tags with the same sanitized name, the one whose raw name sorts first is kept.
- * Tags with an empty value are dropped.
+ * Converts raw tags into labels. Of two tags with the same sanitized name, the one whose raw name sorts first is used. Tags with
+ * an empty value are dropped.
  */
 export function createLabeller(rules: LabelRules): Labeller {
   const { received, serviceKeys } = rules;
@@ -221,7 +221,7 @@ export function createLabeller(rules: LabelRules): Labeller {
     return named;
   };
 
-  /** Renames tags whose name is reserved to `exported_<name>`, and repeats the prefix until the name is free. */
+  /** Renames tags with a reserved name to `exported_<name>`, and repeats the prefix until the name is free. */
   const rename = (named: Map<string, string>, kind: Kind) => {
     const taken: string[] = [];
     for (const name of named.keys()) {
@@ -266,7 +266,7 @@ export function createLabeller(rules: LabelRules): Labeller {
   };
 }
 
-/** Caches what is read from names, such as their sanitized form: they are few, and every series has some. */
+/** Caches values that are derived from names, such as their sanitized form: there are few names, and every series has some. */
 export function createNames(read: (raw: string) => string): (raw: string) => string {
   const known = new Map<string, string>();
   return (raw) => {
@@ -289,8 +289,8 @@ function globalPairs(tags: RawTags): ReadonlyMap<string, Label> {
 }
 
 /**
- * Interns label pairs: very many series share few of them. Once there are too many, those of the label with the most values
- * go, as they repeat least.
+ * Interns label pairs: a large number of series share few of them. Once there are too many, the pairs of the label with the most
+ * values are removed, because they repeat least.
  */
 export function createPairs(): (name: string, value: string) => Label {
   const known = new Map<string, Map<string, Label>>();
@@ -298,7 +298,7 @@ export function createPairs(): (name: string, value: string) => Label {
   const forget = () => {
     const [most] = [...known].sort(([, a], [, b]) => b.size - a.size);
     const [name, { size }] = most!;
-    // Very many names with few values each: one by one would take too long.
+    // With many names that have few values each, removing one name at a time would take too long.
     if (2 * size < maxPairs) known.clear();
     else known.delete(name);
     count = known.size === 0 ? 0 : count - size;

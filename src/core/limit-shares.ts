@@ -1,6 +1,6 @@
 /**
- * What the series of one source take of the limits. Each source has a part of the limits to itself, so that a role that
- * starts after another one sent too many series is still served.
+ * What the series of one source use of the limits. Each source has its own share of the limits, so that a role that starts after
+ * another one sent too many series is still served.
  */
 export interface SourceUse {
   /** The share of `limits.series`. */
@@ -9,12 +9,11 @@ export interface SourceUse {
   heapBytes: number;
 }
 
-/** This part of a limit is divided equally among the sources. What a source does not use of its share stays free. */
+/** This part of a limit is divided equally among the sources. What a source does not use of its share stays reserved for it. */
 const reservedPart = 0.25;
 
 /**
- * Whether `own` may not take more of a limit. `all` are the sources of received series, and `total` is what they take
- * together.
+ * Whether `own` must not use more of a limit. `all` are the sources of received series, and `total` is what they use together.
  */
 export function isUsedUp(
   what: keyof SourceUse,

@@ -3,15 +3,15 @@ import { systemCode } from './errors.ts';
 /** `mkdir` of the file system. */
 type Mkdir<R> = (path: string, options: { mode: number; recursive: boolean }) => R;
 
-/** Undefined for the root. */
+/** The parent directory; undefined for the root. */
 function parentOf(path: string): string | undefined {
   const above = path.replace(/\/+$/, '').replace(/[^/]+$/, '');
   return above === '' || above === path ? undefined : above;
 }
 
 /**
- * Creates a directory and those above it that are missing. Node's own `recursive` never returns where the kernel refuses
- * a directory with ENOENT in one that exists, as in /proc. Throws the file system's error.
+ * Creates a directory and its missing parents. Node's own `recursive` never returns if the kernel refuses a directory with ENOENT
+ * in an existing one, as in /proc. Throws the file system's error.
  */
 export async function makeDirectory(
   mkdir: Mkdir<Promise<unknown>>,
@@ -34,7 +34,7 @@ export async function makeDirectory(
   }
 }
 
-/** The same, synchronously. */
+/** Like `makeDirectory`, synchronously. */
 export function makeDirectorySync(mkdir: Mkdir<unknown>, path: string, mode: number): void {
   const make = (): void => {
     try {

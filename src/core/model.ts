@@ -6,7 +6,7 @@
 export const kinds = ['counter', 'gauge', 'histogram', 'summary', 'untyped'] as const;
 export type Kind = (typeof kinds)[number];
 
-/** Raw tags of a source, in any order; names may be unsanitized. */
+/** The raw tags of a source, in any order; names may be unsanitized. */
 export type RawTags = Readonly<Record<string, string>>;
 
 /** Labels of a series, sorted by name, each name once. */
@@ -14,12 +14,12 @@ export type Labels = readonly (readonly [name: string, value: string])[];
 
 /** A monotonic sum. */
 export interface Counter {
-  /** Adds an increase; a negative or non-finite one is refused and counted. */
+  /** Adds an increase; a negative or non-finite increase is refused and counted. */
   add(delta: number): void;
   /**
-   * Takes an absolute total as its sender has it. Alone in its series, the total is shown as it is, falls
-   * included (a restart that the reader's `rate()` must see); where several members share the series,
-   * increases are added, a fall counting as a restart from 0.
+   * Sets the sender's absolute total. If the counter is alone in its series, the total is shown as it is, including falls (a
+   * restart that the reader's `rate()` must see). If several members share the series, increases are added, and a fall counts as
+   * a restart from 0.
    */
   set(total: number): void;
   /** Releases the handle; the series ends with its last owner. */
@@ -35,11 +35,14 @@ export interface Gauge {
 
 /** A distribution over upper bounds, in the metric's unit (latencies: seconds). */
 export interface Histogram {
-  /** `weight` is the number of observations that this one stands for, as a sampling sender reports it; it may have a fraction. */
+  /**
+   * Adds an observation. `weight` is the number of observations that it represents, as a sampling sender reports it; it may have
+   * a fraction.
+   */
   observe(value: number, weight?: number): void;
   /**
-   * Takes absolute parts as their sender has them: cumulative counts in the order of the bounds with +Inf
-   * last, then sum, then count. Merges as `Counter.set` does, part by part.
+   * Sets the sender's absolute parts: cumulative counts in the order of the bounds with +Inf last, then sum, then count. Merges
+   * like `Counter.set`, part by part.
    */
   set(parts: ArrayLike<number>): void;
   release(): void;
@@ -47,7 +50,7 @@ export interface Histogram {
 
 /** Quantiles that the sender computed, with sum and count. */
 export interface Summary {
-  /** The quantiles' values in order, then sum, then count. */
+  /** Sets the quantiles' values in order, then sum, then count. */
   set(parts: ArrayLike<number>): void;
   release(): void;
 }
@@ -58,25 +61,25 @@ export interface Part {
   set(value: number): void;
 }
 
-/** Details of a series that a source asks for. */
+/** The details of a series that a source requests. */
 export interface Shape {
   help?: string;
-  /** Histogram: upper bounds without +Inf. `boundTexts` keeps the sender's spelling of `le`. */
+  /** For a histogram, the upper bounds without +Inf. `boundTexts` has the sender's spelling of `le`. */
   bounds?: readonly number[];
   boundTexts?: readonly string[];
-  /** Summary: quantiles in the sender's spelling. */
+  /** For a summary, the quantiles in the sender's spelling. */
   quantiles?: readonly string[];
-  /** Histogram, summary: false if the sender has no `_sum` or no `_count`; it is not shown then. Default true. */
+  /** For a histogram or summary, false if the sender has no `_sum` or no `_count`, which is not shown then. Default true. */
   hasSum?: boolean;
   hasCount?: boolean;
-  /** Durable families: the tags of the rule. Series of the state with other tags are discarded. */
+  /** For durable families, the tags of the rule. Series of the state with other tags are discarded. */
   tags?: readonly string[];
 }
 
 /**
- * Opens the series of one source of one service. Vocabulary, names, forbidden tags, global tags, limits and identity
- * are resolved here, once per series; updates through the handle need no look-up. The handle of a refused series
- * drops updates and counts them, so that callers need no branch.
+ * Opens the series of one source of one service. Vocabulary, names, forbidden tags, global tags, limits and identity are resolved
+ * here, once per series; updates through the handle need no look-up. The handle of a refused series drops updates and counts
+ * them, so callers need not treat it differently.
  */
 export interface Intake {
   counter(name: string, tags: RawTags, shape?: Shape): Counter;
@@ -93,11 +96,14 @@ export interface SeriesView {
   readonly service: string;
   /** True for a series that a role sent (scrape, statsd), false for one that the agent measured. */
   readonly relayed: boolean;
-  /** First of its numbers. Counter, gauge, untyped: 1. Histogram: cumulative buckets incl. +Inf, sum, count. Summary: quantiles, sum, count. */
+  /**
+   * The index of the first of its numbers. A counter, a gauge and an untyped series have one number; a histogram has cumulative
+   * buckets incl. +Inf, sum and count; a summary has quantiles, sum and count.
+   */
   readonly at: number;
-  /** Texts of `le` without +Inf, or of `quantile`; empty for single numbers. */
+  /** The texts of `le` without +Inf, or of `quantile`; empty for single numbers. */
   readonly bounds: readonly string[];
-  /** Histogram, summary: whether the sender has a sum and a count; their cells hold no number otherwise. */
+  /** For a histogram or summary, whether the sender has a sum and a count; without them their cells have no number. */
   readonly hasSum: boolean;
   readonly hasCount: boolean;
   /** Start time of the series, ms since the epoch. */

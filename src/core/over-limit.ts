@@ -6,10 +6,10 @@ import type { Family, RegistryState, SeriesSpec } from './registry-state.ts';
 import { hashesOf } from './series-opening.ts';
 import { sameLayout } from './value-stores.ts';
 
-/** A series that is not opened, with its name and labels settled. */
+/** A series that is not opened, with its name and labels determined. */
 export interface UnopenedSeries {
   readonly spec: SeriesSpec;
-  /** Why there can be no such series, whatever others there are. */
+  /** Why such a series is impossible, whatever other series there are. */
   readonly unfit: RefusalReason | 'left_out' | undefined;
   readonly faults: readonly TagFault[];
   readonly also: SeriesSpec | undefined;
@@ -20,32 +20,35 @@ export interface OverLimitForm {
   /** The series that counts for them: see `OpenIntake.overLimitAs`. */
   readonly target: Handle | 'refused';
   /**
-   * Whether the series with these values is over the limit, and counts the refusal if it is. `hashes` has the
-   * `hashText` of each value, in the order in which the form was asked for. False does not mean that it is within
-   * the limit: call `overLimitAs` then.
+   * Whether the series with these values is over the limit; then the refusal is counted. `hashes` has the `hashText` of each
+   * value, in the order in which the form was requested. False does not mean that the series is within the limit: call
+   * `overLimitAs` then.
    */
   takes(hashes: Int32Array): boolean;
 }
 
-/** Whether the caller has a series for this target; else it opens the line's own, which counts the refusal. */
+/** Whether the caller has a series for this target; otherwise it opens the line's own series, which counts the refusal. */
 export type Accepts = (target: Handle | 'refused') => boolean;
 
 /** Decides about series over a limit without opening them: for sources that receive ever new series. */
 interface OverLimit {
-  /** Counts the refusal. Undefined if only opening the series can decide, or if the caller does not accept the target. */
+  /**
+   * Decides about a series, and counts the refusal. Undefined if only opening the series can decide, or if the caller does not
+   * accept the target.
+   */
   decide(candidate: UnopenedSeries, accepts: Accepts): Handle | 'refused' | undefined;
   /**
-   * The form of a candidate whose tags have these texts for values, each of which stands for any value. Undefined if
-   * the labels do not follow from the values one by one.
+   * The form of a candidate whose tags have these texts as values, each of which stands for any value. Undefined if the labels do
+   * not follow from the values one by one.
    */
   formOf(
     candidate: UnopenedSeries,
     placeholders: readonly string[],
     mayRefuse: boolean,
   ): OverLimitForm | undefined;
-  /** Takes the handle of an overflow series, the target of series like it from then on. */
+  /** Remembers the handle of an overflow series, which is the target of series like it from then on. */
   remember(overflow: Handle): void;
-  /** Takes a handle that ended, of an overflow series or of any other. */
+  /** Forgets a handle that ended, of an overflow series or of another series. */
   forget(handle: Handle): void;
 }
 
@@ -67,12 +70,12 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
     const target = overflows.get(keyOf(spec));
     return target && sameLayout(target.spec.layout, spec.layout) ? target : undefined;
   };
-  /** For a family that does not exist: it would be created only to refuse its first series. */
+  /** The target for a family that does not exist: the family would be created only to refuse its first series. */
   const targetOfNew = ({ kind, family }: SeriesSpec, mayRefuse: boolean): 'refused' | undefined => {
     if (!mayRefuse || isTaken(state, family)) return undefined;
     return isSummable(kind) && !isOverflowFull(state) ? undefined : 'refused';
   };
-  /** The family, if its name is held by the kind of this series. */
+  /** The family, if its name has the kind of this series. */
   const holderOf = ({ family: name, kind }: SeriesSpec): Family | undefined => {
     const family = state.families.get(name);
     return family === undefined || family.taken || family.kind !== kind ? undefined : family;
@@ -97,7 +100,7 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
       const target = targetOf(spec, mayRefuse);
       if (isClosed() || unfit || also || faults.length > 0 || target === undefined) return undefined;
       const free = placeholders.map((text) => spec.labels.find(([, value]) => value === text)?.[0]);
-      // The service chooses the overflow series.
+      // The service determines the overflow series.
       if (free.some((name) => name === undefined || name === 'svc_service')) return undefined;
       const nameHashes = free.map((name) => hashText(name!));
       const fixed = hashLabels(spec.labels.filter(([name]) => !free.includes(name)));

@@ -4,12 +4,12 @@
  * written like any other: to leave out a default of proto3, the caller does not write the field.
  */
 export interface ProtobufWriter {
-  /** Bytes written so far. */
+  /** Number of bytes written so far. */
   readonly bytes: number;
   /** A non-negative integer up to 2^53. */
   varint(field: number, value: number): void;
   double(field: number, value: number): void;
-  /** Prometheus' marker of a series that ended (a NaN of its own). */
+  /** Prometheus' marker of a series that ended (a special NaN). */
   staleMarker(field: number): void;
   /** A non-negative integer up to 2^53 as fixed64. */
   fixed64(field: number, value: number): void;
@@ -17,16 +17,16 @@ export interface ProtobufWriter {
   nanoseconds(field: number, valueMs: number): void;
   chunk(field: number, bytes: Uint8Array): void;
   text(field: number, text: string): void;
-  /** A nested message, or a packed list, begins. */
+  /** Begins a nested message, or a packed list. */
   open(field: number): void;
   close(): void;
   /** One number of a packed list. */
   packed(value: number): void;
   packedDouble(value: number): void;
   packedFixed64(value: number): void;
-  /** Bytes that are whole fields already. */
+  /** Writes bytes that are whole fields already. */
   raw(bytes: Uint8Array): void;
-  /** What was written, its own copy; the writer starts over. */
+  /** Returns a copy of what was written; the writer starts again. */
   take(): Buffer;
 }
 
@@ -48,7 +48,7 @@ function lengthBytes(length: number): number {
 export function createProtobufWriter(initialBytes = 65_536): ProtobufWriter {
   let buffer = Buffer.allocUnsafe(initialBytes);
   let at = 0;
-  /** Where the contents of the open messages begin, one byte behind their lengths. */
+  /** The positions at which the contents of the open messages begin, one byte after their lengths. */
   const opened: number[] = [];
 
   const room = (count: number): void => {
@@ -106,7 +106,7 @@ export function createProtobufWriter(initialBytes = 65_536): ProtobufWriter {
     },
     nanoseconds(field, valueMs) {
       tag(field, fixed64Type);
-      // The product has more than 53 bits: 20 bits of the time are multiplied apart from the rest.
+      // The product has more than 53 bits: 20 bits of the time are multiplied separately.
       const upper = Math.floor(valueMs / 1_048_576) * 1e6;
       const lower = (upper % 4096) * 1_048_576 + (valueMs % 1_048_576) * 1e6;
       put64(lower % two32, Math.floor(upper / 4096) + Math.floor(lower / two32));
@@ -178,7 +178,7 @@ function malformed(): RangeError {
   return new RangeError('not a protobuf message: it ends within a field');
 }
 
-/** Reads a varint of up to 2^53; larger ones lose their low bits. `end` is the offset behind it. */
+/** Reads a varint of up to 2^53; larger ones lose their low bits. `end` is the offset after it. */
 function readVarint(bytes: Buffer, from: number): { value: number; end: number } {
   let value = 0;
   let scale = 1;

@@ -1,6 +1,6 @@
 /**
- * Every closed list of the agent: label values that dashboards and alerts may rely on. A value outside its
- * list does not compile. `svc-agent schema --reasons` prints this table.
+ * Every closed list of the agent: label values that dashboards and alerts may rely on. A value outside of its list does not
+ * compile. `svc-agent schema --reasons` prints this table.
  */
 
 /** Why a log line was dropped. */
@@ -180,7 +180,7 @@ export type BackupType = (typeof backupTypes)[number];
 export const integrityLevels = ['none', 'header', 'checksum', 'full'] as const;
 export type IntegrityLevel = (typeof integrityLevels)[number];
 
-/** What a verification found; `unknown` is what cannot be verified at the level asked for. */
+/** What a verification found; `unknown` means that the backup cannot be verified at the requested level. */
 const integrityResults = ['ok', 'corrupt', 'unknown'] as const;
 export type IntegrityResult = (typeof integrityResults)[number];
 
@@ -283,13 +283,14 @@ export const probeStates = ['up', 'down'] as const;
 export type ProbeState = (typeof probeStates)[number];
 
 /**
- * How much a failing store check matters: data can be lost or damaged as things stand; recovery is weaker than the
- * backup schedule demands; advice. Alerts select checks by severity, and advice does not alert.
+ * How much a failing store check matters. `data_at_risk`: data can be lost or damaged in the present state; `recovery_weak`:
+ * recovery is weaker than the backup schedule demands; `advice`: the rest. Alerts select checks by severity, and there is none
+ * for advice.
  */
 export const storeCheckSeverities = ['data_at_risk', 'recovery_weak', 'advice'] as const;
 export type StoreCheckSeverity = (typeof storeCheckSeverities)[number];
 
-/** Every check of a store with its severity; the checks label `svc_store_check_ok`. */
+/** Every check of a store with its severity; the checks are values of a label of `svc_store_check_ok`. */
 export const storeCheckSeverity = {
   // every kind
   schema: 'data_at_risk',
@@ -333,8 +334,8 @@ export type StoreCheck = keyof typeof storeCheckSeverity;
 export const storeChecks = Object.keys(storeCheckSeverity) as readonly StoreCheck[];
 
 /**
- * Checks of what backups of one type are made from. They alert only for a store that has such backups configured;
- * without them a setting like `archive_mode = off` is the owner's decision.
+ * Checks that concern backups of one type. They alert only for a store that has such backups configured; without such backups a
+ * setting like `archive_mode = off` is the owner's decision.
  */
 export const storeCheckNeededBy = {
   archive_mode: 'log',
@@ -394,7 +395,7 @@ export type Component = keyof typeof dropReasons;
 export type RegistryDrop = (typeof dropReasons)['registry'][number];
 export type DropReason = { [C in Component]: (typeof dropReasons)[C][number] }[Component];
 
-/** Levels of the spec, then what everything else counts as. */
+/** The levels of the spec, then the level for everything else. */
 export const logLevels = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
 const entryLevels = [...logLevels, 'other'] as const;
 
@@ -402,7 +403,7 @@ const entryLevels = [...logLevels, 'other'] as const;
 const healthStates = ['starting', 'ready', 'stopping'] as const;
 export type HealthState = (typeof healthStates)[number];
 
-/** Why the state is degraded: which step of a commit failed, or that there is nowhere to write. */
+/** Why the state is degraded: the step of a commit that failed, or that there is nowhere to write. */
 const degradedReasons = ['no_directory', 'open', 'write', 'sync', 'rename'] as const;
 export type DegradedReason = (typeof degradedReasons)[number];
 

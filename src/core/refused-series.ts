@@ -1,29 +1,29 @@
 import type { Handle } from './handles.ts';
 
 /**
- * What a scrape source keeps of the lines whose series the registry refused, so that limits bound memory and not
- * only output: a 52-bit hash, the last value and the number of the overflow series that the line's increases go
- * into. A line costs 21 bytes of table at a load of at most 0.85.
+ * What a scrape source stores for lines whose series the registry refused, so that limits bound memory and not only output: a
+ * 52-bit hash, the last value and the number of the overflow series that the line's increases go into. A line costs 21 bytes of
+ * table at a load of at most 0.85.
  *
- * Two lines with one hash are treated as one; with a million lines the chance of any such pair is 1 in 9,000.
- * Past `most` lines, lines that were not on the last page make room. When there are none, the sum of the page's
- * further lines is tracked for each overflow series, and its increases count (a fall adds 0).
+ * Two lines with one hash are treated as one; with a million lines the chance of any such pair is 1 in 9,000. Beyond `most`
+ * lines, lines that were not on the last page are removed. If there are none, only the sum of the page's further lines is tracked
+ * for each overflow series, and its increases count (a fall adds 0).
  */
 export interface RefusedLines {
   readonly size: number;
   /**
-   * Takes the value of a refused line. False for an unknown hash: then ask the intake for the series and, if it is
-   * refused, call `add`. Values that are not finite are ignored.
+   * Sets the value of a refused line. False for an unknown hash: then request the series from the intake and, if it is refused,
+   * call `add`. Values that are not finite are ignored.
    */
   set(hash: number, value: number): boolean;
-  /** Whether the line that `set` took last is only known as refused, so that its value counts nowhere. */
+  /** Whether the last line that was passed to `set` is only known as refused, so that its value counts nowhere. */
   readonly countedNowhere: boolean;
   /**
    * Adds a line with its first value. `target` is the overflow handle that `OpenIntake.overflowOf` returned, and
    * `index` the line's number in the series; without a target the line is only known as refused.
    */
   add(hash: number, value: number, target: Handle | undefined, index: number): void;
-  /** Ends a page that was taken. One that is discarded before its new lines were added needs no end. */
+  /** Ends a page that was accepted. A page that is discarded before its new lines were added needs no end. */
   endPage(): void;
   /** Forgets all lines and releases the overflow handles. */
   clear(): void;
@@ -32,21 +32,21 @@ export interface RefusedLines {
 interface OverflowTarget {
   handle: Handle;
   index: number;
-  /** Sum over the lines of this page that are not in the table, and over those of the last one. */
+  /** The sum over the lines of this page that are not in the table, and the same sum for the last page. */
   rest: number;
   lastRest: number;
 }
 
 const firstSlots = 1024;
 const fullest = 0.85;
-/** No number is left for the target. */
+/** The number of a target for which no number is left. */
 const noTarget = 0xffff;
-/** The line counts nowhere. */
+/** The number for a line that counts nowhere. */
 const nowhere = 0xfffe;
 
 /**
- * A hash of a line's key with 52 bits, never 0; `view` is over the bytes. The key may go on in a second range. Where
- * the ranges meet is not part of the hash.
+ * A 52-bit hash of a line's key, never 0; `view` is a view of the bytes. The key may continue in a second range. The hash does
+ * not depend on where the ranges meet.
  */
 export function lineHash(view: DataView, from: number, to: number, tailFrom = to, tailTo = to): number {
   let low = to - from + tailTo - tailFrom;
@@ -69,7 +69,7 @@ export function lineHash(view: DataView, from: number, to: number, tailFrom = to
   return (high >>> 12) * 2 ** 32 + (low >>> 0) || 1;
 }
 
-/** The slot of a hash in a table with open addressing, or the empty slot where it belongs. */
+/** The slot of a hash in a table with open addressing, or the empty slot for it. */
 function slotOf(hashes: Float64Array, hash: number): number {
   const mask = hashes.length - 1;
   let slot = (hash ^ Math.floor(hash / 2 ** 32)) & mask;
@@ -82,7 +82,7 @@ interface LineSlots {
   readonly hashes: Float64Array;
   readonly values: Float64Array;
   readonly targetOf: Uint16Array;
-  /** The page on which each line was seen last, modulo 256. */
+  /** The page on which each line was last seen, modulo 256. */
   readonly pages: Uint8Array;
 }
 
@@ -93,7 +93,7 @@ const emptySlots = (slots: number): LineSlots => ({
   pages: new Uint8Array(slots),
 });
 
-/** Moves the lines that `keeps` takes into an empty table; returns their number. */
+/** Moves the lines for which `keeps` is true into an empty table; returns their number. */
 function moveLines(from: LineSlots, to: LineSlots, keeps: (slot: number) => boolean): number {
   let size = 0;
   for (let old = 0; old < from.hashes.length; old++) {
@@ -112,12 +112,9 @@ export function createRefusedLines(most: number): RefusedLines {
   let lines = emptySlots(firstSlots);
   let size = 0;
   let page = 1;
-  /** Lines had to be forgotten: the first value of a new one may have been counted before. */
+  /** Whether lines had to be forgotten: then the first value of a new line may have been counted before. */
   let forgot = false;
-  /**
-   * Whether the table was full of lines that are on the page, so that another search for old ones would find
-   * none.
-   */
+  /** Whether the table was full of lines that are on the page, so that another search for old lines would find none. */
   let isFull = false;
   let countedNowhere = false;
   const targets = createOverflowTargets();
@@ -128,7 +125,7 @@ export function createRefusedLines(most: number): RefusedLines {
     lines = next;
   };
 
-  /** Whether there is room for one line more, after growing or forgetting lines that are no longer sent. */
+  /** Whether there is room for one more line, after growing or forgetting lines that are no longer sent. */
   const makeRoom = (): boolean => {
     const slots = lines.hashes.length;
     if (size < most && size + 1 <= slots * fullest) return true;
@@ -193,11 +190,11 @@ export function createRefusedLines(most: number): RefusedLines {
   };
 }
 
-/** The overflow series that refused lines count in, by small numbers. */
+/** The overflow series in which refused lines count, by small numbers. */
 interface OverflowTargets {
-  /** Takes over one owner of the handle. */
+  /** Returns a number for the handle, and takes over one of its owners. */
   numberOf(handle: Handle | undefined, index: number): number;
-  /** Adds the increase from the value before; a fall of a counter is a restart from 0. */
+  /** Adds the increase since the value before; a fall of a counter is a restart from 0. */
   count(number: number, before: number, value: number): void;
   /** Adds the value of a line for which the table has no room. */
   addRest(number: number, value: number): void;
@@ -249,11 +246,11 @@ function createOverflowTargets(): OverflowTargets {
 }
 
 /**
- * What a source of increases (statsd, logs) keeps of the series that the registry refused: a 52-bit hash of the raw
- * series and the number of what counts for it, 10 bytes at a load of at most 0.85. `lineHash` makes the hash.
+ * What a source of increases (statsd, logs) stores for series that the registry refused: a 52-bit hash of the raw series and the
+ * number of what counts for it, 10 bytes at a load of at most 0.85. `lineHash` computes the hash.
  *
- * Nothing is counted here, so that it may forget: when it is full it starts anew, and the source asks the intake
- * again for what still comes.
+ * Nothing is counted here, so entries may be forgotten: when the table is full, it starts again, and the source asks the intake
+ * again for series that still arrive.
  */
 interface RefusedKeys<T> {
   readonly size: number;
@@ -264,7 +261,7 @@ interface RefusedKeys<T> {
 }
 
 const mostTargets = 0xffff;
-/** Each step leaves the smaller tables to the collector, so there are few. */
+/** Each step leaves the smaller tables to the garbage collector, so there are few steps. */
 const growth = 4;
 
 export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
@@ -301,7 +298,7 @@ export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
     },
     add(hash, target) {
       if (size >= most || targets.length >= mostTargets) {
-        // It fills again soon: new tables would leave the old ones to the collector.
+        // The tables fill again soon, and new tables would leave the old ones to the garbage collector.
         hashes.fill(0);
         forgetAll();
       }

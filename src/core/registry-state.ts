@@ -6,38 +6,38 @@ import type { Component, RefusalReason } from './reasons.ts';
 import type { Layout, Recordable, SeriesRecord, Store } from './value-stores.ts';
 
 /**
- * What a registry holds: families of series, the claims that raw names have on them, and the refusals.
- * `admission.ts` decides about it; nothing else adds or removes series.
+ * The content of a registry: families of series, the claims that raw names have on them, and the refusals. `admission.ts` decides
+ * about it; nothing else adds or removes series.
  */
 export interface RegistryState {
   readonly families: Map<string, Family>;
-  /** Families whose kind must be decided anew before the next view. */
+  /** Families whose kind must be decided again before the next view. */
   readonly unsettled: Set<Family>;
   readonly refusals: RefusalLog;
-  /** Start time of a series that opens now: wall clock in ms, never earlier than one before it. */
+  /** The start time for a series that opens now: wall clock in ms, never earlier than an earlier start time. */
   readonly startMs: () => number;
   readonly catalogKind: (family: string) => KnownFamily | undefined;
   readonly scopeOf: (service: string, relayed: boolean) => SeriesScope;
   limits: Pick<Limits, 'seriesPerMetric' | 'series' | 'heapBytes'>;
   /** The sources whose series count against the limits. */
   readonly sources: Set<SourceUse>;
-  /** Bytes of heap that series, families and their owners take (`heap-share.ts`). */
+  /** The bytes of heap that series, families and their owners take (`heap-share.ts`). */
   heapBytes: number;
-  /** Series that count against the limit. */
+  /** The number of series that count against the limit. */
   counted: number;
-  /** Series that stand for those over a limit. */
+  /** The number of series that stand for series over a limit. */
   overflow: number;
-  /** Handles that wait for a name or a series. */
+  /** The number of handles that wait for a name or a series. */
   waiting: number;
   /** Changes with every series and family that is added or removed. */
   version: number;
 }
 
-/** How many series a registry may hold. A series is one label set; a histogram counts once. */
+/** How many series a registry may contain. A series is one label set; a histogram counts once. */
 export interface Limits {
   seriesPerMetric: number;
   series: number;
-  /** Bytes of heap that series may take, whatever their number (`heap-share.ts`). Default: any. */
+  /** The bytes of heap that series may take, whatever their number (`heap-share.ts`). Default: no limit. */
   heapBytes?: number;
   /** Further forbidden tag names, in any spelling. */
   forbiddenTags: readonly string[];
@@ -45,14 +45,14 @@ export interface Limits {
   allowValues: readonly string[];
 }
 
-/** What is known of a family before any source sends it. */
+/** The known kind of a family before any source sends it. */
 export interface KnownFamily {
   kind: Kind;
   additive?: boolean;
   help: string;
 }
 
-/** Which reporter block a series belongs to; one object for all series with the same two values. */
+/** The properties that decide to which reporter block a series belongs; one object for all series with the same two values. */
 export interface SeriesScope {
   readonly service: string;
   readonly relayed: boolean;
@@ -66,22 +66,22 @@ interface SeriesId {
   readonly scope: SeriesScope;
 }
 
-/** Where series come from. Two sources never share a series: the first in order keeps it. */
+/** The source of series. Two sources never share a series: the first in order keeps it. */
 export interface SeriesSource {
   readonly rank: number;
   readonly service: string;
   readonly component: Component;
   readonly relayed: boolean;
   readonly store: Store;
-  /** What it takes of the limits. */
+  /** What the source uses of the limits. */
   readonly use: SourceUse;
-  /** Its totals began, and go on, without the agent: the sender keeps them. */
+  /** Whether the totals begin and continue without the agent, because the sender maintains them. */
   readonly externalTotals: boolean;
-  /** The series that adds up a family's series over the limit; `''`: those without `svc_service`. */
+  /** The id of the series that adds up a family's series over the limit; `''` stands for series without `svc_service`. */
   overflow(service: string): SeriesId;
 }
 
-/** A series that a source asks for, with names, labels and layout settled. Admission decides whether it opens. */
+/** A series that a source requests, with names, labels and layout determined. Admission decides whether it opens. */
 export interface SeriesSpec extends SeriesId {
   readonly source: SeriesSource;
   /** The sanitized name. */
@@ -92,11 +92,11 @@ export interface SeriesSpec extends SeriesId {
   readonly rawKey: string;
   readonly layout: Layout;
   readonly help: string;
-  /** Received numbers are divided by it; 1 unless a vocabulary says otherwise. */
+  /** Received numbers are divided by this; 1 unless a vocabulary says otherwise. */
   readonly divisor: number;
-  /** Whether it counts against the limits: they bound what senders send, not what the agent finds. */
+  /** Whether the series counts against the limits, which bound what senders send, not what the agent finds. */
   readonly isLimited: boolean;
-  /** The overflow series itself is asked for: by a source that tracks the members. */
+  /** Set if the overflow series itself is requested, by a source that tracks the members. */
   readonly isOverflow?: true;
 }
 
@@ -115,13 +115,13 @@ export class Series implements SeriesView, Recordable {
   readonly overflow: boolean;
   startMs: number;
   first: Owner | undefined;
-  /** Several senders share the series, or have shared it: totals are sums of their increases. */
+  /** Whether several senders share the series, or have shared it: totals are sums of their increases. */
   merged: boolean;
-  /** The smallest raw key that ever owned it; competing specs are compared with it. */
+  /** The smallest raw key that ever owned the series; competing specs are compared with it. */
   leader: string | undefined;
   /** Owners that may have the series once its present owners release it. */
   waiting: Set<Owner> | undefined;
-  /** Last totals of merged members that left, by their raw key, in case they return. */
+  /** The last totals of merged members that left, by their raw key, in case they return. */
   formerMembers: Map<string, Float64Array> | undefined;
   /** Whether `formerMembers` was full and lost some of them. */
   forgot = false;
@@ -168,39 +168,39 @@ export class Series implements SeriesView, Recordable {
   }
 }
 
-/** Whether the sender keeps the totals of a series: they began, and go on, without the agent. */
+/** Whether the sender maintains the totals of a series: they begin and continue without the agent. */
 export function hasExternalTotals(series: SeriesView): boolean {
   return series instanceof Series && series.spec.source.externalTotals;
 }
 
 /**
- * All series of one exported name. One kind holds the name; owners of other kinds wait. A target may send tens of
- * thousands of families with one series each, so that what few of them need is made when they need it.
+ * All series of one exported name. The name has one kind; owners of other kinds wait. A target may send tens of thousands of
+ * families with one series each, so the parts that few families need are created only when needed.
  */
 export interface Family {
   readonly name: string;
   readonly claims: Claims;
-  /** The source that asked for it first: its heap bytes are that source's. */
+  /** The source that first requested the family: its heap bytes count for that source. */
   readonly creator: SourceUse;
   /** The series by their identity. */
   readonly series: Map<string, Series>;
-  /** Owners of a kind that does not hold the name, or all of them while the name is taken. */
+  /** Owners of other kinds than the name's, or all owners while the name is taken. */
   waiting: Set<Owner> | undefined;
   kind: Kind | undefined;
-  /** The name is `_bucket`, `_sum` or `_count` of a histogram or summary. */
+  /** Whether the name is `_bucket`, `_sum` or `_count` of a histogram or summary. */
   taken: boolean;
-  /** How often the name has changed hands. */
+  /** How often the name has changed its kind. */
   changes: number;
-  /** Series that count against the limit. */
+  /** The number of series that count against the limit. */
   counted: number;
-  /** How many of those each service has; only once a series was over a limit. */
+  /** The number of counted series of each service; only set once a series was over a limit. */
   services: Map<string, number> | undefined;
   visible: VisibleSeries | undefined;
-  /** How many of its series have each `hashLabels`; only once a source asked (`over-limit.ts`). */
+  /** The number of series with each `hashLabels`; only set once a source asked (`over-limit.ts`). */
   hashes: Map<number, number> | undefined;
 }
 
-/** Counts bytes that a source takes of the heap, or gives back if there are fewer than 0. */
+/** Adds to the heap bytes of a source; a negative number subtracts. */
 export function takeHeap(state: RegistryState, use: SourceUse, bytes: number): void {
   state.heapBytes += bytes;
   use.heapBytes += bytes;
@@ -238,10 +238,10 @@ export function removeIfUnused(state: RegistryState, family: Family): void {
   state.version += 1;
 }
 
-/** The visible series in the order of their opening, and the store states for which the list holds. */
+/** The visible series in the order of their opening, and the store states for which the list is valid. */
 interface VisibleSeries {
   readonly all: readonly Series[];
-  /** With one scope, its series are `all`. */
+  /** If there is one scope, its series are `all`. */
   readonly groups: readonly { readonly scope: SeriesScope; readonly series: readonly Series[] }[];
   readonly stores: readonly { readonly store: Store; readonly visibility: number }[];
 }
@@ -262,7 +262,7 @@ function findVisible(family: Family): VisibleSeries {
     if (scope !== latestScope && !scopes.includes(scope)) scopes.push(scope);
     latestScope = scope;
   }
-  // An array that grew from nothing has room for 17. Each family keeps these, and most have one series.
+  // An array that grew from nothing has room for 17 elements. Each family holds such arrays, and most have one series.
   const all = found.slice();
   const seriesOf = (scope: SeriesScope) =>
     scopes.length === 1 ? all : all.filter(({ spec }) => spec.scope === scope);
@@ -272,7 +272,7 @@ function findVisible(family: Family): VisibleSeries {
 const isCurrent = ({ stores }: VisibleSeries): boolean =>
   stores.every(({ store, visibility }) => store.visibility === visibility);
 
-/** The family's visible series whose scope is taken. While nothing changes this costs nothing per series. */
+/** The family's visible series whose scope is selected. While nothing changes, this costs nothing per series. */
 export function visibleSeries(family: Family, takes: (scope: SeriesScope) => boolean): readonly SeriesView[] {
   if (!family.visible || !isCurrent(family.visible)) family.visible = findVisible(family);
   const { all, groups } = family.visible;
@@ -285,7 +285,7 @@ export function visibleSeries(family: Family, takes: (scope: SeriesScope) => boo
 export interface Refusal {
   readonly family: string;
   readonly reason: RefusalReason;
-  /** The raw name: that of the sender. */
+  /** The raw name, as the sender spells it. */
   readonly rawName: string;
   readonly labels: Labels;
   readonly service: string;
@@ -301,7 +301,7 @@ export interface RefusalCount {
 /** Counts refusals by family and reason. Families beyond a bound are counted as `other`. */
 interface RefusalLog {
   record(refusal: Omit<Refusal, 'atMs'>): void;
-  /** Counts one without listing it among the newest. */
+  /** Counts a refusal without listing it among the newest. */
   count(family: string, reason: RefusalReason): void;
   counts(): Iterable<RefusalCount>;
   /** The newest refusals, newest last. */
@@ -313,7 +313,7 @@ const maxLatest = 100;
 
 export function createRefusalLog(nowMs: () => number): RefusalLog {
   const families = new Map<string, Map<RefusalReason, number>>();
-  /** A ring: `next` is where the next refusal goes. */
+  /** A ring: `next` is the place of the next refusal. */
   const latest: Refusal[] = [];
   let next = 0;
 

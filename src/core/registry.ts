@@ -25,10 +25,10 @@ import {
 } from './registry-state.ts';
 import { createImmediateStore, type HeldValues, type Store } from './value-stores.ts';
 
-/** Components whose drops come from log bytes. They are counted exactly once across restarts, as the lines are. */
+/** Components whose drops come from log bytes. They are counted exactly once across restarts, like the lines. */
 const durableComponents: ReadonlySet<Component> = new Set<Component>(['logs', 'rules']);
 
-/** The intakes that drops are counted in. */
+/** The intakes in which drops are counted. */
 interface DropsDeps {
   durable: Pick<OpenIntake, 'counter' | 'restore'>;
   immediate: Pick<OpenIntake, 'counter'>;
@@ -72,11 +72,11 @@ const refused = agentMetric('svc_agent_series_refused_total');
 
 const compareSizes = (a: Family, b: Family) => b.series.size - a.series.size || compareText(a.name, b.name);
 
-/** The largest families, then all others as `other`. */
+/** The sizes of the largest families, then the sum of all others as `other`. */
 function familySizes(state: RegistryState): FamilySize[] {
   const largest: Family[] = [];
   let rest = 0;
-  // There may be tens of thousands: they are not sorted.
+  // There may be tens of thousands of families, so they are not sorted.
   for (const family of state.families.values()) {
     rest += family.series.size;
     const isFull = largest.length === shownFamilies;
@@ -135,16 +135,16 @@ function createSelfSeries(state: RegistryState, intake: Intake): { refresh(): vo
 /** A name that sources send with several kinds, or that is a part of a histogram. */
 interface Conflict {
   readonly family: string;
-  /** The kind that holds the name; undefined while it is a histogram's suffix. */
+  /** The kind of the name; undefined while it is a histogram's suffix. */
   readonly kind: Kind | undefined;
   readonly claims: readonly { readonly rawName: string; readonly kind: Kind }[];
 }
 
 /** The registry's part of the status page and of `/api/status`. */
 interface RegistryStatus {
-  /** Series that count against `limits.series`. */
+  /** The number of series that count against `limits.series`. */
   readonly series: number;
-  /** Overflow series, which do not count. */
+  /** The number of overflow series, which do not count. */
   readonly overflow: number;
   readonly families: readonly FamilySize[];
   readonly refusals: readonly RefusalCount[];
@@ -180,7 +180,7 @@ function statusOf(state: RegistryState): RegistryStatus {
   };
 }
 
-/** What views read: the families of a state, and the stores that hold their numbers. */
+/** What views read: the families of a state, and the stores with their numbers. */
 interface ViewDeps {
   state: RegistryState;
   stores(): Iterable<Store>;
@@ -191,7 +191,7 @@ function helpOf(state: RegistryState, family: Family): string {
   return known?.help || winnerOf(family.claims)?.help || '';
 }
 
-/** The predicate with its answers cached per scope. */
+/** The predicate, with its answers cached per scope. */
 function remembered(takes: GatherRequest['takes']): (scope: SeriesScope) => boolean {
   const answers = new Map<SeriesScope, boolean>();
   return (scope) => {
@@ -258,14 +258,14 @@ function createViews({ state, stores }: ViewDeps): Registry['view'] {
 /** Settings that a reload may change. They apply to intakes that open afterwards. */
 export interface RegistrySettings {
   limits: Limits;
-  /** Keys of `services`. */
+  /** The keys of `services`. */
   serviceKeys?: Iterable<string>;
   /** Global tags of the agent's own series. */
   globalTags?: RawTags;
 }
 
 export interface RegistryOptions extends RegistrySettings {
-  /** What is known of a family before any source sends it. Default: the spec's catalog. */
+  /** The known kind of a family before any source sends it. Default: from the spec's catalog. */
   catalogKind?: (family: string) => KnownFamily | undefined;
   /** A store that has been restored already. Default: a new one. */
   durable?: DurableStore;
@@ -275,17 +275,19 @@ export interface RegistryOptions extends RegistrySettings {
 export interface Registry {
   /** Values that survive restarts. Views show the last published ones. */
   readonly durable: DurableStore;
-  /** Values that do not survive restarts. Views show the current ones. Each scrape target has a store of its own (`createPageStore`). */
+  /**
+   * Values that do not survive restarts. Views show the current ones. Each scrape target has its own store (`createPageStore`).
+   */
   readonly immediate: Store;
   readonly drops: Drops;
   intake(options: IntakeOptions): OpenIntake;
   /**
-   * A snapshot of the series whose scope is taken, in one synchronous step. With `wanted` it has only these families, in
-   * this order. Release it.
+   * A snapshot of the series whose scope is selected, taken in one synchronous step. With `wanted` it has only these families, in
+   * this order. The caller must release it.
    */
   view(takes?: GatherRequest['takes'], wanted?: readonly string[]): View;
   status(): RegistryStatus;
-  /** Series that are open stay, even if the limits are lower now. */
+  /** Applies settings. Open series stay, even if the limits are lower now. */
   configure(settings: RegistrySettings): void;
 }
 
@@ -325,7 +327,7 @@ export function createRegistry(
     drop: (reason) => own.drops.count('registry', reason),
   });
 
-  /** The registry's own series, with the current global tags. */
+  /** Opens the registry's own series with the current global tags. */
   const openOwn = () => {
     const of = (store: Store) =>
       createIntake({ ...ownIntake, ...ownLabels, store, globalTags: settings.globalTags ?? {} }, deps());

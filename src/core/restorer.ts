@@ -18,9 +18,9 @@ import { layoutOf } from './value-stores.ts';
 
 /** Reopens series of the state before their sources ask for them. */
 interface Restorer {
-  /** A step for each series. */
+  /** Restores the series of a family, in one step for each. */
   restore(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
-  /** Releases all claims, a step for each series; series without an owner return to the state. */
+  /** Releases all claims, in one step for each series; series without an owner return to the state. */
   close(): Steps;
 }
 
@@ -40,11 +40,11 @@ interface RestorerDeps {
 
 const ownLabel = (name: string) => name.replace(/^(?:exported_)+/, '');
 
-/** What is compared of a series of the state with the labels that its rule gives today. */
+/** The labels that a rule gives today, for comparison with a series of the state. */
 interface RuleLabels {
-  /** Whether it has exactly those. */
+  /** Whether the series has exactly these labels. */
   fits(retained: SeriesRecord): boolean;
-  /** Whether the rule gives a label of this name. */
+  /** Whether the rule may give a label with this name. */
   mayHave(name: string): boolean;
 }
 
@@ -80,8 +80,8 @@ const hasLabel = (labels: Labels, [name, value]: Labels[number]): boolean =>
   labels.some((label) => label[0] === name && label[1] === value);
 
 /**
- * The labels that every series of a service has in the state: among them the global tags of the configuration that wrote
- * it, which the state does not name.
+ * The labels that every series of a service has in the state. Among them are the global tags of the configuration that wrote it,
+ * which the state does not name.
  */
 function* commonLabels(index: SeriesIndex, service: string): Steps<Labels> {
   let common: Labels | undefined;
@@ -92,13 +92,13 @@ function* commonLabels(index: SeriesIndex, service: string): Steps<Labels> {
     families.add(family);
     common = common?.filter((label) => hasLabel(labels, label)) ?? labels;
   }
-  // What the series of one rule have in common may be labels of the rule.
+  // Labels that the series of only one rule have in common may be labels of the rule.
   return families.size > 1 && common ? common : [];
 }
 
 /**
- * The labels of a series with today's global tags in place of earlier ones; undefined if it differs in more than those, as
- * after a change of its rule.
+ * The labels of a series with today's global tags instead of earlier ones; undefined if more than these differ, for example after
+ * a change of its rule.
  */
 function withGlobals(
   { labels, overflow }: SeriesRecord,
@@ -116,7 +116,7 @@ function withGlobals(
   return [...own, ...globals.values()].sort(([a], [b]) => compareText(a, b));
 }
 
-/** The series of the state as a source would ask for it. */
+/** The spec with which a source would request a series of the state. */
 function specOf(
   retained: SeriesRecord,
   rawName: string,
@@ -157,7 +157,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
     for (const found of index.retainedOf(family.name)) {
       yield;
       if (serviceOf(found.labels) !== source.service) continue;
-      // Between two steps another kind may have taken the name, or a source may have asked for the series.
+      // Between two steps another kind may have got the name, or a source may have requested the series.
       if (family.taken || family.kind !== kind) break;
       if (index.find(family.name, found.identity) !== found) continue;
       const retained = rule.fits(found) ? found : relabelled(index, family, found, rule);
@@ -174,7 +174,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
   }
 
   let common: Labels | undefined;
-  /** The series with today's global tags; as it was if they are not all that differs, or if there is one with them. */
+  /** The series with today's global tags. It is unchanged if more than these differ, or if a series with them exists already. */
   const relabelled = (
     index: SeriesIndex,
     family: Family,
@@ -196,7 +196,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
       addClaim(family.claims, { kind, rawName, help: shape.help ?? '' });
       admission.settle(family);
       const { index } = source.store;
-      // Before the first series leaves the state.
+      // This is determined before the first series leaves the state.
       if (index) common ??= yield* commonLabels(index, source.service);
       return index && !family.taken && family.kind === kind ? yield* reopen(index, one, shape) : [];
     },

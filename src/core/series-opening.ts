@@ -3,18 +3,17 @@ import { hashLabels } from './labels.ts';
 import { type Family, type RegistryState, Series, type SeriesSpec, takeHeap } from './registry-state.ts';
 import type { SeriesRecord } from './value-stores.ts';
 
-// Opens and closes series and keeps the numbers that limits are compared with. Whether a series opens is decided by
-// `admission.ts`.
+// Opens and closes series and maintains the numbers that limits are compared with. `admission.ts` decides whether a series opens.
 
 const sameTexts = (a: readonly string[], b: readonly string[]) =>
   a.length === b.length && a.every((text, i) => text === b[i]);
 
-/** Whether a series from the state has the shape that is asked for. */
+/** Whether a series from the state has the requested shape. */
 export function isSameShape(retained: SeriesRecord, spec: Pick<SeriesSpec, 'kind' | 'layout'>): boolean {
   return retained.kind === spec.kind && sameTexts(retained.texts, spec.layout.texts);
 }
 
-/** A series over the cells that the state has for it, or over new ones. */
+/** A series over its cells in the state, or over new cells. */
 function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolean): Series {
   const { store } = spec.source;
   const retained = store.index?.find(spec.family, spec.identity);
@@ -29,7 +28,7 @@ function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolea
   return series;
 }
 
-/** How many of its counted series each service has, kept up to date from then on. */
+/** The number of counted series of each service, which is maintained from then on. */
 export function servicesOf(family: Family): ReadonlyMap<string, number> {
   if (family.services) return family.services;
   family.services = new Map();
@@ -51,7 +50,7 @@ function countHash(hashes: Map<number, number>, { labels }: Series, by: 1 | -1):
   else hashes.delete(hash);
 }
 
-/** The hashes of its series' labels, kept up to date from then on. */
+/** The hashes of the labels of all series, which are maintained from then on. */
 export function hashesOf(family: Family): ReadonlyMap<number, number> {
   if (family.hashes) return family.hashes;
   family.hashes = new Map();

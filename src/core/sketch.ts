@@ -4,9 +4,9 @@
  * weight per part; the parts are the steps of a sliding window and are cleared one by one.
  */
 export interface Sketch {
-  /** Ascending; those from `size` on are unused. */
+  /** The bins, ascending; elements from `size` on are unused. */
   bins: Int32Array;
-  /** Total weight of each bin, in an array of its own so that reading touches little memory. */
+  /** Total weight of each bin, in a separate array so that reading touches little memory. */
   sums: Float64Array;
   /** For each bin, one weight per part. */
   weights: Float64Array;
@@ -18,8 +18,8 @@ export interface Sketch {
 /** The largest relative error of a quantile. */
 const relativeError = 0.01;
 /**
- * The most bins of a sketch; with 5 parts a bin takes 52 bytes. They cover nearly nine powers of ten. Beyond that the
- * lowest bins are merged, and only quantiles that fall among them lose accuracy.
+ * The maximum number of bins of a sketch; with 5 parts a bin takes 52 bytes. They cover nearly nine powers of ten. Beyond that
+ * the lowest bins are merged, and only quantiles in these bins lose accuracy.
  */
 export const maxBins = 1024;
 
@@ -32,7 +32,7 @@ const logMiddle = Math.log(2 / (1 + factor));
 const offset = 40_000;
 /** Values closer to 0 count as 0, because doubles are too coarse there. */
 const tiny = 1e-300;
-/** Shared by all empty sketches. */
+/** The bins of all empty sketches. */
 const noBins = new Int32Array(0);
 const noWeights = new Float64Array(0);
 
@@ -51,7 +51,7 @@ export function createSketch(parts: number): Sketch {
   return { bins: noBins, sums: noWeights, weights: noWeights, size: 0, totals: new Float64Array(parts) };
 }
 
-/** The first row whose bin is at least this one. */
+/** The first row whose bin is not below this one. */
 function rowOf({ bins, size }: Sketch, bin: number): number {
   let from = 0;
   let to = size;
@@ -63,7 +63,7 @@ function rowOf({ bins, size }: Sketch, bin: number): number {
   return from;
 }
 
-/** Changes the capacity to so many rows. */
+/** Changes the capacity to this number of rows. */
 function resize(sketch: Sketch, rows: number): void {
   const { bins, sums, weights, size, totals } = sketch;
   sketch.bins = new Int32Array(rows);
@@ -92,7 +92,7 @@ function foldLowest(sketch: Sketch): void {
   sketch.size -= 1;
 }
 
-/** Inserts a row for a new bin before `row`, or returns the lowest row if the sketch is full and the bin lies below it. */
+/** Inserts a row for a new bin before `row`, or returns the lowest row if the sketch is full and the bin is below it. */
 function insert(sketch: Sketch, row: number, bin: number): number {
   let at = row;
   if (sketch.size === maxBins) {

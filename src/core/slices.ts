@@ -2,11 +2,11 @@ import { systemClock } from './clock.ts';
 import type { Clock } from './ports.ts';
 
 /**
- * Long work shares the event loop in slices of a few milliseconds, so that everything else in the process runs between
- * them. A loop that may pause uses `createSlice`, a generator `inSlices`, and work that arrives by itself a queue.
+ * Long work shares the event loop in slices of a few milliseconds, so that everything else in the process runs between them. A
+ * loop that may pause uses `createSlice`, a generator `inSlices`, and work that arrives by itself a queue.
  */
 
-/** The slice that a loop is in. */
+/** The present slice of a loop. */
 export interface Slice {
   /** Begins the first slice of a piece of work. */
   begin(): void;
@@ -17,7 +17,7 @@ export interface Slice {
 }
 
 interface SliceOptions {
-  /** Default 2 ms, because datagrams cannot wait longer. */
+  /** The length of a slice. Default 2 ms, because datagrams cannot wait longer. */
   sliceMs?: number;
   /** The clock is read once per this many calls of `isOver`. Default 1. */
   stepsPerCheck?: number;
@@ -50,21 +50,21 @@ export function createSlice({
   };
 }
 
-/** The slice of a loop over series, whose steps are too short to read the clock at each. */
+/** The slice of a loop over series, whose steps are too short to read the clock each time. */
 export const createSeriesSlice = (): Slice => createSlice({ stepsPerCheck: 32 });
 
-/** Turns of the event loop without a slice, one after the other, while connections arrive. */
+/** How many turns of the event loop pass without a slice while connections arrive. */
 const turnsForArrivals = 32;
 
 /**
- * The work that waits for its next slice. One piece of it goes on in each turn of the event loop, in the order in which they
- * came, so that a turn takes no longer than a slice, however much work there is. libuv accepts one connection in a turn: while
- * connections arrive, most turns do without a slice. Otherwise a request would wait for as many slices as connections were opened
- * before its own.
+ * The work that waits for its next slice. One piece of it continues in each turn of the event loop, in the order of arrival, so
+ * that a turn takes no longer than a slice, however much work there is. libuv accepts one connection in a turn: while connections
+ * arrive, most turns do without a slice. Otherwise a request would wait for as many slices as connections were opened before its
+ * own.
  */
 export function createWaitingWork(atTurnEnd: (call: () => void) => void = setImmediate) {
   let waiting: (() => void)[] = [];
-  /** Those before this index have gone on. */
+  /** The pieces before this index have continued. */
   let first = 0;
   let isArriving = false;
   let turnsWithout = 0;
@@ -83,28 +83,28 @@ export function createWaitingWork(atTurnEnd: (call: () => void) => void = setImm
     goOn?.();
   };
   return {
-    /** Calls when it is this piece's turn. */
+    /** Calls `goOn` when it is this piece's turn. */
     wait(goOn: () => void): void {
       waiting.push(goOn);
       if (waiting.length === 1) atTurnEnd(endTurn);
     },
-    /** A connection was accepted in this turn; others may wait. */
+    /** Notes that a connection was accepted in this turn; other connections may wait. */
     arrived(): void {
       isArriving = true;
     },
   };
 }
 
-/** All of this process. */
+/** The waiting work of this process. */
 const waitingWork = createWaitingWork();
 
 /** Resolves when everything else that waits for the event loop has run. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => void waitingWork.wait(resolve));
 
-/** Tells that a connection was accepted: what else arrives is looked at before work goes on. */
+/** Notes that a connection was accepted: other arrivals are handled before work continues. */
 export const noteArrival = (): void => waitingWork.arrived();
 
-/** Long work as a generator: each `yield` is a place where it may pause. */
+/** Long work as a generator: at each `yield` it may pause. */
 export type Steps<T = void> = Generator<void, T>;
 
 /** Runs the work to its end in one step. */
@@ -135,14 +135,14 @@ export interface SliceQueue {
   mayRun(): boolean;
   /** Processes a piece in later turns, in order, until `step` returns true. */
   later(step: () => boolean, bytes: number): void;
-  /** The same for housekeeping, which runs while no piece waits. */
+  /** Like `later`, for housekeeping, which runs while no piece waits. */
   whenIdle(step: () => boolean): void;
   /** Finishes all pieces now and drops the housekeeping. */
   finish(): void;
 }
 
 const queueSliceMs = 2;
-/** Bytes that may wait here. Beyond this, pieces are processed at once, and the kernel's buffer fills instead. */
+/** How many bytes may wait here. Beyond this, pieces are processed at once, and the kernel's buffer fills instead. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 interface QueuedPiece {

@@ -5,8 +5,8 @@ const unitMs = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1e3, m: 6e4, h: 36e5, 
 const allowed = 'use a number and a unit, such as 500ms, 10s, 5m, 1h30m or 7d';
 
 /**
- * A duration string in ms: Go's form (`1h30m`, `1.5s`) plus `d` and `w`. Throws `AgentError` (`timer_invalid`)
- * on anything else, negative durations included.
+ * Parses a duration into ms: Go's form (`1h30m`, `1.5s`) plus `d` and `w`. Throws `AgentError` (`timer_invalid`) for anything
+ * else, including negative durations.
  */
 export function parseDuration(text: string, where = 'duration'): number {
   const wanted = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+$/;
@@ -41,7 +41,7 @@ export interface TextFormat<T> {
   read(text: string): T | undefined;
 }
 
-/** Where a schema's transformation reports an error. zod's context has this shape; core does not import zod. */
+/** The context in which a schema's transformation reports an error. zod's context has this shape; core does not import zod. */
 interface SchemaContext {
   addIssue(issue: { code: 'custom'; message: string; input: unknown }): void;
 }
@@ -86,13 +86,13 @@ export const listenAddress: TextFormat<string> = {
 export const readDialAddress = (text: string): string | undefined =>
   parseAddress(text)?.port ? text : undefined;
 
-/** The address of another listener; `example` is one of its kind. */
+/** The address of another listener; `example` is an address of the same kind. */
 export const dialAddress = (example: string): TextFormat<string> => ({
   fault: `not an address; use host:port, such as ${example}`,
   read: readDialAddress,
 });
 
-/** The address of a program that takes statsd. */
+/** The address of a program that receives statsd. */
 export const statsdAddress = dialAddress('127.0.0.1:8125');
 
 const alternatives = (words: readonly string[]): string =>
@@ -116,7 +116,9 @@ export function webAddress(schemes: readonly string[], example: string): TextFor
 /** The rule for a list of histogram bounds. */
 export const ascending = {
   fault: 'not above the bound before it; use each bound once, the smallest first',
-  /** The index of the first bound that is not above the one before; -1 if there is none. Ignores what is not a number. */
+  /**
+   * The index of the first bound that is not above the one before; -1 if there is none. Ignores elements that are not numbers.
+   */
   brokenAt: (bounds: readonly unknown[]): number =>
     bounds.findIndex((bound, index) => {
       const before = bounds[index - 1];
@@ -124,25 +126,27 @@ export const ascending = {
     }),
 };
 
-/** The rule for a time-out: at most the interval. */
+/** The rule for a timeout: at most the interval. */
 export const withinInterval = {
   fault: 'longer than the interval; use the interval at most',
-  /** Ignores what is not a number: that is an error of its own. */
+  /** Whether the rule holds. Ignores values that are not numbers, which are reported separately. */
   holds: ({ interval, timeout }: { interval?: unknown; timeout?: unknown }): boolean =>
     !(typeof interval === 'number' && typeof timeout === 'number' && timeout > interval),
-  /** The configured time-out, else the default one, but at most the interval. */
+  /** The configured timeout, or else the default timeout, but at most the interval. */
   timeoutMs: (setMs: number | undefined, usualMs: number, intervalMs: number): number =>
     setMs ?? Math.min(usualMs, intervalMs),
 };
 
-/** The rule for a text with placeholders such as `{file}`; `${file}` and `{ file }` are a shell's, and plain text here. */
+/**
+ * The rule for a text with placeholders such as `{file}`; `${file}` and `{ file }` belong to a shell, and are plain text here.
+ */
 export const placeholders = (known: readonly string[]) => ({
   fault: `an unknown placeholder; use ${alternatives(known.map((name) => `{${name}}`))}`,
   holds: (text: string): boolean =>
     [...text.matchAll(/(?<!\$)\{([a-z]+)\}/gi)].every(([, name]) => known.includes(name!)),
 });
 
-/** Where an object store is reached. */
+/** The address of an object store. */
 export interface ObjectStoreAddress {
   /** Scheme, host and port. */
   origin: string;

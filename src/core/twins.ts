@@ -1,50 +1,53 @@
 /**
- * Two families of a sender with the same observations, such as a timer and the histogram that replaces it: a sender
- * may fill the one, the other, or both, and it may show the one that it does not fill, too.
+ * Two families of a sender with the same observations, such as a timer and the histogram that replaces it. A sender may fill
+ * either of them or both, and it may send an empty one, too.
  */
 export interface Twins {
-  /** What the second name has after the first. */
+  /** The suffix that turns the first name into the second. */
   readonly suffix: string;
-  /** Tags that only the second has, and that are dropped. */
+  /** Tags that only the second family has, and that are dropped. */
   readonly drop?: readonly string[];
 }
 
 /** For each pair of twins that a sender has, the twin that counts its observations. */
 export interface TwinChoice {
-  /** Whether the other one of its pair is taken in place of this metric. */
+  /** Whether the twin of this metric is used instead of it. */
   isRepeated(name: string): boolean;
   /** Both names of every pair that the sender has: their counts decide. */
   readonly compared: ReadonlySet<string>;
-  /** Takes the names that the sender has now. */
+  /** Sets the names that the sender has now. */
   sends(names: ReadonlySet<string>): void;
-  /** Takes the number of observations of each compared metric. Returns both names of the pairs that changed sides. */
+  /** Sets the number of observations of each compared metric. Returns both names of the pairs whose choice changed. */
   weigh(countOf: (name: string) => number): ReadonlySet<string>;
 }
 
 interface Pair {
   readonly first: string;
   readonly second: string;
-  /** Whether the second is taken. */
+  /** Whether the second twin is used. */
   isSecond: boolean;
-  /** Counts on the last page: of the twin that is taken, and of the other twin. */
+  /** Counts on the last page: of the twin that is used, and of the other twin. */
   taken: number;
   other: number;
-  /** Successive pages on which only the other twin counted. */
+  /** The number of successive pages on which only the other twin counted. */
   still: number;
 }
 
-/** Beyond this share the second has calls that the first has not: the first is not filled by all of the sender. */
+/**
+ * If the second has more than this many times the calls of the first, it has calls that the first lacks: not all of the sender
+ * fills the first.
+ */
 const most = 2;
-/** Between the updates of two twins a page may show the one without the other, but not twice in a row. */
+/** Between the updates of two twins a page may show only one of them, but not twice in a row. */
 const stillPages = 2;
 
-/** Chooses between the metrics `bases` and their twins. Until a count is known, the first one is taken. */
+/** Chooses between the metrics `bases` and their twins. Until a count is known, the first one is used. */
 export function createTwinChoice({ suffix }: Twins, bases: Iterable<string>): TwinChoice {
   const known = [...bases].filter((name) => !name.endsWith(suffix));
   let pairs = new Map<string, Pair>();
   let compared: ReadonlySet<string> = new Set();
 
-  /** Whether the pair changed sides. */
+  /** Whether the choice of a pair changed. */
   const decide = (pair: Pair, first: number, second: number): boolean => {
     const { isSecond } = pair;
     const [taken, other] = isSecond ? [second, first] : [first, second];

@@ -6,11 +6,11 @@ export const defaultBounds: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 
 
 /** The order of a series' numbers in its cells. */
 export interface Layout {
-  /** How many numbers there are. */
+  /** The number of values. */
   readonly width: number;
-  /** Histogram: upper bounds, ascending, without +Inf; else empty. */
+  /** For a histogram, the upper bounds, ascending, without +Inf; otherwise empty. */
   readonly bounds: readonly number[];
-  /** Texts of `le` or `quantile`, in order; empty for single numbers. */
+  /** The texts of `le` or `quantile`, in order; empty for single numbers. */
   readonly texts: readonly string[];
   /** Whether the sender has a sum and a count. Their cells exist either way; reporters leave missing ones out. */
   readonly hasSum: boolean;
@@ -19,7 +19,7 @@ export interface Layout {
 
 const singleLayout: Layout = { width: 1, bounds: [], texts: [], hasSum: false, hasCount: false };
 
-/** Cumulative buckets with +Inf last, then sum, then count. */
+/** The layout of a histogram: cumulative buckets with +Inf last, then sum, then count. */
 export function histogramLayout(
   bounds: readonly number[],
   texts: readonly string[] = bounds.map(formatDecimal),
@@ -28,7 +28,7 @@ export function histogramLayout(
   return { width: bounds.length + 3, bounds, texts, hasSum, hasCount };
 }
 
-/** Quantiles, then sum, then count. */
+/** The layout of a summary: quantiles, then sum, then count. */
 function summaryLayout(
   quantiles: readonly string[],
   { hasSum = true, hasCount = true }: Pick<Shape, 'hasSum' | 'hasCount'> = {},
@@ -44,8 +44,8 @@ export function sameLayout(a: Layout, b: Layout): boolean {
 }
 
 /**
- * Adds an observation to cumulative buckets, sum and count. Writing cumulative counts costs a few additions per
- * observation and lets readers copy the cells as they are. `weight` is the number of observations it stands for.
+ * Adds an observation to cumulative buckets, sum and count. Writing cumulative counts costs a few additions per observation and
+ * lets readers copy the cells as they are. `weight` is the number of observations that it represents.
  */
 export function observeInto(
   live: Float64Array,
@@ -62,7 +62,7 @@ export function observeInto(
   live[infinite + 2]! += weight;
 }
 
-/** The layout of a kind as its sender describes it. Bounds that the sender gave are divided by `divisor`. */
+/** The layout of a kind as its sender describes it. The sender's bounds are divided by `divisor`. */
 export function layoutOf(kind: Kind, shape: Shape, divisor = 1): Layout {
   const { bounds, boundTexts, quantiles } = shape;
   if (kind === 'summary') return summaryLayout(quantiles ?? [], shape);
@@ -80,12 +80,12 @@ export function layoutOf(kind: Kind, shape: Shape, divisor = 1): Layout {
 const firstCapacity = 256;
 
 /**
- * An array of numbers that is allocated in runs. Read `live` again at each access: it is replaced when it grows and when
- * a page is swapped.
+ * An array of numbers that is allocated in runs. Read `live` again at each access: it is replaced when it grows and when a page
+ * is swapped.
  */
 export class Cells {
   live: Float64Array = new Float64Array(firstCapacity);
-  /** Cells that were ever allocated; those beyond are unused. */
+  /** The number of cells that were ever allocated; the cells after them are unused. */
   used = 0;
   readonly #free = new Map<number, number[]>();
 
@@ -127,22 +127,22 @@ export interface HeldValues {
 }
 
 /**
- * Holds the numbers of series. Handles write `cells.live`; the store decides which numbers views show. It counts steps
- * (freezes, pages): a series that opened in step n is visible once `shownStep` is greater than n. So a view of
- * older numbers never shows a new series with the cells of a removed one.
+ * A store of the numbers of series. Handles write `cells.live`; the store decides which numbers views show. It counts steps
+ * (freezes, pages): a series that opened in step n is visible once `shownStep` is greater than n. Therefore a view of older
+ * numbers never shows a new series with the cells of a removed one.
  */
 export interface Store {
   /** Order of creation, for comparing sources that are otherwise equal. */
   readonly id: number;
   readonly cells: Cells;
   readonly shownStep: number;
-  /** Changes whenever series that exist may have become visible or invisible. */
+  /** Changes whenever existing series may have become visible or invisible. */
   readonly visibility: number;
-  /** Notes that a series opens now, and returns its step. */
+  /** Records that a series opens now, and returns the step. */
   noteOpening(): number;
   /** The numbers that views show now. */
   hold(): HeldValues;
-  /** Call it when a sender's total fell: the series started again. */
+  /** Must be called when a sender's total fell, because the series started again. */
   restarted(series: Recordable, nowMs: number): void;
   /** The series that survive restarts; absent in other stores. */
   readonly index?: SeriesIndex;
@@ -173,12 +173,12 @@ export interface SeriesIndex {
   add(series: Recordable): void;
   /** Removes a series and frees its cells. */
   remove(at: number, width: number): void;
-  /** Keeps a series that closes, until it is reclaimed or discarded. */
+  /** Retains a series that closes, until it is reclaimed or discarded. */
   retain(series: Recordable): void;
   retainedOf(family: string): readonly SeriesRecord[];
   /** Every series that is retained. */
   retained(): readonly SeriesRecord[];
-  /** Gives a retained series other labels; its cells and its start stay. The series of these labels must not be there. */
+  /** Gives a retained series other labels; its cells and its start stay. No series with these labels may exist. */
   relabel(retained: SeriesRecord, labels: Labels): SeriesRecord;
   find(family: string, identity: string): SeriesRecord | undefined;
   /** Opens a retained series again; its cells and its line stay. */
@@ -209,13 +209,15 @@ export function createImmediateStore(): Store {
   };
 }
 
-/** A store whose owner writes its numbers when a view is taken, and not before. */
+/** A store whose owner writes its numbers only when a view is taken. */
 export interface LazyStore extends Store {
-  /** `write` is called before each view, in the same synchronous step: it must be quick and must not throw. */
+  /** Registers a call before each view, in the same synchronous step: it must be quick and must not throw. */
   beforeRead(write: () => void): void;
 }
 
-/** Its totals never start again: the owner adds them up itself, so that a fall is a negative observation. */
+/**
+ * Creates a lazy store. Its totals never start again: the owner adds them up itself, so that a fall is a negative observation.
+ */
 export function createLazyStore(): LazyStore {
   const store = createImmediateStore();
   let write = (): void => {};
@@ -246,8 +248,8 @@ interface HeldPage {
 }
 
 /**
- * Two arrays take turns: one is filled while views show the other. An array that a view still holds is not reused. A
- * page that is discarded half-way leaves numbers behind that no view shows; the next page overwrites them, and the
+ * Creates a page store. Two arrays take turns: one is filled while views show the other. An array that a view still holds is not
+ * reused. A page that is discarded half-way leaves numbers behind that no view shows; the next page overwrites them, and the
  * increases that it added to merged series are correct.
  */
 export function createPageStore(): PageStore {

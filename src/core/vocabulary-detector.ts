@@ -4,8 +4,8 @@ import { createTwinChoice, type TwinChoice } from './twins.ts';
 import type { Sender, Vocabulary } from './vocabulary.ts';
 
 /**
- * The vocabulary of a sender: the one of which it has most names that no other vocabulary has. Undefined while it
- * has none, or as many of one as of another.
+ * The vocabulary of a sender: the one with the most of the sender's names that no other vocabulary has. Undefined if there are no
+ * such names, or if two vocabularies have equally many.
  */
 export function detectVocabulary(
   vocabularies: readonly Vocabulary[],
@@ -23,25 +23,22 @@ export function detectVocabulary(
   return best !== undefined && best.used > (next?.used ?? 0) ? best.vocabulary : undefined;
 }
 
-/** Detects the vocabulary of one sender, unless the configuration settles it. */
+/** Detects the vocabulary of one sender, unless the configuration sets it. */
 export interface VocabularyDetector {
-  /** For the sender's intake. Undefined while no vocabulary is known. */
+  /** The translation for the sender's intake. It returns undefined while no vocabulary is known. */
   readonly translate: Translate;
   readonly vocabulary: Vocabulary | undefined;
-  /** Whether a rule of the vocabulary is about this metric. */
+  /** Whether the vocabulary has a rule for this metric. */
   isKnown(name: string): boolean;
   /** Whether the translation of this metric may depend on the values of tags. */
   readsValues(kind: Kind, name: string): boolean;
-  /**
-   * Takes the names that the sender has now. Returns the ones whose meaning may have changed: ask for their series
-   * anew.
-   */
+  /** Sets the names that the sender has now. Returns the names whose translation may have changed: open their series again. */
   detect(names: ReadonlySet<string>): ReadonlySet<string>;
-  /** Metrics whose numbers of observations `weigh` wants. */
+  /** The metrics whose numbers of observations `weigh` needs. */
   readonly compared: ReadonlySet<string>;
   /**
-   * Takes the numbers of observations, so that of two metrics with the same ones the one that counts is taken. Returns
-   * the names whose meaning changed.
+   * Sets the numbers of observations. Of two metrics with the same observations, the one that counts is used. Returns the names
+   * whose translation changed.
    */
   weigh(countOf: (name: string) => number): ReadonlySet<string>;
 }
@@ -54,8 +51,8 @@ const noTwins: TwinChoice = {
 };
 
 /**
- * `choices` are the tables that `auto` chooses from, once, or the only one if `isSettled`; without any, names stay
- * as they are.
+ * Creates a detector. `auto` chooses once from the tables `choices`; if `isSettled`, the single table is used. Without tables,
+ * names stay as they are.
  */
 export function createVocabularyDetector(
   choices: readonly Vocabulary[],
@@ -96,10 +93,7 @@ function twinsOf(vocabulary: Vocabulary | undefined): TwinChoice {
   return twins && metrics ? createTwinChoice(twins, Object.keys(metrics)) : noTwins;
 }
 
-/**
- * The detector of a sender that puts a prefix and an underscore in front of its names. What has no such prefix keeps its
- * name.
- */
+/** The detector of a sender that puts a prefix and an underscore before its names. Names without the prefix stay as they are. */
 export function withPrefix(detector: VocabularyDetector, prefix: string): VocabularyDetector {
   if (prefix === '') return detector;
   const front = `${prefix}_`;

@@ -4,7 +4,7 @@ import { compareText } from './labels.ts';
 import type { Kind, RawTags } from './model.ts';
 import type { Twins } from './twins.ts';
 
-/** Units that products count in, by how many of them make one of the catalog's (seconds, bytes). */
+/** The units that products use, by how many of them make one of the catalog's units (seconds, bytes). */
 export const unitDivisors = {
   nanoseconds: 1e9,
   microseconds: 1e6,
@@ -16,20 +16,22 @@ export const unitDivisors = {
 } as const;
 export type SourceUnit = keyof typeof unitDivisors;
 
-/** How one metric of a product becomes one of the catalog, and for which series and senders the rule holds. */
+/** How one metric of a product becomes one of the catalog, and for which series and senders the rule applies. */
 interface MetricRule {
-  /** Holds only for senders that have all of these metrics. */
+  /** The rule applies only to senders that have all of these metrics. */
   has?: readonly string[];
-  /** Holds only for series that have none of these tags. */
+  /** The rule applies only to series that have none of these tags. */
   lacks?: readonly string[];
-  /** Holds only for series whose tags have one of these values. */
+  /** The rule applies only to series whose tags have one of these values. */
   where?: Readonly<Record<string, readonly string[]>>;
   /**
    * The catalog's name, or one name for each value of the tag `by`. Several metrics of a product may have the
    * same name: they are parts of one total and are added up. Without a name the series is left out on purpose.
    */
   to?: string | Readonly<Record<string, string>>;
-  /** Tag whose value chooses the name. It is dropped unless `keep`; a value without a name leaves the metric as it is. */
+  /**
+   * The tag whose value chooses the name. It is dropped unless `keep` is set; a value without a name leaves the metric as it is.
+   */
   by?: string;
   keep?: boolean;
   /** Tags that are dropped, by the product's names. */
@@ -38,15 +40,15 @@ interface MetricRule {
   also?: { to: string; drop?: readonly string[] };
   /** If the sender has one of these metrics, this one repeats it and is left out. */
   unless?: readonly string[];
-  /** The unit of its numbers, where that is not the catalog's. */
+  /** The unit of the numbers, if it is not the catalog's. */
   unit?: SourceUnit;
-  /** The catalog's kind, where a single number is sent as another. */
+  /** The catalog's kind, if a single number is sent as another kind. */
   kind?: Kind;
   /** Text that the catalog puts before a tag's value, by the product's name of the tag. */
   prefix?: Readonly<Record<string, string>>;
 }
 
-/** A name, a rule, or several rules of which the first that holds applies. */
+/** A name, a rule, or several rules of which the first that applies is used. */
 type MetricEntry = string | MetricRule | readonly MetricRule[];
 
 /** A product's names as data. */
@@ -54,15 +56,15 @@ export interface VocabularyTable {
   name: string;
   /** Rules by the product's name of the metric. */
   metrics: Readonly<Record<string, MetricEntry>>;
-  /** Tag names, of every metric. */
+  /** The names of the tags of every metric. */
   tags: Readonly<Record<string, string>>;
   /** Units by the product's name of a metric. */
   units?: Readonly<Record<string, SourceUnit>>;
-  /** Distributions with such a tag repeat others in sum, and are left out. */
+  /** Distributions with such a tag repeat others as a sum, and are left out. */
   doubles?: Readonly<Record<string, string>>;
-  /** Each metric may have a second name; its rules hold for both. */
+  /** Each metric may have a second name; its rules apply to both. */
   twins?: Twins;
-  /** Metrics that are left out, by the product's name or the one they lead to; `*` stands for any characters. */
+  /** Metrics that are left out, by the product's or the catalog's name; `*` stands for any characters. */
   drop?: readonly string[];
   /** If there are any, all other metrics are left out. */
   keep?: readonly string[];
@@ -70,22 +72,22 @@ export interface VocabularyTable {
   dropLabels?: readonly string[];
 }
 
-/** What a translation needs to know of the sender. */
+/** What a translation needs to know about the sender. */
 export interface Sender {
-  /** Whether it has a metric of that name. */
+  /** Whether the sender has a metric with this name. */
   has(name: string): boolean;
-  /** Whether the twin of this metric is taken in its place. */
+  /** Whether the twin of this metric is used instead of it. */
   isRepeated(name: string): boolean;
 }
 
 export interface Vocabulary {
   readonly name: string;
   readonly table: VocabularyTable;
-  /** Its metrics by the product's names. */
+  /** The metrics of the vocabulary, by the product's names. */
   readonly names: ReadonlySet<string>;
-  /** Names that it can lead to. */
+  /** The catalog's names to which the rules lead. */
   readonly leadsTo: ReadonlySet<string>;
-  /** A series in the catalog's names. */
+  /** Translates a series into the catalog's names. */
   translate(kind: Kind, name: string, tags: RawTags, sender: Sender): ReturnType<Translate>;
   /** Whether the translation of this metric may depend on the values of tags. */
   readsValues(kind: Kind, name: string): boolean;
@@ -108,7 +110,7 @@ function holds({ has, lacks, where }: MetricRule, tags: RawTags, sends: (name: s
   );
 }
 
-/** The rules of each metric; a twin has those of its metric, with the tags of its own dropped. */
+/** The rules of each metric. A twin has the rules of its metric, and its additional tags are dropped. */
 function rulesByName({ metrics, twins }: VocabularyTable): Map<string, readonly MetricRule[]> {
   const all = new Map(Object.entries(metrics).map(([from, entry]) => [from, rulesOf(entry)]));
   if (!twins) return all;
@@ -136,7 +138,7 @@ function matcherOf(patterns: readonly string[] = []): (name: string) => boolean 
   return (name) => any.test(name);
 }
 
-/** Whether the table's `drop` and `keep` leave a metric out, whose names are these. */
+/** Whether the table's `drop` and `keep` leave out a metric with these names. */
 function createSelection({ drop, keep }: VocabularyTable): (names: readonly string[]) => boolean {
   const [isDropped, isKept] = [matcherOf(drop), matcherOf(keep)];
   return (names) => names.some(isDropped) || (keep !== undefined && keep.length > 0 && !names.some(isKept));
@@ -159,7 +161,7 @@ export function createVocabulary(table: VocabularyTable): Vocabulary {
       mayBeDouble(kind) ||
       (metrics.get(name)?.some(({ where, by, prefix }) => where ?? by ?? prefix) ?? false),
     translate(kind, name, tags, { has, isRepeated }): Translated | 'left_out' {
-      // A rule names a metric, and means it by either of its names.
+      // A rule that names a metric applies to either of its names.
       const sends = (other: string) => has(other) || (suffix !== undefined && has(other + suffix));
       const rule = metrics.get(name)?.find((one) => holds(one, tags, sends));
       if (isDouble(kind, tags) || isRepeated(name) || rule?.unless?.some(sends)) return 'left_out';
@@ -187,7 +189,7 @@ export function createVocabulary(table: VocabularyTable): Vocabulary {
   };
 }
 
-/** A table with the entries of another one in place of its own. */
+/** A table with the entries of another table, in which its own entries take precedence. */
 export function extendTable(base: VocabularyTable, own: VocabularyTable): VocabularyTable {
   return {
     ...base,
@@ -213,7 +215,7 @@ function nameBy({ to, by }: MetricRule, tags: RawTags): string | undefined {
   return value !== undefined && Object.hasOwn(to, value) ? to[value] : undefined;
 }
 
-/** A renamed tag never displaces one that has the new name already: it keeps its own. */
+/** Renames tags. A renamed tag never replaces a tag that has the new name already: then it stays as it is. */
 function renameTags(
   tags: RawTags,
   { tags: renames, dropLabels = [] }: VocabularyTable,
@@ -231,7 +233,7 @@ function renameTags(
   return Object.fromEntries(renamed);
 }
 
-/** What one raw metric of a sender became: `to` is empty if all its series were left out. */
+/** What one raw metric of a sender became; `to` is empty if all its series were left out. */
 export interface MappedMetric {
   readonly name: string;
   readonly to: ReadonlySet<string>;
@@ -241,13 +243,13 @@ export interface MappedMetric {
 
 /** A page compared with the catalog, for `check --live`. */
 export interface Coverage {
-  /** The raw names that each metric was made of. */
+  /** The raw names from which each metric was made. */
   readonly made: Readonly<Record<string, readonly string[]>>;
   /** Metrics of the catalog that the page does not have. */
   readonly missing: readonly string[];
   /** Raw names without a rule. */
   readonly unmapped: readonly string[];
-  /** The raw names that look like a missing metric, each with that metric. */
+  /** The raw names that resemble a missing metric, each with that metric. */
   readonly alike: Readonly<Record<string, readonly string[]>>;
   /** Raw names of which at least some series were left out on purpose. */
   readonly leftOut: readonly string[];
@@ -264,7 +266,10 @@ function isAlike(one: string, other: string): boolean {
   return short.length > 1 && short.every((word) => long.includes(word));
 }
 
-/** `wanted` are the names that the sender should have; `known` are further ones that are read under their raw names. */
+/**
+ * Compares metrics with the catalog. `wanted` are the names that the sender should have; `known` are further names that are read
+ * under their raw names.
+ */
 export function coverageOf(
   mapped: Iterable<MappedMetric>,
   wanted: readonly string[],

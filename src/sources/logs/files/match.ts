@@ -26,18 +26,18 @@ const isContent = (content: FileFacts['content']): content is Content => typeof 
 /*
  * Decides what each file is that is not followed. All rules are in this module. It reads no file and changes nothing.
  *
- * the file is taken for
- * older than its log passed over
- * beginning, or all, of a followed generation a copy; at a log's own path under an unrelated name after ten quiet seconds
- * a log of its own
- * all of a lost or ended generation, and more that generation, which goes on in it
- * all of an ended generation a copy
- * a part of a truncated generation a copy
- * an archive that may be unfinished, an empty undecided: the next scan decides
- * file that is not at a log's path, one that
- * goes on after a live file, one of a group
- * with a generation that cannot be seen
- * anything else a new generation, read from its beginning
+ *   the file                                        counts as
+ *   older than its log                              passed over
+ *   beginning, or all, of a followed generation     a copy; at a log's own path under an unrelated name after ten quiet seconds
+ *                                                   a log of its own
+ *   all of a lost or ended generation, and more     that generation, which goes on in it
+ *   all of an ended generation                      a copy
+ *   a part of a truncated generation                a copy
+ *   an archive that may be unfinished, an empty     undecided: the next scan decides
+ *   file that is not at a log's path, one that
+ *   goes on after a live file, one of a group
+ *   with a generation that cannot be seen
+ *   anything else                                   a new generation, read from its beginning
  */
 export function match(world: World): Plan {
   const asks: Ask[] = [];
