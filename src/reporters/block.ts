@@ -11,18 +11,18 @@ import {
 } from '../core/text-formats.ts';
 import { defaultBounds } from '../core/value-stores.ts';
 
-/** `pullmetrics` (spec, Metrics configuration), defaults filled in. */
+/** The options of `pullmetrics` (spec, Metrics configuration), with defaults filled in. */
 export interface PullOptions {
   /** host:port; port 0 selects a free port. */
   listenAddress: string;
   timerType: 'histogram' | 'summary';
-  /** Upper bounds in seconds for distributions the agent builds itself. */
+  /** Upper bounds, in seconds, for distributions that the agent builds itself. */
   defaultHistogramBuckets: readonly number[];
-  /** Whether OpenMetrics 1.0 is negotiated; text 0.0.4 otherwise. */
+  /** Whether OpenMetrics 1.0 is negotiated; otherwise the format is text 0.0.4. */
   openMetrics: boolean;
 }
 
-/** Upper bounds of a histogram without +Inf. */
+/** The schema of the upper bounds of a histogram, without +Inf. */
 const buckets = z
   .array(z.number())
   .min(1)
@@ -35,7 +35,7 @@ const buckets = z
     { when: ({ value }) => Array.isArray(value) },
   );
 
-/** `pullmetrics` (spec, Metrics configuration; docs/http-api.md). */
+/** The schema of `pullmetrics` (spec, Metrics configuration; docs/http-api.md). */
 export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType<ListenerAuth> }) =>
   z
     .strictObject({
@@ -57,7 +57,7 @@ export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType
 export const tagFormats = ['suffix', 'dogstatsd', 'influx', 'none'] as const;
 export type TagFormat = (typeof tagFormats)[number];
 
-/** `pushmetrics` (spec, Metrics configuration), defaults filled in. */
+/** The options of `pushmetrics` (spec, Metrics configuration), with defaults filled in. */
 export interface PushOptions {
   /** host:port of the aggregator. */
   hostPort: string;
@@ -70,7 +70,7 @@ export interface PushOptions {
   tagFormat: TagFormat;
 }
 
-/** `pushmetrics` (spec, Metrics configuration); without `flushInterval` the block's `reportingInterval` is used. */
+/** The schema of `pushmetrics` (spec, Metrics configuration); without `flushInterval` the block's `reportingInterval` is used. */
 export const pushBlock = () =>
   z
     .strictObject({
@@ -96,7 +96,7 @@ export const pushBlock = () =>
     }))
     .describe('Sends statsd datagrams to an aggregator.');
 
-/** `hostedmetrics`, defaults filled in. */
+/** The options of `hostedmetrics`, with defaults filled in. */
 export interface HostedOptions {
   protocol: 'otlp' | 'remotewrite';
   endpoint: string;
@@ -109,16 +109,19 @@ export interface HostedOptions {
 }
 
 const endpoint = webAddress(['http', 'https'], 'https://metrics.example.com/v1/metrics');
-/** The path that OTLP/HTTP defines (opentelemetry.io/docs/specs/otlp, OTLP/HTTP Request); remote write defines none. */
+/** The path that OTLP/HTTP defines (opentelemetry.io/docs/specs/otlp, OTLP/HTTP Request). Remote write defines none. */
 const otlpPath = '/v1/metrics';
 const missingPath =
   'no path; use the address of the remote write endpoint, such as https://metrics.example.com/api/v1/write';
 
-/** Whether an address has a path, the root included: whoever writes the slash means it. */
+/** Whether an address has a path, including the root: a user who writes the slash means it. */
 const isPathWritten = (address: string): boolean => /^[a-z]+:\/\/[^/?#]+\//i.test(address);
 const hasPath = (address: string): boolean => new URL(address).pathname !== '/';
 
-/** A request to `/` would be answered with 404, and every batch dropped. */
+/**
+ * The address of requests. For OTLP the usual path is added if there is none, because a request to `/` would be answered with
+ * 404, and every batch dropped.
+ */
 function endpointOf(protocol: HostedOptions['protocol'], address: string): string {
   if (protocol !== 'otlp' || hasPath(address)) return address;
   const url = new URL(address);
@@ -127,12 +130,12 @@ function endpointOf(protocol: HostedOptions['protocol'], address: string): strin
 }
 
 const dayMs = 86_400_000;
-/** No warning from this interval on: shorter intervals are rarely intended. */
+/** From this interval on there is no warning; shorter intervals are rarely intended. */
 const usualIntervalMs = 10_000;
 
 /**
- * A warning for a reporting interval that makes many samples, with their number a day; undefined for 10 s and more.
- * `series`: how many series are reported, as far as this is known.
+ * A warning about a reporting interval that produces many samples, with their number per day; undefined for 10 s and more.
+ * `series` is the number of series that are reported, as far as it is known.
  */
 export function volumeWarning(intervalMs: number, series = 1_000): string | undefined {
   if (intervalMs >= usualIntervalMs) return undefined;
@@ -149,7 +152,7 @@ export function volumeWarning(intervalMs: number, series = 1_000): string | unde
 
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 
-/** `hostedmetrics` (docs/reference/configuration.md). */
+/** The schema of `hostedmetrics` (docs/reference/configuration.md). */
 export const hostedBlock = (access: {
   secret: z.ZodType<Secret>;
   tls: z.ZodType<ClientTls>;

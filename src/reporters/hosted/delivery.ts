@@ -13,37 +13,36 @@ interface DeliveryDeps {
 }
 
 /**
- * Sends batches from the queue to the receiver, one at a time and oldest first, so that the samples of a series
- * stay in order. A batch that has to be retried holds up those behind it; a backlog is sent without pauses.
+ * Sends batches from the queue to the receiver, one at a time and oldest first, so that the samples of a series stay in order. A
+ * batch that has to be retried delays the batches behind it; a backlog is sent without pauses.
  *
- * What the protocol calls retryable is retried until the queue drops it. If a batch keeps failing while the
- * receiver accepts a single point of it, the batch is halved until what the receiver cannot process is left. A
- * single such point is dropped and counted if the receiver keeps failing at it, with a permanent error, while it
- * accepts others.
+ * A failure that the protocol calls retryable is retried until the queue drops the batch. If a batch keeps failing while the
+ * receiver accepts a single point of it, the batch is halved until what the receiver cannot process is left. A single such point
+ * is dropped and counted if the receiver keeps failing at it, with a permanent error, while it accepts others.
  */
 interface Delivery {
-  /** A batch was appended to the queue. */
+  /** Must be called when a batch was appended to the queue. */
   wake(): void;
-  /** Sends what is queued, and ends at the first request that fails after this call. */
+  /** Sends the queued batches, and ends at the first request that fails after this call. */
   end(): Promise<void>;
 }
 
-/** Failures in a row after which a batch itself may be the cause. */
+/** After this many failures in a row a batch itself may be the cause. */
 const failuresBeforeIsolation = 5;
-/** Failures in a row after which a single point is dropped. */
+/** After this many failures in a row a single point is dropped. */
 const failuresBeforePointDrop = 3;
-/** Pause before a smaller request. */
+/** The longest pause before a smaller request. */
 const mostSplitPauseMs = 5_000;
 
 /** The batch that is being sent. */
 interface Work {
   readonly queued: QueuedBatch;
   pieces: readonly Batch[];
-  /** Failures that the batch itself may have caused. */
+  /** The number of failures that the batch itself may have caused. */
   failures: number;
-  /** Failures in a row of the single point at the head. */
+  /** The number of failures in a row of the single point at the head. */
   pointFailures: number;
-  /** The receiver accepted a single point while the batch failed. */
+  /** Whether the receiver accepted a single point while the batch failed. */
   isCause: boolean;
 }
 
@@ -52,7 +51,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   const isolation = createIsolation(deps);
   let isEnding = false;
   let isBackingOff = false;
-  /** A batch was appended since the queue was last found empty. */
+  /** Whether a batch was appended since the queue was last found empty. */
   let isWoken = false;
   let resume = (): void => {};
   let current: Work | undefined;
@@ -77,7 +76,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     return current;
   };
 
-  /** One try; false when the delivery has ended. */
+  /** One attempt; false if the delivery has ended. */
   const step = async (): Promise<boolean> => {
     const queued = await queue.peek(0);
     if (!queued) {
@@ -85,7 +84,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       return !isEnding || (await queue.peek(0)) !== undefined;
     }
     const work = workOn(queued);
-    // A request from before the end says nothing about the receiver now: what is queued is tried once more.
+    // A request from before the end says nothing about the receiver now, so the queued batches are tried once more.
     const isLastTry = isEnding;
     const result = await post.send(work.pieces);
     work.pieces = result.pieces;
@@ -127,7 +126,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
 interface Isolation {
   /** Halves or drops pieces if that is due; returns how long to wait, ms. */
   waitAfter(work: Work, failure: PostFailure): Promise<number>;
-  /** Nothing of the batch is left to send. */
+  /** Must be called when nothing of the batch is left to send. */
   delivered(work: Work, result: PostResult): void;
 }
 
@@ -135,7 +134,7 @@ type IsolationDeps = Pick<DeliveryDeps, 'queue' | 'post' | 'limits' | 'backoff' 
 
 function createIsolation(deps: IsolationDeps): Isolation {
   const { post, limits, backoff, drops } = deps;
-  /** A batch was the cause of its failures recently: the next one is likely to be, too. */
+  /** Whether a batch was the cause of its failures recently: then the next batch is likely to be, too. */
   let wasCauseRecently = false;
 
   /** How long to wait before smaller pieces are sent, ms. */
@@ -186,11 +185,11 @@ function createIsolation(deps: IsolationDeps): Isolation {
 
 type PointDeps = Pick<DeliveryDeps, 'queue' | 'post'>;
 
-/** Which half is taken at each cut, until a single point is left: the first (0) or the last (-1). */
+/** Which half is used at each cut, until a single point is left: the first (0) or the last (-1). */
 type Halves = (cut: number) => 0 | -1;
 const first: Halves = () => 0;
 const last: Halves = () => -1;
-/** Another point for each number: the receiver may fail at the first and at the last one. */
+/** Returns halves that lead to another point for each number: the receiver may fail at the first and at the last one. */
 const numbered =
   (number: number): Halves =>
   (cut) =>
@@ -198,7 +197,7 @@ const numbered =
 
 /**
  * Whether the receiver accepts another point than the one that fails, so that the batch is the cause. A point of the next
- * batch comes before its turn, and is tried only where it decides: whether a single point is dropped.
+ * batch is sent before its turn, so it is tried only where it decides whether a single point is dropped.
  */
 async function acceptsAnother(deps: PointDeps, work: Work, { isTransient }: PostFailure): Promise<boolean> {
   const [head, ...others] = work.pieces;
@@ -226,8 +225,8 @@ async function acceptsNext({ queue, post }: PointDeps, number: number): Promise<
 }
 
 /**
- * Sends one point of a piece of the batch alone; true if the receiver accepts it. The points of a batch are of different
- * series, so that their order says nothing.
+ * Sends one point of a piece of the batch alone; true if the receiver accepts it. The points of a batch belong to different
+ * series, so their order does not matter.
  */
 async function deliverPoint(post: Post, work: Work, index: number, halves: Halves): Promise<boolean> {
   const piece = work.pieces[index];
@@ -253,22 +252,21 @@ async function cutPoint(post: Post, piece: Batch, halves: Halves): Promise<{ poi
   return { point, rest: [...before, ...after] };
 }
 
-/** How long to wait before a batch is sent again. */
+/** Computes how long to wait before a batch is sent again. */
 interface Backoff {
-  /** The wait after one more failure, ms; `askedMs`: what the receiver asked for. */
+  /** The wait after one more failure, ms; `askedMs` is the delay that the receiver requested. */
   nextMs(askedMs: number | undefined): number;
   reset(): void;
 }
 
 const firstMs = 500;
 const mostMs = 60_000;
-/** A receiver that requests a longer delay is tried after this: an operator may have fixed it. */
+/** A receiver that requests a longer delay is tried after this time: an operator may have fixed it. */
 const mostAskedMs = 600_000;
 
 /**
- * Exponential backoff with full jitter: a random part of the whole span, so that agents that lost a receiver
- * together do not return together. A delay that the receiver requests is kept in full, with the jitter added.
- * `random`: uniform in [0, 1).
+ * Exponential backoff with full jitter: a random part of the whole span, so that agents that lost a receiver together do not
+ * return together. A delay that the receiver requests is observed in full, with the jitter added. `random`: uniform in [0, 1).
  */
 export function createBackoff(random: () => number): Backoff {
   let failures = 0;

@@ -28,13 +28,13 @@ export interface HostedReporterOptions extends HostedOptions {
   /** The block's own prefix: `p` makes `p_name`. */
   metricsPrefix: string;
   reportingIntervalMs: number;
-  /** Value of `instance`. */
+  /** The value of `instance`. */
   instance: string;
-  /** OTLP's `host.name`. */
+  /** The value of OTLP's `host.name`. */
   hostName: string;
   /** The agent's version. */
   version: string;
-  /** Directory of the queue; undefined: the queue is kept in memory. */
+  /** The directory of the queue; if undefined, the queue is in memory. */
   stateDirectory: string | undefined;
 }
 
@@ -44,7 +44,9 @@ export interface HostedDeps {
   /** See `Origin.hasExternalTotals`. */
   hasExternalTotals(series: SeriesView): boolean;
   reported: ReportMetrics;
-  /** Bytes queued, and the wall-clock time, ms, of the oldest batch; undefined when the queue is empty. */
+  /**
+   * Called with the number of queued bytes, and the wall-clock time, ms, of the oldest batch; undefined if the queue is empty.
+   */
   queued(bytes: number, oldestMs: number | undefined): void;
   readSecret: ReadSecret;
   /** Traces requests; without it nothing is traced. */
@@ -52,7 +54,7 @@ export interface HostedDeps {
   clock: Clock;
   drops: Drops;
   log: Log;
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   random?: () => number;
 }
 
@@ -150,7 +152,7 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
           outcomes.failed('no_view', error);
         }
       };
-      /** Stale markers are dated 1 ms before their report, and have to come after the last samples. */
+      /** Stale markers are dated 1 ms before their report, and must come after the last samples. */
       const endGauges = async (): Promise<void> => {
         if (!protocol.endsGaugesOnStop) return;
         await enqueue({ view: emptyView, vanished: tracker.gauges(), timeMs: lastMs + 2 });

@@ -30,7 +30,7 @@ export interface HttpClient {
   close(): Promise<void>;
 }
 
-/** The rest of a response's body is read and discarded. */
+/** How many bytes of a response's body are collected; the rest is read and discarded. */
 const mostAnswerBytes = 65_536;
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -103,7 +103,7 @@ export function createHttpClient(
       try {
         return await request(body, { ...configured, ...headers, 'user-agent': `svc-agent/${version}` });
       } catch (error) {
-        // The connection may be in any state. A new one also resolves the name again.
+        // The connection may be in any state. A new connection also resolves the name again.
         void disconnect();
         throw error;
       }
@@ -120,7 +120,7 @@ const tlsOptions = (tls: ClientTls): Promise<object> =>
     throw new HostedFailure('credentials', `cannot read a TLS file: ${String(error)}`, error);
   });
 
-/** Opens connections. TLS files are read for each, so that a renewed certificate is used. */
+/** Opens connections. TLS files are read for each connection, so that a renewed certificate is used. */
 function createConnect(timeoutMs: number, tls: ClientTls | undefined): buildConnector.connector {
   return (target, callback) => {
     const open = (options: object): void =>
@@ -143,8 +143,8 @@ const reserved: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Headers that the configuration adds to each request. Secrets are read again each time. Rejects with
- * `HostedFailure` (`credentials`) if one cannot be read.
+ * The headers that the configuration adds to each request. Secrets are read again each time. Rejects with `HostedFailure`
+ * (`credentials`) if a secret cannot be read.
  */
 async function configuredHeaders(
   { headers, auth }: { headers: Readonly<Record<string, Secret>>; auth?: ClientAuth },
@@ -175,18 +175,21 @@ export class HostedFailure extends Error {
   }
 }
 
-/** Anything thrown by a request, as a `HostedFailure`. */
+/** A `HostedFailure` for anything that a request throws. */
 export function hostedFailure(thrown: unknown): HostedFailure {
   if (thrown instanceof HostedFailure) return thrown;
   const text = errorText(thrown) || (systemCode(thrown) ?? '');
   return new HostedFailure(networkFault(thrown) ?? 'failed', text, thrown);
 }
 
-/** A `Retry-After` header (RFC 9110, 10.2.3), seconds or date, as ms from now; undefined for anything else. A past date is 0. */
+/**
+ * The time of a `Retry-After` header (RFC 9110, 10.2.3), seconds or date, as ms from now; undefined for anything else. A past
+ * date is 0.
+ */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
   const text = header?.trim() ?? '';
   if (/^\d+$/.test(text)) return Number(text) * 1000;
-  // Only the format of RFC 9110: Date.parse accepts almost anything.
+  // Only the format of RFC 9110 is accepted: Date.parse accepts almost anything.
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
   const atMs = Date.parse(text);
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);

@@ -4,9 +4,9 @@ import type { HostedFailureReason } from '../../core/reasons.ts';
 import { HostedFailure, type HttpClient, hostedFailure, retryAfterMs } from './http-client.ts';
 import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer, RequestLimits } from './protocol.ts';
 
-/** Metrics of the reporter: `svc_agent_report_…`. */
+/** Updates the metrics of the reporter: `svc_agent_report_…`. */
 export interface ReportMetrics {
-  /** The receiver accepted a batch. */
+  /** Called when the receiver accepted a batch. */
   delivered(): void;
   failed(reason: HostedFailureReason): void;
 }
@@ -41,10 +41,10 @@ export function createOutcomes(
 /** Why a batch has to be sent again. */
 export interface PostFailure {
   readonly reason: HostedFailureReason;
-  /** The delay that the receiver asked for. */
+  /** The delay that the receiver requested. */
   readonly retryAfterMs?: number;
   /**
-   * `size`: the request was too large, the pieces are smaller now. `receiver`: nothing can be sent at present.
+   * The cause. `size`: the request was too large; the pieces are smaller now. `receiver`: nothing can be sent at present.
    * `batch`: either of them may be the cause; with `isTransient` the receiver is only busy.
    */
   readonly cause: 'size' | 'batch' | 'receiver';
@@ -52,19 +52,19 @@ export interface PostFailure {
 }
 
 export interface PostResult {
-  /** What is left to send. */
+  /** The pieces that are left to send. */
   readonly pieces: readonly Batch[];
   /** Whether the receiver accepted a piece. */
   readonly acceptedAny: boolean;
-  /** Undefined when nothing is left. */
+  /** The failure; undefined if nothing is left. */
   readonly failure?: PostFailure;
 }
 
-/** Sends the pieces of a batch. Nothing here rejects. */
+/** Sends the pieces of a batch. No method rejects. */
 export interface Post {
-  /** Sends the pieces in order; stops at the first that has to be sent again. */
+  /** Sends the pieces in order; stops at the first one that has to be sent again. */
   send(pieces: readonly Batch[]): Promise<PostResult>;
-  /** Splits a batch in two; a batch of one point or a corrupt one, which is counted, yields none. */
+  /** Splits a batch in two. A batch of one point yields none; a corrupt batch, which is counted, yields none either. */
   split(batch: Batch): Promise<readonly Batch[]>;
   /** Whether the receiver accepts this point at present. The point counts as neither delivered nor dropped. */
   probe(point: Batch): Promise<boolean>;
@@ -82,7 +82,7 @@ interface PostDeps {
 
 const busyStatus: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** A response as a readable error. */
+/** A response as an error with a readable message. */
 function answerError({ status, body }: ReceiverAnswer): HostedFailure {
   const text = body.toString('utf8', 0, 500).trim();
   const isReadable = !/[\0-\b\x0e-\x1f\ufffd]/.test(text);
@@ -103,13 +103,16 @@ function failureOfAnswer(answer: ReceiverAnswer, reason: HostedFailureReason, no
   };
 }
 
-/** Batches in the form that the receiver takes. Nothing here rejects; what cannot be sent is dropped and counted. */
+/** Converts batches into the form that the receiver accepts. No method rejects; what cannot be sent is dropped and counted. */
 interface Preparation {
   /** See `Post.split`. */
   split(batch: Batch): Promise<readonly Batch[]>;
-  /** A batch in a format that the receiver understands, below the size that it refused; none if it cannot be sent. */
+  /**
+   * Converts a batch into a format that the receiver understands, smaller than the size that it refused; none if it cannot be
+   * sent.
+   */
   prepare(batch: Batch): Promise<readonly Batch[]>;
-  /** The batch in the older version, after the receiver refused the newer one. */
+  /** Converts the batch into the older version, after the receiver refused the newer one. */
   downgrade(batch: Batch): Promise<readonly Batch[]>;
   /** Counts points that the receiver will never accept. */
   drop(points: number): void;
@@ -162,7 +165,7 @@ export function createPost(deps: PostDeps): Post {
       return hostedFailure(error);
     }
   };
-  /** A span for each request. */
+  /** Sends each request within a span. */
   const request = (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
     if (!tracing) return post(batch);
     const values = { 'svc.batch.points': batch.points, 'svc.batch.bytes': batch.body.length };
@@ -178,7 +181,7 @@ export function createPost(deps: PostDeps): Post {
     });
   };
 
-  /** What replaces a piece after its response; undefined: send the same again later. */
+  /** The pieces that replace a piece after its response; undefined if the same piece is sent again later. */
   const replace = async (
     batch: Batch,
     verdict: DeliveryVerdict,

@@ -11,13 +11,13 @@ export interface Batch {
   readonly format: BatchFormat;
   /** Number of samples (remote write) or data points (OTLP). */
   readonly points: number;
-  /** Wall clock, ms: the time of the report that the batch belongs to. */
+  /** The time of the report to which the batch belongs, wall clock, ms. */
   readonly timeMs: number;
-  /** Request body: protobuf, compressed. */
+  /** The request body: protobuf, compressed. */
   readonly body: Buffer;
 }
 
-/** A series that the last report had and this one does not. */
+/** A series that the last report had and this one does not have. */
 export interface VanishedSeries {
   readonly family: FamilyView;
   readonly series: SeriesView;
@@ -46,7 +46,7 @@ export type DeliveryVerdict =
   | { readonly kind: 'retry'; readonly reason: HostedFailureReason }
   /** The request was too large. */
   | { readonly kind: 'too_large' }
-  /** Send the same points as remote write 1.0. */
+  /** The same points must be sent as remote write 1.0. */
   | { readonly kind: 'downgrade' }
   /** The receiver will never accept the batch; `lost` points are dropped. */
   | { readonly kind: 'rejected'; readonly reason: HostedFailureReason; readonly lost: number };
@@ -77,9 +77,9 @@ function failureReason(status: number): HostedFailureReason {
 }
 
 /**
- * The verdict on a response other than 2xx, for the cases that both protocols treat alike. Redirects are not
- * followed, because that would send credentials to another host. A redirect means nothing for the batch, so it
- * is retried until the configuration or the receiver is fixed.
+ * The verdict on a response other than 2xx, for the cases that both protocols treat in the same way. Redirects are not followed,
+ * because that would send credentials to another host. A redirect means nothing for the batch, so it is retried until the
+ * configuration or the receiver is fixed.
  */
 export function verdictOfFailure(status: number, isRetryable: boolean, points: number): DeliveryVerdict {
   const reason = failureReason(status);
@@ -90,19 +90,19 @@ export function verdictOfFailure(status: number, isRetryable: boolean, points: n
 
 /** The agent's identity in what it sends. */
 export interface Origin {
-  /** Value of `instance` (OTLP: `service.instance.id`). */
+  /** The value of `instance` (OTLP: `service.instance.id`). */
   readonly instance: string;
-  /** OTLP's `host.name`. */
+  /** The value of OTLP's `host.name`. */
   readonly hostName: string;
   /** The agent's version. */
   readonly version: string;
-  /** Prefix of every metric name, sanitized; `''` for none. */
+  /** The prefix of every metric name, sanitized; `''` for none. */
   readonly prefix: string;
   /** Whether a series shows totals that its sender began before the agent first read them, such as a scraped page's. */
   hasExternalTotals(series: SeriesView): boolean;
 }
 
-/** Value of `job` (OTLP: `service.name`): the role for relayed series, `svc-agent` for all others. */
+/** The value of `job` (OTLP: `service.name`): the role for relayed series, `svc-agent` for all others. */
 export function jobOf({ relayed, service }: SeriesView): string {
   return relayed && service !== '' ? service : 'svc-agent';
 }
@@ -110,9 +110,9 @@ export function jobOf({ relayed, service }: SeriesView): string {
 const totalKinds: ReadonlySet<Kind> = new Set<Kind>(['counter', 'histogram', 'summary']);
 
 /**
- * Start time of a series' totals, ms since the epoch. 0 means that it has none: a gauge, or a total whose
- * beginning the agent did not see. An invented start time would make a receiver that trusts it count the whole
- * total again after each restart of the agent.
+ * Start time of a series' totals, ms since the epoch. It is 0 if there is none, for a gauge or for a total whose beginning the
+ * agent did not see. An invented start time would make a receiver that trusts it count the whole total again after each restart
+ * of the agent.
  */
 export function startTimeOf(origin: Origin, kind: Kind, series: SeriesView, timeMs: number): number {
   const isKnown = totalKinds.has(kind) && series.startMs <= timeMs && !origin.hasExternalTotals(series);
@@ -124,25 +124,25 @@ export function startTimeOf(origin: Origin, kind: Kind, series: SeriesView, time
  * minutes, so that one small limit costs a few refused requests and not a stream of them.
  */
 export interface RequestLimits {
-  /** Points of a new request. */
+  /** The number of points in a new request. */
   readonly points: number;
-  /** Bytes of a new request before compression. */
+  /** The number of bytes in a new request before compression. */
   readonly bytes: number;
-  /** Whether a request of so many points is below the size that the receiver refused. */
+  /** Whether a request with this number of points is below the size that the receiver refused. */
   allows(points: number): boolean;
   accepted(points: number): void;
   /**
-   * The receiver refused a request of so many points. `split`: halves may pass. `drop`: the request is so small
-   * that no smaller one is worth a try.
+   * Must be called when the receiver refused a request with this number of points. `split`: halves may be accepted. `drop`: the
+   * request is so small that no smaller one is worth a try.
    */
   refused(points: number): 'split' | 'drop';
 }
 
-/** Encoding so many points holds up the event loop for about 2 ms. */
+/** Encoding this many points takes about 2 ms of the event loop. */
 const mostPoints = 5_000;
-/** Well below what receivers accept. */
+/** A size well below what receivers accept. */
 const mostBytes = 1_048_576;
-/** A receiver that has accepted nothing and refuses so few points refuses everything. */
+/** A receiver that has accepted nothing and refuses this few points refuses everything. */
 const leastPoints = 8;
 const rememberMs = 600_000;
 
@@ -152,7 +152,7 @@ export function createRequestLimits(clock: Pick<Clock, 'monotonicMs'>): RequestL
   let acceptedPoints = 0;
   let refusedMs = 0;
 
-  /** Tries larger requests again after a while: the receiver may have been reconfigured. */
+  /** Allows larger requests again after a while: the receiver may have been reconfigured. */
   const relax = (): void => {
     if (points === mostPoints || clock.monotonicMs() - refusedMs < rememberMs) return;
     refusedMs = clock.monotonicMs();
@@ -176,7 +176,8 @@ export function createRequestLimits(clock: Pick<Clock, 'monotonicMs'>): RequestL
     refused(count) {
       if (count === 1) return 'drop';
       if (count <= acceptedPoints) {
-        // It has accepted larger ones: the cause is in this request. If the limit did shrink, this adapts.
+        // The receiver has accepted larger requests, so the cause is in this request. If the receiver's limit did shrink, this
+        // adapts to it.
         acceptedPoints = count - 1;
         return 'split';
       }

@@ -5,13 +5,13 @@ import type { ListenerAuth, ReadSecret, Secret } from '../../core/access.ts';
 
 /** Authenticates the requests of a listener. */
 export interface Authenticator {
-  /** Values of `WWW-Authenticate` (RFC 9110, 11.6.1): the accepted schemes. */
+  /** The values of `WWW-Authenticate` (RFC 9110, 11.6.1): the accepted schemes. */
   readonly challenges: string[];
   /**
-   * Checks an `Authorization` header. With `isRead` the request changes nothing: then a bearer token also counts as the
-   * password of basic authentication, with any user name, because a browser cannot be given a token. It sends a
-   * password with requests of other sites too, so that other requests need the token itself. Rejects if the configured
-   * secret cannot be read.
+   * Checks an `Authorization` header. `isRead`: the request changes nothing. In this case a bearer token also counts as the
+   * password of basic authentication, with any user name, because a browser cannot be given a token. A browser also sends a
+   * password with requests from other sites, so all other requests need the token itself. Rejects if the configured secret cannot
+   * be read.
    */
   authenticate(authorization: string | undefined, isRead?: boolean): Promise<AuthResult>;
 }
@@ -20,7 +20,7 @@ interface AuthenticatorDeps extends PasswordCheckDeps {
   readSecret: ReadSecret;
 }
 
-/** User name and password (RFC 7617). */
+/** Parses user name and password (RFC 7617). */
 function basicOf(credentials: string): { username: string; password: string } | undefined {
   const pair = Buffer.from(credentials, 'base64').toString('utf8');
   const colon = pair.indexOf(':');
@@ -43,7 +43,7 @@ function challengesOf({ bearer, basic, basicAuthUsers }: ListenerAuth): string[]
   ];
 }
 
-/** Bearer token, basic authentication, or users with bcrypt hashes. All comparisons take constant time. */
+/** Authenticates by bearer token, basic authentication, or users with bcrypt hashes. All comparisons take constant time. */
 export function createAuthenticator(auth: ListenerAuth, deps: AuthenticatorDeps): Authenticator {
   const { bearer, basic, basicAuthUsers } = auth;
   const { readSecret } = deps;
@@ -78,7 +78,7 @@ export function createAuthenticator(auth: ListenerAuth, deps: AuthenticatorDeps)
   };
 }
 
-/** `busy`: too many passwords are being checked. */
+/** The result of a check. `busy`: too many passwords are being checked. */
 type AuthResult = 'accepted' | 'rejected' | 'busy';
 
 /** Checks passwords against the bcrypt hashes of users. */
@@ -91,13 +91,13 @@ interface PasswordCheckDeps {
   matches?(password: string, hash: string): Promise<boolean>;
 }
 
-/** Limit of passwords that wait for their check. A password that was accepted before does not wait. */
+/** The number of passwords that may wait for their check. A password that was accepted before does not wait. */
 const waitingChecks = 16;
 
-/** Digests of secrets, for comparison in constant time. */
+/** Computes digests of secrets, for comparison in constant time. */
 type Digest = (...parts: readonly string[]) => Buffer;
 
-/** Digests under a random key of this process, so that secrets of any length compare in constant time. */
+/** Creates digests with a random key of this process, so that secrets of any length compare in constant time. */
 function createDigest(): Digest {
   const key = randomBytes(32);
   return (...parts) => createHmac('sha256', key).update(JSON.stringify(parts)).digest();
@@ -111,9 +111,9 @@ function unknownUserHash(hashes: readonly string[]): string {
 }
 
 /**
- * Checks one password at a time. The last accepted password of a user is remembered as a digest, so that a scraper
- * costs one bcrypt hash in all. A wrong password or an unknown user costs one each time, so that the response time
- * does not reveal which users exist.
+ * Checks one password at a time. The last accepted password of a user is remembered as a digest, so that a scraper costs one
+ * bcrypt hash in total. A wrong password or an unknown user costs one hash each time, so that the response time does not reveal
+ * which users exist.
  */
 export function createPasswordCheck(
   users: Readonly<Record<string, string>>,
@@ -149,7 +149,9 @@ export function createPasswordCheck(
 const form = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 const costs = { least: 4, most: 16 };
 
-/** Valid password hashes. A higher cost takes longer than a scraper waits (16: about 6 s, 10: 0.1 s). */
+/**
+ * The form of valid password hashes. With a higher cost the check takes longer than a scraper waits (16: about 6 s, 10: 0.1 s).
+ */
 export const bcryptForm = {
   fault: `not a bcrypt hash of cost ${costs.least} to ${costs.most}; make one with htpasswd -nBC 10 ""`,
   holds: (hash: string): boolean => bcryptCost(hash) > 0,
@@ -167,7 +169,7 @@ export interface PasswordQuestion {
   hash: string;
 }
 
-/** The built thread, next to the bundle's entry or one level above its chunks; undefined when run from source. */
+/** The built thread, beside the bundle's entry or one level above its chunks; undefined if the program runs from source. */
 function builtThread(): URL | undefined {
   if (import.meta.url.endsWith('.ts')) return undefined;
   return ['./password.js', '../password.js']

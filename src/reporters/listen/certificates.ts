@@ -6,13 +6,13 @@ import { AgentError, errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/ports.ts';
 
 export interface CertificatesDeps {
-  /** Path of the `tls` block in the configuration, for the log and errors. */
+  /** The path of the `tls` block in the configuration, for the log and errors. */
   place: string;
   nowMs(): number;
   log: Log;
 }
 
-/** Certificate, key and client CAs of a listener. */
+/** The certificate, key and client CAs of a listener. */
 interface Certificates {
   /** Options for a TLS context. */
   readonly context: SecureContextOptions;
@@ -22,7 +22,7 @@ interface Certificates {
 
 const fileKeys = ['certFile', 'keyFile', 'clientCaFile'] as const;
 
-/** Changes when a file is replaced, also by a symbolic link. */
+/** A text that changes when a file is replaced, even through a symbolic link. */
 function stampOf(tls: ListenerTls): string {
   return fileKeys
     .map((key) => {
@@ -116,7 +116,7 @@ export function openCertificates(tls: ListenerTls, deps: CertificatesDeps): Cert
 
 type FileKey = 'certFile' | 'keyFile' | 'clientCaFile';
 
-/** Contents of the files of a `ListenerTls`. */
+/** The contents of the files of a `ListenerTls`. */
 type PemFiles = {
   readonly [K in FileKey]: ListenerTls[K] extends string ? Buffer : Buffer | undefined;
 };
@@ -184,7 +184,7 @@ export function expiredSince(certFile: Buffer, nowMs: number): number | undefine
   return endMs < nowMs ? endMs : undefined;
 }
 
-/** OpenSSL's names of the TLS 1.2 cipher suites, by Go's names (crypto/tls, CipherSuites). Those of TLS 1.3 are fixed. */
+/** OpenSSL's names of the TLS 1.2 cipher suites, by Go's names (crypto/tls, CipherSuites). The suites of TLS 1.3 are fixed. */
 export const cipherSuites: Readonly<Record<string, string>> = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
   TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: 'ECDHE-RSA-AES128-GCM-SHA256',
@@ -198,7 +198,7 @@ export const cipherSuites: Readonly<Record<string, string>> = {
   TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: 'ECDHE-RSA-AES256-SHA',
 };
 
-/** OpenSSL's names of the TLS 1.3 cipher suites, which belong in the same list. */
+/** OpenSSL's names of the TLS 1.3 cipher suites, which must be in the same list. */
 const suitesOfTls13 = [
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',

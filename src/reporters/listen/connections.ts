@@ -2,27 +2,27 @@ import { isIPv6, type Socket } from 'node:net';
 import type { Drops } from '../../core/ports.ts';
 
 export interface ConnectionLimits {
-  /** Open connections. */
+  /** The maximum number of open connections. */
   connections: number;
-  /** Open connections of one client address. */
+  /** The maximum number of open connections of one client address. */
   connectionsPerAddress: number;
-  /** Connections that are kept free for addresses that were served before. */
+  /** The number of connections that are reserved for addresses that were served before. */
   reservedConnections: number;
 }
 
 /**
- * The open connections of a listener. Clients that open connections and send nothing, or send slowly, cannot keep
- * others out: where a limit is reached, a new connection replaces the oldest one without a request in progress.
+ * The open connections of a listener. Clients that open connections and send nothing, or send slowly, cannot exclude others: when
+ * a limit is reached, a new connection replaces the oldest connection without a request in progress.
  */
 interface Connections {
-  /** Registers a new connection; false if it was closed because no other one can be. */
+  /** Registers a new connection; false if it was closed because no other connection can be closed. */
   admit(socket: Socket): boolean;
   /**
-   * A request arrived: headers are complete. Accepts a TLS socket over the admitted one. False if the connection was
-   * closed because too many of its requests wait for an answer.
+   * Must be called when the headers of a request are complete. Accepts a TLS socket for the admitted socket below it. False if
+   * the connection was closed because too many of its requests wait for an answer.
    */
   requestStarted(socket: Socket): boolean;
-  /** The response is over; `isServed`: the client was authorized and got a result. */
+  /** Must be called when the response is over. `isServed`: the client was authorized and got a result. */
   requestEnded(socket: Socket, isServed: boolean): void;
 }
 
@@ -31,15 +31,15 @@ interface ClientConnection {
   readonly key: string;
   readonly socket: Socket;
   readonly client: string;
-  /** Requests in progress; with pipelining more than one. */
+  /** The number of requests in progress; with pipelining more than one. */
   requests: number;
-  /** Idle after a request, waiting for the next. */
+  /** Whether the connection is idle after a request and waits for the next. */
   isIdle: boolean;
 }
 
 /**
- * Requests of one connection at a time. Node reads as many as are sent without waiting for answers, and each answer would
- * be a page that waits in memory for the one before it. Neither scrapers nor browsers do that.
+ * The maximum number of requests of one connection at a time. Node reads as many as are sent without waiting for answers, and
+ * each answer would be a page that waits in memory for the one before it. Neither scrapers nor browsers do that.
  */
 const mostRequests = 4;
 /** How many served clients are remembered. */
@@ -65,7 +65,7 @@ export function clientOf(address: string): string {
 
 const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** The open connections, the one with the oldest activity first, with their number by client. */
+/** The open connections, beginning with the one with the oldest activity, and their number by client. */
 function createConnectionTable() {
   const open = new Map<string, ClientConnection>();
   const counts = new Map<string, number>();
@@ -80,7 +80,7 @@ function createConnectionTable() {
       open.set(connection.key, connection);
       counts.set(connection.client, countOf(connection.client) + 1);
     },
-    /** Does nothing for a connection that is not there any more. */
+    /** Removes a connection; does nothing if it is not there any more. */
     remove(connection: ClientConnection): void {
       const { key, client } = connection;
       if (open.get(key) !== connection) return;
@@ -102,18 +102,21 @@ function createConnectionTable() {
 
 export function createConnections(limits: ConnectionLimits, drops: Drops): Connections {
   const open = createConnectionTable();
-  /** Clients that were served, the least recent first. */
+  /** Clients that were served, beginning with the least recent. */
   const served = new Set<string>();
   const perClient = Math.min(limits.connectionsPerAddress, limits.connections);
   const forUnknown = limits.connections - Math.min(limits.reservedConnections, limits.connections >> 2);
 
-  /** Prefers clients that were never served, then those with most connections, then the oldest activity. */
+  /**
+   * Whether one connection is closed rather than another: first those of clients that were never served, then of clients with
+   * most connections, then those with the oldest activity.
+   */
   const isBetterVictim = (one: ClientConnection, other: ClientConnection | undefined): boolean => {
     if (!other) return true;
     if (served.has(one.client) !== served.has(other.client)) return !served.has(one.client);
     return open.countOf(one.client) > open.countOf(other.client);
   };
-  /** Closes a connection without a request in progress among those that may go; false if there is none. */
+  /** Closes a connection without a request in progress for which `mayGo` is true; false if there is none. */
   const makeRoom = (mayGo: (connection: ClientConnection) => boolean): boolean => {
     let victim: ClientConnection | undefined;
     for (const connection of open.all()) {

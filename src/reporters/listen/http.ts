@@ -4,20 +4,20 @@ import type { Authenticator } from './auth.ts';
 
 /** A request: its parsed URL, and the message with headers and body. */
 export interface Request {
-  /** Its host is a placeholder. */
+  /** The parsed URL; its host is a placeholder. */
   readonly url: URL;
   readonly message: IncomingMessage;
 }
 
 export interface Route {
-  /** Allowed methods; GET and HEAD by default. GET implies HEAD. */
+  /** The allowed methods; GET and HEAD by default. GET implies HEAD. */
   methods?: readonly string[];
   /**
-   * `open`: needs no credentials, even if the listener has `auth`. `credentials`: always needs them, so it is
-   * forbidden if the listener has no `auth`. Default: as the listener is configured.
+   * Who may use the route. `open`: it needs no credentials, even if the listener has `auth`. `credentials`: it always needs them,
+   * so it is forbidden if the listener has no `auth`. Default: as the listener is configured.
    */
   access?: 'open' | 'credentials';
-  /** Errors are logged; the client gets status 500 without details. */
+  /** Handles a request. Errors are logged; the client gets status 500 without details. */
   handle(request: Request, reply: Reply): void | Promise<void>;
 }
 
@@ -30,7 +30,7 @@ function find(routes: Routes, path: string): Route | undefined {
   return routes[above.reduce((longest, key) => (key.length > longest.length ? key : longest), '')];
 }
 
-/** Undefined for a request target that is not a path, such as `*`. */
+/** The URL of a request; undefined for a request target that is not a path, such as `*`. */
 function urlOf({ url = '' }: IncomingMessage): URL | undefined {
   const base = 'http://listener';
   // A target that begins with two slashes would be parsed as a host.
@@ -55,13 +55,13 @@ function failed(thrown: unknown, path: string, reply: Reply, log: Log): void {
 interface AnswerDeps {
   log: Log;
   drops: Drops;
-  /** Undefined without authentication. */
+  /** The authentication; undefined without it. */
   auth: Authenticator | undefined;
 }
 
 const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 
-/** Answers requests that are not authorized; true for those that are. */
+/** Whether a request is authorized; answers a request that is not. */
 async function isAuthorized(
   route: Route | undefined,
   message: IncomingMessage,
@@ -77,7 +77,7 @@ async function isAuthorized(
   const result = await auth.authenticate(message.headers.authorization, isRead(message));
   if (result === 'accepted') return true;
   drops.count('pull', 'unauthorized');
-  // Guessing costs a connection each time.
+  // The connection is closed, so that each guess costs a connection.
   const headers = { connection: 'close' };
   if (result === 'busy')
     reply.send(503, 'Too many passwords to check.\n', { ...headers, 'retry-after': '1' });
@@ -107,7 +107,7 @@ async function serve(
  */
 export function answer(routes: Routes, message: IncomingMessage, reply: Reply, deps: AnswerDeps): void {
   const url = urlOf(message);
-  // With two, a proxy may have checked the other one (RFC 9112, 3.2).
+  // If there are two Host headers, a proxy may have checked the other one (RFC 9112, 3.2).
   const hosts = message.rawHeaders.filter((name, n) => n % 2 === 0 && name.toLowerCase() === 'host').length;
   if (!url || hosts > 1) return void reply.send(400, 'Bad request.\n');
   const route = find(routes, url.pathname);
@@ -127,9 +127,9 @@ export interface Body {
   readonly done: boolean;
 }
 
-/** A body without an end, such as a stream of events. Its writer must drop clients that do not read. */
+/** A body without an end, such as a stream of events. Its writer must disconnect clients that do not read. */
 export interface StreamBody extends Body {
-  /** Bytes that the client has not taken yet. */
+  /** The number of bytes that the client has not read yet. */
   readonly waiting: number;
 }
 
@@ -167,7 +167,7 @@ export function createReply(response: ServerResponse, writeMs: number, { clock, 
   let closed = false;
   let cancel = (): void => {};
   const { socket } = response.req;
-  // When a connection closes, Node tells only the response that it sends, not the responses that wait behind it.
+  // If a connection closes, Node tells only the response that it sends, not the responses that wait behind it.
   const onLost = (): void => void (closed || response.emit('close'));
   socket.once('close', onLost);
   response.once('close', () => {

@@ -8,18 +8,18 @@ import { type ConnectionLimits, createConnections } from './connections.ts';
 import { answer, createReply, type Routes } from './http.ts';
 import { createProtection, type ListenerProtection, type ProtectionDeps } from './protection.ts';
 
-/** Limits of a listener. Times in ms. */
+/** The limits of a listener. Times are in ms. */
 export interface ListenerLimits extends ConnectionLimits {
   headerBytes: number;
-  /** TLS handshake. */
+  /** The time for a TLS handshake. */
   handshakeMs: number;
-  /** From the connection, or the first byte of a further request, to the end of the headers. */
+  /** The time from the connection, or the first byte of a further request, to the end of the headers. */
   headerMs: number;
-  /** The same to the end of the body. */
+  /** The time from the same moment to the end of the body. */
   requestMs: number;
-  /** Idle time between two requests. */
+  /** The idle time between two requests. */
   idleMs: number;
-  /** From the first byte of a response to the last. */
+  /** The time from the first byte of a response to the last. */
   writeMs: number;
   /** How long `close` waits for responses in progress. */
   closeMs: number;
@@ -40,25 +40,25 @@ const defaultLimits: ListenerLimits = {
 };
 
 export interface ListenerOptions {
-  /** Its name in the log and in errors. */
+  /** The name of the listener in the log and in errors. */
   name: string;
-  /** The key of the address in the configuration; `name` by default. */
+  /** The configuration key of the address; `name` by default. */
   key?: string;
   /** `host:port`; port 0 selects a free port. */
   address: string;
   limits?: Partial<ListenerLimits>;
   /** TLS and authentication; without them the listener is open and unencrypted. */
   secure?: ProtectionSettings;
-  /** Path of `tls` and `auth` in the configuration; `name` by default. */
+  /** The configuration path of `tls` and `auth`; `name` by default. */
   place?: string;
 }
 
 export type ListenerDeps = ProtectionDeps;
 
 export interface Listener {
-  /** The address that it is bound to, with the actual port. */
+  /** The address to which the listener is bound, with the actual port. */
   readonly address: string;
-  /** The routes, replaced as a whole; requests in progress keep theirs. Empty at first. */
+  /** The routes, which are replaced as a whole; requests in progress continue with theirs. Empty at first. */
   routes: Routes;
   /**
    * Prepares new TLS and authentication settings and returns the step that applies them. Connections that were
@@ -80,7 +80,7 @@ function bind(server: Server, options: ListenerOptions): Promise<void> {
   });
 }
 
-/** An unexpected body is not read to its end only to reuse the connection. */
+/** Whether a request has a body. An unexpected body is not read to its end only to reuse the connection. */
 function hasBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
@@ -95,7 +95,7 @@ function createHttpServer(limits: ListenerLimits): Server {
   });
 }
 
-/** Installs `accept` in front of the server's own handling of connections, which it returns. */
+/** Puts `accept` before the server's own handling of connections, which it returns. */
 function interpose(server: Server, accept: (socket: Socket) => void): (socket: Socket) => void {
   const handlers = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
   server.removeAllListeners('connection');
@@ -176,7 +176,7 @@ export async function createListener(options: ListenerOptions, deps: ListenerDep
 
 /** Shares listeners between configurations, so that a reload does not have to unbind and rebind an address. */
 export interface Listeners {
-  /** The listener on this address, bound by the first call; it is closed by the last holder's `close`. */
+  /** The listener on this address, which the first call binds. It is closed when its last holder calls `close`. */
   hold(options: ListenerOptions): Promise<Listener>;
 }
 
@@ -186,8 +186,8 @@ interface Held {
 }
 
 /**
- * `bind` is `createListener` with its deps. Listeners are shared by address; those on port 0 by name, too. Routes and
- * protection are those that were set last, limits those of the first holder.
+ * Creates the listeners. `bind` is `createListener` with its deps. Listeners are shared by address; those on port 0 by name, too.
+ * Routes and protection are those that were set last; limits are those of the first holder.
  */
 export function createListeners(bind: (options: ListenerOptions) => Promise<Listener>): Listeners {
   const byKey = new Map<string, Held>();

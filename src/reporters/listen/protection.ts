@@ -13,30 +13,30 @@ import { type CertificatesDeps, openCertificates } from './certificates.ts';
 
 interface HandshakesOptions {
   tls: ListenerTls;
-  /** Timeout of a handshake, ms. */
+  /** The timeout of a handshake, ms. */
   handshakeMs: number;
-  /** ALPN protocols (RFC 7301), such as `http/1.1`. */
+  /** The ALPN protocols (RFC 7301), such as `http/1.1`. */
   protocols?: string[];
 }
 
 interface HandshakesDeps extends CertificatesDeps {
-  /** The handshake succeeded, and the client certificate, if required, was accepted. */
+  /** Called when the handshake succeeded, and the client certificate, if required, was accepted. */
   onSecure(socket: TLSSocket): void;
-  /** The handshake failed, timed out, or the client certificate was refused. The connection is closed. */
+  /** Called when the handshake failed or timed out, or the client certificate was refused. The connection is closed. */
   onFailure(reason: string): void;
 }
 
 /** TLS for connections that a `node:net` server has accepted. */
 interface Handshakes {
-  /** Takes over an accepted connection, of which nothing was read. */
+  /** Begins the handshake of an accepted connection, of which nothing was read. */
   begin(socket: Socket): void;
-  /** Closes connections in a handshake. */
+  /** Closes connections that are in a handshake. */
   cut(): void;
 }
 
 const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** A TLS server that does not listen: connections are passed to it. */
+/** A TLS server that does not listen; connections are passed to it. */
 function serverFor(
   { tls, handshakeMs, protocols }: HandshakesOptions,
   context: SecureContextOptions,
@@ -45,7 +45,7 @@ function serverFor(
     ...context,
     handshakeTimeout: handshakeMs,
     requestCert: clientAuthOf(tls) !== 'NoClientCert',
-    // `acceptsClient` decides: Node would close the connection without a reason.
+    // `acceptsClient` decides instead: Node would close the connection without a reason.
     rejectUnauthorized: false,
     ...(protocols && { ALPNProtocols: protocols }),
   });
@@ -98,7 +98,7 @@ function clientAuthOf({ clientAuthType, clientCaFile }: ListenerTls): ClientAuth
   return clientAuthType ?? (clientCaFile === undefined ? 'NoClientCert' : 'RequireAndVerifyClientCert');
 }
 
-/** IPv6 addresses are compared in their shortest form. */
+/** The shortest form of an IPv6 address, for comparison; other names are unchanged. */
 const short = (name: string): string =>
   isIPv6(name) ? new URL(`http://[${name}]`).hostname.slice(1, -1) : name;
 
@@ -106,7 +106,7 @@ const nameKinds: ReadonlySet<string> = new Set(['DNS', 'IP Address', 'email', 'U
 
 /** DNS names, addresses, e-mail addresses and URIs of a certificate. Node quotes values that contain a separator. */
 export function namesOf({ subjectAltName = '' }: Pick<X509Certificate, 'subjectAltName'>): string[] {
-  // Matches are contiguous, so that text inside a value is never taken for another name.
+  // Matches are contiguous, so that text inside a value never counts as another name.
   const item = /(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,]*)/gy;
   return [...subjectAltName.matchAll(item)]
     .filter(([, kind = '']) => nameKinds.has(kind))
@@ -146,7 +146,7 @@ export interface ProtectionDeps {
 
 /** TLS and authentication of an HTTP listener. Both can change while it listens. */
 export interface ListenerProtection {
-  /** Undefined without authentication. */
+  /** The authentication; undefined without it. */
   readonly auth: Authenticator | undefined;
   /** Passes a connection to `serve`, after a TLS handshake if TLS is on. */
   accept(socket: Socket): void;
@@ -154,11 +154,11 @@ export interface ListenerProtection {
   isCurrent(socket: Socket): boolean;
   /** See `Listener.protect`. */
   protect(next: ProtectionSettings): () => void;
-  /** Closes connections in a handshake. */
+  /** Closes connections that are in a handshake. */
   cutHandshakes(): void;
 }
 
-/** TLS settings in use; equal keys are equal settings. */
+/** The TLS settings in use; equal keys are equal settings. */
 interface TlsState {
   readonly key: string;
   readonly handshakes: Handshakes | undefined;
@@ -167,12 +167,12 @@ interface TlsState {
 const settingsKey = (settings: object | undefined): string => JSON.stringify(settings ?? null);
 
 interface ProtectionOptions {
-  /** Path of `tls` and `auth` in the configuration. */
+  /** The configuration path of `tls` and `auth`. */
   place: string;
   handshakeMs: number;
 }
 
-/** Open connections and the TLS settings that they were accepted with. */
+/** The open connections and the TLS settings with which they were accepted. */
 function createAccepted(serve: (socket: Socket) => void) {
   const accepted = new Map<Socket, TlsState>();
   return {
@@ -210,7 +210,10 @@ function createTlsState(
   return state;
 }
 
-/** `serve` gets each connection that may speak HTTP: the accepted socket, or the TLS socket over it. */
+/**
+ * Creates the protection. `serve` is called with each connection that may speak HTTP: the accepted socket, or the TLS socket over
+ * it.
+ */
 export function createProtection(
   options: ProtectionOptions,
   deps: ProtectionDeps & { serve(socket: Socket): void },

@@ -12,21 +12,20 @@ import {
 /** Renders views as pages. */
 export interface Renderer {
   /**
-   * The page of a view in pieces of a little more than 256 KiB. Yields to the event loop between two pieces after
-   * 2 ms of work, because datagrams cannot wait longer. Each piece has memory of its own. Takes the memory of its
-   * pieces from `spare` while there is any.
+   * Renders the page of a view in pieces of a little more than 256 KiB. Yields to the event loop between two pieces after 2 ms of
+   * work, because datagrams cannot wait longer. Each piece has its own memory, which is taken from `spare` while there is any.
    */
   render(view: View, format: Format, spare?: ArrayBuffer[]): AsyncGenerator<Buffer, void, undefined>;
 }
 
 const pieceBytes = 262_144;
-/** `-2.2250738585072014e-308` has 24 bytes. */
+/** Longer than any number: `-2.2250738585072014e-308` has 24 bytes. */
 const longestNumber = 32;
 
 /**
- * A renderer of text exposition 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats) and OpenMetrics 1.0. It
- * caches the text of each series but for its numbers for as long as the series lives. `prefix` is put before every
- * name unchanged. An empty view is an empty page.
+ * Creates a renderer of text exposition 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats) and OpenMetrics 1.0. It
+ * caches the text of each series without its numbers for as long as the series exists. `prefix` is put before every name
+ * unchanged. An empty view is an empty page.
  */
 export function createRenderer(prefix = ''): Renderer {
   const cache = createLineCache(prefix);
@@ -73,20 +72,20 @@ export function createRenderer(prefix = ''): Renderer {
   };
 }
 
-/** Text exposition 0.0.4, or OpenMetrics 1.0. */
+/** The format: text exposition 0.0.4, or OpenMetrics 1.0. */
 export type Format = 'text' | 'openmetrics';
 
-/** `Content-Type` of each format. */
+/** The `Content-Type` of each format. */
 export const contentTypes: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** Lines under one TYPE line: a family, or the part of one that has a type of its own. */
+/** The lines below one TYPE line: a family, or a part of one with its own type. */
 interface MetadataGroup {
-  /** HELP and TYPE, newlines included. */
+  /** HELP and TYPE, including newlines. */
   readonly head: string;
-  /** Range of each series' numbers, `to` exclusive; 0 or less counts from the end, and a `to` of 0 is the end. */
+  /** The range of each series' numbers, `to` exclusive. 0 or less counts from the end, and a `to` of 0 is the end. */
   readonly from: number;
   readonly to: number;
 }
@@ -102,7 +101,7 @@ const histogramParts = [
 ];
 const summaryParts = [{ ...histogramParts[0]!, suffix: '' }, ...histogramParts.slice(1)];
 
-/** Text exposition 0.0.4: one group per family. */
+/** The groups of text exposition 0.0.4: one group per family. */
 function textGroups(prefix: string): GroupsOf {
   return ({ name, kind, help }) => {
     const shown = prefix + name;
@@ -116,7 +115,7 @@ const suffixes: Readonly<Partial<Record<Kind, RegExp>>> = {
   summary: /_(?:sum|count|created)$/,
 };
 
-/** Whether a name is that of a family or of one of its samples. */
+/** Returns the function that tells whether a name belongs to a family or one of its samples. */
 function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
   return (name) => {
     if (kinds.has(name)) return true;
@@ -127,10 +126,10 @@ function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
 }
 
 /**
- * OpenMetrics 1.0 ("MetricFamily", "Suffixes"; ABNF): the family name of a counter is its name without `_total`, and
- * no name may be one that another family's samples could have (including `_created`, which is never sent). Every
- * sample keeps its name of text 0.0.4. A family that would break those rules is typed `unknown`: a counter as a
- * whole, a histogram or summary part by part.
+ * The groups of OpenMetrics 1.0 ("MetricFamily", "Suffixes"; ABNF): the family name of a counter is its name without `_total`,
+ * and no name may be one that another family's samples could have (including `_created`, which is never sent). Every sample has
+ * the same name as in text 0.0.4. A family that would break these rules is typed `unknown`: a counter as a whole, a histogram or
+ * summary part by part.
  */
 function openMetricsGroups(prefix: string, families: readonly FamilyView[]): GroupsOf {
   const kinds = new Map(families.map(({ name, kind }) => [name, kind]));
@@ -154,19 +153,19 @@ function openMetricsGroups(prefix: string, families: readonly FamilyView[]): Gro
   };
 }
 
-/** OpenMetrics escapes quotes in HELP, text 0.0.4 does not. */
+/** The escaped text of HELP. OpenMetrics escapes quotes in it; text 0.0.4 does not. */
 function escapeHelp(help: string, format: Format): string {
   return escapeText(help, format === 'text' ? /[\\\n]/g : /[\\\n"]/g);
 }
 
-/** The shortest decimal that reads back as the same double; `NaN`, `+Inf`, `-Inf`. */
+/** A number as the shortest decimal that reads back as the same double; `NaN`, `+Inf`, `-Inf`. */
 function numberText(value: number): string {
   if (value - value === 0) return `${value}`;
   if (value > 0) return '+Inf';
   return value < 0 ? '-Inf' : 'NaN';
 }
 
-/** Bytes of a page that are written one after the other. */
+/** The bytes of a page, which are written one after the other. */
 interface PagePiece {
   bytes: Buffer;
   /** A view of `bytes`, for `setFloat64`. */
@@ -178,7 +177,7 @@ function createPiece(memory: ArrayBuffer = memoryOf(pieceBytes + 4_096)): PagePi
   return { bytes: Buffer.from(memory), view: new DataView(memory), end: 0 };
 }
 
-/** The buffer is not filled with zeros. */
+/** Allocates memory, which is not filled with zeros. */
 const memoryOf = (bytes: number): ArrayBuffer => Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer;
 
 function makeRoom(piece: PagePiece, bytes: number): void {
@@ -206,7 +205,7 @@ function writeLine(
   const { bytes } = piece;
   let { end } = piece;
   if (value >= 0 && value <= 0x7fffffff && value === (value | 0)) {
-    // Most values: several times faster than by way of a string.
+    // Most values are whole numbers: this is several times faster than by way of a string.
     let rest = value | 0;
     let digits = 1;
     for (let power = 10; power <= rest; power *= 10) digits++;
@@ -225,8 +224,8 @@ function writeLine(
 }
 
 /**
- * Eight bytes at a time: lines are too short for a call of `set`, which costs more than the copy. As a double the bytes keep
- * their value, because no UTF-8 text is a NaN: it would have a byte of 0xff, or a 0x7f after one above 0xef.
+ * Copies eight bytes at a time: lines are too short for a call of `set`, which costs more than the copy. The bytes do not change
+ * as a double, because no UTF-8 text is a NaN: it would have a byte of 0xff, or a 0x7f after one above 0xef.
  */
 function writeCopy(piece: PagePiece, ends: Uint32Array, from: Buffer, words: DataView, index: number): void {
   let at = index === 0 ? 0 : ends[index - 1]!;

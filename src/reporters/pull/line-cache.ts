@@ -8,14 +8,14 @@ export const escapeText = (text: string, special: RegExp): string =>
 const escapeLabelValue = (value: string): string => escapeText(value, /[\\\n"]/g);
 
 /**
- * Texts one after the other as UTF-8. As strings, the lines of 100,000 series take several times the memory,
- * keep the garbage collector busy, and take longer to join than to copy from here.
+ * Texts as UTF-8, one after the other. As strings, the lines of 100,000 series take several times the memory, keep the garbage
+ * collector busy, and take longer to join than to copy from here.
  */
 export interface Texts {
   bytes: Buffer;
   /** A view of `bytes`, for `getFloat64`. */
   view: DataView;
-  /** Where each text ends. */
+  /** The end of each text. */
   ends: Uint32Array;
   count: number;
 }
@@ -40,7 +40,7 @@ function makeRoom(texts: Texts, bytes: number): number {
 }
 
 function add(texts: Texts, text: string): void {
-  // A UTF-16 unit takes three bytes at most.
+  // A UTF-16 unit takes at most three bytes.
   const end = makeRoom(texts, 3 * text.length);
   texts.ends[texts.count++] = end + texts.bytes.write(text, end);
 }
@@ -54,33 +54,32 @@ function addFrom(texts: Texts, other: Texts, from: number, count: number): void 
 }
 
 /**
- * The lines of a family's series up to their numbers, in the order of the series. The texts of a series are its line,
- * or for a distribution what its lines with a bound begin with, the line of its sum and that of its count. A sum or
- * count that the sender does not have is an empty text. The same texts serve both formats: names, label escapes and
- * `le` do not differ.
+ * The lines of a family's series up to their numbers, in the order of the series. A series has its line as its only text; a
+ * distribution has the beginning of its lines with a bound, the line of its sum and the line of its count. A sum or count that
+ * the sender does not have is an empty text. Both formats use the same texts: names, label escapes and `le` do not differ.
  */
 export interface FamilyLines {
   readonly series: SeriesView[];
   readonly texts: Texts;
-  /** Distributions: the bounds of each series with what follows them: `0.5"} `. Most series share them. */
+  /** For distributions, the bounds of each series with the text that follows them: `0.5"} `. Most series share them. */
   readonly bounds: Texts[];
-  /** The lines of the last page, where the search in them goes on, and how often it failed. */
+  /** The lines of the last page, the position at which the search in them continues, and how often it failed. */
   search?: { readonly last: FamilyLines; at: number; misses: number };
 }
 
-/** Texts of a series of this kind. */
+/** The number of texts of a series of this kind. */
 export const textsPerSeries = (kind: Kind): number => (kind === 'histogram' || kind === 'summary' ? 3 : 1);
 
 const maxBounds = 256;
-/** Number of series not found among those of the last page after which all others count as new. */
+/** If this many series were not found among those of the last page, all further ones count as new. */
 const maxMisses = 64;
 /**
- * Families with fewer series are written anew for each page: a target may have tens of thousands of them, and
- * buffers for each would take several times the memory of their text.
+ * Families with fewer series are written again for each page: a target may have tens of thousands of them, and buffers for each
+ * would take several times the memory of their text.
  */
 const leastCached = 4;
 
-/** Lines for families that are not cached, one after the other. */
+/** Creates lines for families that are not cached, which are written one after the other. */
 export const createScratch = (): FamilyLines => ({
   series: [],
   texts: createTexts(3 * leastCached, 1024),
@@ -94,11 +93,11 @@ function emptied(scratch: FamilyLines): FamilyLines {
   return scratch;
 }
 
-/** Series keep their order from page to page, so that lines are found by position. */
+/** Caches lines. Series have the same order on each page, so that lines are found by position. */
 interface LineCache {
   /**
-   * Begins the lines of a family: those of the last page if the series are the same, else without any. `scratch`
-   * belongs to the page and serves for small families, until the next one begins.
+   * Begins the lines of a family: the lines of the last page if the series are the same, otherwise no lines. `scratch` belongs to
+   * the page and is used for small families, until the next family begins.
    */
   begin(family: FamilyView, scratch: FamilyLines): FamilyLines;
   /** Adds the next series that `lines` does not have. */
@@ -108,7 +107,7 @@ interface LineCache {
 export function createLineCache(prefix: string): LineCache {
   const byFirst = new WeakMap<SeriesView, FamilyLines>();
   const knownBounds = new Map<string, Texts>();
-  /** Gives the same texts for the same bounds. */
+  /** The texts of bounds, which are the same object for the same bounds. */
   const boundTexts = (bounds: readonly string[]): Texts => {
     const key = bounds.join('\n');
     const found = knownBounds.get(key);
@@ -147,7 +146,7 @@ export function createLineCache(prefix: string): LineCache {
     }
   };
 
-  /** Lines that are not complete are not shared: another page may have other series. */
+  /** Stores complete lines. Incomplete lines are not shared: another page may have other series. */
   const keepIfComplete = (lines: FamilyLines, series: readonly SeriesView[]): void => {
     if (lines.series.length < series.length || series.length < leastCached) return;
     lines.search = undefined;
@@ -189,7 +188,7 @@ export function createLineCache(prefix: string): LineCache {
   };
 }
 
-/** How many series at the beginning are the same. */
+/** The number of series at the beginning that are the same. */
 function equalFrom(some: readonly SeriesView[], others: readonly SeriesView[]): number {
   let n = 0;
   while (n < some.length && n < others.length && some[n] === others[n]) n++;

@@ -9,7 +9,7 @@ import type { Listener } from '../listen/listener.ts';
 import { contentTypes, createRenderer, type Format, type Renderer } from './exposition.ts';
 
 interface Range {
-  /** `type/subtype` or an encoding, lower case. */
+  /** A `type/subtype` or an encoding, in lower case. */
   readonly name: string;
   readonly version: string | undefined;
   readonly q: number;
@@ -34,7 +34,7 @@ function ranges(header: string | undefined): Range[] {
     });
 }
 
-/** The q of the most specific of `names` in the header; undefined if none is there. */
+/** The q in the header of the most specific of `names`; undefined if the header has none of them. */
 function quality(wanted: readonly Range[], names: readonly string[], version?: string): number | undefined {
   for (const name of names) {
     const found = wanted.filter(
@@ -46,8 +46,8 @@ function quality(wanted: readonly Range[], names: readonly string[], version?: s
 }
 
 /**
- * The format for an `Accept` header: OpenMetrics if `openMetrics` allows it and the client prefers version 1.0.0 (or
- * no version) at least as much as text; otherwise text, also for a client that accepts neither.
+ * The format for an `Accept` header: OpenMetrics if `openMetrics` allows it and the client prefers version 1.0.0 (or no version)
+ * at least as much as text; otherwise text, even for a client that accepts neither.
  */
 export function chooseFormat(accept: string | undefined, openMetrics: boolean): Format {
   if (!openMetrics) return 'text';
@@ -69,9 +69,9 @@ export interface PullDeps extends ReportedServices {
   bind(address: string): Promise<Listener>;
   /** Routes of the listener besides `/metrics`. */
   routes: Routes;
-  /** Whether the role's last scrape (without one: its health check) failed; false for a role with neither. */
+  /** Whether the role's last scrape failed, or without a scrape its health check; false for a role with neither. */
   roleDown(role: string): boolean;
-  /** Value of `scrapeMarkHeader` in this agent's own scrapes; a scrape with it gets status 508. */
+  /** The value of `scrapeMarkHeader` in this agent's own scrapes; a scrape with it gets status 508. */
   mark?: string;
   clock: Clock;
   drops: Drops;
@@ -87,14 +87,14 @@ const timeoutHeader = 'x-prometheus-scrape-timeout-seconds';
 /** Time for the response to reach the scraper. */
 const returnMs = 500;
 
-/** Monotonic time by which a scrape must be gathered; Infinity if the scraper sends no timeout. */
+/** The monotonic time by which a scrape must be gathered; Infinity if the scraper sends no timeout. */
 function deadlineOf(header: string | string[] | undefined, clock: Clock): number {
   const timeoutMs = Number(header ?? Number.NaN) * 1_000;
   if (!(timeoutMs > 0)) return Infinity;
   return clock.monotonicMs() + Math.max(0, timeoutMs - returnMs);
 }
 
-/** `/metrics`: docs/http-api.md. HEAD gathers nothing. */
+/** The route `/metrics` (docs/http-api.md). HEAD gathers nothing. */
 export function metricsRoutes(options: PullReporterOptions, deps: PullDeps, gather: Gather): Routes {
   const vary = options.openMetrics ? 'Accept, Accept-Encoding' : 'Accept-Encoding';
   const renderer = createRenderer(options.prefix ? sanitizeName(`${options.prefix}_`) : '');
@@ -130,8 +130,8 @@ export function metricsRoutes(options: PullReporterOptions, deps: PullDeps, gath
 }
 
 /**
- * The pull reporter (spec, `pullmetrics`). `start` binds its address and throws what `bind` throws. Nothing is kept
- * for scrapes that were missed: the next one has newer totals.
+ * The pull reporter (spec, `pullmetrics`). `start` binds its address and throws what `bind` throws. Nothing is stored for missed
+ * scrapes, because the next one has newer totals.
  */
 export function createPull(options: PullReporterOptions, deps: PullDeps): Reporter {
   return {
@@ -155,33 +155,33 @@ interface ScrapesDeps {
   renderer: Renderer;
   log: Log;
   drops: Drops;
-  /** Whether the role's last scrape or health check failed; asked after the gather. */
+  /** Whether the role's last scrape or health check failed; called after the gather. */
   roleDown(role: string): boolean;
-  /** Value of `Vary`. */
+  /** The value of `Vary`. */
   vary: string;
 }
 
 /** Scrapes that share a gather. */
 interface ScrapeGroup {
   readonly selection: Selection;
-  /** Monotonic; Infinity if the scraper does not send its timeout. */
+  /** The monotonic deadline; Infinity if the scraper does not send its timeout. */
   readonly deadlineMs: number;
   readonly scrapes: PendingScrape[];
 }
 
 interface Scrapes {
-  /** Answers a scrape, with a group that is still open, or with the next one; `deadlineMs` is as in `GatherRequest`. */
+  /** Answers a scrape, together with a group that is still open, or with the next one; `deadlineMs` is as in `GatherRequest`. */
   join(selection: Selection, deadlineMs: number, scrape: PendingScrape): void;
 }
 
-/** Limit of pages that clients have not read completely, which bounds memory. */
+/** The maximum number of pages that clients have not read completely, which bounds memory. */
 const pagesInProgress = 16;
 
-/** Body for a role that is down. With status 503, `up` of its scrape job reflects the role. */
+/** The body for a role that is down. With status 503, `up` of its scrape job shows the state of the role. */
 const roleDownText = (role: string): string =>
   `Role ${role} is down: its last scrape or health check failed.\n`;
 
-/** Sends the headers of all these scrapes and returns one sink for their bodies. */
+/** Sends the headers of all these responses and returns one sink for their bodies. */
 function openSink(scrapes: readonly PendingScrape[], format: Format, vary: string): Sink {
   const opened = (gzip: boolean): Sink[] => {
     const encoding = gzip ? { 'content-encoding': 'gzip' } : {};
@@ -196,19 +196,20 @@ function openSink(scrapes: readonly PendingScrape[], format: Format, vary: strin
 }
 
 /**
- * The memory of pages that all clients have read, for the next page. Allocated for each page, it would be outside
- * of the heap and yet drive V8's garbage collector: a page of 100,000 series cost a collection of the whole heap.
+ * The memory of pages that all clients have read, which is used for the next page. Memory that is allocated for each page would
+ * be outside of the heap and yet drive V8's garbage collector: a page of 100,000 series would cost a collection of the whole
+ * heap.
  */
 function createPageMemory() {
   let pages: { readonly sink: Sink; readonly pieces: ArrayBuffer[] }[] = [];
   return {
-    /** Free memory; what the next page does not use is released. */
+    /** The free memory; what the next page does not use is released. */
     spare(): ArrayBuffer[] {
       const free = pages.filter(({ sink }) => sink.done).flatMap(({ pieces }) => pieces);
       pages = pages.filter(({ sink }) => !sink.done);
       return free;
     },
-    /** Where to put the memory of each piece that is written to `sink`. */
+    /** The place for the memory of each piece that is written to `sink`. */
     of(sink: Sink): ArrayBuffer[] {
       const pieces: ArrayBuffer[] = [];
       pages.push({ sink, pieces });
@@ -246,10 +247,10 @@ async function writePage(
   else sink.end();
 }
 
-/** Pieces that wait for the compression, at most. */
+/** The maximum number of pieces that wait for the compression. */
 const piecesAhead = 4;
 
-/** Limits the pages in progress: beyond the limit the clients of the oldest are disconnected and counted. */
+/** Limits the pages in progress: beyond the limit the clients of the oldest page are disconnected and counted. */
 function createDelivery(drops: Drops): (sink: Sink) => void {
   let inProgress: Sink[] = [];
   return (sink) => {
@@ -285,9 +286,9 @@ function createGroupAnswer(deps: ScrapesDeps): (view: View, group: ScrapeGroup) 
 }
 
 /**
- * Answers scrapes in groups: those with the same selection that arrive before the view is frozen share one gather,
- * one rendering per format and one compression. A view is held only while it is rendered, not while clients read.
- * When too many pages are in progress, the clients of the oldest are disconnected and counted.
+ * Answers scrapes in groups: scrapes with the same selection that arrive before the view is frozen share one gather, one
+ * rendering per format and one compression. A view is held only while it is rendered, not while clients read. If too many pages
+ * are in progress, the clients of the oldest are disconnected and counted.
  */
 function createScrapes(deps: ScrapesDeps): Scrapes {
   const open = new Map<string, ScrapeGroup>();
@@ -318,7 +319,7 @@ function createScrapes(deps: ScrapesDeps): Scrapes {
       if (current && current.deadlineMs <= deadlineMs) return void current.scrapes.push(scrape);
       const group = { selection, deadlineMs, scrapes: [scrape] };
       open.set(selection.key, group);
-      // One turn later, so that scrapes that arrive together share a group even if the freeze is immediate.
+      // The group runs one turn later, so that scrapes that arrive together share it even if the freeze is immediate.
       setImmediate(() => void run(group));
     },
   };
@@ -327,13 +328,13 @@ function createScrapes(deps: ScrapesDeps): Scrapes {
 /** Receives the pieces of a page: one response body, or several. */
 interface Sink extends Body {
   /**
-   * Writes a piece whose memory is free after `onRead`, whatever the clients have read. Resolves when the next one may
-   * come. Only if all clients want the page compressed.
+   * Writes a piece whose memory is free after `onRead`, whatever the clients have read. Resolves when the next piece may be
+   * written. It exists only if all clients want the page compressed.
    */
   compress?(piece: Buffer, onRead: () => void): Promise<void> | undefined;
 }
 
-/** Combines several sinks; done when all are. */
+/** Combines several sinks into one, which is done when all are done. */
 function together(sinks: readonly Sink[]): Sink {
   const each = (call: (sink: Sink) => void): void => sinks.forEach(call);
   return {
@@ -347,8 +348,8 @@ function together(sinks: readonly Sink[]): Sink {
 }
 
 /**
- * Compresses into `sink`, outside the event loop. Level 1, because the default takes three times as long on
- * exposition text and saves a few percent of its size (bench/render.ts).
+ * Compresses into `sink`, outside of the event loop. Level 1 is used, because the default takes three times as long on exposition
+ * text and saves a few percent of its size (bench/render.ts).
  */
 function gzipped(sink: Sink): Sink {
   const gzip = createGzip({ level: 1, chunkSize: 65_536 });
@@ -361,7 +362,7 @@ function gzipped(sink: Sink): Sink {
     write: (piece) => void gzip.write(piece),
     compress(piece, onRead) {
       waiting += 1;
-      // Also called for what is left when the stream is destroyed.
+      // The callback is also called for the rest when the stream is destroyed.
       gzip.write(piece, () => {
         waiting -= 1;
         onRead();
@@ -385,7 +386,7 @@ function gzipped(sink: Sink): Sink {
 
 /** The services that a block reports, and the roles that the agent watches. */
 export interface ReportedServices {
-  /** Whether series of this service (`''`: of no service) are reported by this block. */
+  /** Whether this block reports series of this service; `''` stands for series of no service. */
   shows(service: string): boolean;
   /** Whether the agent watches this role. */
   watches(service: string): boolean;
@@ -393,7 +394,7 @@ export interface ReportedServices {
 
 /** The series that a scrape selects. */
 interface Selection {
-  /** Equal for equal selections. */
+  /** The key, which is equal for equal selections. */
   readonly key: string;
   readonly takes: GatherRequest['takes'];
   /** The role whose state decides the status code. */
@@ -402,7 +403,7 @@ interface Selection {
 
 /**
  * The selection of a query (docs/http-api.md): everything; with `?service=<role>` the series that the role sent; with
- * `?service=agent` all others, so that each series is in exactly one of them. Undefined for any other value.
+ * `?service=agent` all other series, so that each series is in exactly one selection. Undefined for any other value.
  */
 export function selectionOf(
   query: URLSearchParams,

@@ -6,21 +6,21 @@ import { totalsOf } from './statsd-lines.ts';
 
 /** The last seen totals of one series, and the increases that have not been sent. */
 export interface BaselineEntry extends EntryRow {
-  /** The flush that last saw it. */
+  /** The flush that last saw the series. */
   flush: number;
-  /** Some increases may not have been sent. */
+  /** Whether some increases may not have been sent. */
   owes: boolean;
-  /** It was discarded. */
+  /** Whether the entry was discarded. */
   isGone: boolean;
 }
 
 interface BaselineOptions {
   /**
-   * Wall clock, ms: of totals that began earlier only the increases are pushed. Ignored once a section has been
+   * Wall clock, ms. For totals that began before this time only the increases are pushed. Ignored once a section has been
    * restored.
    */
   sinceMs: number;
-  /** Limit of entries of series that are gone, which are kept in case they return. */
+  /** The maximum number of entries for series that are gone; they stay in case their series return. */
   maxGone?: number;
 }
 
@@ -34,15 +34,15 @@ interface BaselineDeps {
 }
 
 /**
- * How far each total has been pushed. A flush reads the view: the increase since the last flush is owed. `settle`
- * clears what is owed before datagrams are sent, and `restoreOwed` restores it if they were not: at any time each
- * increase is either owed or settled, never both.
+ * How far each total has been pushed. A flush reads the view: the increase since the last flush is owed. `settle` clears what is
+ * owed before datagrams are sent, and `restoreOwed` restores it if they were not: at any time each increase is either owed or
+ * settled, and never both.
  *
  * - A total that fell was reset and counts in full; so does one whose series has another start time, and a new one.
  *   The sum of a histogram that falls while its count does not (negative observations) counts again once it exceeds
  *   its old value.
  * - A new total that began before `sinceMs` counts from its current value; so does an external one, unless pages of
- *   its service have been seen before. What began before the first read is not an increase.
+ *   its service have been seen before. What was counted before the first read is not an increase.
  * - A total whose entry may have been discarded counts from its current value, too: that loses an increase, and
  *   repeats none.
  */
@@ -51,7 +51,7 @@ export interface Baseline {
   begin(): void;
   /** Reads a series' totals; undefined for a series without totals. */
   take(family: FamilyView, series: SeriesView, numbers: Float64Array): BaselineEntry | undefined;
-  /** The flush has read the whole view. */
+  /** Ends the flush, which has read the whole view. */
   end(): void;
   /** Entries that owe increases and were not in this flush's view. */
   absent(): readonly BaselineEntry[];
@@ -60,7 +60,7 @@ export interface Baseline {
   settle(entry: BaselineEntry, total: number): number;
   restoreOwed(entry: BaselineEntry, total: number, amount: number): void;
   freeze(): Uint8Array;
-  /** Throws `snapshot_corrupt`. */
+  /** Restores a section. Throws `snapshot_corrupt`. */
   restore(section: Uint8Array): void;
 }
 
@@ -167,26 +167,26 @@ function hasStartedAgain(
   isSame: boolean,
 ): boolean {
   if (cells[entry.at] === series.startMs) return false;
-  // The start of an external total is when the agent first read it, unless it fell since.
+  // The start of an external total is the time when the agent first read it, unless it fell since.
   return !entry.isExternal || (isSame && family.kind === 'counter');
 }
 
-/** The entries of a baseline with their numbers. What it no longer knows of discarded ones are two facts. */
+/** The entries of a baseline with their numbers. Two facts tell what is no longer known of discarded entries. */
 interface EntryCells {
   readonly cells: Cells;
   readonly entries: ReadonlyMap<bigint, BaselineEntry>;
-  /** The entries of series, so that a known one costs no key. */
+  /** The entries of series, so that a known series costs no key. */
   readonly known: WeakMap<SeriesView, BaselineEntry>;
-  /** Entries with `owes`. */
+  /** The entries with `owes`. */
   readonly owing: Set<BaselineEntry>;
-  /** Totals that began earlier count by their increases only. Entries that began before it may have been discarded. */
+  /** For totals that began before this time only the increases count. Entries that began before it may have been discarded. */
   readonly sinceMs: number;
-  /** Entries of external totals were discarded. */
+  /** Whether entries of external totals were discarded. */
   readonly forgot: boolean;
   add(entry: Pick<BaselineEntry, 'key' | 'count' | 'isExternal' | 'flush'>): BaselineEntry;
   discard(entry: BaselineEntry): void;
   freeze(services: readonly string[]): Uint8Array;
-  /** Returns the services. Throws `snapshot_corrupt`. */
+  /** Restores a section and returns its services. Throws `snapshot_corrupt`. */
   restore(section: Uint8Array): readonly string[];
 }
 
@@ -197,7 +197,7 @@ function createEntries(firstSinceMs: number, deps: Pick<BaselineDeps, 'discarded
   const owing = new Set<BaselineEntry>();
   let sinceMs = firstSinceMs;
   let forgot = false;
-  /** The encoded entries, until one is added or discarded. */
+  /** The encoded entries; undefined after an entry was added or discarded. */
   let rows: Uint8Array | undefined;
   return {
     get cells() {
@@ -258,14 +258,14 @@ function createEntries(firstSinceMs: number, deps: Pick<BaselineDeps, 'discarded
 
 type CellRange = Pick<EntryRow, 'at' | 'count'>;
 
-/** Index of a total as last seen; NaN: the next value is where increases begin. */
+/** The index of a total's last seen value; NaN means that increases begin at the next value. */
 const seenAt = ({ at }: CellRange, total: number): number => at + 1 + total;
-/** Index of the part of a total that has not been sent. */
+/** The index of the part of a total that has not been sent. */
 const owedAt = ({ at, count }: CellRange, total: number): number => at + 1 + count + total;
 
 /**
- * Whether a total was reset: it is lower than before. The sum of a distribution, the last but one, is not checked,
- * because it also falls with negative observations.
+ * Whether a total was reset: it is lower than before. The sum of a distribution, which is the last but one number, is not
+ * checked, because it also falls with negative observations.
  */
 function fell(cells: Float64Array, run: CellRange, numbers: Float64Array, from: number): boolean {
   const sum = run.count - 2;
@@ -277,8 +277,8 @@ function fell(cells: Float64Array, run: CellRange, numbers: Float64Array, from: 
 }
 
 /**
- * Adds the increase of each total to what is owed. A lower total counts again once it exceeds its old value. Returns
- * how many totals were not finite.
+ * Adds the increase of each total to the increases that have not been sent. A lower total counts again once it exceeds its old
+ * value. Returns how many totals were not finite.
  */
 function advance(
   cells: Float64Array,
@@ -323,9 +323,9 @@ interface Section {
 }
 
 interface BaselineFacts {
-  /** Wall clock, ms: of unknown totals that began earlier only the increases are pushed. */
+  /** Wall clock, ms. For unknown totals that began before this time only the increases are pushed. */
   readonly sinceMs: number;
-  /** Entries of external totals were discarded, so an unknown total is not necessarily new. */
+  /** Whether entries of external totals were discarded, so that an unknown total is not necessarily new. */
   readonly forgot: boolean;
   /** Services whose external totals have been seen. */
   readonly services: readonly string[];
@@ -334,7 +334,7 @@ interface BaselineFacts {
 /** The stored entry of one series: see `createBaseline`. */
 interface EntryRow {
   readonly key: bigint;
-  /** Index of its first number. */
+  /** The index of the entry's first number. */
   readonly at: number;
   readonly count: number;
   readonly isExternal: boolean;
@@ -345,7 +345,10 @@ const headBytes = 12;
 const rowBytes = 16;
 const externalBit = 0x8000_0000;
 
-/** Numbers of an entry: its start time, each total as last seen, and what of each is owed. */
+/**
+ * The number of values of an entry: its start time, the last seen value of each total, and the part of each that has not been
+ * sent.
+ */
 const widthOf = (count: number): number => 1 + 2 * count;
 
 function encodeRows(rows: Iterable<EntryRow>, size: number): Uint8Array {

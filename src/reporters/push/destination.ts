@@ -7,16 +7,16 @@ import type { Clock } from '../../core/ports.ts';
 /** All addresses of a host name, the preferred one first. */
 export type DestinationLookup = (host: string) => Promise<readonly { address: string; family: number }[]>;
 
-/** IPv4 first: aggregators on loopback usually listen on IPv4. */
+/** The system's name resolution, IPv4 first: aggregators on loopback usually listen on IPv4. */
 export const systemLookup: DestinationLookup = (host) => lookUp(host, { all: true, order: 'ipv4first' });
 
 export interface DestinationDeps {
   lookup: DestinationLookup;
   open: OpenDatagrams;
   clock: Clock;
-  /** The kernel reports, between two sends, that an earlier datagram was not delivered. */
+  /** Called when the kernel reports, between two sends, that an earlier datagram was not delivered. */
   onError(error: Error): void;
-  /** The name could not be resolved again; the old address stays in use. */
+  /** Called when the name could not be resolved again; the old address stays in use. */
   onStale(error: unknown): void;
 }
 
@@ -24,12 +24,12 @@ export interface DestinationDeps {
 interface Destination {
   /** A socket to the current address of the name. Rejects with a `ResolveFailure` or with the socket's error. */
   link(): Promise<Link>;
-  /** The address may be outdated: resolve the name at the next `link`. */
+  /** Marks the address as possibly outdated: the next `link` resolves the name again. */
   markStale(): void;
   close(): void;
 }
 
-/** The name could not be resolved, and no earlier address is known. */
+/** The error if the name could not be resolved and no earlier address is known. */
 export class ResolveFailure extends Error {
   constructor(host: string, cause: unknown) {
     super(`${host} cannot be resolved`, { cause });
@@ -48,7 +48,10 @@ function within<T>(answer: Promise<T>, clock: Clock, waitMs: number): Promise<T>
   });
 }
 
-/** Resolves the name every 10 s and after each failure. Throws `config_invalid` for an invalid `hostPort`. */
+/**
+ * Creates a destination, which resolves the name every 10 s and after each failure. Throws `config_invalid` for an invalid
+ * `hostPort`.
+ */
 export function createDestination(hostPort: string, deps: DestinationDeps): Destination {
   const { lookup, open, clock } = deps;
   const { host, port } = addressOf('pushmetrics.hostPort', hostPort, '10.0.0.5:8125');
@@ -113,8 +116,8 @@ export const openDatagrams: OpenDatagrams = (type) => createSocket(type);
 export interface Link {
   readonly endpoint: ResolvedAddress;
   /**
-   * Resolves once the kernel has accepted the datagram; rejects with the kernel's error. ECONNREFUSED is about an
-   * earlier datagram, but this one was not sent either (udp(7), Error handling).
+   * Resolves once the kernel has accepted the datagram; rejects with the kernel's error. ECONNREFUSED belongs to an earlier
+   * datagram, but this one was not sent either (udp(7), Error handling).
    */
   send(datagram: Uint8Array): Promise<void>;
   close(): void;

@@ -22,11 +22,11 @@ interface Share {
 /** A line, or two that belong together, ready to be sent. */
 export interface PushLine {
   readonly text: string;
-  /** Length in UTF-8. */
+  /** The length in UTF-8. */
   readonly bytes: number;
   /** The totals whose increases it contains; none for a gauge. */
   readonly shares: readonly Share[];
-  /** The increase of each. */
+  /** The increase of each share. */
   readonly amounts: readonly number[];
 }
 
@@ -40,7 +40,7 @@ const lineOf = (text: string, shares: readonly Share[] = [], amounts: readonly n
 /** The cached line formats of a series. */
 interface SeriesLines {
   readonly forms: readonly LineFormat[];
-  /** Index of the first total; gauges come before. */
+  /** The index of the first total; gauges come before it. */
   readonly first: number;
   readonly gauges: number;
   entry: BaselineEntry | undefined;
@@ -106,7 +106,7 @@ function createDrafts({ baseline, drops }: DraftsDeps) {
 export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<PushLine[]> } {
   const { baseline, formatter } = deps;
   const plans = new WeakMap<SeriesView, SeriesLines>();
-  /** By entry: a series that is gone may still have increases to send. */
+  /** The shares by entry: a series that is gone may still have increases to send. */
   const sharesOf = new WeakMap<BaselineEntry, readonly Share[]>();
 
   const planFor = (family: FamilyView, series: SeriesView): SeriesLines => {
@@ -168,7 +168,7 @@ export interface Packet<L> {
 
 interface Packed<L> {
   readonly packets: readonly Packet<L>[];
-  /** Lines longer than a packet may be. */
+  /** The lines that are longer than a packet may be. */
   readonly tooLong: readonly L[];
 }
 

@@ -32,7 +32,7 @@ export interface PushReporterOptions extends PushOptions {
   block: string;
   /** The block's own prefix: `p` makes `p.name`. */
   metricsPrefix: string;
-  /** Value of the tag `instance`. */
+  /** The value of the tag `instance`. */
   instance: string;
 }
 
@@ -46,8 +46,8 @@ export interface PushDeps {
   /** Commits the state; datagrams are sent after that. */
   commit(): Promise<unknown>;
   /**
-   * Wall clock, ms: when this reporter was created, before the first of its series was opened. Of totals that began
-   * earlier only the increases are pushed, unless the restored baseline contains them.
+   * When this reporter was created, before the first of its series was opened, wall clock, ms. For totals that began before this
+   * time only the increases are pushed, unless the restored baseline contains them.
    */
   sinceMs: number;
   reported: PushReportMetrics;
@@ -63,14 +63,13 @@ export interface PushDeps {
 const lastFlushMs = 3_000;
 
 /**
- * The push reporter (spec, `pushmetrics`): every `flushIntervalMs` it sends the increases of all totals and the
- * values of all gauges as statsd lines in datagrams. One flush runs at a time; flushes that would fall into a long
- * one are skipped.
+ * The push reporter (spec, `pushmetrics`): every `flushIntervalMs` it sends the increases of all totals and the values of all
+ * gauges as statsd lines in datagrams. One flush runs at a time; flushes that would fall into a long one are skipped.
  *
- * Increases arrive at most once: the baseline is committed before the datagrams are sent, so that a kill in between
- * loses them. Increases that the kernel does not accept are part of the next flush. Those that it accepts while
- * nobody listens are lost, and counted if the kernel reports it. Gauges that were not sent are lost and counted.
- * Throws `config_invalid` for an invalid `hostPort`.
+ * Increases arrive at most once: the baseline is committed before the datagrams are sent, so that a kill in between loses them.
+ * Increases that the kernel does not accept are part of the next flush. Increases that it accepts while nobody listens are lost,
+ * and counted if the kernel reports it. Gauges that were not sent are lost and counted. Throws `config_invalid` for an invalid
+ * `hostPort`.
  */
 export function createPush(options: PushReporterOptions, deps: PushDeps): Reporter & { durable: Durable } {
   const { clock, drops } = deps;
@@ -126,19 +125,19 @@ interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'cl
   drops: Drops;
 }
 
-/** Why a flush was not sent, or not all of it. */
+/** Why a flush was not sent, or was sent only in part. */
 interface PushFailure {
   reason: PushFailureReason;
   error: unknown;
 }
 
 interface PushDelivery {
-  /** Settles, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
+  /** Settles the increases, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
   deliver(lines: readonly PushLine[]): Promise<PushFailure | undefined>;
   close(): void;
 }
 
-/** A span for each flush. */
+/** Runs each flush within a span. */
 function traced(
   tracing: Tracing | undefined,
   lines: readonly PushLine[],
@@ -156,9 +155,9 @@ function traced(
   });
 }
 
-/** What becomes of the increases and gauges of lines that are sent, or are not. */
+/** Accounts for the increases and gauges of lines that are sent, or are not sent. */
 function createAccounting({ baseline, drops }: Pick<PushDeliveryDeps, 'baseline' | 'drops'>) {
-  /** Gauges are not kept: their next value is newer. */
+  /** Drops gauges, which are not stored because their next value is newer. */
   const dropGauges = (lines: readonly PushLine[], reason: DropReason): void => {
     const gauges = lines.filter(({ shares }) => shares.length === 0).length;
     if (gauges > 0) drops.count('push', reason, gauges);
@@ -183,10 +182,10 @@ function createDelivery(
 ): PushDelivery {
   const { outcomes, drops } = deps;
   const { settle, restoreOwed, dropGauges } = createAccounting(deps);
-  /** Lines of the last datagram that the kernel accepted without reporting an error. */
+  /** The number of lines in the last datagram that the kernel accepted without reporting an error. */
   let handedLines = 0;
 
-  /** At least the last datagram is lost; the kernel reports nothing about those before it. */
+  /** At least the last datagram is lost; the kernel reports nothing about the datagrams before it. */
   const noteRefused = () => {
     if (handedLines > 0) drops.count('push', 'send_failed', handedLines);
     handedLines = 0;
@@ -281,9 +280,9 @@ function sendFailure(thrown: unknown): PushFailureReason {
   return reasons[systemCode(thrown) ?? ''] ?? 'failed';
 }
 
-/** Metrics of the reporter: `svc_agent_report_…`. */
+/** Updates the metrics of the reporter: `svc_agent_report_…`. */
 interface PushReportMetrics {
-  /** The kernel accepted a whole flush. */
+  /** Called when the kernel accepted a whole flush. */
   delivered(): void;
   failed(reason: PushFailureReason): void;
 }

@@ -2,7 +2,7 @@ import { formatDecimal } from '../../core/decimal.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../core/model.ts';
 import type { TagFormat } from '../block.ts';
 
-/** The totals among a series' numbers, which are pushed as deltas; the others are pushed as gauges. */
+/** The totals among a series' numbers, which are pushed as deltas; the other numbers are pushed as gauges. */
 interface Totals {
   readonly first: number;
   readonly count: number;
@@ -15,10 +15,10 @@ export function totalsOf(kind: Kind, { bounds }: Pick<SeriesView, 'bounds'>): To
 }
 
 /**
- * The line formats of all of a series' numbers, in their order: `name_bucket` with the bound as `le`, `name_sum` and
- * `name_count` of a histogram; `name` with `quantile`, `name_sum` and `name_count` of a summary. Buckets stay
- * cumulative, so that a receiver that adds the deltas has a histogram as a scrape shows it. `|ms` is not used: a
- * role's timers arrive as histograms or summaries in seconds, and single observations are not kept.
+ * The line formats of all of a series' numbers, in their order: `name_bucket` with the bound as `le`, `name_sum` and `name_count`
+ * of a histogram; `name` with `quantile`, `name_sum` and `name_count` of a summary. Buckets stay cumulative, so that a receiver
+ * that adds the deltas has the same histogram as a scrape. `|ms` is not used: a role's timers arrive as histograms or summaries
+ * in seconds, and single observations are not stored.
  */
 export function formsOf(
   formatter: LineFormatter,
@@ -43,8 +43,8 @@ export function counterLine({ head, tail }: LineFormat, delta: number): string {
 }
 
 /**
- * A gauge's line. Receivers treat a signed number as a change, so a negative value takes two lines: 0, then the
- * change. They must be in one datagram.
+ * The line of a gauge. Receivers treat a signed number as a change, so a negative value needs two lines: 0, then the change. They
+ * must be in one datagram.
  */
 export function gaugeLine({ head, tail }: LineFormat, value: number): string {
   const line = `${head}${formatDecimal(value)}|g${tail}`;
@@ -59,10 +59,10 @@ export interface LineFormat {
   readonly key: string;
 }
 
-/** Writes a name with its tags; `part` is the bound or quantile, which every format keeps. */
+/** Writes a name with its tags; `part` is the bound or quantile, which every format includes. */
 type Spelling = (name: string, tags: Labels, part: Labels) => { path: string; tail: string };
 
-/** Characters that end a value in a name, for some receiver. */
+/** Matches characters that end a value in a name for some receiver. */
 const endsSegment = /[.:|@#,=;/[\]\s\p{Cc}]/gu;
 const endsInfluxValue = /[:|@#,=;[\]\s\p{Cc}]/gu;
 const endsDogValue = /[|,\p{Cc}\u2028\u2029]/gu;
@@ -96,9 +96,9 @@ export type LineFormatter = (
 
 interface LineFormatterOptions {
   tagFormat: TagFormat;
-  /** Put before every name, outermost first; empty ones are ignored. */
+  /** Prefixes before every name, outermost first; empty ones are ignored. */
   prefixes: readonly string[];
-  /** Value of the tag `instance`, unless the series has one. */
+  /** The value of the tag `instance`, unless the series has one. */
   instance: string;
 }
 
@@ -108,10 +108,10 @@ function prefixOf(prefixes: readonly string[]): string {
 }
 
 /**
- * Line formats for one tag format. `suffix`: `name.k.v` (what the service's own enhanced reporter sends); `dogstatsd`:
- * `|#k:v`; `influx`: `name,k=v`; `none`: no tags. Tags are sorted by name, `instance` and the part among them.
- * None of the formats has escapes: each character that would end a value becomes `_`, in `suffix` also the dot. Values
- * that become equal share one key. A tag with an empty value is left out.
+ * Line formats for one tag format. `suffix`: `name.k.v` (what the service's own enhanced reporter sends); `dogstatsd`: `|#k:v`;
+ * `influx`: `name,k=v`; `none`: no tags. Tags are sorted by name, `instance` and the part among them. The formats have no
+ * escapes: each character that would end a value becomes `_`; in `suffix` this includes the dot. Values that become equal share
+ * one key. A tag with an empty value is left out.
  */
 export function createLineFormatter({ tagFormat, prefixes, instance }: LineFormatterOptions): LineFormatter {
   const spell = spellings[tagFormat];

@@ -38,7 +38,7 @@ function scopeOf({ version }: Origin): Buffer {
   return writer.take();
 }
 
-/** `partial_success.rejected_data_points` of an `ExportMetricsServiceResponse`; 0 if the body is not one. */
+/** `partial_success.rejected_data_points` of an `ExportMetricsServiceResponse`; 0 if the body is no such message. */
 function rejectedPoints({ body }: ReceiverAnswer): number {
   try {
     for (const { field, bytes } of fieldsOf(body)) {
@@ -79,16 +79,16 @@ function* seriesOf(families: readonly FamilyView[]): Generator<Sent> {
   for (const family of families) for (const series of family.series) yield [family, series];
 }
 
-/** A summary that came without its sum or its count. A `SummaryDataPoint` cannot leave either out: it would say 0. */
+/** Whether a summary came without its sum or its count. A `SummaryDataPoint` cannot leave either out: it would say 0. */
 const isPartial = (kind: Kind, { hasSum, hasCount }: SeriesView): boolean =>
   kind === 'summary' && !(hasSum && hasCount);
 
-/** The numbers of a partial summary that were sent, each as a series of its own: quantiles, `_sum`, `_count`. */
+/** The numbers of a partial summary that were sent, each as a separate series: quantiles, `_sum`, `_count`. */
 function partsOf(family: FamilyView, series: SeriesView): readonly Sent[] {
   const end = series.at + series.bounds.length;
   const part = (kind: Kind, suffix: string, at: number, label?: readonly [string, string]): Sent => {
     const labels = label ? [...series.labels, label] : series.labels;
-    // The view finds the numbers by the series that it handed out, which is the prototype.
+    // The view finds the numbers by the series that it returned, which is the prototype.
     const own = Object.assign(Object.create(series) as SeriesView, { at, labels, bounds: [] });
     return [{ ...family, name: family.name + suffix, kind, series: [own] }, own];
   };
@@ -100,11 +100,10 @@ function partsOf(family: FamilyView, series: SeriesView): readonly Sent[] {
 }
 
 /**
- * OTLP/HTTP with protobuf and gzip (opentelemetry.io/docs/specs/otlp): cumulative sums, gauges, explicit
- * histograms and summaries. A series that vanished gets one point with the flag NoRecordedValue, 1 ms before the
- * report. Untyped series are sent as gauges. Histogram counts are rounded to integers, and a histogram's count is
- * that of its last bucket. A summary that came without its sum or count is sent as the series that came. Totals whose
- * beginning the agent did not see have no start time.
+ * OTLP/HTTP with protobuf and gzip (opentelemetry.io/docs/specs/otlp): cumulative sums, gauges, explicit histograms and
+ * summaries. A series that vanished gets one point with the flag NoRecordedValue, 1 ms before the report. Untyped series are sent
+ * as gauges. Histogram counts are rounded to integers, and a histogram's count is that of its last bucket. A summary that came
+ * without its sum or count is sent as separate series. Totals whose beginning the agent did not see have no start time.
  */
 export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
   const scope = scopeOf(origin);

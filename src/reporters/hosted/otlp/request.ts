@@ -2,10 +2,10 @@ import type { Kind, SeriesView } from '../../../core/model.ts';
 import { createProtobufWriter, fieldsOf, type ProtobufWriter } from '../../../core/protobuf.ts';
 import { jobOf, type Origin } from '../protocol.ts';
 
-/** Field numbers of `Metric` that hold its points, by type of data. */
+/** Numbers of the fields of `Metric` that contain its points, by type of data. */
 const dataFields = { gauge: 5, sum: 7, histogram: 9, summary: 11 } as const;
 
-/** The metric that points belong to; consecutive points with the same object share one `Metric`. */
+/** The metric to which points belong; consecutive points with the same object share one `Metric`. */
 export interface MetricContext {
   /** A `Resource` message; the same object for all metrics of a resource. */
   readonly resource: Buffer;
@@ -28,7 +28,7 @@ interface RequestBuilder {
   take(): Buffer;
 }
 
-/** `scope`: an `InstrumentationScope` message. Messages: github.com/open-telemetry/opentelemetry-proto. */
+/** Creates a builder. `scope` is an `InstrumentationScope` message. Messages: github.com/open-telemetry/opentelemetry-proto. */
 export function createRequestBuilder(scope: Buffer): RequestBuilder {
   const writer = createProtobufWriter();
   let metric: MetricContext | undefined;
@@ -147,7 +147,7 @@ const flagsField = { number: 8, histogram: 10, summary: 8 } as const;
 
 export type PointType = keyof typeof attributesField;
 
-/** How each kind is encoded. OTLP has no untyped metrics: they are sent as gauges. */
+/** How each kind is encoded. OTLP has no untyped metrics, so they are sent as gauges. */
 export const pointTypes: Readonly<Record<Kind, { type: PointType; data: number; tail: Buffer }>> = {
   counter: { type: 'number', data: dataFields.sum, tail: tailOf(true) },
   gauge: { type: 'number', data: dataFields.gauge, tail: Buffer.alloc(0) },
@@ -196,7 +196,7 @@ export function headOf(name: string, help: string): Buffer {
   return writer.take();
 }
 
-/** A count for OTLP: a non-negative integer. */
+/** A count for OTLP, which is a non-negative integer. */
 function whole(count: number): number {
   return count > 0 && count < Number.MAX_SAFE_INTEGER ? Math.round(count) : 0;
 }
@@ -239,13 +239,13 @@ function writeSummary(
   }
 }
 
-/** Time and start time of a point, ms; `startMs` 0: it has none. */
+/** Time and start time of a point, ms; `startMs` is 0 if it has none. */
 interface Times {
   readonly timeMs: number;
   readonly startMs: number;
 }
 
-/** Writes the fields of one point; `numbers` undefined: the series has ended. */
+/** Writes the fields of one point; if `numbers` is undefined, the series has ended. */
 export function writePoint(
   writer: ProtobufWriter,
   type: PointType,

@@ -22,12 +22,12 @@ interface StoredBatch extends RecordPosition {
 
 /** The queue's files. Methods reject with the file system's errors. */
 interface QueueDirectory {
-  /** Bytes of all files. */
+  /** The total size of all files in bytes. */
   readonly bytes: number;
-  /** Batches that earlier processes left, oldest first; `torn`: number of files whose end cannot be read. */
+  /** Loads the batches that earlier processes left, oldest first. `torn` is the number of files whose end cannot be read. */
   load(): Promise<{ stored: readonly StoredBatch[]; torn: number }>;
   append(batch: Batch): Promise<StoredBatch>;
-  /** Frees a batch; `next` is the oldest one that is still needed. */
+  /** Frees a batch; `next` is the oldest batch that is still needed. */
   release(stored: StoredBatch, next: StoredBatch | undefined): Promise<void>;
   close(): Promise<void>;
 }
@@ -35,7 +35,7 @@ interface QueueDirectory {
 const fileName = /^(\d{12})\.queue$/;
 
 function createQueueDirectory(directory: string, segmentBytes: number): QueueDirectory {
-  /** Oldest first; the last one may be appended to while `isOpen`. */
+  /** The files, oldest first; the last one may be appended to while `isOpen`. */
   const segments: QueueSegment[] = [];
   let isOpen = false;
   let nextNumber = 0;
@@ -44,7 +44,7 @@ function createQueueDirectory(directory: string, segmentBytes: number): QueueDir
     segments.splice(segments.indexOf(segment), 1);
     await segment.remove();
   };
-  /** Uses the next free number: files of an earlier process may not have been readable before. */
+  /** Creates a file with the next free number: files of an earlier process may not have been readable before. */
   const createNext = async (): Promise<QueueSegment> => {
     for (;;) {
       const name = `${String(nextNumber++).padStart(12, '0')}.queue`;
@@ -119,7 +119,7 @@ function createQueueDirectory(directory: string, segmentBytes: number): QueueDir
 }
 
 interface QueueOptions {
-  /** The queue's directory, created if missing; undefined: keep the queue in memory. */
+  /** The queue's directory, created if missing; if undefined, the queue is in memory. */
   directory: string | undefined;
   maxBytes: number;
   maxAgeMs: number;
@@ -128,10 +128,12 @@ interface QueueOptions {
 interface QueueDeps {
   clock: Clock;
   drops: Drops;
-  /** A write failed; batches are kept in memory until writes succeed again. */
+  /** Called when a write failed; batches stay in memory until writes succeed again. */
   diskFailed(error: unknown): void;
   diskWorks(): void;
-  /** Bytes queued, and the wall-clock time, ms, of the oldest batch; undefined when the queue is empty. */
+  /**
+   * Called with the number of queued bytes, and the wall-clock time, ms, of the oldest batch; undefined if the queue is empty.
+   */
   changed(bytes: number, oldestMs: number | undefined): void;
 }
 
@@ -142,20 +144,20 @@ export interface QueuedBatch {
 }
 
 /**
- * Batches that wait for delivery, oldest first, within limits of bytes and age. Beyond the limits the oldest are
- * dropped and counted by points. The queue is kept in files. While writes fail, new batches are kept in memory,
- * where a kill loses them. No method rejects.
+ * Batches that wait for delivery, oldest first, within limits of bytes and age. Beyond the limits the oldest are dropped and
+ * counted by points. The queue is stored in files. While writes fail, new batches are stored in memory, where a kill loses them.
+ * No method rejects.
  */
 export interface Queue {
   /** Loads the batches that an earlier process left. */
   open(): Promise<void>;
   append(batch: Batch): Promise<void>;
   /**
-   * The oldest batch (0), or the one behind it (1). Batches that cannot be read are counted and skipped. The oldest
-   * is held until it is removed or released: the queue does not drop it meanwhile, because it may be in transit.
+   * The oldest batch (0), or the one behind it (1). Batches that cannot be read are counted and skipped. The queue does not drop
+   * the oldest batch until it is removed or released, because it may be in transit.
    */
   peek(place: 0 | 1): Promise<QueuedBatch | undefined>;
-  /** Releases the held batch, which was not delivered. */
+  /** Releases the oldest batch, which was not delivered. */
   release(): void;
   /** Removes a batch that was delivered or given up. */
   remove(queued: QueuedBatch): Promise<void>;
@@ -163,9 +165,9 @@ export interface Queue {
   close(): Promise<number>;
 }
 
-/** Limit of the batches in memory while writes fail. */
+/** The maximum size of the batches in memory while writes fail. */
 const mostMemoryBytes = 16_777_216;
-/** The queue is split into so many files: disk space is freed one file at a time. */
+/** The number of files of the queue: disk space is freed one file at a time. */
 const fileCount = 16;
 
 export function createQueue(options: QueueOptions, deps: QueueDeps): Queue {
@@ -176,7 +178,7 @@ export function createQueue(options: QueueOptions, deps: QueueDeps): Queue {
   const { entries } = contents;
   let last: Promise<unknown> = Promise.resolve();
 
-  /** Runs one operation at a time: all of them use the same files. */
+  /** Runs one operation at a time, because all of them use the same files. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work);
     last = result.catch(() => {});
@@ -235,16 +237,16 @@ export function createQueue(options: QueueOptions, deps: QueueDeps): Queue {
 /** The batches of a queue, in files and in memory. */
 interface QueueContents {
   readonly entries: Omit<EntryList, 'add' | 'remove'>;
-  /** The batch that may be in transit, which is not dropped. */
+  /** The batch that may be in transit, and so is not dropped. */
   held: QueueEntry | undefined;
   load(): Promise<void>;
-  /** Stores a batch in a file; in memory if that fails. */
+  /** Stores a batch in a file, or in memory if that fails. */
   add(batch: Batch, bytes: number): Promise<void>;
-  /** Undefined if the batch cannot be read. */
+  /** Reads a batch; undefined if it cannot be read. */
   read(entry: QueueEntry): Promise<QueuedBatch | undefined>;
   remove(entry: QueueEntry): Promise<void>;
   drop(entry: QueueEntry, reason: DropReason): Promise<void>;
-  /** Drops batches over the limit of age. */
+  /** Drops batches that are over the limit of age. */
   dropOld(): Promise<void>;
   /** Drops the oldest batches until there is room for `bytes`. */
   makeRoom(bytes: number): Promise<void>;
@@ -324,12 +326,12 @@ function createContents(
   return contents;
 }
 
-/** A batch in the queue; its body is on disk if it could be written. */
+/** A batch in the queue. Its body is on disk if it could be written. */
 interface QueueEntry {
   readonly points: number;
   readonly bytes: number;
   readonly timeMs: number;
-  /** Monotonic, so that a jump of the wall clock does not change the age. */
+  /** The monotonic time of its creation, so that a jump of the wall clock does not change the age. */
   readonly bornMs: number;
   readonly kept: StoredBatch | Batch;
 }
@@ -339,15 +341,15 @@ const isStored = (kept: StoredBatch | Batch): kept is StoredBatch => 'segment' i
 /** The entries in order, and their size. */
 interface EntryList {
   readonly bytes: number;
-  /** Size of the entries that are not on disk. */
+  /** The size of the entries that are not on disk. */
   readonly memoryBytes: number;
   readonly memoryPoints: number;
   at(place: number): QueueEntry | undefined;
-  /** The oldest entry, or the oldest in memory, except the held one. */
+  /** The oldest entry, or the oldest entry in memory, except for the held one. */
   droppable(held: QueueEntry | undefined, inMemory?: boolean): QueueEntry | undefined;
   firstStored(): StoredBatch | undefined;
   add(kept: StoredBatch | Batch, batch: Pick<Batch, 'points' | 'timeMs'>, bytes: number): void;
-  /** False if it was not in the list. */
+  /** Removes an entry; false if it was not in the list. */
   remove(entry: QueueEntry): boolean;
 }
 

@@ -10,22 +10,22 @@ export interface RecordPosition {
 }
 
 /**
- * One file of the queue: `'SVQS' · u32 version · f64 offset of the first record that is still needed`, followed by
- * the records. The offset is updated in place, so that a restart does not send delivered batches again. Nothing is
- * fsynced: a kill loses nothing that was written, a power failure may lose the newest batches.
+ * One file of the queue: `'SVQS' · u32 version · f64 offset of the first record that is still needed`, followed by the records.
+ * The offset is updated in place, so that a restart does not send delivered batches again. Nothing is fsynced: a kill loses
+ * nothing that was written, but a power failure may lose the newest batches.
  */
 export interface QueueSegment {
-  /** Bytes of the file. */
+  /** The size of the file in bytes. */
   readonly bytes: number;
-  /** Number of records that are still needed. */
+  /** The number of records that are still needed. */
   needed: number;
   /** Appends a record. Rejects with the file system's error; the file is then unchanged, or `isTorn`. */
   append(batch: Batch): Promise<RecordPosition>;
-  /** An incomplete write could not be undone: nothing more can be appended. */
+  /** Whether an incomplete write could not be undone, so that nothing more can be appended. */
   readonly isTorn: boolean;
   /** The body of a record; undefined if it is corrupt. */
   body(record: RecordPosition): Promise<Buffer | undefined>;
-  /** Records before this offset are no longer needed. */
+  /** Marks the records before this offset as no longer needed. */
   mark(at: number): Promise<void>;
   /** Removes all records. */
   empty(): Promise<void>;
@@ -103,7 +103,7 @@ function segmentOf(path: string, file: FileHandle, size: number): QueueSegment {
       await file.write(markBytes(at), 0, 8, 8);
     },
     async empty() {
-      // In this order: an offset beyond the end of the file means that no record is needed.
+      // The order matters: an offset beyond the end of the file means that no record is needed.
       await file.truncate(segmentHeadBytes);
       await file.write(markBytes(segmentHeadBytes), 0, 8, 8);
       bytes = segmentHeadBytes;
@@ -134,13 +134,13 @@ export async function createSegment(path: string): Promise<QueueSegment> {
 
 interface OpenedSegment {
   readonly segment: QueueSegment;
-  /** Number of records that are still needed. */
+  /** The records that are still needed. */
   readonly records: readonly RecordPosition[];
-  /** Bytes after the last complete record: an incomplete write, or a foreign file. */
+  /** The number of bytes after the last complete record: an incomplete write, or a foreign file. */
   readonly tornBytes: number;
 }
 
-/** Undefined if the file has no valid head. */
+/** The offset of the first record that is still needed; undefined if the file has no valid head. */
 async function firstNeeded(file: FileHandle): Promise<number | undefined> {
   const head = Buffer.alloc(segmentHeadBytes);
   const { bytesRead } = await file.read(head, 0, segmentHeadBytes, 0);
@@ -150,7 +150,7 @@ async function firstNeeded(file: FileHandle): Promise<number | undefined> {
   return bytesRead === segmentHeadBytes && isOurs && isOffset ? from : undefined;
 }
 
-/** Falls back to read-only: batches on a read-only disk can still be sent. */
+/** Opens a file, read-only if it cannot be written to: batches on a read-only disk can still be sent. */
 function openExisting(path: string): Promise<FileHandle> {
   return open(path, 'r+').catch((error: unknown) => {
     if (systemCode(error) !== 'EROFS') throw error;
@@ -174,7 +174,7 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
     at += headBytes + found.bodyBytes;
   }
   const tornBytes = from === undefined ? size : Math.max(0, size - at);
-  // Cut off, so that the next start does not count it again; a disk that is read-only keeps it.
+  // The end is cut off, so that the next start does not count it again; on a read-only disk it stays.
   if (tornBytes > 0) await file.truncate(at).catch(() => {});
   const segment = segmentOf(path, file, (await file.stat()).size);
   segment.needed = records.length;
@@ -199,7 +199,7 @@ export const headBytes = 32;
 const recordMagic = 0x3151_5653;
 const crcAt = 28;
 
-/** Size of a batch in a file. */
+/** The size of a batch in a file. */
 export const recordBytes = ({ body }: Batch): number => headBytes + body.length;
 
 function encodeRecord({ format, points, timeMs, body }: Batch): Buffer {

@@ -13,7 +13,7 @@ interface Text {
 
 const textOf = (bytes: Buffer): Text => ({ bytes, owner: undefined, ref: 0 });
 
-/** Values of `Metadata.MetricType`, which are the same in both versions. */
+/** The values of `Metadata.MetricType`, which are the same in both versions. */
 const metricTypes = { untyped: 0, counter: 1, gauge: 2, histogram: 3, summary: 5 } as const;
 
 /** One sample of one series. */
@@ -23,17 +23,17 @@ export interface RemoteSample {
   type: number;
   help: Text;
   value: number;
-  /** The series has ended; `value` is ignored. */
+  /** Whether the series has ended; then `value` is ignored. */
   stale: boolean;
   timeMs: number;
-  /** Start timestamp of a total; 0 for none. */
+  /** The start timestamp of a total; 0 for none. */
   startMs: number;
 }
 
 /** Builds the message of a request. */
 export interface MessageBuilder {
   readonly format: BatchFormat;
-  /** Number of samples. */
+  /** The number of samples. */
   readonly points: number;
   readonly bytes: number;
   add(sample: RemoteSample): void;
@@ -48,7 +48,7 @@ function writeValue(writer: ProtobufWriter, sample: RemoteSample): void {
   writer.varint(2, sample.timeMs);
 }
 
-/** `prometheus.WriteRequest`: prometheus.io/docs/specs/prw/remote_write_spec/. It has no types and start timestamps. */
+/** Builds a `prometheus.WriteRequest`: prometheus.io/docs/specs/prw/remote_write_spec/. It has no types and start timestamps. */
 function createMessageV1(): MessageBuilder {
   const writer = createProtobufWriter();
   let points = 0;
@@ -82,8 +82,8 @@ function createMessageV1(): MessageBuilder {
 }
 
 /**
- * `io.prometheus.write.v2.Request`: prometheus.io/docs/specs/prw/remote_write_spec_2_0/ (2.0-rc.4, where the
- * start timestamp is part of the sample). Each text is stored once.
+ * Builds an `io.prometheus.write.v2.Request`: prometheus.io/docs/specs/prw/remote_write_spec_2_0/ (2.0-rc.4, in which the start
+ * timestamp is part of the sample). Each text is stored once.
  */
 function createMessageV2(): MessageBuilder {
   const series = createProtobufWriter();
@@ -213,11 +213,11 @@ export function samplesOf(format: BatchFormat, message: Buffer): RemoteSample[] 
   return fields.filter(({ field }) => field === 5).map(({ bytes }) => sampleOfV2(bytes, symbols));
 }
 
-/** Turns series into samples. Each call of `take` gets the same object, which must not be kept. */
+/** Turns series into samples. `take` gets the same object in each call, and must not store it. */
 interface Sampler {
   /**
-   * All samples of a series; `numbers` undefined: stale markers. Those are dated 1 ms before the report, so that
-   * they never collide with a sample of a series that replaced this one.
+   * Calls `take` with all samples of a series; if `numbers` is undefined, with stale markers. These are dated 1 ms before the
+   * report, so that they never collide with a sample of a series that replaced this one.
    */
   each(
     family: FamilyView,
@@ -225,16 +225,16 @@ interface Sampler {
     numbers: Float64Array | undefined,
     take: (sample: RemoteSample) => void,
   ): void;
-  /** Begins a report of this time. Cached texts that are no longer used are dropped from time to time. */
+  /** Begins a report with this time. Cached texts that are no longer used are dropped from time to time. */
   begin(timeMs: number): void;
 }
 
 /** What is cached per series between reports. */
 interface CachedLabels {
-  /** Labels of samples without `le` or `quantile`, and the index of the metric name. */
+  /** The labels of samples without `le` or `quantile`, and the index of the metric name. */
   readonly plain: Text[];
   readonly plainName: number;
-  /** Labels of samples with them, and the indexes of the metric name and of their value. */
+  /** The labels of samples with `le` or `quantile`, and the indexes of the metric name and of that label's value. */
   readonly bounded: Text[];
   readonly boundedName: number;
   readonly boundedValue: number;
@@ -303,11 +303,11 @@ export function createSampler(origin: Origin): Sampler {
   };
 }
 
-/** Encoded texts, and the labels of series, between reports. */
+/** Encoded texts, and the labels of series, which are reused between reports. */
 interface LabelReferences {
   text(value: string): Text;
   labels(kind: Kind, series: SeriesView): CachedLabels;
-  /** Begins a report. Starts anew when most texts may be out of use. */
+  /** Begins a report. The cache starts again when most texts may be out of use. */
   age(): void;
 }
 

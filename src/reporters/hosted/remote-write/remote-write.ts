@@ -47,14 +47,12 @@ function writtenOf(answer: ReceiverAnswer): number | undefined {
 }
 
 /**
- * Prometheus remote write 2.0, or 1.0 for receivers that do not support it: those that answer 415, those that
- * answer 400 before they have accepted a 2.0 request, and those that answer 2xx without the number of samples
- * written, as a 1.0 receiver does because it finds no series in the message. The version is remembered until the
- * process or the configuration changes.
+ * Prometheus remote write 2.0, or 1.0 for receivers that do not support 2.0. Such a receiver answers 415, or 400 before it has
+ * accepted a 2.0 request, or 2xx without the number of samples written, because it finds no series in the message. The version is
+ * remembered until the process or the configuration changes.
  *
- * Histograms and summaries are sent as classic series (`_bucket`, `_sum`, `_count`). A series that vanished gets a
- * stale marker, and so does each gauge when the reporter stops. Totals whose beginning the agent did not see have
- * no start timestamp.
+ * Histograms and summaries are sent as classic series (`_bucket`, `_sum`, `_count`). A series that vanished gets a stale marker,
+ * and so does each gauge when the reporter stops. Totals whose beginning the agent did not see have no start timestamp.
  */
 export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protocol {
   const sampler = createSampler(origin);

@@ -1,5 +1,5 @@
 /**
- * Snappy's block format (github.com/google/snappy, format_description.txt): remote write's only compression.
+ * Implements Snappy's block format (github.com/google/snappy, format_description.txt), the only compression of remote write.
  * Input is packed in fragments of 64 KiB, so that each copy's distance fits into two bytes.
  */
 
@@ -10,7 +10,7 @@ const marginBytes = 15;
 
 const table = new Uint16Array(1 << hashBits);
 
-/** The most that `packSnappy` may need for an input. */
+/** The maximum size of the packed form of an input. */
 function mostBytes(length: number): number {
   return 32 + length + Math.ceil(length / 6);
 }
@@ -61,7 +61,7 @@ function putCopy(out: Buffer, place: number, distance: number, length: number): 
 const word = (input: Buffer, at: number): number =>
   input[at]! | (input[at + 1]! << 8) | (input[at + 2]! << 16) | (input[at + 3]! << 24);
 
-/** Bytes from `at` on that equal those from `before` on. */
+/** The number of bytes from `at` on that equal those from `before` on. */
 function matchLength(input: Buffer, before: number, at: number, end: number): number {
   let length = 4;
   while (at + length < end && input[before + length] === input[at + length]) length++;
