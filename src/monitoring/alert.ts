@@ -1,9 +1,9 @@
 import type { Names } from './names.ts';
 
-/** `critical` pages, `warning` creates a ticket, `info` is for the record. */
+/** The severity of an alert: `critical` pages, `warning` creates a ticket, `info` is for the record. */
 type Severity = 'critical' | 'warning' | 'info';
 
-/** Dashboards; the `uid` of each is this name behind `svc-`. */
+/** The dashboards; the `uid` of each is `svc-` and this name. */
 export const dashboards = [
   ...['overview', 'frontend', 'history', 'matching', 'worker', 'task-latency', 'persistence'],
   ...['dr', 'backups', 'process', 'logs', 'agent'],
@@ -24,21 +24,21 @@ export const keptFor = '5m';
 export interface Alert {
   name: `Svc${string}`;
   severity: Severity;
-  /** The condition. Lines are kept as they are written. */
+  /** The condition. Its lines stay as they are written. */
   expr(names: Names, threshold: number): string;
-  /** In the unit of the value that the condition compares. None: the condition is a state. */
+  /** The threshold, in the unit of the value that the condition compares. Without it the condition is a state. */
   threshold?: number;
-  /** Default: `none`. */
+  /** The unit of the threshold. Default: `none`. */
   unit?: ThresholdUnit;
   /** The value that dashboards draw instead of the threshold. */
   drawn?(threshold: number): number;
   /** Whether the alert fires below its threshold instead of above. */
   isLow?: true;
-  /** How long the condition must hold, in Prometheus' notation; none: at once. */
+  /** How long the condition must hold, in Prometheus' notation; without it the alert fires at once. */
   for?: string;
   /**
-   * The condition is a state of the moment: the alert continues for `keptFor` after the state was last seen, so
-   * that a missed scrape, a restart of an agent or an intermittent fault does not resolve it and notify again.
+   * Set if the condition is a state of the moment: the alert continues for `keptFor` after the state was last seen, so that a
+   * missed scrape, a restart of an agent or an intermittent fault does not resolve it and notify again.
    */
   isState?: true;
   /** One sentence that names the subject by its labels. A Go template. */
@@ -50,11 +50,11 @@ export interface Alert {
   dashboard: DashboardName;
   /** Further labels, which distinguish rules of the same name. */
   labels?: Readonly<Record<string, string>>;
-  /** The result has no label `cluster`: nothing is left to take it from. */
+  /** Set if the result has no label `cluster`, because nothing is left that has it. */
   hasNoCluster?: true;
 }
 
-/** A recorded series, `level:metric:operation`; the level is the labels that are kept. */
+/** A recorded series, `level:metric:operation`; the level is the labels that remain. */
 export interface Recording {
   record: string;
   expr(names: Names): string;
@@ -77,7 +77,7 @@ export interface Pack {
 
 const trimmed = (value: number): string => String(Number(value.toPrecision(4)));
 
-/** A number with its unit, as a description shows it beside the formatted value. */
+/** A number with its unit, in the form in which a description shows it beside the formatted value. */
 export function withUnit(value: number, unit: ThresholdUnit = 'none'): string {
   switch (unit) {
     case 'seconds':
@@ -105,7 +105,7 @@ const spans = [
   [1, 's'],
 ] as const;
 
-/** Seconds as Prometheus' `humanizeDuration` writes them, without units that are 0. */
+/** Seconds in the form of Prometheus' `humanizeDuration`, without units that are 0. */
 function durationText(seconds: number): string {
   if (seconds < 1) return `${trimmed(seconds * 1000)}ms`;
   let rest = seconds;
@@ -118,31 +118,31 @@ function durationText(seconds: number): string {
 }
 
 /**
- * How long alerts on windows of a length can see an outage after the alert on it has ended: the window, and two minutes
- * for scrapes, evaluations and clients that connect again, less `keptFor`, by which that alert outlives the outage.
+ * How long alerts on windows of a length can see an outage after the alert on the outage has ended: the window, plus two minutes
+ * for scrapes, evaluations and clients that connect again, minus `keptFor`, by which that alert outlives the outage.
  */
 const seenFor = { '5m': '2m', '30m': '27m' } as const;
 type Window = keyof typeof seenFor;
 
-/** The end of an outage, by the alert on it. */
+/** The end of an outage, according to the alert on it. */
 interface OutageEnd {
   name: Alert['name'];
   /** The alert that is over. */
   of: Alert['name'];
-  /** Labels that the inhibitions of the alert need. */
+  /** The labels that the inhibitions of the alert need. */
   by: string;
   /** What was down, as the beginning of a sentence. */
   subject: string;
-  /** Windows of the alerts that the outage explains. */
+  /** The windows of the alerts that the outage explains. */
   windows: readonly Window[];
   dashboard: DashboardName;
 }
 
 /**
- * Alerts for the record that there is an outage, or was one a short time ago. They are the second source of the inhibitions
- * that the outage's own alert begins: an alert on a window still sees the outage when the first source is over. They
- * begin with the outage, so that Alertmanager has no moment without a source; until its end the first source keeps
- * them from notifying. They read ALERTS, so that an outage that never fired explains nothing.
+ * Alerts for the record that there is an outage, or was one a short time ago. They are the second source of the inhibitions that
+ * the outage's own alert begins: an alert on a window still sees the outage when the first source is over. They begin together
+ * with the outage, so that Alertmanager always has a source; until the outage ends the first source prevents them from notifying.
+ * They read ALERTS, so that an outage that never fired explains nothing.
  */
 export const recovering = ({ name, of, by, subject, windows, dashboard }: OutageEnd): Alert[] =>
   windows.map((window) => ({

@@ -1,22 +1,22 @@
 import { roles } from '../core/catalog.ts';
 
-/** The jobs of the shipped scrape configuration (deploy/prometheus/prometheus.yml): one per role, and the agents'. */
+/** The jobs of the shipped scrape configuration (deploy/prometheus/prometheus.yml): one per role, and the job of the agents. */
 export const jobs = [...roles, 'svc-agent'] as const;
 export type Job = (typeof jobs)[number];
 
-/** What an installation calls differently from the shipped files. */
+/** The names that differ between an installation and the shipped files. */
 export interface Naming {
-  /** `prefix` of the reporters: `p` makes `p_name`. */
+  /** The `prefix` of the reporters: `p` makes `p_name`. */
   prefix: string;
   /** Names of scrape jobs. */
   jobs: Readonly<Partial<Record<Job, string>>>;
 }
 
-/** Metric names and job matchers as expressions write them. */
+/** Metric names and job matchers for expressions. */
 export interface Names {
-  /** The metric, with the prefix of the reporters. */
+  /** The name of a metric, with the prefix of the reporters. */
   m(name: `svc_${string}`): string;
-  /** The name of a scrape job, as a replacement of `label_replace` writes it. */
+  /** The name of a scrape job, in the form of a replacement for `label_replace`. */
   jobName(job: Job): string;
   /** A matcher of these scrape jobs, such as `job="frontend"`. */
   job(...wanted: readonly Job[]): string;
@@ -40,17 +40,17 @@ export function namesOf({ prefix, jobs: named }: Naming): Names {
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 /**
- * The labels that every rule keeps and joins on: whose series these are. `environment` comes from the scrape
- * configuration alone, where one Prometheus has several environments that may use the same names of clusters, domains
- * and stores. Without it the label is empty everywhere.
+ * The labels that every rule preserves and joins on; they say to which cluster series belong. `environment` comes only from the
+ * scrape configuration, if one Prometheus has several environments that may use the same names of clusters, domains and stores.
+ * Without it the label is empty everywhere.
  */
 export const site = 'environment, cluster';
 
 /**
- * The increase of a counter over a span, with the first values of series that are new. A relayed counter appears with
- * its first event, so that `increase()` alone never sees a first burst. The first value counts if `reference`, a series
- * of the same process, was already there at the beginning of the span. Otherwise the target is new or was not scraped,
- * and its old total is not an increase.
+ * The increase of a counter over a span, including the first values of new series. A relayed counter appears with its first
+ * event, so `increase()` alone never sees a first burst. The first value counts if `reference`, a series of the same process, was
+ * already there at the beginning of the span. Otherwise the target is new or was not scraped, and its old total is not an
+ * increase.
  */
 export function increaseWithNewSeries(counter: string, reference: string, span: string): string {
   const increase = `increase(${counter}[${span}])`;

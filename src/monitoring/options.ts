@@ -22,7 +22,7 @@ const labelName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const usage = (where: string, what: string, got: string, allowed: string): AgentError =>
   new AgentError('usage', { where, what, got, allowed });
 
-/** One of the closed list. Throws `usage` with the nearest one. */
+/** One word of the closed list. Throws `usage` with the nearest word. */
 function oneOf<T extends string>(where: string, word: string, known: readonly T[], what: string): T {
   const found = known.find((candidate) => candidate === word);
   if (found) return found;
@@ -42,7 +42,7 @@ function pairs(where: string, written: readonly string[]): (readonly [name: stri
   });
 }
 
-/** Checks the options against the alerts of the packs. Throws `usage` on the first fault. */
+/** Checks the options against the alerts of the packs. Throws `usage` at the first fault. */
 export function chosen(written: WrittenOptions, packs: readonly Pack[]): RuleOptions {
   const alerts = packs.flatMap(alertsOf);
   return {
@@ -102,7 +102,7 @@ function thresholdOf(value: string): number {
   throw usage('--threshold', 'not a number', value, 'use a number in the unit of the alert');
 }
 
-/** Prometheus takes whole numbers with units only; 0 means at once. */
+/** A time for Prometheus, which accepts only whole numbers with units; 0 means at once. */
 function timeOf(value: string): string {
   if (/^(?:\d+(?:ms|[smhdw]))+$/.test(value)) return parseDuration(value) === 0 ? '' : value;
   throw usage('--for', 'not a duration', value, 'use whole numbers with units, such as 30s, 5m or 1h30m');

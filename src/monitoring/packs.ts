@@ -24,7 +24,7 @@ const byName: Readonly<Record<PackName, Pack>> = {
   slo: { name: 'slo', groups: slos },
 };
 
-/** Everything that is shipped (docs/reference/alerts.md). Load `spec` or `recommended`, not both. */
+/** All packs that are shipped (docs/reference/alerts.md). Load `spec` or `recommended`, not both. */
 export const packs: readonly Pack[] = Object.values(byName);
 
 export function pack(name: PackName): Pack {
@@ -41,11 +41,13 @@ export interface RuleOptions extends Naming {
   labels: Readonly<Record<string, string>>;
   /** Thresholds by alert; for the alerts of an objective this is the objective. */
   thresholds: Readonly<Record<string, number>>;
-  /** `for` by alert, in Prometheus' notation; an empty text: the alert fires immediately. */
+  /** `for` by alert, in Prometheus' notation; with an empty text the alert fires immediately. */
   fors: Readonly<Record<string, string>>;
-  /** Address of the folder `runbooks`; a link is this, a slash and `<AlertName>.md`. Empty: no link. */
+  /**
+   * The address of the folder `runbooks`; a link is this address, a slash and `<AlertName>.md`. If it is empty, there is no link.
+   */
   runbookUrl: string;
-  /** Address of Grafana. Empty: no link. */
+  /** The address of Grafana; if it is empty, there is no link. */
   dashboardUrl: string;
 }
 
@@ -58,7 +60,7 @@ export const shippedOptions: RuleOptions = {
   dashboardUrl: '',
 };
 
-/** One rule as Prometheus reads it. */
+/** One rule in Prometheus' form. */
 export interface RenderedAlert {
   alert: string;
   expr: string;
@@ -73,7 +75,7 @@ interface RenderedRecording {
 }
 export type RenderedRule = RenderedAlert | RenderedRecording;
 
-/** A rule file as Prometheus reads it; also the `spec` of a PrometheusRule. */
+/** A rule file in Prometheus' form; also the `spec` of a PrometheusRule. */
 export interface RuleFile {
   groups: readonly { name: string; rules: readonly RenderedRule[] }[];
 }
@@ -111,7 +113,10 @@ function renderAlert(alert: Alert, pack: Pack, names: Names, options: RuleOption
   };
 }
 
-/** Links are absolute or not there: a receiver of alerts has no base for a relative one. `runbook` is the path of the page. */
+/**
+ * The links of an alert. They are absolute or left out, because a receiver of alerts has no base for a relative link. `runbook`
+ * is the path of the page.
+ */
 function linksOf({ name, dashboard, hasNoCluster }: Alert, { runbookUrl, dashboardUrl }: RuleOptions) {
   const environment = '?var-environment={{ $labels.environment }}';
   const cluster = hasNoCluster ? '' : '&var-cluster={{ $labels.cluster }}';

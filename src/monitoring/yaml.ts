@@ -4,7 +4,7 @@ import type { RuleFile } from './packs.ts';
 
 const style = { lineWidth: 0, minContentWidth: 0, aliasDuplicateObjects: false } as const;
 
-/** A document as YAML without folded lines and anchors. In a separate file, because few commands need the library. */
+/** A document as YAML without folded lines and anchors. This is a separate file, because few commands need the library. */
 export function toYaml(document: unknown): string {
   return stringify(document, style);
 }

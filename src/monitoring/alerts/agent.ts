@@ -4,7 +4,7 @@ import { increaseWithNewSeries, type Names, site } from '../names.ts';
 const own = `${site}, instance`;
 const ofRole = `${site}, svc_service, instance`;
 
-/** Logs of the roles, as the agents read them. */
+/** The alerts on the logs of the roles, as the agents read them. */
 export const logs: RuleGroup = {
   name: 'svc-logs',
   alerts: [
@@ -30,7 +30,7 @@ export const logs: RuleGroup = {
       name: 'SvcLogSilent',
       severity: 'warning',
       isState: true,
-      // Covers a role that stopped writing, a pattern that matches no file and a file that cannot be read.
+      // This covers a role that stopped writing, a pattern that matches no file and a file that cannot be read.
       expr: ({ m }) =>
         [
           `sum by (${ofRole}) (increase(${m('svc_log_bytes_total')}[1h])) == 0`,
@@ -92,23 +92,25 @@ export const logs: RuleGroup = {
 /** Kinds of problems whose subject is a role, or a store and its database. */
 export const roleCauses = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
 export const storeCauses = ['store_down', 'read_only', 'schema'] as const;
-/** Those of which a critical alert notifies within minutes, so that what they explain need not. */
+/**
+ * Kinds of problems for which a critical alert notifies within minutes, so that the problems that they explain need not notify.
+ */
 const pagingCauses = [...storeCauses, 'crash_loop', 'role_down'];
 const causes = (names: readonly string[]): string => names.join('|');
 
 /**
- * How long an incident explains what it caused after its end: windows of five minutes, and two for scrapes, evaluations
- * and clients that connect again.
+ * How long an incident explains what it caused after its end: windows of five minutes, plus two for scrapes, evaluations and
+ * clients that connect again.
  */
 const explainsFor = '7m';
 
-/** A subquery looks at whole minutes: what has just begun is not in it. */
+/** A condition that holds now or held lately. A subquery looks at whole minutes, so what has just begun is not in it. */
 const nowOrLately = (condition: string, value = 1): string =>
   `(\n${condition}\n) == ${value} or max_over_time((\n${condition}\n)[${explainsFor}:1m])`;
 
 /**
- * Incidents by the verdicts of the agents. Those that are an outage by all that any agent sees have the role or the store
- * as labels, which inhibitions need: a role without an instance that is up, a store that no agent reaches.
+ * The incidents according to the verdicts of the agents. An incident that is an outage for all agents has the role or the store
+ * as labels, which inhibitions need: a role of which no instance is up, or a store that no agent reaches.
  */
 function incidents({ m }: Names): string {
   const ofCauses = (names: readonly string[]) =>
@@ -128,7 +130,7 @@ function incidents({ m }: Names): string {
   return `(\n${nowOrLately(outages)}\nor on (${site}, cause, subject) ${all}\n) == 1`;
 }
 
-/** Roles that are not well where an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
+/** Roles that are not well if an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
 function explainedRoles({ m }: Names): string {
   const role = `${site}, svc_service, instance`;
   const unwell = `max by (${role}) (${m('svc_role_up')} == 0 or ${m('svc_role_scrape_up')} == 0)`;
@@ -142,7 +144,7 @@ function explainedRoles({ m }: Names): string {
   ].join('\n');
 }
 
-/** The verdicts of the agents, as sources of inhibitions: one cause is one page. */
+/** The verdicts of the agents, as sources of inhibitions, so that one cause is one page. */
 export const incidentsOfAgents: RuleGroup = {
   name: 'svc-incidents',
   alerts: [
@@ -171,15 +173,15 @@ export const incidentsOfAgents: RuleGroup = {
   ],
 };
 
-/** What the cardinality rules remove is not a loss. */
+/** Reasons of drops that the cardinality rules cause on purpose, which are no loss. */
 const removed = 'forbidden_tag|forbidden_value';
-/** Drops that are a loss. A page that a role did not deliver has alerts of its own. */
+/** The drops that are a loss. A page that a role did not deliver has its own alerts. */
 const losses = [
   `{component!="scrape", reason!~"${removed}"}`,
   `{component="scrape", reason!~"${removed}|failed"}`,
 ];
 
-/** The agents themselves. */
+/** The alerts on the agents themselves. */
 export const agent: RuleGroup = {
   name: 'svc-agent',
   alerts: [
@@ -199,7 +201,7 @@ export const agent: RuleGroup = {
     {
       name: 'SvcProbeStale',
       severity: 'warning',
-      // The gauges of a probe are removed when it had no result for three intervals, its counters only with the
+      // The gauges of a probe are removed when it had no result for three intervals; its counters are removed only with the
       // probe.
       expr: ({ m }) =>
         [

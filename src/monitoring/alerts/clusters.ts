@@ -4,14 +4,14 @@ import { type Names, site } from '../names.ts';
 const pair = `${site}, source_cluster, target_cluster`;
 
 /**
- * Each cluster's view, with the group that the cluster belongs to: two groups of an environment may have equal
- * domains.
+ * Each cluster's view, with the group to which the cluster belongs: two groups of an environment may have domains with the same
+ * name.
  */
 const opinions = ({ m }: Names): string =>
   `max by (${site}, domain, active_cluster) (${m('svc_domain_active_cluster')})` +
   ` * on (${site}) group_left (primary_cluster) max by (${site}, primary_cluster) (${m('svc_cluster_group_info')})`;
 
-/** Clusters, the domains that span them, and replication between them. */
+/** The alerts on clusters, the domains that span them, and replication between them. */
 export const replication: RuleGroup = {
   name: 'svc-replication',
   alerts: [
@@ -119,7 +119,7 @@ export const replication: RuleGroup = {
     {
       name: 'SvcDomainTooFewClusters',
       severity: 'info',
-      // Only where the group has more clusters than the domain uses.
+      // This applies only if the group has more clusters than the domain uses.
       expr: ({ m }, threshold) =>
         [
           `max by (${site}, domain) (${m('svc_domain_clusters')}) < ${threshold}`,
@@ -141,7 +141,7 @@ export const replication: RuleGroup = {
 const archive = `${site}, archive, scheme`;
 const weekSeconds = 7 * 86_400;
 
-/** Archival of closed workflows. */
+/** The alerts on archival of closed workflows. */
 export const archival: RuleGroup = {
   name: 'svc-archival',
   alerts: [
@@ -223,7 +223,7 @@ export const archival: RuleGroup = {
     {
       name: 'SvcArchivalOff',
       severity: 'info',
-      // Archival that was always off is a decision of the owner. A change within a day is worth a note.
+      // Archival that was always off is the owner's decision. A change within a day is worth a note.
       expr: ({ m }) => {
         const enabled = m('svc_domain_archival_enabled');
         return [

@@ -4,7 +4,7 @@ import { slowByDesign } from './requests.ts';
 
 type MetricName = `svc_${string}`;
 
-/** Rates by the labels that dashboards show and long ranges can afford. */
+/** Rates by labels that dashboards show and that are affordable over long ranges. */
 const rates = (level: string, labels: string, metrics: readonly MetricName[]): Recording[] =>
   metrics.map((metric) => ({
     record: `${level}:${metric}:rate5m`,
@@ -35,7 +35,7 @@ const list = `${site}, domain, tasklist`;
 const backup = `${site}, backup, store, database, backup_type`;
 const pair = `${site}, source_cluster, target_cluster`;
 
-/** Recorded series (raw ones are kept 15 to 30 days, these 90 to 365: spec, Limits). */
+/** Recorded series. Raw series are stored for 15 to 30 days, these for 90 to 365 (spec, Limits). */
 export const recordings: readonly RuleGroup[] = [
   {
     name: 'svc-recording-calls',

@@ -11,8 +11,8 @@ import { type Names, site } from '../names.ts';
 
 const backup = `${site}, backup, store, database, backup_type`;
 /**
- * The highest of what several agents report of one backup. Every node of a wide-column store has backups of its own, which
- * are called the same: those of one node do not hide that another node has none.
+ * The highest value that several agents report about one backup. Every node of a wide-column store has its own backups, which
+ * have the same name: the backups of one node do not hide that another node has none.
  */
 function ofBackups({ m }: Names, by: string, series: string): string {
   const nodes = `max by (${site}, store) (last_over_time(${m('svc_store_up')}{kind="widecolumn"}[1h]))`;
@@ -22,7 +22,7 @@ function ofBackups({ m }: Names, by: string, series: string): string {
   ].join('\n');
 }
 
-/** The newest value of three days: the age of a backup outlives the host whose agent reported it. */
+/** The newest value within three days: the age of a backup outlives the host whose agent reported it. */
 const newest = (names: Names, series: string): string =>
   ofBackups(names, backup, `last_over_time(${series}[3d])`);
 const success = 'svc_backup_last_success_timestamp_seconds';
@@ -30,7 +30,7 @@ const onNode = '{{ with $labels.instance }} on {{ . }}{{ end }}';
 const ofDatabase = '{{ $labels.store }}{{ with $labels.database }}/{{ . }}{{ end }}';
 const backupName = `Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of ${ofDatabase}${onNode}`;
 
-/** Backups. Those of configuration are due on change, so that their age means nothing. */
+/** The alerts on backups. Backups of the configuration are due when it changes, so their age means nothing. */
 export const backups: RuleGroup = {
   name: 'svc-backups',
   alerts: [
@@ -126,12 +126,12 @@ export const backups: RuleGroup = {
 const store = `${site}, store, kind, database`;
 const storeName = '{{ $labels.kind }} store {{ $labels.store }}/{{ $labels.database }}';
 
-/** Checks that have an alert of their own. */
+/** Checks that have their own alert. */
 const ownAlert: ReadonlySet<string> = new Set(['schema', 'connections', 'uptime']);
 
 const neededBy: Readonly<Partial<Record<StoreCheck, BackupType>>> = storeCheckNeededBy;
 
-/** Failing checks of one severity; of those that only one type of backup needs, where the store has such a backup. */
+/** Failing checks of one severity. Checks that only one type of backup needs count only if the store has such a backup. */
 function failing({ m }: Names, severity: StoreCheckSeverity): string {
   const checks = storeChecksOf(severity).filter((check) => !ownAlert.has(check));
   const failed = (needed?: BackupType) => {
@@ -147,7 +147,7 @@ function failing({ m }: Names, severity: StoreCheckSeverity): string {
   return [failed(), ...withBackups].join('\nor ');
 }
 
-/** Stores, and whether their data could be restored. */
+/** The alerts on stores, and on whether their data could be restored. */
 export const stores: RuleGroup = {
   name: 'svc-stores',
   alerts: [
@@ -155,8 +155,8 @@ export const stores: RuleGroup = {
       name: 'SvcStoreDown',
       severity: 'critical',
       isState: true,
-      // The last word of an agent that is down itself holds for an hour, unless another agent sees the store: the end of the
-      // agent is not the end of the outage.
+      // The last value from an agent that is down itself is valid for an hour, unless another agent sees the store: the end of
+      // the agent is not the end of the outage.
       expr: ({ m, job }) => {
         const up = m('svc_store_up');
         const lastWord = `last_over_time(${up}[1h]) and on (${site}, instance) up{${job('svc-agent')}} == 0`;

@@ -3,17 +3,17 @@ import { type Names, site } from '../names.ts';
 
 const byRole = `${site}, svc_service`;
 
-/** Calls that wait for work by design, or whose duration depends on the request. */
+/** Matches calls that wait for work by design, or whose duration depends on the request. */
 export const slowByDesign =
   'operation!~".*(Poll|GetWorkflowExecutionHistory|QueryWorkflow|List|Count|Scan).*"';
 
-/** Polls that their worker cancels end with an error. */
+/** Excludes polls: polls that their worker cancels end with an error. */
 const noPolls = 'operation!~".*Poll.*"';
 const callees = ['frontend', 'history', 'matching'] as const;
 
 /**
- * Roles that count which of the requests that they served failed by their own fault, and do not count answers such as
- * "already started" as failures. A role that serves less than half of what others ask of it does not see the failures.
+ * Roles that count which of the requests that they served failed by their own fault, without answers such as "already started". A
+ * role that serves less than half of the requests that others send it does not see the failures.
  */
 function telling({ m }: Names, callee: string): string {
   const served = `sum by (${site}) (rate(${m('svc_served_requests')}{svc_service="${callee}"}[5m]))`;
@@ -21,7 +21,7 @@ function telling({ m }: Names, callee: string): string {
   return `(${served} unless ${served} < 0.5 * ${asked})`;
 }
 
-/** Share of the requests to a role that fail by its own fault, where it tells. */
+/** The share of requests to a role that fail by the role's own fault, if the role counts this. */
 function faultShare(names: Names, callee: string): string {
   const of = `{svc_service="${callee}", ${noPolls}}[5m]`;
   const rate = (what: string) => `sum by (${site}) (rate(${names.m(`svc_served_${what}`)}${of}))`;
@@ -29,9 +29,9 @@ function faultShare(names: Names, callee: string): string {
 }
 
 /**
- * Share of the requests to a role that fail, by caller, where the role does not tell. A failed request counts as one even
- * where the series of requests is missing. Callers of a product that tells count answers as failures; their count is taken
- * only where the callee serves little of what they ask.
+ * The share of requests to a role that fail, by caller, if the role does not count its own faults. A failed request counts as a
+ * request even if the series of requests is missing. If the product counts its faults, callers count answers as failures; then
+ * their count is used only if the callee serves few of their requests.
  */
 function failedShare(names: Names, callee: string): string {
   const { m } = names;
@@ -41,7 +41,7 @@ function failedShare(names: Names, callee: string): string {
   return `label_replace(${rate('errors')} / ${calls} and ${rate('requests')} > 0.2 ${tells}, "callee", "${callee}", "", "")`;
 }
 
-/** Requests between the roles. */
+/** The alerts on requests between the roles. */
 export const requests: RuleGroup = {
   name: 'svc-requests',
   alerts: [

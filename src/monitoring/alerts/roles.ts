@@ -5,20 +5,19 @@ import { jobs, type Names, site } from '../names.ts';
 const own = `${site}, svc_service, instance`;
 
 /**
- * `up` of the roles' targets without those whose agent is down: behind a dead agent the state of the role is unknown,
- * and it may well be alive.
+ * `up` of the roles' targets, without those whose agent is down: then the state of the role is unknown, and it may well be alive.
  */
 const seen = ({ job }: Names, of: readonly Role[] = roles): string =>
   `(up{${job(...of)}} unless on (${site}, instance) up{${job('svc-agent')}} == 0)`;
-/** An expression for each role with the role as `svc_service`: an installation may name its job differently. */
+/** An expression for each role with the role as `svc_service`: an installation may use other names for its jobs. */
 const withRole = (exprOf: (role: Role) => string): string =>
   roles.map((role) => `label_replace(${exprOf(role)}, "svc_service", "${role}", "", "")`).join('\nor ');
 const down = (names: Names): string =>
   withRole((role) => `max by (${site}, job) ${seen(names, [role])} == 0`);
 
 /**
- * What is down, with the reasons that were counted lately, or without a reason where none was. Two minutes hold
- * several checks, so that reasons that take turns stay, and one that is over goes soon.
+ * What is down, with the reasons that were counted lately, or without a reason if there was none. Two minutes contain several
+ * checks, so that alternating reasons stay, and a reason that is over disappears soon.
  */
 function unhealthy({ m }: Names, by: string): string {
   const reasons = `sum by (${by}, reason) (increase(${m('svc_role_health_failures_total')}[2m])) > 0`;
@@ -29,7 +28,7 @@ function unhealthy({ m }: Names, by: string): string {
   ].join('\n');
 }
 
-/** Roles that warm up, as after a rollout; not those of which no instance was up for a quarter of an hour. */
+/** Roles that warm up, as after a rollout, except roles of which no instance was up for a quarter of an hour. */
 function warming({ m }: Names): string {
   const by = `${site}, svc_service`;
   const up = m('svc_role_up');
@@ -39,7 +38,7 @@ function warming({ m }: Names): string {
   ].join('\n');
 }
 
-/** Whether anything answers. */
+/** The alerts on whether anything answers. */
 export const availability: RuleGroup = {
   name: 'svc-availability',
   alerts: [
@@ -122,7 +121,7 @@ export const availability: RuleGroup = {
     {
       name: 'SvcRoleAbsent',
       severity: 'critical',
-      // Per environment as long as it has any job, else in all.
+      // The jobs are compared per environment as long as it has any job, otherwise in all environments.
       expr: ({ job, jobName }) =>
         jobs
           .map((one) => {
@@ -179,8 +178,8 @@ export const availability: RuleGroup = {
 };
 
 /**
- * Restarts in whole numbers: `increase()` extrapolates, and would count more than there were. Where no agent
- * counts restarts, a process that starts again counts its garbage collections from 0.
+ * Restarts in whole numbers: `increase()` extrapolates, and would count more than there were. If no agent counts restarts, a
+ * process that starts again counts its garbage collections from 0.
  */
 const restarts = ({ m }: Names): string => {
   const counted = m('svc_role_restarts_total');
@@ -234,7 +233,7 @@ const processAlerts: readonly Alert[] = [
   {
     name: 'SvcGCPause',
     severity: 'warning',
-    // A counter of ms, or the sum of a timer of that name, in seconds. The quantiles of a summary are neither.
+    // The metric is a counter of ms, or the sum of a timer of that name, in seconds. The quantiles of a summary are left out.
     expr: ({ m }, threshold) =>
       `max by (${own}) (rate(${m('svc_memory_gc_pause_ms')}{quantile=""}[5m])` +
       ` or 1000 * rate(${m('svc_memory_gc_pause_ms')}_sum[5m])) > ${threshold}`,
@@ -248,5 +247,5 @@ const processAlerts: readonly Alert[] = [
   },
 ];
 
-/** The processes of the roles. */
+/** The alerts on the processes of the roles. */
 export const processes: RuleGroup = { name: 'svc-process', alerts: processAlerts };

@@ -2,16 +2,16 @@ import type { Alert, DashboardName, RuleGroup } from '../alert.ts';
 import { type Names, site } from '../names.ts';
 import { slowByDesign } from './requests.ts';
 
-/** One objective: the share of events that may be bad is 1 less `objective`. */
+/** One objective. The share of events that may be bad is 1 minus `objective`. */
 interface Objective {
   alert: Alert['name'];
-  /** Level and metric of the recorded series. */
+  /** The level and metric of the recorded series. */
   series: string;
   objective: number;
   dashboard: DashboardName;
   /** The bad events, as a subject and a verb. */
   bad: string;
-  /** The share of bad events over a window; absent where there is no traffic. */
+  /** The share of bad events over a window; absent if there is no traffic. */
   share(names: Names, window: string): string;
 }
 
@@ -54,7 +54,7 @@ const burns = [
 const windows = ['5m', '30m', '1h', '2h', '6h', '1d', '3d'];
 const leastRequestsPerSecond = 0.1;
 
-/** How fast the budget is used up, against the rate at which it would last for its 30 days. */
+/** How fast the budget is used, compared with the rate at which it would last for its 30 days. */
 const paceOf = (factor: number): string =>
   factor === 1 ? 'faster than allowed' : `${factor} times as fast as allowed`;
 
@@ -74,7 +74,7 @@ const alertOf = (
   },
   threshold: of.objective,
   unit: 'share',
-  // 14.4 * (1 - 0.999) is to be 0.0144.
+  // The rounding makes 14.4 * (1 - 0.999) equal 0.0144.
   drawn: (objective) => Number((factor * (1 - objective)).toPrecision(12)),
   for: rest.for,
   labels: { window: long },

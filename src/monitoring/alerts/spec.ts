@@ -7,21 +7,21 @@ import { availability, processes } from './roles.ts';
 import { persistence, tasks } from './work.ts';
 import { workflows } from './workflows.ts';
 
-/** A condition of the spec's table; everything else is taken from the recommended alert of the same name. */
+/** A condition of the spec's table. Everything else comes from the recommended alert with the same name. */
 interface SpecCondition extends Pick<Alert, 'expr' | 'description'> {
-  /** Where the recommended alert is about something else: all instances, or labels that this condition does not keep. */
+  /** Set if the recommended alert is about something else: all instances, or labels that this condition does not have. */
   summary?: string;
   threshold?: number;
 }
 
-/** Several agents that report the same cluster-wide series are taken together; no other label is removed. */
+/** Several agents that report the same cluster-wide series are merged; no other label is removed. */
 const once = (series: string) => `max without (instance, pod) (${series})`;
 const rate = ({ m }: Names, name: `svc_${string}`, span = '5m') => `rate(${m(name)}[${span}])`;
 const onHost = '{{ $labels.svc_service }} on {{ $labels.instance }}';
 const backup =
   'Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of {{ $labels.store }}/{{ $labels.database }}';
 
-/** The 13 conditions of the spec (Limits), in its order and to the letter. */
+/** The 13 conditions of the spec (Limits), literally and in its order. */
 const conditions: Readonly<Record<string, SpecCondition>> = {
   SvcServiceDown: {
     expr: ({ job }) => `up{${job('frontend')}} == 0`,

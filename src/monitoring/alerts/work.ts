@@ -6,8 +6,8 @@ const byOperation = `${byRole}, operation`;
 const list = `${site}, domain, tasklist`;
 
 /**
- * Persistence errors per second. A role whose own reporter loses the series of the metric still logs them, but
- * only some of them: the log's rate has a limit of its own.
+ * Persistence errors per second. A role whose own reporter loses the series of the metric still logs the errors, but only some of
+ * them, so the rate from the log has its own limit.
  */
 const errorsCounted = ({ m }: Names): string =>
   `sum by (${byRole}) (${increaseWithNewSeries(m('svc_persistence_errors'), m('svc_persistence_requests'), '5m')}) / 300`;
@@ -15,7 +15,7 @@ const errorsLogged = ({ m }: Names): string =>
   `sum by (${byRole}) (rate(${m('svc_log_persistence_errors_total')}[5m]))`;
 const loggedAtMost = 0.2;
 
-/** Calls of the roles to their store. */
+/** The alerts on calls of the roles to their store. */
 export const persistence: RuleGroup = {
   name: 'svc-persistence',
   alerts: [
@@ -25,7 +25,7 @@ export const persistence: RuleGroup = {
       expr: (names, threshold) =>
         [`${errorsCounted(names)} > ${threshold}`, `or ${errorsLogged(names)} > ${loggedAtMost}`].join('\n'),
       threshold: 10,
-      // A minute longer than SvcStoreDown, which then is there first and inhibits it.
+      // This is a minute longer than SvcStoreDown, which therefore fires first and inhibits this alert.
       for: '3m',
       summary: 'Persistence calls of {{ $labels.svc_service }} fail.',
       description: `{{ $labels.svc_service }} has {{ $value | humanize }} persistence errors/s. The limit is $threshold/s for counted errors and ${loggedAtMost}/s for logged ones, because a role logs only some of its errors.`,
@@ -36,7 +36,7 @@ export const persistence: RuleGroup = {
     {
       name: 'SvcPersistenceErrorRatio',
       severity: 'warning',
-      // Requests may be missing for series that the role's reporter lost; each failed call was a request.
+      // Requests may be missing for series that the role's reporter lost. Each failed call was a request.
       expr: ({ m }, threshold) => {
         const rate = (what: string) => `sum by (${byRole}) (rate(${m(`svc_persistence_${what}`)}[5m]))`;
         return [
@@ -77,15 +77,15 @@ export const persistence: RuleGroup = {
 
 const backlogOf = ({ m }: Names): string => `sum by (${list}) (${m('svc_matching_tasklist_backlog')})`;
 
-/** Task lists that hand out tasks: dispatches where the product counts them, else polls that got a task. */
+/** Task lists that hand out tasks: dispatches if the product counts them, otherwise polls that got a task. */
 const busy = ({ m }: Names, span: string): string =>
   ['svc_matching_tasks_dispatched', 'svc_matching_poll_success']
     .map((name) => `unless sum by (${list}) (rate(${m(name as `svc_${string}`)}[${span}])) > 0`)
     .join('\n');
 
 /**
- * Task lists that no worker polls: those without pollers where the product counts them, else those without a poll. A poll
- * that finds nothing ends within a minute.
+ * Task lists that no worker polls: lists without pollers if the product counts them, otherwise lists without a poll. A poll that
+ * finds nothing ends within a minute.
  */
 function unpolled({ m }: Names): string {
   const pollers = `sum by (${list}) (${m('svc_matching_pollers')})`;
@@ -100,7 +100,7 @@ function unpolled({ m }: Names): string {
   ].join('\n');
 }
 
-/** Task lists. */
+/** The alerts on task lists. */
 export const tasks: RuleGroup = {
   name: 'svc-tasks',
   alerts: [
@@ -134,7 +134,7 @@ export const tasks: RuleGroup = {
     {
       name: 'SvcTaskListBacklogNotFalling',
       severity: 'warning',
-      // Whatever the growth: in the last hour the backlog never fell to what it had been in the hour before.
+      // This holds whatever the growth: in the last hour the backlog never fell to what it had been in the hour before.
       expr: (names, threshold) =>
         [
           `(min_over_time(${backlogOf(names)}[1h:1m])`,

@@ -3,11 +3,11 @@ import { increaseWithNewSeries, type Names, site } from '../names.ts';
 
 const byDomain = `${site}, domain`;
 
-/** Domains of a canary, which starts workflows all the time. Some of them fail or time out on purpose. */
+/** Matches the domains of a canary, which starts workflows all the time. Some of them fail or time out on purpose. */
 export const canaryDomains = '.*canary.*';
 const canary = `{domain=~"${canaryDomains}"}`;
 const others = `{domain!~"${canaryDomains}"}`;
-/** A canary of archival is silent for long. */
+/** Selects canaries that complete workflows steadily: a canary of archival is silent for a long time. */
 const steadyCanary = `{domain=~"${canaryDomains}", domain!~".*archival.*"}`;
 
 const outcomes = ['completed', 'failed', 'timeout', 'canceled', 'continued_as_new'] as const;
@@ -16,7 +16,7 @@ type Outcome = (typeof outcomes)[number];
 const rateOf = ({ m }: Names, outcome: Outcome, of: string, by: string): string =>
   `sum by (${by}) (rate(${m(`svc_workflow_${outcome}`)}${of}[5m]))`;
 
-/** The share of the closed runs with an outcome; another outcome that never occurred is 0. */
+/** The share of the closed runs with an outcome; another outcome that never occurred counts as 0. */
 function share(names: Names, outcome: Outcome, of = others, by = byDomain): string {
   const one = rateOf(names, outcome, of, by);
   const rest = outcomes.filter((other) => other !== outcome);
@@ -25,9 +25,8 @@ function share(names: Names, outcome: Outcome, of = others, by = byDomain): stri
 }
 
 /**
- * Whether an instance of history was read throughout ten minutes, so that no completion is merely unseen: it answered
- * each scrape, and its target is older than that. Where another program scrapes nothing, as behind a hosted reporter, the
- * agents say it.
+ * Whether an instance of history was read throughout ten minutes, so that no completed workflow was missed: it answered each
+ * scrape, and its target is older than that. If no other program scrapes it, as with a hosted reporter, the agents report this.
  */
 function wasRead({ m, job }: Names): string {
   const all = (series: string) =>
@@ -40,7 +39,7 @@ function wasRead({ m, job }: Names): string {
   return `(${sources.map(all).join('\nor ')}) == 1`;
 }
 
-/** Workflows: how they end, and whether a canary's succeed. */
+/** The alerts on workflows: how they end, and whether those of a canary succeed. */
 export const workflows: RuleGroup = {
   name: 'svc-workflows',
   alerts: [
@@ -60,7 +59,7 @@ export const workflows: RuleGroup = {
     {
       name: 'SvcWorkflowTimeoutShare',
       severity: 'warning',
-      // Where a canary has as large a share, its success is what counts: SvcCanaryFailing.
+      // If a canary has as large a share, its success counts instead: SvcCanaryFailing.
       expr: (names, threshold) =>
         [
           `${share(names, 'timeout')} > on (${site}) group_left () (`,
@@ -98,7 +97,7 @@ export const workflows: RuleGroup = {
     {
       name: 'SvcCanaryFailing',
       severity: 'critical',
-      // A day says that there is a canary, also after history has started again.
+      // A day of data shows that there is a canary, even after history has started again.
       expr: (names, threshold) => {
         const completed = `${names.m('svc_workflow_completed')}${steadyCanary}`;
         return [
@@ -119,10 +118,10 @@ export const workflows: RuleGroup = {
   ],
 };
 
-/** Operations of active tasks by their queue; standby tasks wait for their cluster by design. */
+/** The operations of active tasks by their queue; standby tasks wait for their cluster by design. */
 const queues = { transfer: 'TransferActiveTask.*', timer: 'TimerActiveTask.*' } as const;
 
-/** The work of history behind the workflows. */
+/** The alerts on the work of history behind the workflows. */
 export const historyWork: RuleGroup = {
   name: 'svc-history',
   alerts: [

@@ -1,13 +1,13 @@
 import type { DashboardName } from '../alert.ts';
 import type { Choice, Queries } from './queries.ts';
 
-/** Units of Grafana that the dashboards use, by what they mean here. */
+/** The units of Grafana that the dashboards use, by their purpose here. */
 export const units = {
   count: 'short',
   seconds: 's',
-  /** A long time: in minutes, hours, days. */
+  /** A long time, in minutes, hours or days. */
   duration: 'dtdurations',
-  /** Milliseconds since the epoch, shown as how long ago. */
+  /** Milliseconds since the epoch, shown as the time since then. */
   ago: 'dateTimeFromNow',
   bytes: 'decbytes',
   bytesPerSecond: 'Bps',
@@ -18,7 +18,7 @@ export const units = {
 } as const;
 type UnitName = keyof typeof units;
 
-/** What 1 and 0 mean, and their colours. */
+/** The meaning of 1 and 0, and their colours. */
 export const states = {
   up: { 1: ['up', 'green'], 0: ['down', 'red'] },
   ok: { 1: ['ok', 'green'], 0: ['failing', 'red'] },
@@ -40,7 +40,7 @@ export interface Query {
   name?: string;
 }
 
-/** An alert whose threshold is drawn; of several of that name, the one of this window. */
+/** An alert whose threshold is drawn. If there are several with that name, it is the one with this window. */
 export interface AlertRef {
   alert: string;
   window?: string;
@@ -55,7 +55,7 @@ export interface Style {
   state?: StateName;
   /** Alerts whose thresholds are drawn. */
   limits?: readonly AlertRef[];
-  /** The colour of any number above 0, where the counted thing is bad by itself. */
+  /** The colour of any number above 0, if what is counted is bad by itself. */
   anyIs?: 'red' | 'orange';
 }
 
@@ -65,12 +65,12 @@ interface Common extends Style {
   description: string;
   /** Further alerts whose runbooks help here. */
   runbooks?: readonly string[];
-  /** Width in columns, of which a dashboard has 24. */
+  /** The width in columns; a dashboard has 24. */
   width?: number;
   height?: number;
 }
 
-/** Lines over time, a number, states over time, or a distribution over time. */
+/** A panel with lines over time, a number, states over time, or a distribution over time. */
 export interface SeriesPanel extends Common {
   type: 'timeseries' | 'stat' | 'timeline' | 'heatmap';
   queries: readonly Query[];
@@ -82,7 +82,7 @@ export interface Column extends Style {
   expr: string;
 }
 
-/** Current numbers: a row per label set, which is the same in all columns. */
+/** A table of current numbers. Each row is a label set, which is the same in all columns. */
 export interface TablePanel extends Common {
   type: 'table';
   /** Titles of the labels' columns, in this order. */
@@ -90,7 +90,7 @@ export interface TablePanel extends Common {
   columns: readonly Column[];
   /** Title of the column that sorts, descending. */
   sortBy?: string;
-  /** Label whose value names a runbook. */
+  /** The label whose value names a runbook. */
   linkedLabel?: string;
 }
 
@@ -102,11 +102,11 @@ export interface PanelRow {
 }
 
 export interface Dashboard {
-  /** Its uid is this behind `svc-`. */
+  /** The name; the uid is `svc-` and this name. */
   name: DashboardName;
   title: string;
   description: string;
-  /** Variables besides the data source, the environment and the cluster. */
+  /** Variables in addition to the data source, the environment and the cluster. */
   choices: readonly Choice[];
   rows(queries: Queries): readonly PanelRow[];
 }
@@ -134,7 +134,7 @@ export const timeseries = maker('timeseries');
 export const stat = maker('stat');
 const timelineOf = maker('timeline');
 
-/** States over time, a line per series. */
+/** A panel of states over time, one line per series. */
 export const timeline = (
   title: string,
   description: string,
@@ -143,7 +143,7 @@ export const timeline = (
   rest: Rest = {},
 ): SeriesPanel => timelineOf(title, description, 'count', shown, { state, ...rest });
 
-/** A distribution of values in seconds. */
+/** A panel with the distribution of values in seconds. */
 export const heatmap = (title: string, description: string, expr: string, rest: Rest = {}): SeriesPanel => ({
   type: 'heatmap',
   title,
@@ -168,6 +168,6 @@ export const column = (title: string, unit: UnitName, expr: string, style: Parti
   ...style,
 });
 
-/** The usual percentiles in one panel, so that their distance shows. */
+/** The usual percentiles in one panel, so that their distance is visible. */
 export const percentiles = (of: (q: number) => string): readonly Query[] =>
   [0.5, 0.95, 0.99].map((q) => ({ name: `p${q * 100}`, expr: of(q) }));

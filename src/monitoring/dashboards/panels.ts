@@ -55,21 +55,21 @@ import {
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's notation of a variable
 export const datasource = { type: 'prometheus', uid: '${datasource}' };
 
-/** What panels depend on besides their queries. */
+/** What panels depend on in addition to their queries. */
 export interface PanelContext {
-  /** The dashboard that they are on. */
+  /** The dashboard that contains the panels. */
   on: DashboardName;
-  /** Titles of all dashboards. */
+  /** The titles of all dashboards. */
   titles: ReadonlyMap<DashboardName, string>;
-  /** Thresholds by alert, where they differ from the shipped ones. */
+  /** Thresholds by alert, if they differ from the shipped ones. */
   thresholds: Readonly<Record<string, number>>;
-  /** Address of the folder `runbooks`; empty: no links to runbooks. */
+  /** The address of the folder `runbooks`; if it is empty, there are no links to runbooks. */
   runbookUrl: string;
 }
 
 const shown = [pack('recommended'), pack('slo')].flatMap(alertsOf);
 
-/** The alert that is meant. Throws if there is none. */
+/** The alert that a reference names. Throws if there is none. */
 function alertOf({ alert: name, window }: AlertRef): Alert {
   const found = shown.find(
     (alert) => alert.name === name && (window === undefined || alert.labels?.window === window),
@@ -78,7 +78,7 @@ function alertOf({ alert: name, window }: AlertRef): Alert {
   return found;
 }
 
-/** The value that an alert compares with. Throws if it compares with no value. */
+/** The value with which an alert compares. Throws if it compares with no value. */
 export function limitOf(ref: AlertRef, thresholds: PanelContext['thresholds'] = {}): number {
   const { threshold: shipped, drawn } = alertOf(ref);
   const threshold = thresholds[ref.alert] ?? shipped;
@@ -88,10 +88,10 @@ export function limitOf(ref: AlertRef, thresholds: PanelContext['thresholds'] = 
 
 const severityColours = { critical: 'red', warning: 'orange', info: 'blue' } as const;
 
-/** A step of Grafana begins at its value, and an alert's condition beyond it. */
+/** A step of Grafana begins at its value, while an alert's condition begins beyond it. */
 const aboveZero = 1e-6;
 
-/** The alerts' thresholds as steps: green on the good side, the colour of the severity on the other. */
+/** The thresholds of alerts as steps: green on the good side, the colour of the severity on the other. */
 function steps(limits: readonly AlertRef[], context: PanelContext): Threshold[] {
   const bounds = limits
     .map((ref) => ({ ...alertOf(ref), value: limitOf(ref, context.thresholds) }))
@@ -139,7 +139,7 @@ function linksOf(panel: Panel, { on, titles, runbookUrl }: PanelContext): Dashbo
 
 export function link(title: string, url: string): DashboardLinkBuilder {
   const builder = new DashboardLinkBuilder(title).url(url);
-  // The SDK's default would hide it in a menu.
+  // The SDK's default would hide the link in a menu.
   delete (builder.build() as Partial<DashboardLink>).placement;
   return builder;
 }
@@ -181,8 +181,8 @@ function seriesQuery(panel: SeriesPanel, index: number): DataqueryBuilder {
 }
 
 /**
- * The query's name and every label that tells its series apart: those of the first aggregation, which is the
- * outermost one in every query here. Throws where nothing is aggregated.
+ * The legend: the query's name and every label that distinguishes its series, which are the labels of the first aggregation, the
+ * outermost one in every query here. Throws if nothing is aggregated.
  */
 export function legendOf({ expr, name }: Query): string {
   const [, labels] = /\bby \(([^)]*)\)/.exec(expr) ?? [];
@@ -240,9 +240,12 @@ function heatmap({ unit }: SeriesPanel): Heatmap {
     .hideLegend();
 }
 
-/** Narrow enough that the values of each table are in sight on a screen of 1,440 pixels; Grafana takes 150. */
+/**
+ * The minimum width of a column, narrow enough that the values of each table are visible on a screen of 1,440 pixels; Grafana's
+ * default is 150.
+ */
 const minColumnPx = 90;
-/** The longest name of an alert. */
+/** The width for the longest name of an alert. */
 const linkedColumnPx = 250;
 
 /** A table in Grafana's schema, without its place. */

@@ -2,7 +2,7 @@ import { agentMetrics } from '../../core/agent-metrics.ts';
 import { catalog, findMetric, type Metric, roles } from '../../core/catalog.ts';
 import { type Names, type Naming, namesOf } from '../names.ts';
 
-/** A variable of a dashboard: the values that `label` has in the series of `metric`. */
+/** A variable of a dashboard. Its values are those of `label` in the series of `metric`. */
 export interface Choice {
   name: string;
   label: string;
@@ -16,10 +16,10 @@ const agentChoice = (label: string, title: string): Choice => ({
   title,
   metric: 'svc_agent_build_info',
 });
-/** Every dashboard has these, in this order: labels of the scrape targets, which every series may have. */
+/** The variables of every dashboard, in this order: labels of the scrape targets, which every series may have. */
 export const siteChoices = [agentChoice('environment', 'Environment'), agentChoice('cluster', 'Cluster')];
 
-/** The roles that the series of `metric` have. */
+/** A variable with the roles of the series of `metric`. */
 export const roleOf = (metric: string): Choice => ({
   name: 'role',
   label: 'svc_service',
@@ -47,7 +47,7 @@ export function isNarrowedBy(series: string, label: string): boolean {
   // All agents report the same value.
   if (label === 'instance') return !type.isReplicated;
   if (label !== 'svc_service') return true;
-  // Series of one role only: a role chosen on another dashboard must not empty this one.
+  // Series of only one role are not narrowed: a role that was chosen on another dashboard must not empty this one.
   return type.isOfSeveralRoles && !/(?:^|[\s,])svc_service="/.test(matchers);
 }
 
@@ -57,7 +57,7 @@ function partsOf(series: string): { name: string; matchers: string } {
   return { name, matchers };
 }
 
-/** The queries of dashboards: the names of the installation, and matchers that every scraped series gets. */
+/** The options of queries: the names of the installation, and matchers that are added to every scraped series. */
 export interface QueryOptions extends Naming {
   matchers: Readonly<Record<string, string>>;
 }
@@ -69,8 +69,8 @@ const wholeRange = '[$__range] @ end()';
 const level = (by: string): string => (by ? `cluster, ${by}` : 'cluster');
 
 /**
- * PromQL expressions by their purpose. Series are written `name` or `name{matchers}`; the matchers of the
- * variables are added. `by` lists labels besides `cluster`.
+ * Creates PromQL expressions by their purpose. Series are written as `name` or `name{matchers}`; the matchers of the variables
+ * are added. `by` lists labels in addition to `cluster`.
  */
 export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: readonly Choice[]) {
   const names: Names = namesOf({ prefix, jobs });
@@ -96,7 +96,7 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
   const rate = (series: string, by = '') => `sum by (${level(by)}) (rate(${s(series)}${interval}))`;
   const highest = (series: string, by = '') => `max by (${level(by)}) (${s(series)})`;
   const total = (series: string, by = '') => `sum by (${level(by)}) (${s(series)})`;
-  /** The latest value in the shown range: it outlives the agent that reported it. */
+  /** The latest value in the shown range, which outlives the agent that reported it. */
   const lastKnown = (series: string, by = '') =>
     `max by (${level(by)}) (last_over_time(${s(series)}[$__range]))`;
 
@@ -107,20 +107,20 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
     highest,
     total,
     lastKnown,
-    /** The rate of a counter that several agents may count, each the same events. */
+    /** The rate of a counter for which several agents may count the same events. */
     rateOnce: (series: string, by = '') => `max by (${level(by)}) (rate(${s(series)}${interval}))`,
-    /** The growth of a counter in the shown range; rounded, since `increase` extrapolates. */
+    /** The growth of a counter in the shown range, rounded because `increase` extrapolates. */
     grown: (series: string, by = '') => `round(sum by (${level(by)}) (increase(${s(series)}[$__range])))`,
-    /** The same for a counter of which several agents count the same events. */
+    /** The growth of a counter for which several agents may count the same events. */
     grownOnce: (series: string, by = '') => `round(max by (${level(by)}) (increase(${s(series)}[$__range])))`,
     /** The growth of a counter at each step: events as they happen. */
     events: (series: string, by: string) =>
       `round(max by (${level(by)}) (increase(${s(series)}${interval})))`,
     /** Seconds since a timestamp. */
     age: (series: string, by = '') => `time() - ${lastKnown(series, by)}`,
-    /** A timestamp in milliseconds, as Grafana takes it. */
+    /** A timestamp in milliseconds, as Grafana expects it. */
     moment: (series: string, by = '') => `1000 * ${lastKnown(series, by)}`,
-    /** A share of events: 0 where none is bad, absent where there is none at all. */
+    /** A share of events: 0 if none is bad, absent if there are none at all. */
     share: (bad: string, all: string, by = '') =>
       `(${rate(bad, by)} or 0 * ${rate(all, by)}) / (${rate(all, by)} > 0)`,
     /** A quantile of a histogram. */
@@ -132,7 +132,7 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
     distribution: (metric: string) => `sum by (le) (rate(${s(part(metric, 'bucket'))}${interval}))`,
     /** The maximum of a gauge in the shown range. */
     peak: (series: string, by = '') => `sum by (${level(by)}) (max_over_time(${s(series)}${wholeRange}))`,
-    /** The number of series that meet the condition; 0 where there are series and none does. */
+    /** The number of series that meet the condition; 0 if there are series and none does. */
     howMany: (series: string, by: string, condition: string) =>
       `count by (cluster) (${highest(series, by)} ${condition}) or 0 * ${highest(series)}`,
   };
@@ -142,18 +142,18 @@ const part = (metric: string, suffix: string): string =>
   metric.replace(/^\w+/, (name) => `${name}_${suffix}`);
 
 /**
- * The series that are highest over the whole shown range: `topk` alone chooses anew at each step, and shows
- * hundreds of series where many are alike. `overall` is what they are chosen by.
+ * The series that are highest over the whole shown range. `topk` alone chooses again at each step, and shows hundreds of series
+ * if many are alike. `overall` is the expression by which they are chosen.
  */
 export function top(count: number, expr: string, overall = expr.replaceAll(interval, wholeRange)): string {
   return `${expr} and topk(${count}, ${overall})`;
 }
 
-/** The rows of a table that would have too many: those in which `chosenBy` is highest now. */
+/** The rows of a table that would have too many: the rows in which `chosenBy` is highest now. */
 export const rowsOf = (expr: string, count: number, chosenBy: string): string =>
   `${expr} and topk(${count}, ${chosenBy})`;
 
-/** Counted by a log rule that every agent has, which is why `agentMetrics` does not have it. */
+/** A metric that a log rule of every agent counts, so that it is not in `agentMetrics`. */
 export const reporterErrors: Metric = {
   name: 'svc_role_reporter_errors_total',
   kind: 'counter',
@@ -165,7 +165,9 @@ export const reporterErrors: Metric = {
 
 const ofCallers = { tags: ['svc_service', 'domain', 'caller'], group: 'roles' } as const;
 
-/** What vocabularies make of the frontend's own metrics, beside the catalog's, to tell its callers apart. */
+/**
+ * Metrics that vocabularies produce from the frontend's own metrics, in addition to the catalog's, to distinguish its callers.
+ */
 export const frontendCallers: readonly Metric[] = [
   {
     ...ofCallers,
@@ -199,7 +201,7 @@ export const frontendCallers: readonly Metric[] = [
 
 const ofServing = { tags: ['svc_service', 'operation'], group: 'roles' } as const;
 
-/** What vocabularies make beside the catalog's metrics, for the alerts. */
+/** Metrics that vocabularies produce for the alerts, in addition to the catalog's. */
 export const servedRequests: readonly Metric[] = [
   {
     ...ofServing,
@@ -241,12 +243,12 @@ const metrics: ReadonlyMap<string, Metric> = new Map(
 );
 
 const partSuffix = /_(bucket|sum|count)$/;
-/** Groups whose metrics describe one host or one agent; several agents may report the others with equal labels. */
+/** Groups whose metrics describe one host or one agent. Several agents may report the other metrics with equal labels. */
 const perHost = new Set(['logs', 'roles', 'probes', 'agent']);
-/** Each agent counts the failures on the pages that it scrapes. */
+/** Metrics for which each agent counts the failures on the pages that it scrapes. */
 const perAgent = new Set(['svc_replication_task_failures_total']);
 
-/** What is known of a series by its name alone. */
+/** The properties of a series that follow from its name. */
 interface SeriesType {
   movement: 'counter' | 'gauge';
   /** Labels that its samples can have. */
@@ -260,7 +262,7 @@ interface SeriesType {
 /** Labels that every scraped series has. */
 const scraped = ['environment', 'cluster', 'instance', 'pod', 'job'];
 
-/** The type of a series by the catalogs, or undefined if nothing exports it. */
+/** The type of a series according to the catalogs; undefined if nothing exports it. */
 export function typeOf(name: string): SeriesType | undefined {
   if (name === 'up')
     return { movement: 'gauge', labels: scraped, isReplicated: false, isOfSeveralRoles: true };
@@ -273,7 +275,7 @@ export function typeOf(name: string): SeriesType | undefined {
   return seriesType(family, 'counter', suffix === 'bucket' ? ['le'] : []);
 }
 
-/** A timer of this name is accepted beside the counter that it is (docs/reference/metrics.md, The catalog). */
+/** A counter for which a timer of the same name is accepted, too (docs/reference/metrics.md, The catalog). */
 const alsoTimer = 'svc_memory_gc_pause_ms';
 const hasParts = ({ kind, name }: Metric) => kind === 'histogram' || name === alsoTimer;
 

@@ -47,7 +47,7 @@ export const shippedDashboardOptions: DashboardOptions = {
   runbookUrl: '',
 };
 
-/** A dashboard in Grafana's classic schema; equal options give equal text. */
+/** A dashboard in Grafana's classic schema; equal options result in equal text. */
 export function renderDashboard(name: DashboardName, options: DashboardOptions): GrafanaDashboard {
   const of = pages.find((page) => page.name === name)!;
   const choices = [...siteChoices, ...of.choices];
@@ -78,7 +78,7 @@ export function renderDashboard(name: DashboardName, options: DashboardOptions):
   return { ...builder.build(), panels: panelsOf(of, queriesFor(options, choices), context) };
 }
 
-/** Offers the values that go with what is chosen before it; All also matches series without the label. */
+/** A variable with the values that fit the choices before it; All also matches series without the label. */
 function variable(
   { name, label, title, metric }: Choice,
   before: readonly Choice[],
@@ -130,7 +130,7 @@ const sizes: Readonly<Record<Panel['type'], readonly [width: number, height: num
 };
 const gridWidth = 24;
 
-/** A place on Grafana's grid of 24 columns. */
+/** A position on Grafana's grid of 24 columns. */
 interface GridPosition {
   x: number;
   y: number;
@@ -138,7 +138,7 @@ interface GridPosition {
   h: number;
 }
 
-/** Places panels side by side from line `y` on, as many as fit; `below` is the line after them. */
+/** Places panels side by side from line `y` on, as many as fit in a line; `below` is the line after them. */
 export function laidOut(
   panels: readonly Panel[],
   y: number,

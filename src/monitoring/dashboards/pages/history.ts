@@ -4,7 +4,7 @@ import { callRow } from './shared.ts';
 
 const closing = ['completed', 'failed', 'timeout', 'canceled', 'continued_as_new'];
 
-/** Share of the closed workflows of a domain that timed out. */
+/** The share of a domain's closed workflows that timed out. */
 function timeoutShare({ rate }: Queries): string {
   const closed = closing.map(
     (outcome) =>

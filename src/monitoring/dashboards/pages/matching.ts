@@ -4,7 +4,7 @@ import { callRow } from './shared.ts';
 
 const list = 'domain, tasklist';
 
-/** The expressions of this dashboard that more than one panel uses. */
+/** The expressions that more than one panel of this dashboard uses. */
 function expressions({ peak, rate, s, total }: Queries) {
   const backlog = total('svc_matching_tasklist_backlog', list);
   const polled = (by = '') => rate('svc_matching_poll_success', by);
@@ -15,7 +15,7 @@ function expressions({ peak, rate, s, total }: Queries) {
     longestNow: (expr: string) => rowsOf(expr, 50, backlog),
     growth: `sum by (cluster, ${list}) (deriv(${s('svc_matching_tasklist_backlog')}[$__rate_interval]))`,
     added: (by = '') => rate('svc_matching_tasks_added', by),
-    /** Some products count no dispatches: there it is the polls that got a task. */
+    /** Some products count no dispatches; for these, polls that got a task are counted. */
     dispatched: (by = '') => `${rate('svc_matching_tasks_dispatched', by)} or ${polled(by)}`,
     polled,
     empty,

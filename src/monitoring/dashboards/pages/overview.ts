@@ -16,15 +16,15 @@ import { certificates } from './shared.ts';
 const firing = 'ALERTS{alertstate="firing", alertname=~"Svc.+"}';
 const firingLabels =
   'alertname, severity, svc_service, job, instance, store, database, domain, backup, remote_cluster';
-/** What the cardinality rules remove is not a loss. */
+/** Drops that are a loss; what the cardinality rules remove is not. */
 const losses = 'svc_agent_dropped_total{reason!~"forbidden_tag|forbidden_value"}';
 
-/** The number of firing alerts of a severity, 0 where an agent reports. */
+/** The number of firing alerts of a severity, 0 if an agent reports. */
 const firingOf = ({ highest, s }: Queries, severity: string) =>
   `count by (cluster) (${s(`ALERTS{alertstate="firing", alertname=~"Svc.+", severity="${severity}"}`)})` +
   ` or 0 * ${highest('svc_agent_build_info')}`;
 
-/** The first thing to look at after a page. */
+/** The panels to look at first after a page. */
 const problems = (queries: Queries, { highest, howMany, rate } = queries): PanelRow => ({
   title: 'Current problems',
   panels: [
@@ -108,7 +108,7 @@ const problems = (queries: Queries, { highest, howMany, rate } = queries): Panel
   ],
 });
 
-/** What explains many problems at once. */
+/** The panels on changes, which may explain many problems at once. */
 const changes = ({ events, highest }: Queries): PanelRow => ({
   title: 'What changed',
   panels: [

@@ -51,7 +51,7 @@ export function callRow(
   };
 }
 
-/** Time that certificates are still valid: on the overview, and on the dashboard of the agent. */
+/** The time for which certificates are still valid, on the overview and on the dashboard of the agent. */
 export const certificates = ({ s }: Pick<Queries, 's'>): Panel =>
   timeseries(
     'Certificates',
