@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-/** The arguments of a benchmark: `npm run bench -- NAME [ARGUMENT...]`. */
+/** Reads the arguments of a benchmark: `npm run bench -- NAME [ARGUMENT...]`. */
 
-/** The argument at a place behind the benchmark's name; undefined if there are fewer. */
+/** The argument at a position after the benchmark's name; undefined if there are fewer. */
 export const textAt = (place: number): string | undefined => process.argv[place + 2];
 
-/** A number above 0. Ends the benchmark with an error for anything else, such as the name of another benchmark. */
+/** Parses a number above 0. Ends the benchmark with an error for anything else, such as the name of another benchmark. */
 export function numberAt(place: number, name: string, otherwise: number): number {
   const text = textAt(place);
   const value = text === undefined ? otherwise : Number(text);
@@ -14,7 +14,7 @@ export function numberAt(place: number, name: string, otherwise: number): number
   return refuse(place, name, text, 'a number above 0');
 }
 
-/** This checkout, and the other ones that the arguments from a place on name: folders with a `dist/`. */
+/** This checkout, followed by the other ones that the arguments from a position on name: folders with a `dist/`. */
 export function rootsFrom(place: number): string[] {
   const roots = [process.env.SVC_AGENT_ROOT ?? '.', ...process.argv.slice(place + 2)];
   for (const [n, root] of roots.entries()) {

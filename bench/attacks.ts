@@ -1,8 +1,8 @@
 /**
- * What honest clients notice while hostile senders fill every limit: an agent with the image's flags, one honest role whose
- * page is scraped every 5 s, and one attack after the other. For each: the longest and the 99th percentile of the time that
- * `/health` and the scrape of the honest role take, how old the honest role's value is at most, and the agent's peak memory.
- * `npm run bench -- attacks [SECONDS] [ATTACK]`, default 40 s of each; ATTACK is a word of the name of one.
+ * Measures what honest clients notice while hostile senders fill every limit: an agent with the image's flags, one honest role
+ * whose page is scraped every 5 s, and one attack after the other. For each attack it prints the longest and the 99th percentile
+ * of the time for `/health` and for the scrape of the honest role, the maximum age of the honest role's value, and the agent's
+ * peak memory. `npm run bench -- attacks [SECONDS] [ATTACK]`, default 40 s of each; ATTACK is a word in the name of an attack.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, get, type Server } from 'node:http';
@@ -40,11 +40,11 @@ const attacks: Readonly<Record<string, () => Attack>> = {
   none: () => ({}),
   'families on a page': () => ({ pages: [families(60_000)] }),
   'histograms on a page': () => ({ pages: [histograms(65_000)] }),
-  // Lines of histograms whose buckets are missing.
+  // The page has sums of histograms whose buckets are missing.
   'sums on a page': () => ({
     pages: [numbered(150_000, (n) => `# TYPE s${n} histogram\ns${n}_sum 1\n`)],
   }),
-  // The lines of a histogram stand apart.
+  // The lines of a histogram are not next to each other.
   'histograms in pieces': () => ({
     pages: [
       numbered(65_000, (n) => `# TYPE h${n} histogram\n`) +
@@ -82,7 +82,7 @@ async function serve(page: () => string): Promise<{ port: number; server: Server
   return { port: (server.address() as AddressInfo).port, server };
 }
 
-/** Time until the whole answer has come; a failure counts as the whole wait. */
+/** The time until the whole response has arrived; a failure counts as the whole wait. */
 function timed(url: string): Promise<{ ms: number; text: string }> {
   const startMs = performance.now();
   return new Promise((resolve) => {
@@ -95,7 +95,7 @@ function timed(url: string): Promise<{ ms: number; text: string }> {
   });
 }
 
-/** Asks again and again, with a pause between two requests, until `isEnded`. */
+/** Repeats a request, with a pause between two requests, until `isEnded`. */
 async function ask(url: string, isEnded: () => boolean, take: (text: string) => void): Promise<number[]> {
   const tookMs: number[] = [];
   while (!isEnded()) {

@@ -1,6 +1,6 @@
 /**
- * One commit of 50,000 durable series without fsync: freeze, encode, write, rename; its parts; and the same
- * when nothing changed. Arguments: series, directory (default: a new one in the system's temporary directory).
+ * Measures one commit of 50,000 durable series without fsync: freeze, encode, write, rename; its parts; and the same when nothing
+ * changed. Arguments: series, directory (default: a new one in the system's temporary directory).
  *
  *   npm run bench -- commit [SERIES] [DIRECTORY]
  */
@@ -18,7 +18,7 @@ const seriesCount = numberAt(0, 'SERIES', 50_000);
 const directory = mkdtempSync(join(textAt(1) ?? tmpdir(), 'svc-agent-commit-'));
 const rounds = 60;
 
-/** Identities of about a hundred bytes, as a log rule's series have. */
+/** Identities of about a hundred bytes, like those of a log rule's series. */
 const identities = Array.from({ length: seriesCount }, (_, i) =>
   JSON.stringify([
     'svc_log_entries_total',
@@ -35,7 +35,7 @@ const values: DurableValues = {
   publish: () => undefined,
   restore: () => undefined,
 };
-/** Offsets of a hundred files. */
+/** The offsets of a hundred files. */
 const offsets = Buffer.alloc(100 * 200);
 const durables: Durable[] = [{ name: 'logs', freeze: () => offsets, restore: () => undefined }];
 const log: Log = { write: (level, msg, fields) => console.error(level, msg, fields), named: () => log };

@@ -1,6 +1,6 @@
 /**
- * Figures of the registry as one JSON line; each time is the median of some rounds. Bytes per series are good
- * only where the collector can be called (`NODE_OPTIONS=--expose-gc`).
+ * Prints figures of the registry as one JSON line; each time is the median of some rounds. Bytes per series are reliable only if
+ * the garbage collector can be called (`NODE_OPTIONS=--expose-gc`).
  *
  *   npm run bench -- core
  */

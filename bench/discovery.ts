@@ -1,8 +1,9 @@
 /**
- * How late files are discovered by the built agent, and whether any line of them is lost:
+ * Measures how late the built agent discovers files, and whether any of their lines is lost:
  *   services    one new file for each of 90 services of one configuration
  *   short       1,000 files that live for 3 s each, 50 begun per second
  *   catch-up    a new file beside 400 MB that are being read
+ *
  * The delay of a file is the time from its last line to the scrape that has all of its lines.
  *
  *   npm run bench -- discovery [MEGABYTES]
@@ -68,7 +69,7 @@ ${parts.join('\n')}
 
 type Agent = Awaited<ReturnType<typeof startAgent>>;
 
-/** Scrapes until everything written is counted, or nothing has changed for 30 s. */
+/** Scrapes until everything that was written is counted, or nothing has changed for 30 s. */
 async function watch(agent: Agent, written: ReadonlyMap<string, number>, isWriting: () => boolean) {
   const delays = new Map<string, number>();
   let changed = performance.now();

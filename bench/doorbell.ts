@@ -1,8 +1,8 @@
 /**
- * A wake-up for the next scan of log directories: one fs.watch per directory, as the agent does it, beside chokidar 5, with
- * its watch per file and with directories alone. Each runs in a process of its own, so that memory is what it takes, its
- * code included. Prints memory, inotify watches, and how many changes had no event after them.
- * `npm run bench -- doorbell [FILES] [DIRECTORIES]`; default: 100, 2000 and 10,000 files, 100 in a directory.
+ * Compares ways to be woken for the next scan of log directories: one fs.watch per directory, as the agent does it, and chokidar
+ * 5, with its watch per file and with directories alone. Each runs in a separate process, so that the memory is its own,
+ * including its code. Prints memory, inotify watches, and how many changes had no event after them. `npm run bench -- doorbell
+ * [FILES] [DIRECTORIES]`; default: 100, 2000 and 10,000 files, 100 in a directory.
  */
 import { fork } from 'node:child_process';
 import {
@@ -51,7 +51,7 @@ const kinds: Record<string, (paths: string[], ring: () => void) => Promise<Watch
     watchByChokidar(paths, ring, (_, stats) => stats?.isFile() === true),
 };
 
-/** Private memory in bytes, after a collection. */
+/** The private memory in bytes, after a garbage collection. */
 function held(): number {
   for (let n = 0; n < 3; n++) globalThis.gc?.();
   const status = readFileSync('/proc/self/status', 'utf8');
@@ -79,7 +79,7 @@ async function isMissed(ring: { at: number }, gapMs: number, change: (n: number)
   return ring.at < changedAt;
 }
 
-/** Runs in a process of its own. */
+/** Measures one way in a separate process. */
 async function measure(kind: string, files: number, directories: number): Promise<string> {
   const root = mkdtempSync(join(tmpdir(), 'svc-agent-doorbell-'));
   try {

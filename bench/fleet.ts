@@ -1,7 +1,7 @@
 /**
- * Many agents on one machine, each beside a role with a small page. Every agent reports by remote write to one
- * VictoriaMetrics, and one Prometheus with the shipped rules scrapes it. Prints what an agent takes, how many samples
- * arrive, how long the rules take, and what was refused or lost. `npm run bench -- fleet [AGENTS] [SECONDS] [SERIES]`,
+ * Runs many agents on one machine, each beside a role with a small page. Every agent reports by remote write to one
+ * VictoriaMetrics, and one Prometheus with the shipped rules scrapes it. Prints the CPU time and memory of an agent, how many
+ * samples arrive, how long the rules take, and what was refused or lost. `npm run bench -- fleet [AGENTS] [SECONDS] [SERIES]`,
  * default 60 agents, 60 s after all have started, 500 series each.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -135,7 +135,7 @@ try {
   for (let n = 0; n < agents; n++) fleet.push(await startAgent(n, page, store));
   const prometheus = await startPrometheus(fleet.map(({ address }) => address));
   const all = [...fleet.map(({ child }) => child), victoria, prometheus.child];
-  // Two intervals: every series is known to both.
+  // After two intervals every series is known to both.
   await pause(30_000);
   const before = all.map(({ pid }) => usageOf(pid!).cpuSeconds);
   const rows = async () =>

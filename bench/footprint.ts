@@ -1,9 +1,9 @@
 /**
- * Memory, idle CPU and time to ready of the agent, and of the installed peers on the same work, in one run:
- * every feature on, a SQL store, four logs and 5,000 scraped series. Memory is resident and private (`RssAnon`),
- * living children included. The agent is measured a second time while the status page is open: its document, its history
- * and its stream of events are read. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. `NODE` names another
- * node for the agent, `NODE_FLAGS` flags for it.
+ * Measures memory, idle CPU and time to ready of the agent, and of the installed peers with the same work, in one run: every
+ * feature on, a SQL store, four logs and 5,000 scraped series. Memory is resident and private (`RssAnon`), including living
+ * children. The agent is measured a second time while the status page is open: its document, its history and its stream of events
+ * are read. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. `NODE` names another node for the agent, `NODE_FLAGS`
+ * flags for it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ interface Footprint {
   readyMs?: number;
 }
 
-/** A process and the children that live now, together. */
+/** The usage of a process together with its living children. */
 function familyOf(pid: number): Usage {
   const own = usageOf(pid);
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
@@ -43,13 +43,13 @@ function familyOf(pid: number): Usage {
       own.residentMiB += residentMiB;
       own.anonymousMiB += anonymousMiB;
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   return own;
 }
 
-/** Feeds every log once, lets things settle, then measures a stretch in which only scrapes and probes happen. */
+/** Feeds every log once, waits until things settle, then measures a stretch in which only scrapes and probes happen. */
 async function atRest(child: ChildProcess): Promise<Footprint> {
   for (const role of roles) appendFileSync(logOf(role), logLines('flat', 5_000, role.length));
   // The tailer scans often for some seconds after the last line.
@@ -67,7 +67,7 @@ async function atRest(child: ChildProcess): Promise<Footprint> {
   };
 }
 
-/** Reads what a browser reads when it opens the status page, and goes on reading its events. Returns the end of that. */
+/** Reads what a browser reads when it opens the status page, and continues to read its events. Returns the end of that. */
 async function openPage(admin: string): Promise<() => void> {
   const origin = `http://${admin}`;
   for (const path of ['/', '/page.js', '/page.css', '/api/status', '/api/history']) {
@@ -109,10 +109,10 @@ const text = (name: string, content: string): string => {
 /** A program that does a part of the agent's work. */
 interface Peer {
   names: readonly string[];
-  /** Undefined if there is no work for it. `listen` is the address that it listens on. */
+  /** The arguments; undefined if there is no work for the peer. `listen` is the address on which it listens. */
   args(around: Surroundings, sink: string, listen: string): string[] | undefined;
   env?(around: Surroundings): Record<string, string>;
-  /** Paths that Prometheus would scrape every 15 s: an exporter works only then. */
+  /** The paths that Prometheus would scrape every 15 s: an exporter works only then. */
   scraped?(around: Surroundings): string[];
 }
 
@@ -160,7 +160,7 @@ const peers: readonly Peer[] = [
   },
   {
     names: ['postgres_exporter', 'prometheus-postgres-exporter'],
-    // Without a data source it ends at once.
+    // Without a data source the peer ends at once.
     args: ({ postgres }, _sink, listen) => (postgres ? [`--web.listen-address=${listen}`] : undefined),
     env: ({ postgres }) => ({
       DATA_SOURCE_NAME: `postgresql://postgres@${postgres}/postgres?sslmode=disable`,
@@ -177,7 +177,7 @@ async function freeAddress(): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-/** Measures a peer at its work; undefined if there is none for it here, or if it ended. */
+/** Measures a peer at its work; undefined if there is no work for it here, or if it ended. */
 async function measurePeer(name: string, peer: Peer, sink: string): Promise<Footprint | undefined> {
   const listen = await freeAddress();
   const args = peer.args(around, sink, listen);
@@ -200,7 +200,7 @@ async function measurePeer(name: string, peer: Peer, sink: string): Promise<Foot
   }
 }
 
-/** Takes whatever is written to it. */
+/** Starts a server that accepts whatever is written to it. */
 async function startSink(): Promise<{ url: string; server: Server }> {
   const server = createServer((request, response) => {
     request.resume().on('end', () => response.writeHead(204).end());

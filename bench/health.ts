@@ -1,7 +1,7 @@
 /**
- * CPU of health checks: an agent that checks fifty roles every second, less the same agent without checks, and
- * blackbox_exporter asked for as many. `npm run bench -- health [SECONDS] [OTHER_ROOT]`, default 30 s; an agent of another root
- * (a folder with another `dist/`) runs at the same time.
+ * Measures the CPU time of health checks: an agent that checks fifty roles every second, minus the same agent without checks, and
+ * blackbox_exporter with as many requests. `npm run bench -- health [SECONDS] [OTHER_ROOT]`, default 30 s; an agent of another
+ * root (a folder with another `dist/`) runs at the same time.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ ${services}`,
   return child;
 }
 
-/** CPU seconds of each process over the same stretch, and how many checks were answered. */
+/** The CPU seconds of each process over the same stretch, and how many checks were answered. */
 async function stretch(measured: readonly ChildProcess[]): Promise<{ cpu: number[]; checks: number }> {
   const before = measured.map(({ pid }) => usageOf(pid!).cpuSeconds);
   const from = answered;

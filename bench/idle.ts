@@ -1,8 +1,8 @@
 /**
- * CPU of the agent with every feature on while nothing happens but its own schedules. With another root (a folder with
- * another `dist/`) an agent of each runs beside the other in the same surroundings, so that both have the same machine.
- * `npm run bench -- idle [SECONDS] [OTHER_ROOT]`, default 120 s. AGENT_FLAGS: flags of the agents' Node; OTHER_FLAGS: those of
- * the other's alone.
+ * Measures the CPU time of the agent with every feature on while nothing happens but its own schedules. With another root (a
+ * folder with another `dist/`) an agent of each runs beside the other in the same surroundings, so that both have the same
+ * machine. `npm run bench -- idle [SECONDS] [OTHER_ROOT]`, default 120 s. AGENT_FLAGS: flags of the agents' Node; OTHER_FLAGS:
+ * flags of the other's Node only.
  */
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const seconds = numberAt(0, 'SECONDS', 120);
 const roots = rootsFrom(1);
 const words = (text = '') => text.split(' ').filter(Boolean);
 const { AGENT_FLAGS, OTHER_FLAGS = AGENT_FLAGS } = process.env;
-/** The tailer lists often for some seconds after the last line, and V8 compiles what runs for the first time. */
+/** The tailer lists often for some seconds after the last line, and V8 compiles code that runs for the first time. */
 const settleMs = 20_000;
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-idle-'));
 const logOf = (role: string) => join(place, `${role}.log`);

@@ -1,7 +1,6 @@
 /**
- * Datagrams into the built agent while it tails a busy log: what was sent, what was counted, what the kernel dropped, and
- * the CPU it took (`bench/statsd.ts` has the peer).
- * `npm run bench -- intake [SECONDS]`, default 5.
+ * Sends datagrams to the built agent while it tails a busy log, and prints how many were sent, how many were counted, how many
+ * the kernel dropped, and the CPU time (`bench/statsd.ts` has the peer). `npm run bench -- intake [SECONDS]`, default 5.
  */
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -24,7 +23,7 @@ const packed = Array.from({ length: 50 }, (_, k) =>
   Buffer.from(Array.from({ length: 18 }, (_, n) => line(k * 18 + n)).join('\n')),
 );
 
-/** Sends at a steady rate, at most 20 ms' worth at once; returns the lines sent. */
+/** Sends at a steady rate, at most the lines of 20 ms at once; returns the number of lines sent. */
 async function send(
   datagrams: readonly Buffer[],
   linesEach: number,

@@ -1,7 +1,8 @@
 /**
- * Private memory of the built agent at 1, 10 and 100 times the limit of series per metric, for pages, statsd and
- * logs: what is refused must cost next to nothing; then a million values of a tag over TCP, in CPU seconds and private
- * memory above the idle agent. `npm run bench -- limits [LIMIT]`, default 2000; `limits million [RUNS]` for the last alone.
+ * Measures the private memory of the built agent at 1, 10 and 100 times the limit of series per metric, for pages, statsd and
+ * logs: refused series must cost next to nothing. Then a million values of a tag are sent over TCP, and CPU seconds and private
+ * memory above the idle agent are measured. `npm run bench -- limits [LIMIT]`, default 2000; `limits million [RUNS]` for the last
+ * part alone.
  */
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -62,7 +63,7 @@ async function waitForTotal({ url }: Running, name: string, total: number): Prom
   }
 }
 
-/** Sends a counter with so many values of a tag, and returns when the agent shows all of them. */
+/** Sends a counter with this many values of a tag, and returns when the agent shows all of them. */
 async function sendClients(agent: Running, count: number): Promise<() => void> {
   const address = /"listener":"[^"]*tcp","address":"([^"]+):(\d+)"/.exec(agent.output())!;
   const socket = connect(Number(address[2]), address[1]);

@@ -1,4 +1,4 @@
-/** Log lines in the spec's shape, the same ones for the same arguments. */
+/** Creates log lines in the spec's shape, the same ones for the same arguments. */
 
 export type Shape = 'flat' | 'nested' | 'escaped' | 'spaced';
 export const shapes: readonly Shape[] = ['flat', 'nested', 'escaped', 'spaced'];

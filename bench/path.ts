@@ -1,7 +1,7 @@
 /**
- * How many files and functions of `src` a log line, a datagram and a new series pass: V8's precise coverage of the agent
- * while it gets one of them, less what runs while it gets nothing. Counts files and lines of `src`, too.
- * `npm run bench -- path [CHECKOUT]`, default: this one.
+ * Counts how many files and functions of `src` a log line, a datagram and a new series pass: V8's precise coverage of the agent
+ * while it gets one of them, minus what runs while it gets nothing. Also counts the files and lines of `src`. `npm run bench --
+ * path [CHECKOUT]`, default: this one.
  */
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -27,7 +27,7 @@ const bundle = join(place, 'dist', 'main.mjs');
 const log = join(place, 'history.log');
 const coverage = join(place, 'coverage.json');
 
-/** Runs in the agent: each SIGUSR2 writes what was called since the last one. */
+/** Code that runs in the agent: at each SIGUSR2 it writes what was called since the last one. */
 const preload = `
 import { Session } from 'node:inspector';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ interface Called {
   functions?: { functionName: string; ranges: { startOffset: number; count: number }[] }[];
 }
 
-/** Where each file begins in the bundle, by esbuild's comments. */
+/** The position at which each file begins in the bundle, from esbuild's comments. */
 function filesIn(text: string): { at: number; file: string }[] {
   return [...text.matchAll(/^\/\/ (\S+\.(?:ts|js|mjs|cjs))$/gm)].map((found) => ({
     at: found.index,
@@ -133,7 +133,7 @@ services: {history: {statsd: "127.0.0.1:28127", logs: {paths: ["${log}"], startA
     ['a datagram of a new series', () => datagram(`requests:1|c|#domain:new-${lines++}`)],
   ];
   const settleMs = 2500;
-  // Known series first; then what runs with nothing to do, over a longer time than any of the steps.
+  // Known series come first; then what runs with nothing to do is recorded, over a longer time than any of the steps.
   for (const [, act] of [...steps, ...steps]) {
     act();
     await pause(settleMs / 2);

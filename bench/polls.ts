@@ -1,6 +1,6 @@
 /**
- * What a poll of a store costs: the CPU time of the agent's probe and that of a real PostgreSQL, over both databases
- * of a store. `npm run bench -- polls [ROUNDS]`, default 300.
+ * Measures what a poll of a store costs: the CPU time of the agent's probe and of a real PostgreSQL, over both databases of a
+ * store. `npm run bench -- polls [ROUNDS]`, default 300.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { systemClock } from '../src/core/clock.ts';
@@ -13,7 +13,7 @@ import { numberAt } from './arguments.ts';
 const rounds = numberAt(0, 'ROUNDS', 300);
 const ticksPerSecond = 100;
 
-/** CPU seconds of the server, with those of the sessions that have ended. */
+/** CPU seconds of the server, including its sessions that have ended. */
 function serverCpuSeconds(postmaster: number): number {
   const stats = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -1,6 +1,6 @@
 /**
- * What probes that hang cost a scrape: two agents over the same log, one of them with ten probes whose targets
- * accept and say nothing; scraped in turns. `npm run bench -- probes [SCRAPES]`, default 2,000 of each.
+ * Measures what hanging probes cost a scrape: two agents read the same log, and one of them has ten probes whose targets accept
+ * connections and send nothing; the two are scraped in turns. `npm run bench -- probes [SCRAPES]`, default 2,000 of each.
  */
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,10 +1,10 @@
-/** What the benches need to know of whole processes on Linux. */
+/** Measures whole processes on Linux, for the benches. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 export const ticksPerSecond = Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }).stdout);
 
-/** CPU time and memory of a living process, as the kernel has them. */
+/** CPU time and memory of a living process, according to the kernel. */
 export interface Usage {
   cpuSeconds: number;
   residentMiB: number;
@@ -34,15 +34,15 @@ export const hasCommand = (name: string) => spawnSync(name, ['--version']).error
 
 interface RunningAgent {
   child: ChildProcess;
-  /** What it has logged so far. */
+  /** What the process has logged so far. */
   output(): string;
-  /** host:port that a listener is bound to. */
+  /** The host:port to which a listener is bound. */
   address(listener: string): string;
-  /** Also if it ran out of memory, which ends it by a signal. */
+  /** Whether the process has ended, even if a signal ended it because it ran out of memory. */
   hasEnded(): boolean;
 }
 
-/** Starts a built agent, and returns when it is ready. Throws what it has logged if it ends before. */
+/** Starts a built agent, and returns when it is ready. If it ends before, throws an error with what it has logged. */
 export async function startAgent(
   main: string,
   config: string,

@@ -1,10 +1,10 @@
 /**
- * Memory, CPU and delay of the agent beside a recorded service: the built program scrapes the recorded history
- * page (scaled to 60,000 samples, its counters growing) every 15 s and is scraped like Prometheus does it. vmagent
- * does the same work in the same run, for ten minutes at most. Every 20 rounds a line says what the agent took since the
- * last one. `npm run bench -- real-service [ROUNDS] [INTERVAL_SECONDS] [DIRECTORY]`;
- * DIRECTORY holds the pages as `<role>.txt.gz` (default: $SVC_AGENT_PAGES). Several roles: ROLES=history,frontend.
- * SAMPLES: those of the history page; AGENT_FLAGS: flags of the agent's Node.
+ * Memory, CPU and delay of the agent beside a recorded service: the built program scrapes the recorded history page (scaled to
+ * 60,000 samples, its counters growing) every 15 s and is scraped in the same way as by Prometheus. vmagent does the same work in
+ * the same run, for at most ten minutes. Every 20 rounds a line shows the CPU time and memory of the agent since the last one.
+ * `npm run bench -- real-service [ROUNDS] [INTERVAL_SECONDS] [DIRECTORY]`; DIRECTORY has the pages as `<role>.txt.gz` (default:
+ * $SVC_AGENT_PAGES). Several roles: ROLES=history,frontend. SAMPLES: the number of samples in the history page; AGENT_FLAGS:
+ * flags of the agent's Node.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -78,7 +78,7 @@ async function serve(role: string): Promise<Server> {
     response
       .writeHead(200, { 'content-type': 'text/plain; version=0.0.4', 'content-length': body.length })
       .end(body);
-    // The next page is made after the answer, so that its cost is not part of any measured delay.
+    // The next page is created after the response, so that its cost is not part of any measured delay.
     setTimeout(() => {
       body = textOf(page, ++round);
     }, 400);
@@ -116,7 +116,7 @@ interface Result extends Usage {
   corePercent: number;
 }
 
-/** Prints what was taken since the last call, so that a run shows whether memory and CPU stay flat. */
+/** Prints the CPU time and memory since the last call, so that a run shows whether they stay flat. */
 function createProgress(child: ChildProcess): (round: number) => void {
   let atMs = performance.now();
   let { cpuSeconds } = usageOf(child.pid!);
@@ -143,7 +143,7 @@ async function measured(
   for (let round = 0; round < rounds; round++) {
     const nextMs = startMs + round * intervalMs;
     await pause(Math.max(0, nextMs - performance.now()));
-    // The first pages are parsed and opened; what follows is the steady state.
+    // The first pages are parsed and opened; after them the steady state begins.
     if (round === warmUpRounds) before = usageOf(child.pid!);
     await each(round);
     for (const endMs = nextMs + 0.9 * intervalMs; performance.now() < endMs; await pause(100)) {

@@ -1,7 +1,7 @@
 /**
- * A page of 100,000 series relayed by whole processes: the built agent scrapes it and is scraped, vmagent scrapes it
- * and remote-writes into a sink. CPU seconds a round and peak memory, in one run.
- * `npm run bench -- relay [ROUNDS]`, default 15; AGENT_FLAGS: flags of the agent's Node.
+ * Measures whole processes that relay a page of 100,000 series: the built agent scrapes it and is scraped, vmagent scrapes it and
+ * remote-writes into a sink. Prints CPU seconds per round and peak memory, in one run. `npm run bench -- relay [ROUNDS]`, default
+ * 15; AGENT_FLAGS: flags of the agent's Node.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const seriesCount = 100_000;
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-relay-'));
 
-/** A page whose counters all rise from round to round, as those of a service do: a fall would be a restart. */
+/** A page whose counters all rise from round to round, like those of a service: a fall would be a restart. */
 function risingPage(): () => Buffer {
   const text = [
     '# HELP svc_persistence_requests Calls to the store.\n# TYPE svc_persistence_requests counter\n',
@@ -104,7 +104,7 @@ services: {history: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval:
     }
   };
   const page = await url();
-  // The first rounds learn the page; what is measured is the steady state.
+  // The first rounds learn the page; the steady state is measured.
   while ((await fetched(page)) < 5e6) await pause(1_100);
   await pause(1_100);
   await fetched(page);

@@ -1,7 +1,6 @@
 /**
- * Rendering 100,000 series: prom-client against the pull reporter, in one process, and the longest time that
- * either keeps the event loop. Then the price of gzip by level.
- * `npm run bench -- render`.
+ * Measures rendering 100,000 series: prom-client against the pull reporter, in one process, and the longest time for which either
+ * blocks the event loop. Then it measures the cost of gzip by level. `npm run bench -- render`.
  */
 import { createGzip } from 'node:zlib';
 import { Counter, Registry } from 'prom-client';
@@ -18,7 +17,7 @@ const tags = (i: number) => ({
   tasklist: `tasklist-${i}`,
 });
 
-/** One number in three stays an integer; the others grow long fractions, as sums of seconds do. */
+/** One number in three stays an integer; the others get long fractions, like sums of seconds. */
 const increase = (at: number) => 1 + (at % 3) * 0.37;
 
 function ourView(): { view: View; grow(): void } {
@@ -52,7 +51,7 @@ function promClient(): { registry: Registry; grow(): void } {
   return { registry, grow: () => all.forEach((one, at) => void counter.inc(one, increase(at))) };
 }
 
-/** Wall time of `work`, and what it returns. */
+/** The wall time of `work`, and its result. */
 async function timed(work: () => Promise<number>) {
   const startMs = performance.now();
   const bytes = await work();
@@ -126,7 +125,7 @@ for (const level of [1, 3, 6]) {
     return bytes;
   });
 }
-// Made only now, so that its heap does not slow down the collector for the others.
+// It is created only now, so that its heap does not slow down the garbage collector for the others.
 const old = promClient();
 const theirs = await series('prom-client', old.grow, async () => (await old.registry.metrics()).length);
 process.stdout.write(`prom-client / pull: ${(theirs / ours).toFixed(1)}\n`);

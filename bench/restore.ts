@@ -1,6 +1,6 @@
 /**
- * What a start does with 50,000 durable series: decode the snapshot, read its table into a store, bring the series
- * back in sight, own them. Medians of CPU milliseconds; argument: series.
+ * Measures what a start does with 50,000 durable series: decode the snapshot, read its table into a store, restore the series,
+ * own them. Prints medians of CPU milliseconds; argument: series.
  *
  *   npm run bench -- restore [SERIES]
  */

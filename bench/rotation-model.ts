@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { kinds } from '../test/rotation-model/kinds.ts';
 import { type ModelOptions, play, type Verdict } from '../test/rotation-model/play.ts';
 
-/** Of each process. */
+/** The number of failures that each process shows. */
 const shownFailures = 10;
 
 interface Totals {

@@ -1,6 +1,6 @@
 /**
- * A page of 100,000 lines scraped, sanitized and re-exposed round by round, without HTTP, against a plain
- * split-and-regex parser on the same pages in the same run. `npm run bench -- scrape [LINES]`
+ * Scrapes, sanitizes and re-exposes a page of 100,000 lines round by round, without HTTP, against a plain split-and-regex parser
+ * on the same pages in the same run. `npm run bench -- scrape [LINES]`
  */
 
 import { systemClock } from '../src/core/clock.ts';
@@ -29,7 +29,7 @@ const median = (numbers: number[]): number =>
   numbers.length === 0 ? 0 : numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
 const rounded = (number: number): number => Number(number.toFixed(1));
 
-/** What a short program would do: lines, one pattern per line, a map by the text of the series. */
+/** Parses like a short program would: lines, one pattern per line, a map by the text of the series. */
 function plainParse(page: Buffer, into: Map<string, number>): void {
   for (const line of page.toString('utf8').split('\n')) {
     if (line === '' || line.startsWith('#')) continue;

@@ -1,7 +1,7 @@
 /**
- * From the start of the built agent to its ready line: wall time, CPU seconds of it and its ended children, peak
- * memory; four roles with logs, health, scrape and one SQL store. With a second root (a folder with another `dist/`)
- * the two take turns and the ratio is told pair by pair.
+ * Measures the start of the built agent up to its ready line: wall time, CPU seconds of the agent and its ended children, peak
+ * memory; four roles with logs, health, scrape and one SQL store. With a second root (a folder with another `dist/`) the two take
+ * turns and the ratio is printed pair by pair.
  *
  *   npm run bench -- start [RUNS] [OTHER_ROOT]      default 15 runs; `NODE` names another node
  */
@@ -40,7 +40,7 @@ interface Start {
   peakMiB: number;
 }
 
-/** Of children that ended and were waited for. */
+/** The CPU time of children that ended and were waited for. */
 function endedChildrenCpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')

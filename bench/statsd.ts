@@ -1,6 +1,6 @@
 /**
- * Statsd lines: the reader against a plain split parser on the same datagrams in the same run, then datagrams
- * over loopback from a sender of its own, with the loss that the kernel counted. `npm run bench -- statsd`.
+ * Measures statsd lines: the reader against a plain split parser on the same datagrams in the same run, then datagrams over
+ * loopback from a separate sender, with the loss that the kernel counted. `npm run bench -- statsd`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ function lineOf(n: number): string {
   return `service.persistence.m${type}:${(n % 977) + 0.5}|${type}|#operation:${operation},shard_group:a`;
 }
 
-/** Datagrams of at most so many bytes. */
+/** Packs lines into datagrams of at most this many bytes. */
 function pack(bytes: number, lines: number): Buffer[] {
   const datagrams: Buffer[] = [];
   let text = '';
@@ -49,7 +49,7 @@ const cpuSeconds = (since: NodeJS.CpuUsage): number => {
 };
 const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
 
-/** What a short program does: split, a map by the text of the series. */
+/** Parses like a short program would: split, a map by the text of the series. */
 function plainRead(datagram: Buffer, into: Map<string, number>): void {
   for (const line of datagram.toString('latin1').split('\n')) {
     const colon = line.indexOf(':');
@@ -88,7 +88,7 @@ function openReader() {
   return { registry, intake, reader };
 }
 
-/** Millions of lines per CPU-second of both, turn by turn. */
+/** Millions of lines per CPU-second of both parsers, in turns. */
 function compare(datagrams: Buffer[], lines: number) {
   const { reader } = openReader();
   const plain = new Map<string, number>();
@@ -112,8 +112,8 @@ function compare(datagrams: Buffer[], lines: number) {
 }
 
 /**
- * Sends `perSecond` datagrams for `seconds`, in bursts each 2 ms, then says how many were sent and exits. A sender
- * that stood still does not catch up at once: a burst is 20 ms' worth at most.
+ * Sends `perSecond` datagrams for `seconds`, in bursts each 2 ms, then says how many were sent and exits. A sender that was
+ * delayed does not catch up at once: a burst is at most the lines of 20 ms.
  */
 const sender = `
 const [port, perSecond, seconds] = process.argv.slice(1).map(Number);
@@ -175,7 +175,7 @@ async function receive(paced: Paced) {
   );
   const stop = await statsd.start();
   const port = statsd.status().addresses.listen!.split(':').at(-1)!;
-  // A role does not begin at its full pace: what a cold start costs is not what is asked here.
+  // A role does not begin at its full pace, and the cost of a cold start is not measured here.
   const warming = await run({ ...paced, perSecond: paced.perSecond / 10, seconds: 1 }, port);
   await pause(100);
   statsd.pollKernelDrops();

@@ -1,4 +1,4 @@
-/** What the benches put around the agent when it shall do all that it can. */
+/** Creates the surroundings of an agent with every feature on, for the benches. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -14,7 +14,7 @@ export interface Surroundings {
   config: string;
   /** URLs of the roles' pages. */
   pages: readonly string[];
-  /** What stands in for the store. */
+  /** The address of the store or its substitute. */
   store: string;
   /** host:port of PostgreSQL, if it is installed. */
   postgres: string | undefined;
@@ -23,7 +23,7 @@ export interface Surroundings {
   close(): Promise<void>;
 }
 
-/** A role's page: as many families as no limit minds. */
+/** A role's page, with so few series per family that no limit applies. */
 function page(role: string, seriesCount: number): Buffer {
   const lines: string[] = [];
   for (let n = 0; n < seriesCount; n++) {
@@ -53,7 +53,7 @@ async function servePages(roles: readonly string[], seriesCount: number) {
   };
 }
 
-/** The example service without its own life: nothing is logged, nothing goes wrong. */
+/** The example service without its own activity: nothing is logged, nothing goes wrong. */
 async function startService(dist: string, directory: string, hasStore: boolean) {
   const ports = ['health', 'metrics', 'control', 'rpc', 'store'].flatMap((what) => [`--${what}-port`, '0']);
   const quiet = ['--rate', '1', '--incident-every', '0s', ...(hasStore ? [] : ['--no-store'])];
@@ -71,8 +71,8 @@ async function startService(dist: string, directory: string, hasStore: boolean) 
 }
 
 /**
- * Four roles with logs, health and scrape, statsd on one, a SQL store (PostgreSQL if it is installed, else the
- * example's), a peer cluster, a domain command and a file archive. `logOf` names each role's log.
+ * Starts four roles with logs, health and scrape, statsd on one of them, a SQL store (PostgreSQL if it is installed, otherwise
+ * the example's), a peer cluster, a domain command and a file archive. `logOf` names each role's log.
  */
 export async function surround(
   place: string,

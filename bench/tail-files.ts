@@ -1,7 +1,7 @@
 /**
- * What following files costs, in one process: a scan over idle files, the positions of all of them (all
- * changed, one changed, none changed), once for the logs of as many containers and once for as many generations of one log;
- * and reading one large file into a sink that only finds the last newline.
+ * Measures what following files costs, in one process: a scan over idle files, the positions of all of them (all changed, one
+ * changed, none changed), once for the logs of as many containers and once for as many generations of one log; and reading one
+ * large file into a sink that only finds the last newline.
  *
  *   npm run bench -- tail-files [FILES] [MEGABYTES]
  */
@@ -75,7 +75,7 @@ const print = (what: string, figure: string) => process.stdout.write(`${what.pad
 const ms = ({ wallMs, cpuMs }: { wallMs: number; cpuMs: number }) =>
   `${wallMs.toFixed(1)} ms, ${cpuMs.toFixed(1)} ms of CPU`;
 
-/** Bytes in use, garbage aside. */
+/** The number of bytes in use, without garbage. */
 function held(): number {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();

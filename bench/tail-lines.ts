@@ -1,7 +1,7 @@
 /**
- * Bytes of a log file to counts, in one process: what the tailer does per read (256 KiB into one buffer) and
- * the sinks per line, default families. Beside it `JSON.parse` per line over the same file in the same run.
- * Usage: npm run bench -- tail-lines [LINES]
+ * Measures the way from the bytes of a log file to counts, in one process: what the tailer does per read (256 KiB into one
+ * buffer) and the sinks per line, with the default families. `JSON.parse` per line over the same file is measured in the same
+ * run. Usage: npm run bench -- tail-lines [LINES]
  */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { logLines, type Shape, shapes } from './lines.ts';
 const chunkBytes = 256 * 1024;
 const rounds = 8;
 
-/** Updates of one array cell, as cheap as any registry's handle can be. */
+/** Counts updates of one array cell, which are as cheap as those of any registry's handle can be. */
 function createArrayIntake(): Intake & { total(): number } {
   const live = new Float64Array(1024);
   let cells = 0;
@@ -53,7 +53,7 @@ const options: LogsOptions = {
   rules: [],
 };
 
-/** Hands the file out in chunks; `take` returns the index of the first byte that it wants again. */
+/** Reads the file in chunks; `take` returns the index of the first byte that it needs again. */
 function readChunks(path: string, take: (bytes: Buffer, end: number) => number): void {
   const buffer = Buffer.allocUnsafe(2 * chunkBytes);
   const file = openSync(path, 'r');
@@ -68,7 +68,7 @@ function readChunks(path: string, take: (bytes: Buffer, end: number) => number):
   closeSync(file);
 }
 
-/** Counts a file over and over with sinks that are opened once, as the agent opens them per configuration. */
+/** Counts a file repeatedly with sinks that are opened once, in the same way as the agent opens them once per configuration. */
 function createCount(): (path: string) => void {
   const intake = createArrayIntake();
   const sinks = createLineSinks(

@@ -1,6 +1,6 @@
 /**
- * The same log file through the built agent and through mtail with an equivalent program: CPU seconds and peak
- * memory of whole processes, counts compared. `npm run bench -- tail [MB]`, default 512.
+ * Reads the same log file with the built agent and with mtail and an equivalent program: CPU seconds and peak memory of whole
+ * processes, with their counts compared. `npm run bench -- tail [MB]`, default 512.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
@@ -14,7 +14,7 @@ const megabytes = numberAt(0, 'MEGABYTES', 512);
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-tail-'));
 
-/** A file of at least `bytes`, made of one block over and over; returns its number of lines. */
+/** Writes a file of at least `bytes` that repeats one block; returns its number of lines. */
 function writeLines(path: string, shape: Shape, bytes: number): number {
   const linesPerBlock = 50_000;
   const block = logLines(shape, linesPerBlock);
@@ -29,7 +29,7 @@ interface Counted extends Usage {
   entries: number;
 }
 
-/** Reads the sum of a counter from a page of text until it has reached what is wanted. */
+/** Reads the sum of a counter from a page of text until it has reached the wanted value. */
 async function whenCounted(url: () => string, family: string, wanted: number): Promise<number> {
   const deadlineMs = performance.now() + 120_000;
   for (;;) {
@@ -80,7 +80,10 @@ services: {history: {logs: {paths: [${log}], startAt: beginning}}}
   return measured(child, whenCounted(url, 'svc_log_entries_total', lines));
 }
 
-/** Levels, loggers and persistence errors, as the agent's default rules count them; no bytes, drops or times. */
+/**
+ * A program for mtail that counts levels, loggers and persistence errors, as the agent's default rules count them; no bytes,
+ * drops or times.
+ */
 const program = `counter svc_log_entries_total by level, logger
 counter svc_log_persistence_errors_total by level
 
@@ -92,7 +95,7 @@ counter svc_log_persistence_errors_total by level
 }
 `;
 
-/** mtail in one-shot mode: reads to the end, prints, ends. */
+/** Runs mtail in one-shot mode: it reads to the end, prints, ends. */
 async function mtail(log: string, lines: number): Promise<Counted> {
   const directory = mkdtempSync(join(place, 'mtail-'));
   const programFile = join(directory, 'svc.mtail');

@@ -9,7 +9,7 @@ ensureNode();
 ensureInstalled();
 const [name, ...args] = process.argv.slice(2);
 const entry = join(root, 'bench', `${name}.ts`);
-/** The other files are parts of benchmarks. */
+/** The other files in the folder are parts of benchmarks. */
 const names = readdirSync(join(root, 'bench'))
   .map((file) => file.replace(/\.ts$/, ''))
   .filter((one) =>

@@ -1,5 +1,5 @@
-// Bundles the agent into dist/: one chunk per entry, shared code once, what is optional in chunks of its own
-// that load only when the configuration names them.
+// Bundles the agent into dist/: one chunk per entry, shared code once, and optional code in separate chunks that load only when
+// the configuration names them.
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as esbuild from 'esbuild';
@@ -15,7 +15,7 @@ const outdir = join(root, 'dist');
 rmSync(outdir, { recursive: true, force: true });
 const metafiles = [];
 const build = async (options) => {
-  // Paths are those below the root, wherever node_modules may be, so that the names of chunks are the same.
+  // Paths are relative to the root, wherever node_modules may be, so that the names of chunks are the same.
   const one = { ...options, preserveSymlinks: true, metafile: true };
   metafiles.push((await esbuild.build(one)).metafile);
 };
@@ -26,7 +26,7 @@ const common = {
   platform: 'node',
   target: 'node20',
   minifySyntax: true,
-  // The source of every loaded function stays in memory.
+  // The source of every loaded function stays in memory, so it is minified.
   minifyWhitespace: true,
   legalComments: 'none',
   logLevel: 'warning',
@@ -51,12 +51,12 @@ const withoutHttp2 = {
 const agent = {
   ...inChunks,
   entryPoints: { main: 'src/agent/main.ts', password: 'src/reporters/listen/password-thread.ts' },
-  // A PostgreSQL client asks whether it is there, and Node 20 would load all that belongs to `fetch`.
+  // A PostgreSQL client asks whether `Response` exists, and Node 20 would load all that belongs to `fetch`.
   define: { ...common.define, Response: 'undefined' },
 };
 const { metafile } = await esbuild.build({ ...agent, preserveSymlinks: true, metafile: true, write: false });
 await build({ ...agent, plugins: [fewChunks(metafile), withoutHttp2] });
-// Apart: what holds for the agent's own code need not hold for the example's.
+// The example is built separately: what is true for the agent's own code need not be true for it.
 await build({
   ...inChunks,
   entryPoints: {
@@ -64,14 +64,14 @@ await build({
     'example-store': 'examples/service/store/thread.mjs',
     'example-cli': 'examples/cli/main.ts',
   },
-  // Not bundled, for it reads files that lie beside it; only the example service asks for it.
+  // This package is not bundled, because it reads files beside it; only the example service uses it.
   external: ['@electric-sql/*'],
 });
 await buildConfigProcess(
   ({ define, ...options }) => build({ ...common, ...options, define: { ...common.define, ...define } }),
   outdir,
 );
-// The processes that verify a backup and rehearse a recovery: each alone, so that it starts small.
+// The processes that verify a backup and rehearse a recovery are built separately, so that they start small.
 await build({
   ...common,
   entryPoints: {
@@ -82,7 +82,7 @@ await build({
   format: 'esm',
   minify: true,
 });
-// The status page: two files beside its document, which browsers load from the admin listener.
+// The status page has two files beside its document, which browsers load from the admin listener.
 const page = join(root, 'src/agent/admin/page');
 await build({
   absWorkingDir: root,

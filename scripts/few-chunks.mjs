@@ -1,15 +1,15 @@
-// esbuild cuts shared code into one chunk for each set of entries that share it. What `svc-agent run` always loads
-// would be fifty files, each of which takes its time to be found, read and linked.
+// esbuild splits shared code into one chunk for each set of entries that share it. What `svc-agent run` always loads would be
+// fifty files, each of which takes time to be found, read and linked.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 const command = (name) => `src/agent/cli/${name}.ts`;
 const run = ['src/agent/main.ts', 'src/agent/agent.ts'];
-/** Commands that load little, and those that load nearly all of the agent. */
+/** Commands that load little, and commands that load nearly all of the agent. */
 const light = ['status', 'incidents', 'maintenance', 'check', 'completion'].map(command);
 const heavy = ['tap', 'sample-tests'].map(command);
 
-/** The outputs that `path` imports, and itself. */
+/** The outputs that `path` imports, including itself. */
 function closureOf(outputs, path, seen = new Set()) {
   if (seen.has(path)) return seen;
   seen.add(path);
@@ -19,8 +19,8 @@ function closureOf(outputs, path, seen = new Set()) {
 }
 
 /**
- * For each entry, the modules that it shall import as well, so that those which `run` always loads are in three chunks: what
- * the lightest commands load too, what most others load, and the rest.
+ * For each entry, further modules that it must import, so that the modules that `run` always loads are in three chunks: what the
+ * lightest commands load, too, what most other commands load, and the rest.
  */
 function sharedModules(outputs) {
   const entries = Object.values(outputs).flatMap(({ entryPoint }) =>
@@ -52,7 +52,7 @@ function sharedModules(outputs) {
   return shared;
 }
 
-/** esbuild's plugin that builds the agent in few chunks; `metafile` is that of the same build without it. */
+/** An esbuild plugin that builds the agent in few chunks; `metafile` is from the same build without it. */
 export function fewChunks({ outputs }) {
   const shared = sharedModules(outputs);
   return {

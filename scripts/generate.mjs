@@ -1,6 +1,6 @@
 // Writes the generated files: rules/, the same rules for Kubernetes, dashboards/*.json and docs/reference/, and the cases of
-// `promtool test rules`, which are not committed: rules/tests/.
-// With --check it prints which of the committed files differ, and writes nothing.
+// `promtool test rules`, which are not committed: rules/tests/. With --check it prints which of the committed files differ, and
+// writes nothing.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';

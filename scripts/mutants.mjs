@@ -1,6 +1,6 @@
 // npm run mutants -- [--every N] PATH [TESTS]: changes the sources below PATH in one place at a time and says which changes no
-// test of TESTS (patterns; all unit and contract tests unless given) notices. Exits with 1 if it is less than 85 % of them.
-// The tests of one pattern after another are run, so quick ones should come first: what they notice is not tried again.
+// test of TESTS (patterns; all unit and contract tests unless given) notices. Exits with 1 if less than 85 % of them are noticed.
+// The tests of one pattern after another are run, so quick ones should come first: a change that they notice is not tried again.
 // `--every 3` makes every third of the changes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Tries the mutants that no run before has killed. */
+/** Tries the mutants that no earlier run has killed. */
 async function run(pattern) {
   const args = ['run', '--root', root, '--config', join(tool, 'vitest.config.mjs')];
   const vitest = spawn(join(root, 'node_modules', '.bin', 'vitest'), args, {
@@ -61,7 +61,7 @@ async function run(pattern) {
   clearInterval(watch);
 }
 
-/** A loop that passes no switch never ends: the time limit of its test cannot interrupt it. */
+/** Ends workers in a loop that passes no switch and never ends: the time limit of its test cannot interrupt it. */
 function endStuckWorkers() {
   for (const name of attemptsIn(folder)) {
     const stats = statSync(join(folder, name), { throwIfNoEntry: false });
@@ -70,14 +70,14 @@ function endStuckWorkers() {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It has ended meanwhile.
+      // The worker has ended meanwhile.
     }
   }
 }
 
 /**
- * What the runs so far have found. A mutant that ended its worker, for example by the memory that it took, is noticed; the
- * tests behind it were not run, so that another run is needed: `ended` counts such mutants.
+ * The results of the runs so far. A mutant that ended its worker, for example by using too much memory, is noticed; the tests
+ * after it were not run, so another run is needed: `ended` counts such mutants.
  */
 function afterRun(results, before) {
   const attempts = attemptsIn(results);
@@ -97,7 +97,7 @@ function attemptsIn(results) {
   return readdirSync(results).filter((name) => name.startsWith('attempt-'));
 }
 
-/** What each worker has found, and what was found before the last run. */
+/** The results of each worker, and of the runs before the last one. */
 function foundIn(results) {
   const names = readdirSync(results).filter((name) => name.endsWith('.json') && name !== 'mutants.json');
   return names.map((name) => JSON.parse(readFileSync(join(results, name), 'utf8')));

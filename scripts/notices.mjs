@@ -1,11 +1,11 @@
-// The licence notices of the packages whose code is in dist/, which their licences ask to be passed on.
+// Collects the licence notices of the packages whose code is in dist/, because their licences demand that they are passed on.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const packageOf = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//;
 const noticeFile = /^(?:licen[cs]e|copying|notice)(?:[.-].*)?$/i;
 
-/** Folders of the packages of which an output of esbuild holds code, relative to the root. */
+/** The folders of the packages whose code is in an output of esbuild, relative to the root. */
 export function bundledPackages(metafiles) {
   const folders = new Set();
   for (const { outputs } of metafiles)
@@ -17,7 +17,7 @@ export function bundledPackages(metafiles) {
   return folders;
 }
 
-/** Name and version of a package, its licence, and the text that goes with it. */
+/** Name and version of a package, its licence, and its text. */
 function noticeOf(folder) {
   const { name, version, license, author, homepage } = JSON.parse(
     readFileSync(join(folder, 'package.json'), 'utf8'),
@@ -27,12 +27,12 @@ function noticeOf(folder) {
   );
   const texts = files.sort().map((file) => readFileSync(join(folder, file), 'utf8').trim());
   const by = typeof author === 'string' ? author : author?.name;
-  // Some packages name their licence and their author, and ship no text.
+  // Some packages state their licence and their author, and ship no text.
   const text = texts.join('\n\n') || [by && `Copyright ${by}`, homepage].filter(Boolean).join('\n');
   return { title: `${name} ${version} (${license ?? 'licence below'})`, text };
 }
 
-/** One text for all of them; packages with the same text share it. In the order of their names. */
+/** One text with all notices, in the order of the names; packages with the same text share it. */
 export function notices(root, metafiles) {
   const titlesOf = new Map();
   for (const folder of [...bundledPackages(metafiles)].sort()) {

@@ -1,6 +1,6 @@
-// Draws dashboards/preview/*.webp: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour, or,
-// for backups, that scraped the built agent beside real backups of a PostgreSQL for two minutes; and
-// docs/images/status-*.webp: the status page after four simulated hours. Needs `npm run build`, Debian's prometheus,
+// Draws dashboards/preview/*.webp and docs/images/status-*.webp. For each dashboard its own queries are sent to a real Prometheus
+// that contains a simulated hour; for the dashboard of backups, it has scraped the built agent beside real backups of a
+// PostgreSQL for two minutes. The status page is drawn after four simulated hours. Needs `npm run build`, Debian's prometheus,
 // postgresql and chromium, and for dashboards the libraries that .ci/scenes installs. `npm run preview -- backups` draws one of
 // backups, dashboards and status alone.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The packages whose code is in dist/ as a software bill of materials (CycloneDX 1.6, JSON), with the versions and the
-// hashes of the lock file. It has no time and no random number, so that a build can be repeated byte by byte.
+// Writes the packages whose code is in dist/ as a software bill of materials (CycloneDX 1.6, JSON), with the versions and the
+// hashes of the lock file. It contains no time and no random number, so a build can be repeated byte by byte.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { bundledPackages } from './notices.mjs';
 
 const purlOf = (name, version) => `pkg:npm/${name.replace('@', '%40')}@${version}`;
 
-/** A hash of the lock file, `sha512-BASE64`, as CycloneDX has it. */
+/** A hash of the lock file, `sha512-BASE64`, in the form of CycloneDX. */
 function hashesOf(integrity) {
   const [, algorithm, value] = /^sha(\d+)-(.+)$/.exec(integrity ?? '') ?? [];
   if (algorithm === undefined) return [];

@@ -1,4 +1,5 @@
-// Installs and builds what is missing or stale, and says what it does. Plain Node: it runs before anything is installed.
+// Installs and builds what is missing or stale, and says what it does. This is plain JavaScript, because it runs before anything
+// is installed.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -9,7 +10,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const say = (text) => process.stderr.write(`svc-agent: ${text}\n`);
 
-/** Runs a program to its end in the project's folder; ends this process with its status if it failed. */
+/** Runs a program to its end in the project's folder; if it fails, ends this process with its status. */
 export function must(command, args, env = {}) {
   const { status, error } = spawnSync(command, args, {
     cwd: root,
@@ -20,7 +21,7 @@ export function must(command, args, env = {}) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** `npm ci` unless node_modules was made from this very lock file. */
+/** Runs `npm ci` unless node_modules was made from exactly this lock file. */
 export function ensureInstalled() {
   const lock = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
@@ -51,7 +52,7 @@ const inputs = [
   'scripts/build.mjs',
 ];
 
-/** Bundles into dist/ unless nothing it is made of is newer. */
+/** Bundles into dist/ unless none of its sources is newer. */
 export function ensureBuilt() {
   const stamp = join(root, 'dist', '.built');
   const newestInput = Math.max(...inputs.map((path) => newest(join(root, path))));
@@ -62,7 +63,7 @@ export function ensureBuilt() {
   writeFileSync(stamp, '');
 }
 
-/** Node's version, checked before anything else could fail in a stranger way. */
+/** Checks Node's version, before anything else could fail in a less clear way. */
 export function ensureNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major > 20 || (major === 20 && minor >= 19)) return;

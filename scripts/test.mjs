@@ -1,5 +1,5 @@
 // npm test: types, lint, build and the tests, in a fresh clone. With TEST_SIZE=long or nightly: build and the long tests; with
-// arguments, which go to vitest: build and those tests. Ends with `N passed, N failed`.
+// arguments, which go to vitest: build and those tests. The last line is `N passed, N failed`.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -17,12 +17,12 @@ const started = async (command, args) => {
   const [status] = await once(check, 'close');
   if (status !== 0) process.exit(status ?? 1);
 };
-/** What a project was when it was last right, so that a second run checks only what has changed. */
+/** Stores the state of the project in which it was last correct, so that a second run checks only what has changed. */
 const types = (name, ...args) => {
   const file = join(root, 'node_modules', '.cache', 'svc-agent', `${name}.tsbuildinfo`);
   return started('tsc', ['--noEmit', '--incremental', '--tsBuildInfoFile', file, ...args]);
 };
-// Beside each other and the build, which ends first.
+// These run beside each other and beside the build, which ends first.
 const checks =
   process.env.TEST_SIZE === undefined && files.length === 0
     ? [
@@ -64,13 +64,14 @@ for (const test of withStatus('pending', 'skipped')) {
   const file = test.slice(0, test.indexOf(': '));
   skipped.set(file, (skipped.get(file) ?? 0) + 1);
 }
-// One line, so that the names of failures are what is read last; `npx vitest run FILE --reporter=verbose` names the tests.
+// This is one line, so that the names of failures are at the end of the output; `npx vitest run FILE --reporter=verbose` names
+// the tests.
 if (skipped.size > 0) {
   const all = [...skipped.values()].reduce((sum, count) => sum + count, 0);
   const files = [...skipped].map(([file, count]) => `${file} (${count})`);
   process.stdout.write(`${all} skipped in ${files.length} files: ${files.join(', ')}\n`);
 }
-// Where the minutes of CI go. Files run beside each other, so that their sum is more than the run took.
+// This shows where the minutes of CI go. Files run beside each other, so their sum is larger than the duration of the run.
 const longest = result.testResults
   .map(({ name, startTime, endTime }) => ({ name, seconds: Math.round((endTime - startTime) / 1000) }))
   .filter(({ seconds }) => seconds >= 10)
@@ -80,7 +81,8 @@ if (longest.length > 0)
   process.stdout.write(
     `longest: ${longest.map(({ name, seconds }) => `${relative(root, name)} ${seconds} s`).join(', ')}\n`,
   );
-// A file that cannot be loaded, or whose set-up fails, has no failed test in the report; it must not look like nothing happened.
+// A file that cannot be loaded, or whose set-up fails, has no failed test in the report, and must not look as if nothing had
+// happened.
 const broken = result.testResults
   .filter(
     ({ status, assertionResults }) =>

@@ -1,4 +1,4 @@
-/** What is read of a dashboard in Grafana's classic schema; everything else is kept as it is. */
+/** The parts of a dashboard in Grafana's classic schema that are read here; all other parts are ignored. */
 export interface DashboardJson {
   uid?: string;
   title?: string;
@@ -73,14 +73,14 @@ export interface TargetJson {
   datasource?: DataSourceJson;
 }
 
-/** What a table calls the values of a query. */
+/** The name of a query's values in a table. */
 export function columnName({ transformations = [] }: PanelJson, { refId }: TargetJson): string | undefined {
   const organize = transformations.find(({ id }) => id === 'organize')?.options;
   const names = (organize as { renameByName?: Record<string, string> } | undefined)?.renameByName ?? {};
   return names[`Value #${refId}`] ?? names.Value;
 }
 
-/** A property of the values of a query: that of its column if it has one, else the panel's. */
+/** A property of a query's values: from its column if the column has the property, otherwise from the panel. */
 export function fieldProperty(
   panel: PanelJson,
   target: TargetJson,
@@ -101,7 +101,7 @@ export interface Filling {
   values: Readonly<Record<string, string>>;
 }
 
-/** A query as Grafana would send it. A variable without a value becomes `.*`, as its All does. */
+/** A query as Grafana would send it. A variable without a value becomes `.*`, like the choice All. */
 export function fill(expr: string, { rateInterval, range, interval, values }: Filling): string {
   return expr
     .replaceAll('$__rate_interval', rateInterval)
@@ -110,6 +110,6 @@ export function fill(expr: string, { rateInterval, range, interval, values }: Fi
     .replace(/\$(\w+)|\$\{(\w+)(?::\w+)?\}/g, (_, bare, braced) => values[bare ?? braced] ?? '.*');
 }
 
-/** Grafana's spans as PromQL durations. Variables inside of strings parse as they are. */
+/** An expression in which Grafana's spans are PromQL durations. Variables inside of strings parse as they are. */
 export const parseable = (expr: string): string =>
   expr.replace(/\$__(?:rate_interval|range|interval)\b/g, '1m');

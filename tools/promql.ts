@@ -3,21 +3,21 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { parseDuration } from '../src/core/text-formats.ts';
 
 /**
- * PromQL as a tree, for the checks of rules and dashboards. The grammar is Prometheus' own
- * (`@prometheus-io/lezer-promql`); this file keeps of its tree what the checks need. Types are not checked:
- * `promtool check rules` does that.
+ * Parses PromQL into a tree, for the checks of rules and dashboards. The grammar is Prometheus' own
+ * (`@prometheus-io/lezer-promql`); this file reduces its tree to what the checks need. Types are not checked: `promtool check
+ * rules` does that.
  */
 
-/** Position in the text: first character, and one past the last. */
+/** A range of the text: the first character, and the one after the last. */
 interface Span {
   start: number;
   end: number;
 }
 
-/** An instant selector, or with `rangeMs` a range selector. */
+/** An instant selector, or a range selector if `rangeMs` is set. */
 export interface Selector extends Span {
   type: 'selector';
-  /** The metric; empty if the selector consists of matchers alone. */
+  /** The metric; empty if the selector has only matchers. */
   name: string;
   matchers: readonly { label: string; op: '=' | '!=' | '=~' | '!~'; value: string }[];
   rangeMs?: number;
@@ -32,7 +32,7 @@ export interface Call extends Span {
 export interface Aggregate extends Span {
   type: 'aggregate';
   op: string;
-  /** The labels that the aggregation keeps (`by`) or removes (`without`). */
+  /** The labels that the aggregation preserves (`by`) or removes (`without`). */
   grouping?: { without: boolean; labels: readonly string[] };
   expr: Expr;
 }
@@ -54,7 +54,7 @@ export interface Binary extends Span {
   right: Expr;
 }
 
-/** An expression without its parentheses; the span of what stood in parentheses includes them. */
+/** An expression without its parentheses; the span of an expression in parentheses includes them. */
 export type Expr =
   | (Span & { type: 'number'; value: number })
   | (Span & { type: 'string'; value: string })
@@ -201,8 +201,8 @@ export function selectorsOf(expr: Expr): readonly Selector[] {
 }
 
 /**
- * The labels that a result can have. `scalar` has none and matches anything; `fixed` lists all that are
- * possible; `open` is whatever the series have, less `without`.
+ * The labels that a result can have. `scalar` has none and matches anything; `fixed` lists all possible labels; `open` stands for
+ * any labels of the series, except `without`.
  */
 type LabelSet =
   | { type: 'scalar' }
@@ -218,7 +218,7 @@ export function canHave(set: LabelSet, label: string): boolean {
   return set.type === 'fixed' ? set.labels.has(label) : !set.without.has(label);
 }
 
-/** The labels that a result can have, by the rules of PromQL alone. */
+/** The labels that a result can have, according to the rules of PromQL alone. */
 export function resultLabels(expr: Expr): LabelSet {
   switch (expr.type) {
     case 'number':
@@ -256,7 +256,7 @@ function callLabels({ name, args }: Call): LabelSet {
   if (name === 'vector') return fixed([]);
   const [first] = args;
   if (name.startsWith('absent')) {
-    // `absent` takes over what its selector says by equality.
+    // `absent` has the labels that its selector matches by equality.
     const matchers = first?.type === 'selector' ? first.matchers : [];
     return fixed(matchers.filter(({ op }) => op === '=').map(({ label }) => label));
   }

@@ -9,8 +9,8 @@ import { pack, type RenderedAlert, renderPack, shippedOptions } from '../src/mon
 import { unfedPanels } from './unfed-panels.ts';
 
 /**
- * The reference pages under `docs/reference`, from the schema, the catalog, the rules and the commands' own help, so
- * that they cannot differ from the program.
+ * The reference pages below `docs/reference`, which are generated from the schema, the catalog, the rules and the commands' own
+ * help, so that they cannot differ from the program.
  */
 export async function referenceFiles(): Promise<readonly (readonly [path: string, text: string])[]> {
   const pages = {
@@ -49,7 +49,7 @@ interface Schema {
   additionalProperties?: Schema | boolean;
 }
 
-/** What can be written for a key, without null and without a variable, which every key may have. */
+/** The alternatives for the value of a key, without null and without a variable, which every key may have. */
 function alternativesOf(schema: Schema): readonly Schema[] {
   if (!schema.anyOf) return [schema];
   return schema.anyOf
@@ -74,13 +74,13 @@ const defaultOf = ({ default: usual }: Schema): string =>
     ? ''
     : code(typeof usual === 'string' ? usual : JSON.stringify(usual));
 
-/** A map with keys of its own: where it is written, and the schema of what is there. */
+/** A map with its own keys: its path, and the schema of its content. */
 interface Nested {
   path: string;
   schema: Schema;
 }
 
-/** The map below a key: itself, the values of a map by name, or the entries of a list. */
+/** The map below a key: the value itself, the values of a map by name, or the entries of a list. */
 function nestedOf(path: string, schema: Schema): Nested | undefined {
   for (const each of alternativesOf(schema)) {
     if (each.properties) return { path, schema: each };
@@ -91,12 +91,12 @@ function nestedOf(path: string, schema: Schema): Nested | undefined {
   return undefined;
 }
 
-/** Keys of the Prometheus web configuration are written in either spelling; the page names ours. */
+/** The keys in our spelling. Keys of the Prometheus web configuration may be written in either spelling; the page shows ours. */
 const ownSpelling = (properties: Readonly<Record<string, Schema>>): readonly [string, Schema][] =>
   Object.entries(properties).filter(([key]) => !key.includes('_') || !Object.hasOwn(properties, camel(key)));
 const camel = (key: string): string => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** The table of a map's keys. A long list of keys that differ in their names only is one row. */
+/** The table of a map's keys. A long list of keys that differ only in their names is one row. */
 function keyTable(rows: readonly (readonly Cell[])[]): string {
   const [first] = rows;
   const areAlike = rows.length > 8 && rows.every((row) => row.slice(1).join() === first!.slice(1).join());
@@ -140,7 +140,7 @@ function configurationPage(): string {
   );
 }
 
-/** The anchor that GitHub makes of a heading: lower case, without punctuation. */
+/** A link to the anchor that GitHub makes of a heading: lower case, without punctuation. */
 const linked = (path: string): string => `[${code(path)}](#${path.toLowerCase().replace(/[^\w-]/g, '')})`;
 
 const metricRow = ({ name, kind, unit, tags, help }: Metric, roles?: readonly string[]): readonly Cell[] => [

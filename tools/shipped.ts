@@ -44,7 +44,7 @@ type Generated = readonly [path: string, text: string];
 export const ruleFiles = (): readonly Generated[] =>
   packs.map((of) => [`rules/${of.name}.rules.yml`, toYaml(renderPack(of, shippedOptions))]);
 
-/** The cases of `promtool test rules`, to be played beside the rules. They are not committed. */
+/** The cases of `promtool test rules`, which are run together with the rules. They are not committed. */
 export const caseFiles = (): readonly Generated[] => [
   ...tests.map(
     ([name, plans, of]): Generated => [
@@ -55,7 +55,7 @@ export const caseFiles = (): readonly Generated[] => [
   ['rules/tests/recording.test.yml', toYaml(recordingTests('../recording.rules.yml'))],
 ];
 
-/** The rules that the Kubernetes manifests bring along, as `svc-agent rules --kubernetes` prints these packs. */
+/** The rules in the Kubernetes manifests, as `svc-agent rules --kubernetes` prints these packs. */
 export function deployedRules(): Generated {
   const objects = (['recommended', 'recording', 'slo'] as const).map((name) =>
     prometheusRule(name, renderPack(pack(name), shippedOptions)),

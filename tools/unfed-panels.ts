@@ -14,9 +14,8 @@ const workersCalls =
   'The worker role calls the frontend through the client library, which counts under names of its own. The dashboard Frontend shows all calls to the frontend.';
 
 /**
- * Queries of the dashboards that have no data beside a Cadence server, in the order of the dashboards: each is
- * `dashboard: panel`, with the legend where a panel has more than one. test/e2e/recorded-dashboards.long.test.ts holds the
- * list against recorded pages.
+ * Queries of the dashboards that have no data with a Cadence server, in the order of the dashboards: each is `dashboard: panel`,
+ * with the legend if a panel has more than one. test/e2e/recorded-dashboards.long.test.ts compares the list with recorded pages.
  */
 export const unfedPanels: readonly { panel: string; why: string }[] = [
   { panel: 'overview: Persistence errors', why: failures },

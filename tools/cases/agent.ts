@@ -256,7 +256,7 @@ const storeDown = (values: string) => incident('store_down', 'main/persistence',
 const here = `${at}, `;
 const there = 'cluster="dc1", instance="b", ';
 
-/** Verdicts of the agents, as sources of inhibitions: src/monitoring/alerts/agent.ts. */
+/** The plans for the verdicts of the agents as sources of inhibitions: src/monitoring/alerts/agent.ts. */
 export const incidentPlans: readonly Plan[] = [
   {
     alert: 'SvcIncident',

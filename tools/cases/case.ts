@@ -1,69 +1,69 @@
 /** Series by `name{labels}`, without `cluster`, `instance` and `pod`; values in promtool's notation, one a minute. */
 export type Series = Readonly<Record<string, string>>;
 
-/** What an alert does when its series have ended for some minutes: it stays, saying this, or it is gone. */
+/** What an alert does when its series have ended for some minutes: it stays with this value, or it is gone. */
 interface Ending {
   afterMinutes: number;
-  /** Nothing: it is gone. */
+  /** The value; missing if the alert is gone. */
   value?: string;
 }
 
 /**
- * How one alert is shown to fire and to stay silent. Values are written by hand from the meaning of the
- * condition: nothing here is computed from the rule.
+ * How one alert is shown to fire and to stay silent. Values are written by hand according to the meaning of the condition:
+ * nothing here is computed from the rule.
  */
 export interface Plan {
   alert: string;
-  /** Labels of the rule itself, which tell rules of one name apart. */
+  /** Labels of the rule itself, which distinguish rules with the same name. */
   ruleLabels?: Readonly<Record<string, string>>;
-  /** When it is looked at, in minutes; enough for range and hold. */
+  /** When the alert is checked, in minutes; enough for the range and `for`. */
   at: number;
-  /** Minutes from sample to sample, and from look to check. Default: 1. */
+  /** Minutes between samples, and between evaluations. Default: 1. */
   every?: number;
   bad: Series;
   good: Series;
-  /** Exactly on the threshold; where a condition is a state, the moment at which it has not held long enough. */
+  /** Series exactly on the threshold; for a condition that is a state, at the moment when it has not held long enough. */
   edge: Series;
-  /** When `edge` is looked at, if at another time. */
+  /** When `edge` is checked, if at another time. */
   edgeAt?: number;
-  /** A counter that starts again, or a state that was interrupted. */
+  /** Series in which a counter starts again, or a state was interrupted. */
   reset: Series;
-  /** Labels of the alert, beside `cluster` and `instance`. */
+  /** Labels of the alert, in addition to `cluster` and `instance`. */
   labels: Readonly<Record<string, string>>;
-  /** Whether the alert names the instance, and the pod too: two instances are then two alerts. */
+  /** Whether the alert names the instance, and the pod, too: two instances are then two alerts. */
   instance?: true | 'with pod';
   /** The outcome when one agent reports the bad series and another one the good series. */
   agentsDiffer?: 'fires' | 'is silent';
   /** `$value` as the description shows it. */
   value: string;
-  /** The same where two instances have the bad series, and it adds up. Default: `value`, since it does not. */
+  /** The value if two instances have the bad series and it is added up. Default: `value`, because it is not. */
   twice?: string;
-  /** Series that have ended. Default: gone after 20 minutes. */
+  /** What happens after the series have ended. Default: the alert is gone after 20 minutes. */
   ending?: Ending;
-  /** Complete series on which it stays silent too, by what they show. */
+  /** Further complete series on which the alert stays silent, by what they show. */
   silent?: Readonly<Record<string, Series>>;
-  /** More of what the alert is for, each with its own series. */
+  /** Further cases for which the alert exists, each with its own series. */
   more?: readonly OwnExtra[];
-  /** A rule of the same name and other labels that fires in some of these cases: promtool compares all alerts of a name. */
+  /** A rule of the same name with other labels that fires in some of these cases: promtool compares all alerts of a name. */
   sibling?: Sibling;
 }
 
 interface Sibling {
   ruleLabels: Readonly<Record<string, string>>;
-  /** The cases in which it fires, by what they show. */
+  /** The cases in which the sibling fires, by what they show. */
   firesIn: ReadonlySet<string>;
 }
 
 export interface Extra {
   shows: string;
-  /** Complete series, `cluster` and `instance` included. */
+  /** Complete series, including `cluster` and `instance`. */
   series: Series;
-  /** When it is looked at, if at another time than the plan. */
+  /** When the case is checked, if at another time than the plan. */
   at?: number;
   fires: readonly Firing[];
 }
 
-/** A value is the plan's own alert with this value. */
+/** A further case. A value stands for the plan's own alert with this value. */
 type OwnExtra = Omit<Extra, 'fires'> & { fires: Extra['fires'] | string };
 
 export interface Firing {
@@ -71,12 +71,12 @@ export interface Firing {
   value: string;
 }
 
-/** An alert that fits no plan, such as one on what is absent: all its cases by hand. */
+/** The cases of an alert that fits no plan, such as one for something that is absent; all are written by hand. */
 export type HandWritten = Pick<Plan, 'alert' | 'ruleLabels' | 'at' | 'every' | 'silent'> & {
   cases: readonly Extra[];
 };
 
-/** Series on which an alert stays silent; `at` if it is looked at at another time than the plan. */
+/** Series on which an alert stays silent; `at` is the time of the check if it differs from the plan's. */
 export const silent = (shows: string, series: Series, at?: number): Extra => ({
   ...{ shows, series, fires: [] },
   ...(at !== undefined && { at }),
@@ -87,7 +87,7 @@ export const series =
   (name: string, labels: string) =>
   (values: string): Series => ({ [`${name}{${labels}}`]: values });
 
-/** The series with the environment to which they belong. */
+/** The series with the label of the environment to which they belong. */
 export const within = (environment: string, series: Series): Series =>
   Object.fromEntries(
     Object.entries(series).map(([key, values]) => [
@@ -107,7 +107,7 @@ export function state(
   const healthy = 1 - failing;
   const moment = hold + 10;
   const run = (value: number, samples: number) => (samples > 0 ? `${value}x${samples - 1} ` : '');
-  /** It fails twice, each time for less than `hold`. */
+  /** The state fails twice, each time for less than `hold`. */
   const interrupted = run(healthy, moment - 2 * hold + 1) + run(failing, Math.min(hold - 1, 10));
   return {
     alert,

@@ -5,7 +5,7 @@ const pair = 'source_cluster="dc1", target_cluster="dc2"';
 const toDc2 = { source_cluster: 'dc1', target_cluster: 'dc2' };
 const lag = series('svc_replication_lag_seconds', pair);
 
-/** What an agent of `cluster` says of the domain. */
+/** The series of an agent in `cluster` about the domain. */
 const says = (cluster: string, active: string, values = '1x60', instance = cluster): Series => ({
   [`svc_cluster_group_info{cluster="${cluster}", instance="${instance}", primary_cluster="dc1"}`]: '1x60',
   [`svc_domain_active_cluster{cluster="${cluster}", instance="${instance}", domain="orders", active_cluster="${active}"}`]:
@@ -82,7 +82,7 @@ const disagreement: HandWritten = {
   ],
 };
 
-/** Alerts of src/monitoring/alerts/replication.ts. */
+/** The series with the time of the last failover of a domain, by its values. */
 const failedOver = series('svc_domain_last_failover_timestamp_seconds', 'domain="orders"');
 const spread = (clusters: string): Series => ({
   'svc_domain_clusters{domain="orders"}': clusters,
@@ -175,7 +175,7 @@ export const replicationPlans: readonly (Plan | HandWritten)[] = [
     },
   },
 ];
-/** Alerts on archival: src/monitoring/alerts/clusters.ts. */
+/** The plans for alerts on archival: src/monitoring/alerts/clusters.ts. */
 export const archivalPlans: readonly Plan[] = [
   state('SvcArchiveDown', series('svc_archival_up', 'archive="history", scheme="file"'), 10, {
     archive: 'history',
@@ -279,7 +279,7 @@ const completed = (values: string): Series => ({ 'svc_workflow_completed{domain=
 const written = (values: string): Series => ({
   'svc_archival_newest_object_timestamp_seconds{archive="history", scheme="file"}': values,
 });
-/** Alerts on archives that look back for days. */
+/** The plans for alerts on archives that look back for days. */
 export const weekLongPlans: readonly Plan[] = [
   {
     alert: 'SvcArchivalNeverWritten',
@@ -287,7 +287,7 @@ export const weekLongPlans: readonly Plan[] = [
     every: 10,
     bad: { ...usable('1x1200'), ...completed('0+120x1200') },
     good: { ...usable('1x1200'), ...completed('0+120x1200'), ...written('0x1200') },
-    // What closed eight days ago has closed for less than an hour.
+    // Eight days ago, workflows had been closing for less than an hour.
     edge: { ...usable('1x1200'), ...completed('0x21 0+120x1200') },
     reset: { ...usable('1x1200'), ...completed('9000x10 0x1200') },
     agentsDiffer: 'is silent',

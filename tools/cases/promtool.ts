@@ -34,7 +34,7 @@ interface Place {
 const reporting: Place = { cluster: 'dc1', instance: 'a' };
 const beside: Place = { cluster: 'dc1', instance: 'b' };
 const elsewhere: Place = { cluster: 'dc2', instance: 'c' };
-/** The same names in two environments. */
+/** Places with the same names in two environments. */
 const production: Place = { environment: 'production', ...reporting };
 const staging: Place = { environment: 'staging', ...reporting };
 
@@ -55,13 +55,13 @@ function firing(plan: Plan, { instance, ...whose }: Place, value = plan.value): 
   return { labels: { ...plan.labels, ...whose, ...(plan.instance ? own : {}) }, value };
 }
 
-/** A case with all that it may take from its plan. */
+/** A case with everything that may come from its plan. */
 type Case = Required<Extra>;
 
 const silentOf = ({ at, silent = {} }: Plan | HandWritten): Case[] =>
   Object.entries(silent).map(([shows, series]) => ({ shows, series, at, fires: [] }));
 
-/** The eight cases that every alert has, what happens if agents differ or the series has a gap, then its own. */
+/** The eight cases that every alert has, the cases for agents that differ and for series with a gap, then its own cases. */
 function casesOf(plan: Plan, rule: RenderedAlert): Case[] {
   const { at, bad, good, edge, edgeAt = at, reset, ending = { afterMinutes: 20 } } = plan;
   const [hereBad, hereFiring] = [placed(bad, reporting), firing(plan, reporting)];
@@ -118,7 +118,7 @@ function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Case
   };
 }
 
-/** An agent that starts again, or a scrape that is missed, ends no alert. */
+/** The case of an agent that starts again, or of a missed scrape, which ends no alert. */
 const gap = ({ at }: Plan, ended: Series, here: Firing): Case => ({
   shows: 'the series is missing for some minutes',
   series: ended,
@@ -142,7 +142,7 @@ function samples(part: string): string[] {
   return Array.from({ length: times + 1 }, (_, index) => String(Number(first) + index * Number(step ?? 0)));
 }
 
-/** The tests of one pack's plans, against the rules as they are shipped. Throws if a plan is for no rule. */
+/** The tests for one pack's plans with the rules as they are shipped. Throws if a plan belongs to no rule. */
 export function promtoolFile(
   pack: Pack,
   plans: readonly (Plan | HandWritten)[],

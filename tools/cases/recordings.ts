@@ -1,6 +1,6 @@
 import type { Series } from './case.ts';
 
-/** What a recorded series must be, by hand, for the samples below. */
+/** What a recorded series must be for the samples below, computed by hand. */
 interface Expected {
   record: string;
   labels: string;
@@ -56,7 +56,7 @@ const listed = (metric: string, operationName: string, value: number): Expected 
   value,
 });
 
-/** After twelve minutes, 720 s. */
+/** The recorded series after twelve minutes, 720 s. */
 const recorded: readonly Expected[] = [
   ...kinds.flatMap((kind) => [
     { record: `cluster_service_operation:svc_${kind}_requests:rate5m`, labels: byOperation, value: 2 },
@@ -102,7 +102,7 @@ const recorded: readonly Expected[] = [
   })),
 ];
 
-/** The file of `promtool test rules` that holds every recorded series against its value. */
+/** The file of `promtool test rules` that compares every recorded series with its value. */
 export function recordingTests(ruleFile: string): object {
   const names = [...new Set(recorded.map(({ record }) => record))];
   return {

@@ -7,12 +7,12 @@ const alerts = (alertname: string, labels: Labels, alertstate: string, values: s
   return { [`ALERTS{${all.map(([label, value]) => `${label}="${value}"`).join(', ')}}`]: values };
 };
 
-/** Looked at in minute 40; `minutes` from the end of the alert on the outage on this one is there. */
+/** A plan that is checked in minute 40. For `minutes` after the end of the alert on the outage, this alert is there. */
 function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', minutes: number): Plan {
   const fired = (values: string) => alerts(of, labels, 'firing', values);
   const here = { cluster: 'dc1', instance: 'a' };
   const at = 40;
-  /** Fires until so many minutes before the check. */
+  /** Fires until this many minutes before the check. */
   const until = (before: number) => `_x10 1x${at - 10 - before} stale`;
   return {
     alert,
@@ -48,7 +48,10 @@ function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', mi
   };
 }
 
-/** Both windows begin with the outage, and the longer one lasts longer. */
+/**
+ * The cases in which the alert on the longer window fires, too: both windows begin with the outage, and the longer one lasts
+ * longer.
+ */
 const longerFiresIn = new Set([
   'fires',
   'exactly on the threshold',
@@ -78,7 +81,7 @@ const bothEnds = (alert: string, of: string, labels: Labels): Plan[] => [
 const store = { store: 'main', kind: 'postgres', database: 'persistence' };
 const history = { job: 'history', svc_service: 'history' };
 
-/** Alerts on outages that are over: `recovering` in src/monitoring/alert.ts. */
+/** The plans for alerts on outages that are over: `recovering` in src/monitoring/alert.ts. */
 export const recoveringPlans: readonly Plan[] = [
   ...bothEnds('SvcStoreRecovering', 'SvcStoreDown', store),
   ...bothEnds('SvcServiceRecovering', 'SvcServiceDown', history),

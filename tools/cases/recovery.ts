@@ -19,14 +19,14 @@ const outcome = (failed: string, succeeded: string): Series => ({
   [`${failure}{${backup}}`]: failed,
   [`${success}{${backup}}`]: succeeded,
 });
-/** A node of a wide-column store, and its agent. */
+/** The series of a node of a wide-column store and its agent. */
 const node = (instance: string, name: string, values: string, labels = backup): Series => ({
   [`svc_store_up{cluster="dc1", instance="${instance}", store="main", kind="widecolumn", database="persistence"}`]:
     '1x400',
   [`${name}{cluster="dc1", instance="${instance}", ${labels}}`]: values,
 });
 
-/** Backups of two nodes that are called the same: the one of node b is not as it should be. */
+/** The case of backups of two nodes with the same name, of which the backup of node b is bad. */
 const ofOneNode = (bad: Series, good: Series, at: number, firing: Extra['fires'][0]): Extra => ({
   shows: 'the good backup of one node hides no other node',
   series: { ...good, ...bad },
@@ -34,7 +34,7 @@ const ofOneNode = (bad: Series, good: Series, at: number, firing: Extra['fires']
   fires: [{ ...firing, labels: { cluster: 'dc1', instance: 'b', ...firing.labels } }],
 });
 
-/** What takes a day, looked at every five minutes. */
+/** The plans for alerts that take a day; they are evaluated every five minutes. */
 export const dayLongPlans: readonly Plan[] = [
   {
     alert: 'SvcBackupNeverSucceeded',
@@ -58,7 +58,7 @@ export const dayLongPlans: readonly Plan[] = [
     ],
   },
 ];
-/** Alerts on backups: src/monitoring/alerts/recovery.ts. */
+/** The plans for alerts on backups: src/monitoring/alerts/recovery.ts. */
 export const backupPlans: readonly Plan[] = [
   {
     alert: 'SvcBackupAge',
@@ -183,7 +183,7 @@ const neverAlert = (checks: readonly string[]): readonly Extra[] =>
     silent(`check ${check} is of another severity or has another alert`, failingCheck(check)),
   );
 
-/** A check of what backups of a type are made from: it alerts where the store has such backups. */
+/** The cases of a check that backups of a type need: it alerts if the store has such backups. */
 function needsBackup(check: string, type: string): readonly Extra[] {
   const having = (cluster: string, of: string, backupType: string): Series => ({
     [`svc_backup_configured{cluster="${cluster}", instance="z", backup="b", store="${of}", database="visibility", backup_type="${backupType}"}`]:
@@ -208,7 +208,7 @@ function needsBackup(check: string, type: string): readonly Extra[] {
   ];
 }
 
-/** An alert on the checks of one severity: it fires for one of them, and not for others. */
+/** The plan for an alert on the checks of one severity: it fires for one of them, and not for checks of other severities. */
 const check = (alert: string, one: string, others: readonly string[]): Plan => ({
   ...state(alert, series('svc_store_check_ok', `${store}, check="${one}"`), 15, { ...main, check: one }),
   more: neverAlert(others),
@@ -220,7 +220,7 @@ const seenBy = (instance: string, name: string, values: string, labels: string):
 const isKnown = seenBy('a', 'svc_recovery_ready', '0x60', ready);
 const isConfigured = seenBy('a', configured, '1x60', backup);
 const isUnknown: Extra['fires'] = [{ labels: { cluster: 'dc1', store: 'main' }, value: '1' }];
-/** Nothing says whether a store with backups could be recovered. */
+/** The cases in which nothing says whether a store with backups could be recovered. */
 const unknownRecovery: HandWritten = {
   alert: 'SvcRecoveryUnknown',
   at: 20,
@@ -370,7 +370,7 @@ export const storePlans: readonly (Plan | HandWritten)[] = [
   unknownRecovery,
 ];
 
-/** What is told of a store whose agent is down. */
+/** The cases for a store whose agent is down. */
 function withoutAgent(): Plan['more'] {
   const seenBy = (instance: string, values: string): Series => ({
     [`svc_store_up{cluster="dc1", instance="${instance}", ${store}}`]: values,

@@ -11,7 +11,7 @@ const requests = (errors: string, total: string): Series => ({
 const frontend = 'svc_frontend_client_latency';
 const start = 'svc_service="worker", operation="StartWorkflowExecution"';
 const poll = `svc_service="worker", operation="PollForDecisionTask", ${at}`;
-/** What history says of the requests that it served, and what its callers say of theirs. */
+/** The series of history about the requests that it served, and of its callers about their requests. */
 const served = (
   own: { requests: string; errors?: string },
   callers: { requests: string; errors: string },
@@ -24,10 +24,11 @@ const served = (
   [`svc_history_client_errors{${at}, svc_service="frontend"}`]: callers.errors,
 });
 const byCallee = (value: string) => [{ labels: { cluster: 'dc1', callee: 'history' }, value }];
-/** Where the callee counts its own faults, they alone count. */
+/** The cases in which the callee counts its own faults, so that only these count. */
 const told: Pick<Plan, 'silent' | 'more'> = {
   silent: {
-    // Recorded: 90 and 85 answers to workers that were late, 989 starts of what had started already, and no failure.
+    // These numbers are from a recording: 90 and 85 answers to workers that were late, 989 starts of workflows that had started
+    // already, and no failure.
     'answers that a caller counts as errors': {
       ...served({ requests: '0+3000x20' }, { requests: '0+3000x20', errors: '0+989x20' }),
       [`svc_history_client_errors{${at}, svc_service="frontend", operation="RespondActivityTaskCompleted"}`]:
@@ -74,7 +75,7 @@ const told: Pick<Plan, 'silent' | 'more'> = {
     },
   ],
 };
-/** Alerts on requests between roles: src/monitoring/alerts/requests.ts. */
+/** The plans for alerts on requests between roles: src/monitoring/alerts/requests.ts. */
 export const requestPlans: readonly Plan[] = [
   {
     alert: 'SvcFrontendLatency',

@@ -22,7 +22,7 @@ const unhealthy = (up: string, failures = '0+6x60'): Series => ({
 });
 const failures = `svc_role_health_failures_total{${at}, ${role}`;
 const absent = { labels: { job: 'worker' }, value: '1' };
-/** The alerts on targets have a branch for each role; their plans are about history. */
+/** The other roles: alerts on targets have a branch for each role, and their plans are about history. */
 const others = ['frontend', 'matching', 'worker'];
 const target = (cluster: string, instance: string, job: string, value: 0 | 1): Series => ({
   [`up{cluster="${cluster}", instance="${instance}", pod="pod-${instance}", job="${job}"}`]: `${value}x20`,
@@ -54,7 +54,7 @@ const instanceDownOf = (job: string): Extra => ({
   at: 10,
   fires: [{ labels: { cluster: 'dc1', job, svc_service: job, instance: 'a' }, value: '0' }],
 });
-/** Alerts on targets and health: src/monitoring/alerts/roles.ts. */
+/** The plans for alerts on targets and health: src/monitoring/alerts/roles.ts. */
 export const availabilityPlans: readonly (Plan | HandWritten)[] = [
   {
     alert: 'SvcServiceDown',
@@ -320,7 +320,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     ],
   },
 ];
-/** Alerts on restarts, memory and garbage collection: src/monitoring/alerts/roles.ts. */
+/** The plans for alerts on restarts, memory and garbage collection: src/monitoring/alerts/roles.ts. */
 export const processPlans: readonly Plan[] = [
   {
     alert: 'SvcHighRestartRate',

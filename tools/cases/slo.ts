@@ -18,9 +18,9 @@ const slow = (fast: string, all: string, labels = worker): Series => ({
 const every = (perMinute: number) => `0+${perMinute}x${minutes}`;
 
 /**
- * The long window, the minute at which its alert must fire, the minute at which a burst of five minutes has left the short
- * window, and how many of 6000 requests a minute fail or are fast enough: above
- * its threshold and below that of the shorter window, then exactly on it.
+ * For each alert: the long window, the minute at which it must fire, the minute at which a burst of five minutes has left the
+ * short window, and how many of 6000 requests a minute fail or are fast enough: first above its threshold and below that of the
+ * shorter window, then exactly on it.
  */
 const burns = [
   {
@@ -53,7 +53,7 @@ const burns = [
   },
 ] as const;
 
-/** One objective: its series as a function of what is bad or fast a minute, and cases of its own. */
+/** One objective: its series as a function of the bad or fast events per minute, and its own cases. */
 interface Objective {
   alert: string;
   measured(burn: (typeof burns)[number]): Pick<Plan, 'bad' | 'good' | 'edge' | 'value'>;

@@ -9,7 +9,7 @@ const toDc2 = { source_cluster: 'dc1', target_cluster: 'dc2' };
 
 const start = 'svc_service="worker", operation="StartWorkflowExecution"';
 const get = `${role}, operation="PersistenceGetWorkflowExecution"`;
-/** The buckets of a timer, of which so many percent are within the limit. */
+/** The buckets of a timer in which this percentage of the observations is within the limit. */
 const timer = (metric: string, labels: string, le: string, all: string) => (within: number) => ({
   [`${metric}_bucket{${labels}, le="${le}"}`]: `0+${within * 60}x60`,
   [`${metric}_bucket{${labels}, le="${all}"}`]: '0+6000x60',
@@ -23,7 +23,7 @@ const backlog = series(
   'svc_service="matching", domain="orders", tasklist="pay"',
 );
 
-/** The literal conditions, blind spots included: what they do not see is written down here too. */
+/** The plans for the literal conditions, including blind spots: what they do not see is shown here, too. */
 export const specPlans: readonly Plan[] = [
   {
     alert: 'SvcServiceDown',

@@ -25,7 +25,7 @@ const calls = (errors: string, requests: string): Series => ({
   [`svc_persistence_errors{${role}, ${operation}}`]: errors,
   [`svc_persistence_requests{${role}, ${operation}}`]: requests,
 });
-/** Alerts on calls to the store: src/monitoring/alerts/work.ts. */
+/** The plans for alerts on calls to the store: src/monitoring/alerts/work.ts. */
 export const persistencePlans: readonly Plan[] = [
   {
     alert: 'SvcPersistenceErrorRate',
@@ -130,7 +130,7 @@ const backlog = (values: string): Series => ({ [`svc_matching_tasklist_backlog{$
 const polls = (values: string): Series => ({ [`svc_matching_poll_success{${list}}`]: values });
 const pollers = (values: string): Series => ({ [`svc_matching_pollers{${list}}`]: values });
 const dispatches = (values: string): Series => ({ [`svc_matching_tasks_dispatched{${list}}`]: values });
-/** Alerts on task lists: src/monitoring/alerts/work.ts. */
+/** The plans for alerts on task lists: src/monitoring/alerts/work.ts. */
 export const taskPlans: readonly Plan[] = [
   {
     alert: 'SvcTaskListUnpolled',

@@ -27,7 +27,7 @@ const silentCanary = (...beside: [series: string, values: string][]): Series => 
   [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 300x60',
   ...Object.fromEntries(beside.map(([series, values]) => [series.replace('{', `{${at}, `), values])),
 });
-/** Alerts on workflows: src/monitoring/alerts/workflows.ts. */
+/** The plans for alerts on workflows: src/monitoring/alerts/workflows.ts. */
 export const workflowPlans: readonly Plan[] = [
   {
     alert: 'SvcWorkflowTimeouts',
@@ -248,7 +248,7 @@ const waited = (
   };
 };
 const halfLate = { quick: '0+600x60', all: '0+1200x60' };
-/** Alerts on the work of history: src/monitoring/alerts/workflows.ts. */
+/** The plans for alerts on the work of history: src/monitoring/alerts/workflows.ts. */
 export const historyPlans: readonly Plan[] = [
   {
     alert: 'SvcShardMovement',

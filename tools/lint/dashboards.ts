@@ -18,7 +18,7 @@ const selectorsIn = ({ panels = [] }: DashboardJson) =>
     .filter((target) => !isLoki(target))
     .flatMap(({ expr = '' }) => selectorsOf(parse(parseable(expr))));
 
-/** A dashboard that shows series with this label lets one choose it, all at once included. */
+/** A dashboard that shows series with this label offers a choice of its values, including all at once. */
 const chosen = (lint: string, variable: string, label: string): DashboardLint => ({
   name: lint,
   dashboard(of) {
@@ -69,7 +69,7 @@ const lints: readonly DashboardLint[] = [
   ...[templateLabelPromql, grid, ...targetLints],
 ];
 
-/** Series that dashboards may ask for beside those of the catalogs: of the server, and of the agent's runtime. */
+/** Series that dashboards may query in addition to those of the catalogs: series of the server, and of the agent's runtime. */
 export const uncataloged: readonly string[] = [
   'ALERTS_FOR_STATE',
   ...['process_cpu_seconds_total', 'process_resident_memory_bytes'].map((name) => `svc_agent_${name}`),
@@ -79,8 +79,8 @@ export const uncataloged: readonly string[] = [
 export const dashboardLintNames: readonly string[] = lints.map(({ name }) => name);
 
 /**
- * Judges dashboards in Grafana's classic schema by the types of the catalogs. `recorded` are names of series
- * that rules record. Throws if a query is not PromQL.
+ * Checks dashboards in Grafana's classic schema against the types of the catalogs. `recorded` are names of series that rules
+ * record. Throws if a query is not PromQL.
  */
 export function lintDashboards(
   dashboards: readonly DashboardJson[],

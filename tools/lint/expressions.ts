@@ -13,16 +13,16 @@ import {
   walk,
 } from '../promql.ts';
 
-/** One rule and what a lint may want to know around it. */
+/** One rule, with the context that a lint may need. */
 export interface Subject {
   rule: RenderedRule;
   expr: Expr;
   pack: PackName;
-  /** Names that recording rules give. */
+  /** The names that recording rules define. */
   recorded: ReadonlySet<string>;
 }
 
-/** One lint: its name and the faults that it finds. */
+/** A lint: its name, and a function that returns the faults that it finds. */
 export interface Lint {
   name: string;
   faults(subject: Subject): readonly string[];
@@ -30,12 +30,12 @@ export interface Lint {
 
 export interface Finding {
   lint: string;
-  /** Alert or recorded series. */
+  /** The name of the alert or recorded series. */
   rule: string;
   fault: string;
 }
 
-/** Every fault that `check` finds at a node; `around` is what surrounds it, nearest last. */
+/** Every fault that `check` finds at a node; `around` lists the nodes that enclose it, nearest last. */
 const eachNode =
   (check: (node: Expr, around: readonly Expr[]) => string | undefined) =>
   (expr: Expr): string[] => {
@@ -47,7 +47,7 @@ const eachNode =
     return faults;
   };
 
-/** A lint that looks at the expression only, and at the names that are recorded. */
+/** A lint that uses only the expression and the recorded names. */
 const expressionLint = (
   name: string,
   check: (expr: Expr, recorded: ReadonlySet<string>) => readonly string[],
@@ -60,7 +60,7 @@ const expressionLint = (
 export const calls = (node: Expr | undefined, wanted: (name: string) => boolean): boolean =>
   node?.type === 'call' && wanted(node.name);
 
-/** Aggregations that keep the labels of what they pick. */
+/** Aggregations that preserve the labels of the series that they select. */
 const picking: ReadonlySet<string> = new Set(['topk', 'bottomk']);
 
 const counterUse = expressionLint('counter', (expr) =>
@@ -72,7 +72,7 @@ const counterUse = expressionLint('counter', (expr) =>
   })(expr),
 );
 
-/** Whether it only matters that the series is there, or what it was at its birth. */
+/** Whether only the presence of the series matters, or its first value. */
 function isOnlyAsked(node: Expr, around: readonly Expr[]): boolean {
   if (around.some((outer) => calls(outer, (name) => name === 'min_over_time' || name.startsWith('absent'))))
     return true;
@@ -82,7 +82,7 @@ function isOnlyAsked(node: Expr, around: readonly Expr[]): boolean {
   return asked >= 0 && !path.slice(asked).some(isCompared);
 }
 
-/** Whether its minimum in a window is subtracted from it: an increase in whole numbers. */
+/** Whether the minimum of the series in a window is subtracted from it, which results in an increase in whole numbers. */
 function isAboveMinimum(node: Expr, around: readonly Expr[]): boolean {
   const outer = around.at(-1);
   if (outer?.type !== 'binary' || outer.op !== '-' || outer.left !== node) return false;
@@ -119,7 +119,7 @@ const knownLabels = expressionLint('known-label', (expr) =>
   }),
 );
 
-/** Labels that some selector below can bring along. */
+/** Labels that some selector below may add to the result. */
 function broughtAlong(node: Expr): ReadonlySet<string> | undefined {
   const types = selectorsOf(node).map(({ name }) => typeOf(name));
   if (types.some((type) => !type)) return undefined;
@@ -151,7 +151,7 @@ const quantile = expressionLint('quantile', (expr) =>
   })(expr),
 );
 
-/** Aggregations after which it makes no difference how many agents reported the same. */
+/** Aggregations after which it makes no difference how many agents reported the same series. */
 const merging: ReadonlySet<string> = new Set(['max', 'min', 'group']);
 
 const replicated = expressionLint('replicated', (expr) =>
@@ -166,7 +166,7 @@ const replicated = expressionLint('replicated', (expr) =>
   })(expr),
 );
 
-/** What the catalogs know of a series, against what a rule does with it. */
+/** Lints that compare what the catalogs know about a series with what a rule does with it. */
 export const seriesLints: readonly Lint[] = [
   ...[counterUse, gaugeUse, known, knownLabels, grouping, quantile, replicated],
 ];
@@ -219,5 +219,5 @@ const matching = expressionLint('matching', (expr) =>
   })(expr),
 );
 
-/** Faults of an expression that do not depend on its series. */
+/** Lints for faults of an expression that do not depend on its series. */
 export const shapeLints: readonly Lint[] = [range, division, bucketBound, fragile, matching];

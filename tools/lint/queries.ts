@@ -17,44 +17,44 @@ import { seriesLints, shapeLints } from './expressions.ts';
 
 export interface DashboardFinding {
   lint: string;
-  /** Title of the panel or name of the variable; the dashboard itself has none. */
+  /** The title of the panel or the name of the variable; empty for the dashboard itself. */
   place: string;
   fault: string;
 }
 
-/** One query of a panel, with all that a lint may want to know around it. */
+/** One query of a panel, with the context that a lint may need. */
 interface TargetSubject {
   dashboard: DashboardJson;
   panel: PanelJson;
   target: TargetJson;
-  /** Grafana's spans replaced by others of the same length. */
+  /** The expression in which Grafana's spans are replaced by others of the same length. */
   expr: Expr;
-  /** Names of series that the catalogs do not have. */
+  /** Names of series that are not in the catalogs. */
   recorded: ReadonlySet<string>;
 }
 
 type Faults = readonly string[];
 
-/** Lints by what they look at; each gives what is wrong, nothing if it is well. */
+/** A lint, with a function for each thing that it checks. Each returns what is wrong; nothing if all is right. */
 export interface DashboardLint {
   name: string;
   dashboard?(of: DashboardJson): Faults;
   target?(subject: TargetSubject): Faults;
-  /** A query in any language, before it is parsed. */
+  /** Checks a query in any language, before it is parsed. */
   text?(target: TargetJson): Faults;
 }
 
-/** Whether a variable of the label is to narrow a selector. */
+/** Whether a variable of the label must narrow a selector. */
 export const isOpenTo = ({ name, matchers }: Selector, label: string): boolean =>
   name !== '' && isNarrowedBy(`${name}{${matchers.map((of) => `${of.label}${of.op}""`).join(',')}}`, label);
 
 /** A list with the fault if `isWell` is false, else an empty list. */
 export const unless = (isWell: boolean, fault: string): Faults => (isWell ? [] : [fault]);
 
-/** What a result is measured in; `moment` is milliseconds since the epoch, `number` a constant. */
+/** The unit of a result; `moment` is milliseconds since the epoch, `number` a constant. */
 type Measure = Unit | `${Unit}/s` | 'share' | 'moment' | 'number';
 
-/** Grafana's units by what they can show. */
+/** The units of Grafana that can show each measure. */
 const shown: Readonly<Partial<Record<Measure, readonly string[]>>> = {
   none: ['short', 'none'],
   seconds: ['s', 'dtdurations'],
@@ -69,7 +69,7 @@ const shown: Readonly<Partial<Record<Measure, readonly string[]>>> = {
 
 const metricUnits = new Map([...catalog, ...agentMetrics].map(({ name, unit }) => [name, unit as Unit]));
 
-/** The unit that belongs to an expression, or undefined where that cannot be said. */
+/** The unit of an expression; undefined if it cannot be determined. */
 function measureOf(expr: Expr): Measure | undefined {
   switch (expr.type) {
     case 'number':
@@ -128,7 +128,7 @@ function scaled(left: Expr, right: Expr, measure: Measure | undefined): Measure 
   const factor = left.type === 'number' ? left.value : right.type === 'number' ? right.value : 1;
   if (factor !== 1000) return measure;
   if (measure === 'timestamp') return 'moment';
-  // Seconds in each second, counted in milliseconds.
+  // The result is seconds in each second, counted in milliseconds.
   return measure === 'share' ? 'milliseconds/s' : measure === 'seconds' ? 'milliseconds' : measure;
 }
 
@@ -139,7 +139,7 @@ function quotient(a: Measure | undefined, b: Measure | undefined): Measure | und
   return `${a}/s` === b ? 'seconds' : undefined;
 }
 
-/** A panel shows the unit that its metrics have. */
+/** A panel has the unit of its metrics. */
 const targetUnit: DashboardLint = {
   name: 'target-unit',
   target({ panel, target, expr }) {
@@ -154,7 +154,7 @@ const targetUnit: DashboardLint = {
 
 export const isLoki = ({ datasource }: TargetJson): boolean => datasource?.type === 'loki';
 
-/** As far as can be said without a parser: a selector with a matcher, quotes and brackets in pairs. */
+/** A query of logs has a selector with a matcher, and quotes and brackets in pairs; more cannot be checked without a parser. */
 const logql: DashboardLint = {
   name: 'target-logql',
   text(target) {
@@ -197,7 +197,7 @@ const spans: DashboardLint = {
   },
 };
 
-/** Each selector whose series have the label is narrowed by the variable. */
+/** The variable narrows each selector whose series have the label. */
 const narrowed = (lint: string, label: string, variable: string): DashboardLint => ({
   name: lint,
   target: ({ expr }) =>
@@ -211,7 +211,7 @@ const isChosen = ({ matchers }: Selector, label: string, variable: string): bool
     (matcher) => matcher.label === label && matcher.op === '=~' && matcher.value === `$${variable}`,
   );
 
-/** What a rule is judged by, for a query: it has a name and an expression as a recorded series has. */
+/** Applies lints of rules to a query: it has a name and an expression, like a recorded series. */
 const ofRules = (names: Readonly<Record<string, string>>): readonly DashboardLint[] =>
   [...seriesLints, ...shapeLints].flatMap(({ name, faults }) => {
     const lint = names[name];
@@ -237,14 +237,14 @@ const legend: DashboardLint = {
   },
 };
 
-/** Clusters are never added up; over a distribution they may be. */
+/** Clusters are never added up, except over a distribution. */
 const perCluster: DashboardLint = {
   name: 'target-per-cluster',
   target: ({ target, expr }) =>
     target.format === 'heatmap' ? [] : unless(canHave(resultLabels(expr), 'cluster'), 'adds clusters up'),
 };
 
-/** Columns of a table and the legend use labels that the result has. */
+/** Columns of a table and the legend use only labels that the result has. */
 const openLabels: DashboardLint = {
   name: 'target-open-labels',
   target: ({ expr }) => unless(resultLabels(expr).type !== 'open', 'its labels are not named: aggregate'),
@@ -252,7 +252,7 @@ const openLabels: DashboardLint = {
 
 const unbounded = ['operation', 'domain', 'tasklist', 'workflow_type', 'activity_type', 'logger', 'family'];
 
-/** A panel that shows a line for each value of an unbounded label, or another selection of lines at each step. */
+/** A panel does not show a line for each value of an unbounded label, or another selection of lines at each step. */
 const bounded: DashboardLint = {
   name: 'target-bounded',
   target({ panel, target: { expr: text = '' }, expr }) {

@@ -3,7 +3,7 @@ import type { RenderedAlert, RuleFile } from '../../src/monitoring/packs.ts';
 import { canHave, type Expr, parse, resultLabels, walk } from '../promql.ts';
 import { calls, type Finding, type Lint, type Subject, seriesLints, shapeLints } from './expressions.ts';
 
-/** Whether an expression looks for series by their absence. */
+/** Whether an expression checks that series are absent. */
 function isAbsence(expr: Expr): boolean {
   let found = false;
   walk(expr, (node) => {
@@ -49,8 +49,8 @@ const absent = forAlerts('absent', ({ for: hold }, { expr }) =>
 );
 
 /**
- * The result says of which cluster and of which environment it is: two environments may have the same names of clusters,
- * roles, domains and stores. What is absent everywhere has neither label.
+ * The result has a label for its cluster and its environment: two environments may have the same names of clusters, roles,
+ * domains and stores. What is absent everywhere has neither label.
  */
 const site = (label: string): Lint => ({
   name: label,
@@ -87,7 +87,7 @@ const lints: readonly Lint[] = [
 export const lintNames: readonly string[] = lints.map(({ name }) => name);
 
 /**
- * Judges the rules of a pack by the types of the catalogs, and by the labels of their results: promtool knows neither.
+ * Checks the rules of a pack against the types of the catalogs and the labels of their results, neither of which promtool knows.
  * `recorded` are names that other packs record. Throws if an expression is not PromQL.
  */
 export function lintRules(pack: PackName, file: RuleFile, recorded: readonly string[] = []): Finding[] {

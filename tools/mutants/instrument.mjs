@@ -1,12 +1,12 @@
-// Puts all mutants of some source files into their text, each behind a switch, with the mutators of Stryker. So the sources
-// are loaded once, and a mutant is chosen while they run.
+// Puts all mutants of some source files into their text, each behind a switch, with the mutators of Stryker. The sources are
+// therefore loaded only once, and a mutant is chosen while they run.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
 
 /**
- * Texts are left alone: what a message says is held by tables of its own. So are objects and arrays that become empty: the
- * types already refuse most of them.
+ * Texts are not mutated: separate tables test what messages say. Objects and arrays that become empty are left out, too, because
+ * the types already refuse most of them.
  */
 const excludedMutations = ['StringLiteral', 'ObjectLiteral', 'ArrayDeclaration', 'Regex'];
 
@@ -17,7 +17,10 @@ const sourcesBelow = (path) =>
       ? [path]
       : [];
 
-/** The sources below a folder with the mutants that are tried: `codes` by path, and the `mutants` with id, file, line and replacement. */
+/**
+ * The sources below a folder with the mutants that are tried: `codes` by path, and the `mutants` with id, file, line and
+ * replacement.
+ */
 export async function instrument(path) {
   const silent = { debug() {}, info() {}, warn() {}, isDebugEnabled: () => false };
   const files = sourcesBelow(path).map((name) => ({
@@ -39,10 +42,10 @@ export async function instrument(path) {
   return { codes: new Map(done.files.map(({ name, content }) => [name, countingPasses(content)])), mutants };
 }
 
-/** Where the code asks which mutant is active. */
+/** The place in the code that asks which mutant is active. */
 const asks = 'if (ns.activeMutant === id) {';
 
-/** The code counts how often it passes any of its switches, so that a loop without an end is noticed. */
+/** Makes the code count how often it passes any of its switches, so that an endless loop is noticed. */
 function countingPasses(code) {
   const ends = "if (++ns.passes > ns.mostPasses) throw new Error('a loop without an end');";
   return code.replace(asks, () => `${ends}\n    ${asks}`);

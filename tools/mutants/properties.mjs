@@ -1,4 +1,4 @@
-// A property that a mutant breaks need not be shrunk.
+// A counterexample that a mutant causes need not be shrunk.
 import fc from 'fast-check';
 
 fc.configureGlobal({ endOnFailure: true });

@@ -1,11 +1,11 @@
-// Runs each test once as it is, and then once for every mutant that it reached and that no test before it noticed. A test
+// Runs each test once without a mutant, and then once for every mutant that it reached and that no earlier test noticed. A test
 // is repeated in place: its file, its hooks and the sources are loaded once.
 import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { TestRunner } from 'vitest';
 
-// The names are those that the instrumented sources use.
+// The instrumented sources use these names.
 const switches = {
   mutantCoverage: { static: {}, perTest: {} },
   passes: 0,
@@ -17,25 +17,25 @@ globalThis.__stryker__ = switches;
 const tried = new Set(
   JSON.parse(readFileSync(join(process.env.MUTANTS_OUT, 'mutants.json'), 'utf8')).map(({ id }) => id),
 );
-/** Ids of mutants: seen by a test, and noticed by a test. Shared by all files of a worker. */
+/** Ids of mutants: those that a test reached, and those that a test noticed. All files of a worker share them. */
 const before = JSON.parse(readFileSync(join(process.env.MUTANTS_OUT, 'before.json'), 'utf8'));
 const reached = new Set(before.reached);
 const killed = new Set(before.killed);
-/** `TEST MUTANT` for each mutant that a test did not notice: it is not tried on that test again, if another run is needed. */
+/** `TEST MUTANT` for each mutant that a test did not notice: it is not tried with that test again if another run is needed. */
 const survived = new Set();
 for (const name of readdirSync(process.env.MUTANTS_OUT)) {
   const written = readFileSync(join(process.env.MUTANTS_OUT, name), 'utf8');
   const [, pid] = /^attempt-(\d+)-/.exec(name) ?? [];
-  // What has ended another worker of this run would end this one, too.
+  // A mutant that ended another worker of this run would end this one, too.
   if (pid !== undefined && !existsSync(`/proc/${pid}`)) killed.add(written);
   if (/^\d+-\d+\.json$/.test(name)) for (const id of JSON.parse(written).killed) killed.add(id);
   if (name.startsWith('survived-')) for (const pair of written.split('\n')) survived.add(pair);
 }
-/** Names the mutant that is tried, in case that it ends the worker. */
+/** A file that names the mutant that is being tried, in case it ends the worker. */
 const attempt = join(process.env.MUTANTS_OUT, `attempt-${process.pid}-${threadId}`);
 const survivors = join(process.env.MUTANTS_OUT, `survived-${process.pid}-${threadId}`);
 
-/** A loop that a mutant has made endless ends when it has passed all switches this many times more often than before. */
+/** An endless loop is ended when it has passed all switches this many times more often than without a mutant. */
 const loopFactor = 5;
 const loopMinimum = 100_000;
 
@@ -48,7 +48,7 @@ export default class MutantRunner extends TestRunner {
     await super.onBeforeRunTask(test);
     this.#waiting = [];
     this.#failsAsItIs = false;
-    // Asked anew before every repetition: how many there are is known only after the first.
+    // This is read before every repetition: the number of mutants is known only after the first.
     test.repeats = { valueOf: () => this.#waiting.length };
   }
 
@@ -94,7 +94,7 @@ export default class MutantRunner extends TestRunner {
 
 const isWanted = (test, id) => tried.has(id) && !killed.has(id) && !survived.has(`${test.id} ${id}`);
 
-/** Writes down what was found so far: a worker may be ended at any mutant, in a loop that passes no switch. */
+/** Writes down what was found so far: a worker may end at any mutant, in a loop that passes no switch. */
 function save() {
   const found = {
     killed: [...killed],

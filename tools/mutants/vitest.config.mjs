@@ -23,7 +23,7 @@ export default defineConfig({
     isolate: false,
     pool: 'forks',
     maxWorkers: 2,
-    // A mutant that makes a test wait for ever costs this long.
+    // A mutant that makes a test wait for ever costs this much time.
     testTimeout: 5_000,
     hookTimeout: 30_000,
     expect: { requireAssertions: true },
