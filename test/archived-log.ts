@@ -5,7 +5,7 @@ import type { BinlogPlace, LogKind } from '../src/probes/backups/segments.ts';
 import { verifyBackup } from '../src/probes/backups/verify.ts';
 import { newFolder } from './folder.ts';
 
-/** An archive with everything that is read of it, as a new agent finds it. */
+/** Reads an archive with all of its segments, as a new agent finds it. */
 export async function readArchive(
   directory: string,
   log: LogKind,

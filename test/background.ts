@@ -1,4 +1,7 @@
 import { setPriority } from 'node:os';
 
-/** What runs in the background: it has no deadline, and gives way to tests of what happens within seconds. Its programs inherit it. */
+/**
+ * Lowers the priority of tests that run in the background: they have no deadline, and must not delay tests about events within
+ * seconds. Their programs inherit the priority.
+ */
 setPriority(10);

@@ -11,7 +11,7 @@ import { until } from './until.ts';
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/cassandra/${name}`, import.meta.url));
 const jars = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'svc-agent', 'cassandra');
 
-/** Java 17, the newest that Apache Cassandra 5 runs on: Debian's, else that of the path. */
+/** Java 17, the newest version on which Apache Cassandra 5 runs: Debian's, or else the one on the path. */
 function findJava(): string | undefined {
   const vms = '/usr/lib/jvm';
   const debian = existsSync(vms) ? readdirSync(vms).filter((name) => /^java-17-openjdk-/.test(name)) : [];
@@ -20,7 +20,7 @@ function findJava(): string | undefined {
   );
 }
 
-/** Whether the very jars that the project's pom names are there; `.ci/cassandra` fetches them. */
+/** Whether exactly the jars that the project's pom names are there; `.ci/cassandra` fetches them. */
 function jarsAreThere(): boolean {
   const pom = join(jars, 'pom.xml');
   return existsSync(pom) && readFileSync(pom).equals(readFileSync(fixture('pom.xml')));
@@ -29,33 +29,33 @@ function jarsAreThere(): boolean {
 const java = jarsAreThere() ? findJava() : undefined;
 export const hasCassandra = java !== undefined;
 
-/** The first user of a server that asks for passwords. */
+/** The first user of a server that requires passwords. */
 export const superuser = { username: 'cassandra', password: 'cassandra' };
 
 export interface Cassandra extends Running {
-  /** Address of loopback, and the port for clients. */
+  /** The loopback address, and the port for clients. */
   readonly host: string;
   readonly port: number;
-  /** The port on which the nodes of its cluster talk to each other. */
+  /** The port on which the nodes of the cluster communicate. */
   readonly storagePort: number;
-  /** Where keyspaces lie. */
+  /** The directory of the keyspaces. */
   readonly data: string;
   /** The program and arguments that run nodetool against this node. */
   nodetool(...args: string[]): string[];
-  /** Runs statements in their order, as the superuser where there are users. */
+  /** Runs statements in their order, as the superuser if there are users. */
   run(...statements: string[]): Promise<void>;
-  /** The rows that a statement returns, by column. */
+  /** The rows of a statement, by column. */
   rows(statement: string): Promise<readonly Record<string, unknown>[]>;
   /** Ends the server and removes its folder. */
   remove(): Promise<void>;
 }
 
 interface CassandraOptions {
-  /** Asks for users, passwords and grants. */
+  /** Whether the server requires users, passwords and grants. */
   authenticates?: boolean;
   /** Further lines of cassandra.yaml. */
   settings?: string;
-  /** A node of this cluster, at another address; with the same ports. */
+  /** A node whose cluster this one joins, at another address and with the same ports. */
   joins?: { of: Pick<Cassandra, 'host' | 'port' | 'storagePort'>; host: string };
 }
 
@@ -70,7 +70,7 @@ credentials_validity: 0ms
 
 const attempts = 3;
 
-/** A real Apache Cassandra 5 of one node on loopback, which takes statements when this resolves. */
+/** Starts a real Apache Cassandra 5 with one node on loopback; resolves when it accepts statements. */
 export async function startCassandra(options: CassandraOptions = {}): Promise<Cassandra> {
   for (let attempt = 1; ; attempt++) {
     const server = await launch(options);
@@ -82,7 +82,7 @@ export async function startCassandra(options: CassandraOptions = {}): Promise<Ca
       return server;
     } catch (error) {
       await server.remove();
-      // A free port may be taken before the server binds it.
+      // Another program may bind a free port before the server does.
       if (attempt === attempts || !/address already in use|BindException/i.test(server.output())) throw error;
     }
   }
@@ -156,7 +156,7 @@ function argumentsOf(
   writeFileSync(config, yaml + (options.authenticates ? authentication : '') + (options.settings ?? ''));
   return [
     `@${fixture('jvm.options')}`,
-    // How long a node waits for an answer of the others before it gives up.
+    // This limits how long a node waits for an answer of the others.
     ...(options.joins ? ['-Dcassandra.ring_delay_ms=20000'] : []),
     `-Dcassandra.config=file:${config}`,
     `-Dcassandra.storagedir=${directory}`,

@@ -2,11 +2,11 @@ import type { Clock } from '../src/core/ports.ts';
 
 /** A clock that stands still until a test moves it. */
 export interface ManualClock extends Clock {
-  /** Moves both clocks on and runs what falls due, in order of time, then of registration. */
+  /** Advances both clocks and runs the timers that are due, ordered by time, then by registration. */
   advance(ms: number): void;
-  /** Sets the wall clock alone, as a jump of the system's time does. */
+  /** Sets only the wall clock, like a jump of the system's time. */
   jumpTo(nowMs: number): void;
-  /** Timers that still wait. */
+  /** The number of timers that still wait. */
   readonly waiting: number;
 }
 
@@ -15,7 +15,10 @@ interface Timer {
   call: () => void;
 }
 
-/** `startMs` is the wall clock's first reading, by default 2026-01-01T00:00:00Z; the monotonic clock starts at 0. */
+/**
+ * Creates a clock. `startMs` is the first time of the wall clock, by default 2026-01-01T00:00:00Z; the monotonic clock starts at
+ * 0.
+ */
 export function manualClock(startMs = 1_767_225_600_000): ManualClock {
   let wallOffsetMs = startMs;
   let elapsedMs = 0;

@@ -4,7 +4,7 @@ import type { ProbesOptions } from '../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
 import { manualClock } from './clock.ts';
 
-/** Clusters `dc1` (the own one), `dc2`, … with the initial versions 0, 1, …, by tens. */
+/** A group with the clusters `dc1` (this one), `dc2`, … and the initial versions 0, 1, … with the increment ten. */
 export function clusterGroup(...clusters: Partial<ClusterOptions>[]): ClusterGroupOptions {
   return {
     failoverVersionIncrement: 10,
@@ -42,7 +42,7 @@ export function probeDeps({ readings, clock = manualClock(), logged = [] }: Test
   };
 }
 
-/** Opens the probe of a row and looks once. */
+/** Opens the probe of a row and makes one check. */
 export async function probeOnce(
   row: ProbeRow,
   deps: TestDeps & { signal?: AbortSignal; recalled?: unknown } = {},
@@ -51,7 +51,7 @@ export async function probeOnce(
   return probe.check(deps.signal ?? AbortSignal.timeout(30_000), deps.recalled);
 }
 
-/** The samples of a finding as an exposition has them: `name{label="value"} 1`, in order. */
+/** The samples of a finding in the form of the exposition: `name{label="value"} 1`, in order. */
 export function samplesOf({ gauges = [], increases = [] }: Finding): string[] {
   return [...gauges, ...increases]
     .map(({ name, labels, value }) => {

@@ -22,12 +22,12 @@ interface Counting {
   clock: ManualClock;
   drops: ReadonlyMap<string, number>;
   intake(service?: string): FakeIntake;
-  /** Series of a service that are not 0, as `name{tags}` to value. */
+  /** The series of a service that are not 0, by `name{tags}`. */
   counts(service?: string): Record<string, number>;
   open(claimants?: readonly string[], state?: Uint8Array): LineSink;
 }
 
-/** Sinks over fake intakes, by default of one service `history`. */
+/** Sinks over fake intakes, by default for one service `history`. */
 export function createCounting(
   services: Record<string, Partial<LogsOptions>> = { history: {} },
   selected = Object.keys(services),
@@ -57,8 +57,8 @@ export function createCounting(
 }
 
 /**
- * Hands a sink its bytes as the tailer does: each chunk behind what the sink wanted again. Returns what is
- * left, which a `finish` would have to be given.
+ * Passes bytes to a sink as the tailer does: each chunk after the bytes that the sink needs again. Returns the rest, which would
+ * be passed to `finish`.
  */
 export function feed(sink: LineSink, ...chunks: (Buffer | string)[]): Buffer {
   let held = Buffer.alloc(0);
@@ -69,13 +69,13 @@ export function feed(sink: LineSink, ...chunks: (Buffer | string)[]): Buffer {
   return held;
 }
 
-/** All of a file that is finished. */
+/** Feeds all of a file that is finished. */
 export function feedWhole(sink: LineSink, ...chunks: (Buffer | string)[]): void {
   const rest = feed(sink, ...chunks);
   sink.finish(rest, 0, rest.length);
 }
 
-/** Lines by what they were, as far as the counts tell. */
+/** The number of lines of each kind, as far as the counts show it. */
 export function tallyOf(counting: Counting, service?: string): Record<string, number> {
   const tally: Record<string, number> = {};
   for (const [series, value] of Object.entries(counting.counts(service))) {

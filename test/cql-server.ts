@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Opcodes of the native protocol, version 4. */
+/** The opcodes of the native protocol, version 4. */
 export const opcodes = {
   error: 0x00,
   startup: 0x01,
@@ -11,7 +11,7 @@ export const opcodes = {
   result: 0x08,
 };
 
-/** An answer's frame (native_protocol_v4.spec, section 2). */
+/** The frame of an answer (native_protocol_v4.spec, section 2). */
 export function frame(
   opcode: number,
   stream: number,
@@ -26,7 +26,7 @@ export function frame(
   return Buffer.concat([header, body]);
 }
 
-/** [string]: its length, then its bytes. */
+/** A [string]: its length, then its bytes. */
 export function shortText(text: string): Buffer {
   const bytes = Buffer.from(text);
   const length = Buffer.alloc(2);
@@ -34,14 +34,14 @@ export function shortText(text: string): Buffer {
   return Buffer.concat([length, bytes]);
 }
 
-/** The body of an ERROR. */
+/** The body of an ERROR message. */
 export function errorBody(code: number, text: string): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeInt32BE(code);
   return Buffer.concat([bytes, shortText(text)]);
 }
 
-/** What a client sent: its opcode and its stream; requests here are small and come in one piece. */
+/** The opcode and the stream of a request. Requests are small here and arrive in one piece. */
 export const requestOf = (chunk: Buffer) => ({ opcode: chunk.readUInt8(4), stream: chunk.readInt16BE(2) });
 
 export interface FakeServer {
@@ -51,7 +51,7 @@ export interface FakeServer {
   close(): Promise<void>;
 }
 
-/** A server of loopback that does with each connection what it is told to. */
+/** A server on loopback that calls `serve` for each connection. */
 export async function startServer(serve: (socket: Socket) => void): Promise<FakeServer> {
   const open = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -74,7 +74,7 @@ export async function startServer(serve: (socket: Socket) => void): Promise<Fake
   };
 }
 
-/** The frames of protocol version 4 in what came, and the rest that is not complete yet. */
+/** The frames of protocol version 4 in the bytes, and the rest that is not complete yet. */
 function framesOf(bytes: Buffer): { frames: Buffer[]; rest: Buffer } {
   const frames: Buffer[] = [];
   let at = 0;
@@ -87,7 +87,7 @@ function framesOf(bytes: Buffer): { frames: Buffer[]; rest: Buffer } {
   return { frames, rest: bytes.subarray(at) };
 }
 
-/** Stands between a client and a server of loopback; hands on those requests of which `meet` does not say `drop`. */
+/** A proxy between a client and a server on loopback. It passes on the requests for which `meet` does not return `drop`. */
 export function between(
   port: number,
   meet: (request: string) => 'drop' | undefined,

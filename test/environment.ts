@@ -3,7 +3,7 @@ import { noteFacts } from './until.ts';
 
 noteFacts((what) => expect(what).not.toBe(''));
 
-// Files share the process of their worker, and some set variables: each leaves the environment as it found it.
+// Files share the process of their worker, and some set variables: after each file, the environment is as before.
 const before = { ...process.env };
 afterAll(() => {
   for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];

@@ -1,16 +1,16 @@
 import type { Counter, Gauge, Histogram, Intake, RawTags, Shape, Summary } from '../src/core/model.ts';
 import type { Drops } from '../src/core/ports.ts';
 
-/** Series by their name and tags, as `name{a="1",b="2"}`; a histogram's is the list of what it observed. */
+/** Series by their name and tags, as `name{a="1",b="2"}`. The value of a histogram is the list of its observations. */
 export interface FakeIntake extends Intake {
   readonly values: Map<string, number>;
   readonly observed: Map<string, number[]>;
   readonly shapes: Map<string, Shape | undefined>;
-  /** Series with at least one owner. */
+  /** The series with at least one owner. */
   owned(): string[];
 }
 
-/** Keeps numbers in maps: no names are sanitized, nothing is refused. */
+/** Creates an intake that stores numbers in maps: no names are sanitized, nothing is refused. */
 export function createFakeIntake(): FakeIntake {
   const values = new Map<string, number>();
   const observed = new Map<string, number[]>();

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A new folder, which is removed after the test, or after the file with `afterAll`. */
+/** Creates a folder that is removed after the test, or after the file if `after` is `afterAll`. */
 export function newFolder(after: (remove: () => void) => void = onTestFinished): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-agent-test-'));
   after(() => rmSync(folder, { recursive: true, force: true }));

@@ -8,7 +8,7 @@ import { planHealth } from '../src/probes/health/plan.ts';
 import type { Finding, ProbeDeps } from '../src/probes/probe.ts';
 import { manualClock } from './clock.ts';
 
-/** A server on a port of its own; `close` ends its connections too. */
+/** A server on its own port; `close` ends its connections, too. */
 export interface TestServer {
   readonly port: number;
   close(): Promise<void>;
@@ -34,7 +34,7 @@ export async function listening(server: Server, host = '127.0.0.1'): Promise<Tes
   };
 }
 
-/** A server of bare connections. */
+/** A server that only passes its connections to `serve`. */
 export const bareServer = (serve: (socket: Socket) => void): Promise<TestServer> =>
   listening(createServer(serve));
 
@@ -49,11 +49,11 @@ interface HealthCheckOptions extends Partial<HealthOptions> {
   lookup?: Lookup;
   env?: Record<string, string>;
   recalled?: unknown;
-  /** Called whenever the check reads its clock, which it does as each step begins and ends. */
+  /** Called when the check reads its clock, which it does when a step begins and ends. */
   onStep?: () => void;
 }
 
-/** One check of a role as the configuration `options` asks for it. */
+/** One check of a role with the configuration `options`. */
 export async function checkHealth(options: HealthCheckOptions): Promise<Finding> {
   const { service = 'frontend', signal, lookup, env = {}, recalled, onStep, ...more } = options;
   const health = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3, successThreshold: 1, ...more };

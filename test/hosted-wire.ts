@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import protobuf from 'protobufjs';
 import snappy from 'snappyjs';
 
-/** What protobufjs, snappyjs and zlib make of a request's body: decoders that share nothing with the encoders. */
+/** Decodes the bodies of requests with protobufjs, snappyjs and zlib, which share nothing with the encoders. */
 
 const load = (name: string) =>
   protobuf.loadSync(fileURLToPath(new URL(`./fixtures/proto/${name}.proto`, import.meta.url)));
@@ -81,7 +81,7 @@ export function readRw2(body: Buffer): WireSample[] {
   });
 }
 
-/** A sample as `name{label="value",…}`, `job` and `instance` among the labels. */
+/** A sample as `name{label="value",…}`, with `job` and `instance` among the labels. */
 export function nameOf({ labels }: WireSample): string {
   const { __name__: name, ...rest } = labels;
   return `${name}${JSON.stringify(Object.entries(rest))}`;
@@ -125,7 +125,7 @@ export const metricsOf = (resources: readonly WireResource[]): WireMetric[] =>
 export const pointsOf = ({ gauge, sum, histogram, summary }: WireMetric): WirePoint[] =>
   (gauge ?? sum ?? histogram ?? summary)!.dataPoints;
 
-/** An `ExportMetricsServiceResponse` that says so many points were not taken. */
+/** An `ExportMetricsServiceResponse` that says that this number of points was rejected. */
 export const partialSuccess = (rejectedDataPoints: number): Buffer =>
   Buffer.from(
     otlpResponse.encode({ partialSuccess: { rejectedDataPoints, errorMessage: 'out of order' } }).finish(),

@@ -13,7 +13,7 @@ import { readOtlp, readRw1, readRw2, type WireResource, type WireSample } from '
 import { until } from './until.ts';
 import { type FamilySpec, type TestView, viewOf } from './view.ts';
 
-/** A request as a receiver got it, body and all. */
+/** A request as a receiver got it, including its body. */
 interface Received {
   headers: IncomingMessage['headers'];
   url: string;
@@ -30,7 +30,7 @@ export const status =
     response.writeHead(code, headers);
     response.end(body);
   };
-/** What a receiver answers that takes everything, of remote write 2.0 or of OTLP. */
+/** The answer of a receiver that accepts everything, for remote write 2.0 or OTLP. */
 export const written: Reply = (received, response) =>
   received.headers['content-encoding'] === 'gzip'
     ? status(200)(received, response)
@@ -39,7 +39,7 @@ export const written: Reply = (received, response) =>
         response,
       );
 
-/** A hosted platform on loopback; takes everything until told otherwise. */
+/** A hosted platform on loopback, which accepts everything by default. */
 interface Receiver {
   readonly url: string;
   readonly received: readonly Received[];
@@ -91,7 +91,7 @@ export async function openReceiver(port = 0): Promise<Receiver> {
   };
 }
 
-/** A receiver of its own for each test of the file that calls it; removes the folders of the test, too. */
+/** Creates a receiver for each test of the file that calls it; also removes the folders of the test. */
 export function receiverForEachTest(): Receiver {
   let current: Receiver;
   beforeEach(async () => {
@@ -114,7 +114,7 @@ export function receiverForEachTest(): Receiver {
   };
 }
 
-/** A reporter over views of a test. It records everything that the reporter reports. */
+/** A reporter over views that a test creates. It records everything that the reporter reports. */
 export interface Bed {
   clock: ManualClock;
   directory: string;
@@ -124,9 +124,9 @@ export interface Bed {
   queued(): { bytes: number; oldestMs: number | undefined };
   logged: string[];
   views: TestView[];
-  /** What the next pictures show. */
+  /** Sets the content of the next views. */
   show(families: readonly FamilySpec[]): void;
-  /** Lets an interval pass, with its picture appended to the queue. */
+  /** Lets an interval pass, after which the view is appended to the queue. */
   tick(intervalMs?: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -241,12 +241,12 @@ export function removeFolders(): void {
   for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
 }
 
-/** Turns of the event loop and of the disk within which a request on loopback makes some progress. */
+/** The number of turns of the event loop and of the disk within which a request on loopback makes some progress. */
 const turnsPerStep = 10;
 
 /**
- * Moves the clock on in steps until something is so: whatever waits for a backoff gets its turn. A step is over after work
- * of this process and of the disk, not after a time, or requests would be too slow wherever the machine is busy.
+ * Advances the clock in steps until something is true, so that everything that waits for a backoff continues. A step ends after
+ * work of this process and of the disk, not after a time; otherwise requests would be too slow on a busy machine.
  */
 export async function untilMoving(clock: ManualClock, stepMs: number, isSo: () => boolean, what: string) {
   const poll = async () => {
@@ -261,6 +261,6 @@ export async function untilMoving(clock: ManualClock, stepMs: number, isSo: () =
   await until(what, poll, { everyMs: 0 });
 }
 
-/** The values of a receiver's taken samples in the order of their coming. */
+/** The values of the samples that a receiver accepted, in the order of their arrival. */
 export const valuesOf = (received: readonly Received[]): (number | 'stale')[] =>
   received.flatMap((one) => one.samples().map(({ value }) => value));

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * Whether a test can have what it needs. In CI, which installs everything that Debian provides, something that is
- * missing is an error: a test must not be skipped there.
+ * Whether a test has what it needs. In CI, which installs everything that Debian provides, a missing program is an error: a test
+ * must not be skipped there.
  */
 export function available(what: string, isThere: boolean): boolean {
   if (!isThere && process.env.CI === 'true')
@@ -10,6 +10,6 @@ export function available(what: string, isThere: boolean): boolean {
   return isThere;
 }
 
-/** Whether a program of Debian is installed: these arguments make it end with status 0. */
+/** Whether a program of Debian is installed: with these arguments it ends with status 0. */
 export const isInstalled = (program: string, args: readonly string[] = ['--version']): boolean =>
   available(program, spawnSync(program, args).status === 0);

@@ -13,19 +13,19 @@ import { startPostgres } from './postgres.ts';
 import { until } from './until.ts';
 
 /**
- * A service of four processes, whose health is that of their store, and the built agent beside it. Its store is a real
- * PostgreSQL behind a door that may be shut, silent or slow.
+ * A service of four processes, whose health depends on their store, and the built agent beside it. The store is a real PostgreSQL
+ * behind a proxy, the door, which may be shut, silent or slow.
  */
 
 export const roles = ['frontend', 'history', 'matching', 'worker'] as const;
 type RoleName = (typeof roles)[number];
 
-/** How the door to the store is. `silent`: takes connections and never answers. */
+/** The state of the door to the store. `silent`: it accepts connections and never answers. */
 type Door = 'open' | 'shut' | 'silent' | 'slow';
-/** Of each answer: longer than a role waits. */
+/** The delay of each answer: longer than a role waits. */
 const slowMs = 700;
 
-/** Asks the store for TLS, as a client of PostgreSQL begins; one byte is the answer. */
+/** The program of a role. It requests TLS from the store, like a client of PostgreSQL; one byte is the answer. */
 const roleProgram = `const { connect } = require('node:net');
 const { appendFileSync, readFileSync } = require('node:fs');
 const [port, storePort, log, cert, key] = process.argv.slice(2);
@@ -59,9 +59,9 @@ interface LiveService {
   readonly agent: RunningAgent;
   /** Ends the agent and starts it again with its state. */
   restartAgent(signal: NodeJS.Signals): Promise<void>;
-  /** Where the roles write their logs. */
+  /** The folder of the roles' logs. */
   logs: string;
-  /** Where the agent has its state. */
+  /** The agent's state directory. */
   state: string;
   setDoor(door: Door): Promise<void>;
   /** Sends a signal to the process of a role. */
@@ -69,23 +69,23 @@ interface LiveService {
   /** Starts the process of a role again. */
   begin(role: RoleName): Promise<void>;
   status(): Promise<StatusReport>;
-  /** Waits until a verdict is as wanted. */
+  /** Waits until the verdict is the wanted one. */
   sees(what: string, isWanted: (report: StatusReport) => boolean): Promise<StatusReport>;
-  /** Waits until the cause is over and an incident, and all is well again. */
+  /** Waits until the cause is over and has become an incident, and all is well again. */
   isOver(cause: string): Promise<Incident>;
 }
 
 interface Options {
-  /** Files of the certificate of the frontend; it then answers over TLS. */
+  /** The files of the frontend's certificate; with them the frontend serves over TLS. */
   tls?: { cert: string; key: string; ca: string };
-  /** Folders of their own, such as small file systems. */
+  /** Separate folders, such as small file systems. */
   logs?: string;
   state?: string;
-  /** Variables of the agent's environment. */
+  /** Further variables in the agent's environment. */
   env?: Record<string, string>;
-  /** How long the agent waits for a role, and how often it asks. Default: 3s. */
+  /** How long the agent waits for a role, and how often it polls the role. Default: 3s. */
   healthTimeout?: string;
-  /** How long the agent waits for the store, and how often it asks. Default: 4s. */
+  /** How long the agent waits for the store, and how often it polls the store. Default: 4s. */
   storeTimeout?: string;
 }
 
@@ -135,7 +135,7 @@ async function startDoor(behind: number) {
   };
 }
 
-/** Everything ends with the test. */
+/** Starts the service. Everything ends with the test. */
 export async function startLiveService({
   tls,
   logs,
@@ -178,7 +178,7 @@ export async function startLiveService({
   await Promise.all(roles.map(begin));
 
   const health = (role: RoleName) => ({
-    // A busy machine delays an answer by a second or two; that is no fault of the role.
+    // A busy machine delays an answer by a second or two, which is no fault of the role.
     ...{ interval: healthTimeout, timeout: healthTimeout },
     ...(isTls(role)
       ? { url: `https://localhost:${ports.get(role)}/health`, tls: { caFile: tls!.ca } }
@@ -243,7 +243,7 @@ export async function startLiveService({
   };
 }
 
-/** The service with TLS, whose frontend takes another certificate while it runs: a good one, and one that has ended. */
+/** Starts the service with TLS. Its frontend can change its certificate while it runs, to a good one or an expired one. */
 export async function startServiceWithTls() {
   const made = makeCertificates();
   const authority = made.authority('ours', 60);

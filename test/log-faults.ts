@@ -5,7 +5,7 @@ import {
 } from '../src/sources/logs/faults/file-faults.ts';
 import { logsOptions, type Tail } from './tail.ts';
 
-/** The faults of a tail's logs, all of one service. */
+/** The faults of a tail's logs, all of which belong to one service. */
 export function watchFaults(tail: Tail, paths: readonly string[], freeBytes?: FileFaultsDeps['freeBytes']) {
   const services = { history: logsOptions({ paths: paths.map((path) => tail.path(path)) }) };
   const faults = createFileFaults({

@@ -14,7 +14,7 @@ const installer = ['/usr/bin/mariadb-install-db', '/usr/local/bin/mariadb-instal
 
 export const hasMariadb = available('MariaDB', server !== undefined && installer !== undefined);
 
-/** It refuses to run as root. */
+/** The server refuses to run as root. */
 const owner = process.getuid?.() === 0 ? ['--user=mysql'] : [];
 const small = ['--innodb-log-file-size=4M', '--innodb-buffer-pool-size=8M', '--innodb-flush-method=nosync'];
 const common = ['--skip-name-resolve', ...small];
@@ -24,7 +24,7 @@ type Rows = RowDataPacket[];
 export interface Mariadb {
   folder: string;
   port: number;
-  /** A statement by root, over the server's own socket; a query gives its rows. */
+  /** Runs a statement as root, over the server's own socket; a query returns its rows. */
   sql(statement: string): Promise<Rows>;
   /** Restarts the server with additional `settings`, the same data and the same port. */
   restart(settings?: readonly string[]): Promise<void>;
@@ -38,14 +38,17 @@ function ended(child: ChildProcess): Promise<void> {
   return hasEnded(child) ? Promise.resolve() : new Promise((resolve) => child.once('exit', () => resolve()));
 }
 
-/** A fresh folder that the server may write. */
+/** A new folder that the server may write to. */
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mariadb-'));
   if (owner.length > 0) execFileSync('chown', ['mysql', folder]);
   return folder;
 }
 
-/** A server that starts removes the temporary tables of all others from their common directory, so each has its own. */
+/**
+ * The environment of a server. A server that starts removes the temporary tables of all others from their common directory, so
+ * each has its own.
+ */
 const withTemporaryFilesIn = (folder: string) => ({ ...process.env, TMPDIR: folder });
 
 /** `layout`: settings that only a new data directory takes. */
@@ -87,12 +90,12 @@ export const hasGalera = available(
 );
 
 /**
- * Settings of the nodes of one Galera cluster on loopback, the first of which founds it. A node is missed within a
+ * The settings for the nodes of one Galera cluster on loopback, the first of which founds it. A missing node is noticed within a
  * few seconds.
  */
 export async function galeraSettings(nodes: number): Promise<string[][]> {
   const ports: number[] = [];
-  // Each node takes three: for the group, for increments and for a copy of everything.
+  // Each node needs three ports: for the group, for increments and for a full copy.
   for (let n = 0; n < nodes * 3; n++) ports.push(await freePort());
   const at = (n: number) => `127.0.0.1:${ports[n]}`;
   const all = Array.from({ length: nodes }, (_, n) => at(n * 3));
@@ -109,7 +112,7 @@ export async function galeraSettings(nodes: number): Promise<string[][]> {
   ]);
 }
 
-/** A real server on loopback with a data directory of its own, fast rather than safe. */
+/** Starts a real server on loopback with its own data directory, fast rather than safe. */
 export async function startMariadb(...settings: readonly string[]): Promise<Mariadb> {
   const folder = newFolder();
   const data = join(folder, 'data');
@@ -124,7 +127,7 @@ export async function startMariadb(...settings: readonly string[]): Promise<Mari
   let root: Connection;
 
   const start = async (): Promise<void> => {
-    // The port was free a moment ago; somebody else may have taken it.
+    // The port was free a moment ago; another program may have bound it since.
     for (let attempt = 0; attempt < 5; attempt++) {
       let said = '';
       const where = [
@@ -185,7 +188,7 @@ export const schemaStatements = (database: string): string => `
   INSERT INTO ${database}.schema_version VALUES ('${database}', NOW(), '0.8', '0.8');
   CREATE TABLE ${database}.executions (shard_id INT NOT NULL PRIMARY KEY, data BLOB) ENGINE = InnoDB;`;
 
-/** How the tests reach a server: the user `full` of `usersStatements`. */
+/** The target with which tests reach a server: the user `full` of `usersStatements`. */
 export function targetOf({ port }: Pick<Mariadb, 'port'>, target: Partial<PollTarget> = {}): PollTarget {
   return {
     store: 'main',
@@ -199,12 +202,12 @@ export function targetOf({ port }: Pick<Mariadb, 'port'>, target: Partial<PollTa
   };
 }
 
-/** A user with rights on one database and to read from the server. */
+/** Statements for a user with all rights on one database and the right to read the state of the server. */
 export const usersStatements = `
   CREATE USER full@'%' IDENTIFIED BY 'swordfish';
   GRANT ALL ON svc_main.* TO full@'%';
   GRANT BINLOG MONITOR, REPLICA MONITOR ON *.* TO full@'%';`;
 
-/** Polls as `pollUntil` does, but no oftener than MariaDB renews what it shows of transactions: every 100 ms. */
+/** Polls like `pollUntil`, but no more often than MariaDB refreshes what it shows about transactions: every 100 ms. */
 export const pollMariadb = <T>(poll: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> =>
   pollUntil(poll, isWanted, { everyMs: 150 });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 
-/** Stands at every place of a configuration that holds a secret, and in no other. */
+/** A text that is at every place of a configuration that holds a secret, and nowhere else. */
 export const secret = 'PASSW0RD';
 
-/** A configuration that has every block, valid but for the URLs with a user part. */
+/** A configuration that has every block, and is valid except for the URLs with a user part. */
 export const wholeConfig = {
   roles: ['frontend', 'history'],
   scope: 'all',
@@ -86,7 +86,7 @@ function* placesIn(value: unknown): Generator<[holder: Record<string, unknown>, 
 
 const hasSecret = (value: unknown) => JSON.stringify(value ?? null).includes(secret);
 
-/** Changes one place. A secret stays below a key that takes secrets. */
+/** Changes one place. A secret stays below a key that may hold secrets. */
 function apply(config: object, { at, how, value: given }: Change): void {
   const value = structuredClone(given);
   const places = [...placesIn(config)];

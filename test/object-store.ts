@@ -15,15 +15,15 @@ export const keys: Keys = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a+secr
 export interface ObjectStoreServer {
   readonly url: string;
   readonly port: number;
-  /** Key and time of the objects of the bucket `archive`. */
+  /** Key and time of the objects in the bucket `archive`. */
   readonly objects: Map<string, string>;
-  /** Paths with queries, in the order in which they came. */
+  /** The paths with queries, in the order of the requests. */
   readonly asked: string[];
-  /** Content of the objects that were put, by key, a character for each byte. */
+  /** The content of the objects that were put, by key, one character for each byte. */
   readonly contents: Map<string, string>;
   /** Methods and keys of the requests for single objects. */
   readonly changed: string[];
-  /** Answers by itself from now on. */
+  /** From now on, lets `handler` answer. */
   answer(handler: (request: IncomingMessage, response: ServerResponse) => void): void;
   close(): Promise<void>;
 }
@@ -33,11 +33,11 @@ interface ObjectStoreServerOptions {
   region?: string;
   clock?: Pick<Clock, 'nowMs'>;
   pageSize?: number;
-  /** Served over TLS. */
+  /** The certificate and key, if the store is served over TLS. */
   tls?: { cert: string; key: string };
-  /** Refuses to put objects. */
+  /** Whether the store refuses to put objects. */
   isReadOnly?: boolean;
-  /** Encodes keys as asked; old stores do not. */
+  /** Whether the store encodes keys as requested; old stores do not. */
   encodes?: boolean;
 }
 
@@ -46,7 +46,7 @@ const escaped = (text: string): string =>
 /** Encodes a text as an HTML form does. */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1);
 
-/** A document of a store's refusal. */
+/** The document with which a store refuses a request. */
 export const errorDocument = (code: string, message = 'no'): string =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message><RequestId>1</RequestId></Error>`;
 
@@ -56,7 +56,7 @@ const statuses: Readonly<Record<string, number>> = {
   InvalidToken: 400,
 };
 
-/** The page of a list that a query asks for, as ListObjectsV2 has it. */
+/** The page of a list that a query requests, in the form of ListObjectsV2. */
 function listDocument(
   objects: ReadonlyMap<string, string>,
   { sizeOf, md5Of }: { sizeOf(key: string): number; md5Of(key: string): string },
@@ -91,7 +91,7 @@ function listDocument(
   ].join('\n');
 }
 
-/** An object store on loopback with one bucket, `archive`, that refuses what is not signed as it should be. */
+/** An object store on loopback with one bucket, `archive`, which refuses requests that are not signed correctly. */
 export async function openObjectStore(options: ObjectStoreServerOptions = {}): Promise<ObjectStoreServer> {
   const { region = 'eu-west-1', clock = manualClock(), tls } = options;
   const objects = new Map<string, string>();
@@ -110,9 +110,9 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://store');
     if (pathname.startsWith('/archive/')) serveObject(request, response, pathname.slice('/archive/'.length));
     else if (pathname !== '/archive') refuse(response, 'NoSuchBucket', 404);
-    // Whoever may write objects only may not create the bucket.
+    // A user who may only write objects must not create the bucket.
     else if (request.method !== 'GET') refuse(response, 'AccessDenied');
-    // rclone lists one level by the first version of the request, which is the same for what fits into one answer.
+    // rclone lists one level by the first version of the request, whose answer is the same if it is not split.
     else if (searchParams.get('list-type') !== '2' && searchParams.get('delimiter') !== '/')
       refuse(response, 'NotImplemented', 501);
     else {
@@ -197,7 +197,7 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
   };
 }
 
-/** Secrets of an environment and of files that are only here. */
+/** Reads the secrets of an environment and of files that exist only here. */
 export function secretsOf(
   env: Readonly<Record<string, string>>,
   files: Readonly<Record<string, string>> = {},
@@ -211,13 +211,13 @@ export function secretsOf(
   };
 }
 
-/** Makes these the only variables that name credentials; the SDK reads them from the process. */
+/** Makes these the only variables with credentials; the SDK reads them from the process. */
 export function useEnvironment(env: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
   Object.assign(process.env, { AWS_EC2_METADATA_DISABLED: 'true', HOME: '/nowhere' }, env);
 }
 
-/** The variables of a pair of keys, in a home without files. */
+/** The variables for a pair of keys, in a home without files. */
 export const environmentOf = ({ accessKeyId, secretAccessKey, sessionToken }: Keys) => ({
   HOME: '/nowhere',
   AWS_ACCESS_KEY_ID: accessKeyId,
@@ -229,7 +229,7 @@ const silent: Log = { write() {}, named: () => silent };
 
 interface OpenedArchive {
   row: ProbeRow;
-  /** Runs one check. By default it remembers nothing. */
+  /** Makes one check. By default nothing is remembered. */
   check(signal?: AbortSignal, recalled?: unknown): Promise<Finding>;
   close(): Promise<void>;
 }
@@ -248,7 +248,7 @@ export interface ArchiveSetting {
   clock?: Clock;
 }
 
-/** The probe of a history archive as the configuration makes it. */
+/** Opens the probe of a history archive with a configuration. */
 export async function openArchive(setting: ArchiveSetting): Promise<OpenedArchive> {
   const {
     uri,

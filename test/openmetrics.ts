@@ -1,6 +1,6 @@
 /**
- * A strict reader of OpenMetrics 1.0 text, written from the specification's ABNF and its MUSTs, knowing nothing
- * of the code under test. Timestamps, exemplars and units are not in its grammar: the agent sends none.
+ * A strict reader of OpenMetrics 1.0 text, written from the specification's ABNF and its MUSTs, without knowledge of the code
+ * under test. Timestamps, exemplars and units are not in its grammar: the agent sends none.
  */
 interface ReadSample {
   name: string;
@@ -80,7 +80,7 @@ function checkHistogram({ name, samples }: ReadFamily): void {
   }
 }
 
-/** Reads a whole page. Throws on whatever the specification forbids. */
+/** Reads a whole page. Throws on everything that the specification forbids. */
 export function readOpenMetrics(text: string): ReadFamily[] {
   if (!text.endsWith('# EOF\n')) throw new Error('no # EOF at the end');
   const families = new Map<string, ReadFamily>();

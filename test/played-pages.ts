@@ -10,10 +10,10 @@ import { wideLimits } from './registry.ts';
 import { openRole, openTarget } from './scrape.ts';
 import { pageOf } from './view.ts';
 
-/** Pages of one role on their way through scrape, vocabulary, registry and exposition. */
+/** Passes pages of one role through scrape, vocabulary, registry and exposition. */
 export interface PlayedRole {
   readonly detector: VocabularyDetector;
-  /** Scrapes a page and returns what the agent shows then. */
+  /** Scrapes a page and returns what the agent shows after that. */
   page(text: string): Promise<Sample[]>;
   /** Calls `use` with the series that the verdict reads. */
   read(use: (rows: Rows) => void): void;
@@ -30,7 +30,7 @@ async function shownBy(registry: Registry): Promise<Sample[]> {
   return parse(page);
 }
 
-/** `change` may replace the detector of the role. */
+/** Creates the role. `change` may replace its detector. */
 export async function playRole(
   name: string,
   vocabulary: string | InlineTable = 'auto',
@@ -45,7 +45,7 @@ export async function playRole(
     detector,
     async page(text) {
       target.page(text);
-      // The age beyond which a page is not shared any more.
+      // This is the age after which a page is not shared any more.
       clock.advance(1000);
       const result = await scrape.scrapeNow();
       if (!result.ok) throw new Error(result.what);

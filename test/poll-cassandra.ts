@@ -9,7 +9,7 @@ export interface Seen {
   fault?: StoreFault;
 }
 
-/** One check of a port of loopback, with the service's usual table of schema versions. */
+/** One check of a port on loopback, with the service's usual table of schema versions. */
 export async function pollCassandra(
   { port, ...target }: Partial<PollTarget> & { port: number },
   signal: AbortSignal = AbortSignal.timeout(50_000),

@@ -6,7 +6,7 @@ import type { StoreKind, StoreReport, StoreTarget } from '../src/probes/stores/s
 /** A store, one of its databases, and the configured schema query if there is one. */
 export type PollTarget = StoreTarget & { database?: string; schemaQuery?: string };
 
-/** One poll over a connection of its own, which is closed when this settles. Throws what the driver throws. */
+/** One poll over a separate connection, which is closed when this settles. Throws what the driver throws. */
 export async function pollOnce(
   kind: StoreKind,
   { database, schemaQuery, ...target }: PollTarget,

@@ -16,7 +16,7 @@ const programs = (existsSync(debian) ? readdirSync(debian) : [])
   .map((version) => join(debian, version, 'bin'))
   .find((folder) => existsSync(join(folder, 'initdb')));
 
-/** Whom the server runs as: it refuses root. */
+/** The user as which the server runs, because it refuses root. */
 function owner(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return {} as { uid: number; gid: number };
   try {
@@ -29,7 +29,7 @@ function owner(): { uid: number; gid: number } | undefined {
 
 export const hasPostgres = available('PostgreSQL', programs !== undefined && owner() !== undefined);
 
-/** Runs one of PostgreSQL's programs as the server's owner; gives what it prints. */
+/** Runs one of PostgreSQL's programs as the server's owner; returns its output. */
 export function postgresProgram(name: string, args: readonly string[], input?: string): string {
   return execFileSync(join(programs!, name), args, {
     ...owner(),
@@ -40,7 +40,7 @@ export function postgresProgram(name: string, args: readonly string[], input?: s
   });
 }
 
-/** Where PostgreSQL's programs are. */
+/** The folder of PostgreSQL's programs. */
 export const postgresPrograms = programs ?? '';
 
 /** A command that runs another one as the server's owner, for tools that work on its files. */
@@ -55,13 +55,13 @@ export function startPostgresProgram(name: string, args: readonly string[]): Chi
   return spawn(join(programs!, name), args, { ...owner(), cwd: tmpdir(), stdio: 'ignore' });
 }
 
-/** Gives a file to whom the server runs as. */
+/** Gives a file to the user as which the server runs. */
 export function ownedByPostgres(path: string): void {
   const { uid, gid } = owner()!;
   if (uid !== undefined) chownSync(path, uid, gid);
 }
 
-/** A fresh folder that the server's owner may write. */
+/** A new folder that the server's owner may write to. */
 export function postgresFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-agent-postgres-'));
   ownedByPostgres(folder);
@@ -71,19 +71,19 @@ export function postgresFolder(): string {
 export interface Postgres {
   folder: string;
   data: string;
-  /** A restart may take another port. */
+  /** The port, which a restart may change. */
   readonly port: number;
-  /** One connection as the superuser `postgres`; ended by `stop`. */
+  /** Runs a query over one connection as the superuser `postgres`; `stop` ends the connection. */
   query(sql: string, database?: string): Promise<pg.QueryResult>;
-  /** Ends the current segment of WAL and waits until its archive_command has succeeded; returns its name. */
+  /** Ends the current segment of WAL and waits until its archive_command has succeeded; returns the segment's name. */
   archiveWal(): Promise<string>;
-  /** Adds settings that need no restart, and has them read. */
+  /** Adds settings that need no restart, and reloads them. */
   configure(settings: readonly string[]): void;
   /** Restarts the server with additional `settings` and the same data. */
   restart(settings?: readonly string[], whileDown?: () => void): Promise<void>;
-  /** Ends the connections of `query`; the next one opens another. */
+  /** Ends the connections of `query`; the next query opens another. */
   disconnect(): Promise<void>;
-  /** Ends the process without a word. */
+  /** Kills the process. */
   kill(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -93,7 +93,7 @@ const exited = (child: ChildProcess) =>
     ? Promise.resolve()
     : new Promise<void>((resolve) => child.once('exit', () => resolve()));
 
-/** Whether it answers there, and not another server that took the port meanwhile. */
+/** Whether this server answers on the port, and not another server that bound the port meanwhile. */
 async function answers(port: number, data: string): Promise<boolean> {
   const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', ssl: false });
   client.on('error', () => {});
@@ -107,7 +107,7 @@ async function answers(port: number, data: string): Promise<boolean> {
   }
 }
 
-/** Waits until it answers; false when it ended instead. */
+/** Waits until the server answers; false if it ended instead. */
 async function ready(child: ChildProcess, port: number, data: string): Promise<boolean> {
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
   try {
@@ -119,15 +119,15 @@ async function ready(child: ChildProcess, port: number, data: string): Promise<b
 }
 
 interface PostgresOptions {
-  /** `name=value` of each setting that is not the usual one. */
+  /** `name=value` for each setting that is not the default. */
   settings?: readonly string[];
   /** Uses this data directory instead of a new one; `stop` does not remove it. */
   data?: string;
-  /** Options of initdb. Servers of the same options are copies of one data directory and share its system identifier. */
+  /** Options of initdb. Servers with the same options are copies of one data directory and have the same system identifier. */
   initdb?: readonly string[];
 }
 
-/** A real server on loopback with a data directory of its own, fast rather than safe. */
+/** Starts a real server on loopback with its own data directory, fast rather than safe. */
 export async function startPostgres({
   settings = [],
   data,
@@ -147,7 +147,7 @@ export async function startPostgres({
   let child: ChildProcess;
 
   const write = (more: readonly string[]) => {
-    // The last one of a name counts.
+    // The last line of each name is used.
     const lines = more.map((setting) =>
       setting.replace(/^(\w+)=(.*)$/s, (_, name, value) => `${name} = '${value}'\n`),
     );
@@ -189,7 +189,7 @@ export async function startPostgres({
     let client = clients.get(database);
     if (client === undefined) {
       client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false });
-      // Such as by DROP DATABASE … WITH (FORCE).
+      // This happens for example after DROP DATABASE … WITH (FORCE).
       client.on('error', () => clients.delete(database));
       await client.connect();
       clients.set(database, client);
@@ -232,7 +232,7 @@ export async function startPostgres({
   };
 }
 
-/** A server that copies each finished segment of its log into the folder `archive` below `folder`. */
+/** Starts a server that copies each finished segment of its log into the folder `archive` below `folder`. */
 export async function startArchiving({ settings = [], ...rest }: PostgresOptions = {}) {
   const folder = postgresFolder();
   const archive = join(folder, 'archive');

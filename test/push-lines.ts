@@ -33,9 +33,9 @@ function nameOf(path: string, format: TagFormat): Pick<Received, 'name' | 'tags'
 }
 
 /**
- * A statsd parser of the tests' own, from the formats' documents: `bucket:value|type` (statsd's
- * metric_types.md), `|#k:v` (DogStatsD datagram format), `name,k=v` (telegraf's statsd input), `name.k.v` (the
- * service's enhanced reporter). Strict: throws on everything else.
+ * Parses a statsd line for tests, according to the formats' documents: `bucket:value|type` (statsd's metric_types.md), `|#k:v`
+ * (DogStatsD datagram format), `name,k=v` (telegraf's statsd input), `name.k.v` (the service's enhanced reporter). It is strict:
+ * it throws on everything else.
  */
 export function decodeLine(line: string, format: TagFormat, prefix = ''): Received {
   const colon = line.indexOf(':');
@@ -54,7 +54,7 @@ export function decodeLine(line: string, format: TagFormat, prefix = ''): Receiv
   return { name, tags: { ...tags, ...dog }, value: Number(value), type };
 }
 
-/** Adds lines up as an aggregator that never flushes does: counters sum, a signed gauge is a change. */
+/** Adds lines up like an aggregator that never flushes: counters are summed, a signed gauge is a change. */
 export function aggregate(lines: readonly string[], format: TagFormat, prefix = ''): Map<string, number> {
   const totals = new Map<string, number>();
   for (const line of lines) {

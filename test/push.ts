@@ -25,7 +25,7 @@ export function pushedView(specs: readonly PushedFamily[]): View {
   return { ...view, families };
 }
 
-/** A counter of a test: `count('a', 3)`. */
+/** A counter for a test: `count('a', 3)`. */
 export const count = (name: string, total: number, more: Partial<PushedSeries> = {}): PushedFamily => ({
   name,
   kind: 'counter',
@@ -45,7 +45,7 @@ export interface Aggregator {
   close(): Promise<void>;
 }
 
-/** A receiver on loopback; port 0 takes any free one. */
+/** A receiver on loopback; port 0 selects a free port. */
 export async function aggregator(port = 0, address = '127.0.0.1'): Promise<Aggregator> {
   const datagrams: string[] = [];
   const socket: Socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1024 * 1024 });
@@ -64,17 +64,17 @@ export async function aggregator(port = 0, address = '127.0.0.1'): Promise<Aggre
   };
 }
 
-/** A free port that nobody listens on. */
+/** A free port on which nobody listens. */
 export async function silentPort(): Promise<number> {
   const taken = await aggregator();
   await taken.close();
   return taken.port;
 }
 
-/** A system error as the kernel's come out of Node. */
+/** A system error in the form in which Node throws the kernel's errors. */
 export const systemError = (code: string) => Object.assign(new Error(`send ${code}`), { code });
 
-/** Sockets without a kernel: `take` gets each datagram, and what it throws is what the send fails with. */
+/** Sockets without a kernel: `take` is called with each datagram, and what it throws is the error of the send. */
 export function inMemory(take: (datagram: string) => void): OpenDatagrams {
   return () => {
     const socket = new EventEmitter();
@@ -95,18 +95,18 @@ export function inMemory(take: (datagram: string) => void): OpenDatagrams {
 
 export interface PushRig {
   readonly clock: ReturnType<typeof manualClock>;
-  /** `reason n` of every drop of the push reporter. */
+  /** The number of drops of the push reporter, by reason. */
   readonly dropped: Map<string, number>;
   readonly failures: string[];
   readonly logged: { level: string; msg: string }[];
   delivered(): number;
-  /** The section as last committed for a flush. */
+  /** The section that was last committed for a flush. */
   committed(): Uint8Array | undefined;
-  /** The section as a commit at this moment would have it. */
+  /** The section that a commit would write now. */
   freeze(): Uint8Array;
   /** Replaces the numbers of the view. */
   show(specs: readonly PushedFamily[]): void;
-  /** One interval passes, and its flush. */
+  /** Lets one interval pass, with its flush. */
   flush(): Promise<void>;
   stop: Stop;
 }
@@ -122,7 +122,7 @@ const defaults: PushReporterOptions = {
   instance: 'host1',
 };
 
-/** A push reporter at work, its clock moved by hand, its baseline committed in memory. */
+/** Starts a push reporter. A test advances its clock, and its baseline is committed in memory. */
 export async function startPush(
   options: Partial<PushReporterOptions>,
   deps: Partial<PushDeps> & { section?: Uint8Array; gather?: Gather } = {},

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 
 /**
- * Pages of a real service, recorded under load, and what each catalog metric must be: sums of the raw page, by a parser
- * that shares nothing with the agent.
+ * Pages of a real service, recorded under load, and the expected value of each catalog metric: sums of the raw page, computed by
+ * a parser that shares nothing with the agent.
  */
 
 export interface Sample {
@@ -16,7 +16,7 @@ export interface Sample {
 const files = fileURLToPath(new URL('./fixtures/real-service/', import.meta.url));
 export const rawPage = (name: string) => gunzipSync(readFileSync(`${files}${name}.txt.gz`)).toString();
 
-/** The samples of a text page; the recorded ones have no time stamps and no escapes that matter. */
+/** Parses the samples of a text page. The recorded pages have no timestamps and no escapes that matter. */
 export function parse(page: string): Sample[] {
   return page
     .split('\n')
@@ -29,7 +29,7 @@ export function parse(page: string): Sample[] {
 }
 
 type Take = (sample: Sample) => boolean;
-/** The key under which a sample is added up: the labels that matter, in the catalog's spelling. */
+/** The key by which a sample is added up: the labels that matter, in the catalog's spelling. */
 type Key = (labels: Sample['labels']) => string;
 
 export function sums(samples: readonly Sample[], take: Take, key: Key): Record<string, number> {
@@ -49,14 +49,14 @@ const by =
 
 interface Row {
   pages: string[];
-  /** The catalog's metric, and the raw metrics whose sum it is. */
+  /** The metric of the catalog, and the raw metrics whose sum it is. */
   metric: string;
   from: string[];
   /** Labels of the catalog that are compared, with their raw names where these differ. */
   tags?: string[];
   raw?: string[];
   prefix?: string;
-  /** Which of the raw series count. */
+  /** Whether a raw series counts. */
   take?: (labels: Sample['labels']) => boolean;
 }
 
@@ -234,12 +234,12 @@ const parts: Row[] = latencies.flatMap((row) => [
 
 export const pageNames = ['frontend', 'history', 'matching', 'worker', 'sdk-bench-worker'];
 
-/** Every metric on every page that feeds it. */
+/** Every metric, for every page that contains it. */
 export const recordedCases = [...counters, ...parts].flatMap((row) =>
   row.pages.map((page): [page: string, metric: string, row: Row] => [page, row.metric, row]),
 );
 
-/** The metric as the raw page has it, and as the agent shows it, by the catalog's labels. */
+/** Compares the metric on the raw page with what the agent shows, by the catalog's labels. */
 export function compare(
   { metric, from, tags = [], raw = tags, prefix = '', take = () => true }: Row,
   samples: readonly Sample[],

@@ -6,7 +6,7 @@ import type { Sample } from '../src/probes/probe.ts';
 type Found = NonNullable<Awaited<ReturnType<RunProbe>>>;
 type Deps = Parameters<typeof createChecks>[1];
 
-/** The checks where probes have found this. */
+/** The checks for a situation in which probes have found this. */
 export function checksWhere(
   probes: Readonly<Record<string, Partial<Found>>>,
   { subject, ...deps }: { subject?: Subject } & Partial<Omit<Deps, 'runProbe'>> = {},
@@ -43,7 +43,7 @@ export const named = (words: readonly string[]): Deps['commands'] => ({
 });
 export const prints = (text: string) => ({ commands: named(['printf', '%s', text]) });
 
-/** The same for a row of a table, made when its test runs. */
+/** Like `checksWhere`, for a row of a table; it is created when its test runs. */
 export const where =
   (...given: Parameters<typeof checksWhere>) =>
   () =>
@@ -56,7 +56,7 @@ export type CheckCase = [
   answer: CheckAnswer,
 ];
 
-/** Rows of two roles and a store. */
+/** The rows of two roles and a store. */
 export const rows = [
   { name: 'health/history', kind: 'health' },
   { name: 'health/matching', kind: 'health' },

@@ -16,7 +16,7 @@ export const step = (id: string, over: Partial<RecoveryStep> = {}): RecoveryStep
 });
 export const holds = (answer: CheckAnswer, id = 'c'): Check => check(id, `check ${id}`, async () => answer);
 
-/** An operator who answers every question alike, or each as the list has it. */
+/** An operator who gives the same answer to every question, or the answers in a list. */
 export function operator(answers: boolean | readonly boolean[] = true, isAway = false) {
   const lines: string[] = [];
   const asked: string[] = [];
@@ -33,7 +33,7 @@ export function operator(answers: boolean | readonly boolean[] = true, isAway = 
   return { ...own, lines, asked, text: () => lines.join('\n') };
 }
 
-/** Runs steps, with a journal that stays for the next run. */
+/** Runs steps with a journal that remains for the next run. */
 export function sessions() {
   const journal = join(newFolder(), 'steps.jsonl');
   const events = () =>

@@ -5,17 +5,17 @@ import { type ManualClock, manualClock } from './clock.ts';
 
 export const wideLimits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };
 
-/** A registry under test with the clock that it reads. */
+/** A registry for tests, with its clock. */
 export interface TestRegistry {
   registry: Registry;
   clock: ManualClock;
-  /** An intake of the immediate store that receives; told otherwise by `options`. */
+  /** An intake of the immediate store for received series; `options` override this. */
   intake(options?: Partial<IntakeOptions>): OpenIntake;
-  /** An intake with a page store of its own. */
+  /** An intake with its own page store. */
   page(options?: Partial<IntakeOptions>): { intake: OpenIntake; store: PageStore };
-  /** What views show of others than the agent itself: `name{label="value"}` with its numbers. */
+  /** What views show of series other than the agent's own: `name{label="value"}` with its numbers. */
   shown(): Record<string, number | number[]>;
-  /** Freezes and publishes, as a commit that succeeds does. */
+  /** Freezes and publishes, like a successful commit. */
   commit(): void;
   /** The agent's own count of a drop or refusal. */
   dropped(reason: string, component?: string): number;
@@ -25,7 +25,7 @@ export interface TestRegistry {
 const text = (name: string, labels: readonly (readonly [string, string])[]) =>
   labels.length === 0 ? name : `${name}{${labels.map(([k, v]) => `${k}=${JSON.stringify(v)}`).join(',')}}`;
 
-/** Every series in a view as text, with its numbers: one number by itself, several as an array. */
+/** Every series in a view as text with its numbers: a single number, or an array of several. */
 export function showAll(registry: Registry): Record<string, number | number[]> {
   const view = registry.view();
   const shown: Record<string, number | number[]> = {};

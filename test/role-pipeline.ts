@@ -8,7 +8,7 @@ import { wideLimits } from './registry.ts';
 import { silentLog } from './statsd.ts';
 import { agentFile } from './unit/config/agent-file.ts';
 
-/** The sources of roles at a registry of their own. */
+/** The sources of roles with a separate registry. */
 export function openRoles(clock: Clock): { registry: Registry; roles: RolePipeline } {
   const registry = createRegistry({ limits: wideLimits }, { clock });
   const roles = createRolePipeline({
@@ -25,7 +25,7 @@ export function openRoles(clock: Clock): { registry: Registry; roles: RolePipeli
   return { registry, roles };
 }
 
-/** A configuration with these roles, or all of it as text; throws what is wrong with it. */
+/** A configuration with these roles, or a whole configuration as text. Throws its faults. */
 export async function configOf(content: object | string, cwd = '/'): Promise<AgentConfig> {
   const text = typeof content === 'string' ? content : JSON.stringify({ services: content });
   const { config, faults } = await loadConfig({ file: agentFile(text), env: {}, cwd });

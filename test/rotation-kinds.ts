@@ -5,7 +5,7 @@ import { bySize } from './size.ts';
 
 const longSeeds = 500;
 const seeds = bySize({ short: 50, long: longSeeds, nightly: 1_000_000 });
-/** CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */
+/** The CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */
 const limitSeconds = bySize({ short: 240, long: 240, nightly: 7200 });
 
 const cpuSeconds = () => {
@@ -14,8 +14,9 @@ const cpuSeconds = () => {
 };
 
 /**
- * Plays seeds from 0 until the number wanted is reached, or the CPU time is spent. Fewer than those of a long run are a failure;
- * `npm run bench -- rotation-model SEEDS FROM` plays others. Each kind has a test file of its own, so that they run side by side.
+ * Plays seeds from 0 until the wanted number is reached, or the CPU time is used up. Fewer seeds than in a long run are a
+ * failure; `npm run bench -- rotation-model SEEDS FROM` plays others. Each kind has a separate test file, so that they run side
+ * by side.
  */
 export function playKind(kind: Kind): void {
   test(`rotations between any two calls, ${seeds} seeds: ${kind}`, { timeout: 0 }, async ({ annotate }) => {

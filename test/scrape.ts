@@ -27,10 +27,10 @@ interface Held {
   numbers: number[];
 }
 
-/** A registry that merges nothing and refuses nothing: what a scrape hands in, as it stands. */
+/** A registry that merges nothing and refuses nothing: it stores exactly what a scrape passes to it. */
 interface OpenIntake extends PageIntake {
   readonly held: ReadonlySet<Held>;
-  /** Every number as one sample line, `name{label="value",…}`, labels sorted; what Prometheus would store. */
+  /** Every number as one sample line, `name{label="value",…}`, with sorted labels: what Prometheus would store. */
   samples(): Record<string, number>;
   kinds(): Record<string, Kind>;
 }
@@ -88,7 +88,7 @@ interface Reading {
   fallen: number;
 }
 
-/** A target whose pages are handed in as text. */
+/** A target whose pages are passed in as text. */
 export function pageTarget(
   limits: Partial<ScrapeLimits> = {},
   memory?: LineUse,
@@ -104,7 +104,7 @@ export function pageTarget(
     intake,
     relay,
     table,
-    /** Reads one page, cut into chunks of this size, and takes it. Rejects as the reader throws. */
+    /** Reads one page, cut into chunks of this size, and accepts it. Rejects if the reader throws. */
     async read(page: string | Buffer, format: Exposition = 'text', chunkBytes = 1 << 20): Promise<Reading> {
       const bytes = Buffer.from(page);
       reader.begin(format);
@@ -133,13 +133,13 @@ export function pageTarget(
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A target on loopback whose next answers a test decides. */
+/** A target on loopback. A test decides its next responses. */
 export interface Target {
   url: string;
   server: Server;
   requests: IncomingMessage[];
   answer(next: Answer): void;
-  /** Answers 200 with this page as text 0.0.4. */
+  /** Responds with 200 and this page as text 0.0.4. */
   page(text: string | Buffer, headers?: Record<string, string>): void;
   close(): Promise<void>;
 }
@@ -180,7 +180,7 @@ export async function openTarget(): Promise<Target> {
 interface Scraped {
   scrape: Scrape;
   intake: OpenIntake;
-  /** What readers see: the samples of the page shown last, nothing while the target is hidden. */
+  /** What readers see: the samples of the last page that is shown, or nothing while the target is hidden. */
   shown(): Record<string, number>;
   up(): number | undefined;
   drops: Record<string, number>;
@@ -243,7 +243,7 @@ export async function openScrape(
   return { scrape, intake, shown: () => shown, up: () => up, drops, resets, stop };
 }
 
-/** A scrape of one role into a registry, as the agent opens it. */
+/** A scrape of one role into a registry, opened in the same way as by the agent. */
 export function openRole(
   registry: Registry,
   clock: Clock,

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 
-/** A request as the server got it: path and query as they stand in the request line, header names in lower case. */
+/** A request as the server got it: path and query as in the request line, header names in lower case. */
 interface SignedRequest {
   method: string;
   target: string;
@@ -16,7 +16,7 @@ export interface Keys {
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
 
-/** UriEncode of the documentation: every byte but A-Z a-z 0-9 - . _ ~, and the slash where it is kept. */
+/** UriEncode of the documentation: encodes every byte but A-Z a-z 0-9 - . _ ~ and, with `keepsSlash`, the slash. */
 function uriEncoded(text: string, keepsSlash: boolean): string {
   return [...Buffer.from(text)]
     .map((byte) => {
@@ -39,8 +39,8 @@ function canonicalQuery(query: string): string {
 }
 
 /**
- * The signature that a request must have, by the steps of "Authenticating Requests: Using the Authorization Header
- * (AWS Signature Version 4)" in the Amazon S3 API reference: canonical request, string to sign, signing key.
+ * The signature that a request must have, according to the steps of "Authenticating Requests: Using the Authorization Header (AWS
+ * Signature Version 4)" in the Amazon S3 API reference: canonical request, string to sign, signing key.
  */
 export function signatureOf(
   { method, target, headers }: SignedRequest,
@@ -67,7 +67,7 @@ export function signatureOf(
   return hmac(key, stringToSign).toString('hex');
 }
 
-/** The code of S3's refusal, or undefined for a request that is well signed. */
+/** The code of S3's refusal; undefined for a request that is signed correctly. */
 export function refusalCode(
   request: SignedRequest,
   { keys, region, nowMs }: { keys: Keys; region: string; nowMs: number },

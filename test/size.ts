@@ -10,30 +10,32 @@ function sizeOf(text = 'short'): Size {
 }
 
 /**
- * How much of a test that repeats something runs: `npm test` is short, `npm run long` and `npm run nightly` set the
- * others. What is short still shows every behaviour once.
+ * How much of a repeating test runs: `npm test` is short, `npm run long` and `npm run nightly` set the other sizes. A short run
+ * still shows every behaviour once.
  */
 const size = sizeOf(process.env.TEST_SIZE);
 
-/** Takes what would be defined, and defines nothing. */
+/** Accepts the arguments of a definition, and defines nothing. */
 const nothing = Object.assign(() => {}, { each: () => () => {}, skipIf: () => nothing });
 
 /**
- * Defines a group that does not repeat, in a file of which a longer run repeats the rest: `npm test` has shown it. `define` is
- * `describe` or `describe.skipIf(…)`.
+ * Defines a group that does not repeat, in a file whose other tests repeat in a longer run: `npm test` has shown this group.
+ * `define` is `describe` or `describe.skipIf(…)`.
  */
 export const onlyShort = <Define extends object>(define: Define): Define =>
   size === 'short' ? define : (nothing as unknown as Define);
 
-/** Defines such a test, as `test` does. */
+/** Defines a test that does not repeat, like `test` does. */
 export const testOnce = onlyShort(test);
 
-/** Defines a test or a group that takes long and shows one more case of what `npm test` shows: the longer runs have it. */
+/**
+ * Defines a test or a group that takes long and shows one more case of what `npm test` shows: only the longer runs include it.
+ */
 export const onlyLong = <Define extends object>(define: Define): Define =>
   size === 'short' ? (nothing as unknown as Define) : define;
 
 export const bySize = <T>(of: Readonly<Record<Size, T>>): T => of[size];
 
-/** How often a property is tried that is tried `long` times in the long run. */
+/** How often a property is tried here if the long run tries it `long` times. */
 export const runs = (long: number): number =>
   bySize({ short: Math.ceil(long / 5), long, nightly: 100 * long });

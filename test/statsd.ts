@@ -16,7 +16,7 @@ import {
   type VocabularyDetectionDeps,
 } from '../src/sources/statsd/source.ts';
 
-/** A reader of lines in any tag format; `refuse` gets the reason of each that is not taken. */
+/** A reader of lines in any tag format; `refuse` is called with the reason for each refused line. */
 export function lineReader(recorder: SeriesRecorder, refuse: (reason: string) => void = () => {}) {
   const lineBytes = 8192;
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefixes: [] } as const;
@@ -31,15 +31,15 @@ export function lineReader(recorder: SeriesRecorder, refuse: (reason: string) =>
   };
 }
 
-/** A number, or what was observed as pairs of value and weight. */
+/** A number, or the observations as pairs of value and weight. */
 export type Recorded = number | [value: number, weight: number][];
 
-/** Keeps what is handed in under `kind name{"tag":"value"}`, tags in order. Series without an owner are gone. */
+/** Stores numbers under `kind name{"tag":"value"}`, with tags in order. Series without an owner are removed. */
 interface RecordingIntake extends Intake {
   shown(): Record<string, Recorded>;
 }
 
-/** With `words` names are kept in the words' own, as the registry would have them. */
+/** Creates the intake. With `detector`, names are stored as its vocabulary translates them, like in the registry. */
 export function recordingIntake(detector?: VocabularyDetector): RecordingIntake {
   const series = new Map<string, { value: Recorded; owners: number }>();
   const hold = (kind: 'counter' | 'gauge' | 'histogram', raw: string, rawTags: RawTags) => {
@@ -90,7 +90,7 @@ export function recordingIntake(detector?: VocabularyDetector): RecordingIntake 
   };
 }
 
-/** Lines read straight from bytes, without a socket. */
+/** Reads lines directly from bytes, without a socket. */
 export function lineBed(rules: Partial<LineRules> = {}) {
   const intake = recordingIntake();
   const refused: Record<string, number> = {};
@@ -119,7 +119,7 @@ export function lineBed(rules: Partial<LineRules> = {}) {
     refused,
     shown: intake.shown,
     reader,
-    /** Reads a datagram, in a buffer that has these bytes behind it. */
+    /** Reads a datagram in a buffer that has the bytes `behind` after it. */
     read(datagram: string | Buffer, behind = '') {
       const bytes = Buffer.concat([Buffer.from(datagram), Buffer.from(behind)]);
       reader.read(bytes, 0, bytes.length - behind.length, Number.POSITIVE_INFINITY);
@@ -127,14 +127,14 @@ export function lineBed(rules: Partial<LineRules> = {}) {
   };
 }
 
-/** What becomes of one datagram. */
+/** What one datagram results in. */
 export function readOnce(datagram: string | Buffer, rules: Partial<LineRules> = {}, behind = '') {
   const bed = lineBed(rules);
   bed.read(datagram, behind);
   return { shown: bed.shown(), refused: bed.refused };
 }
 
-/** Known lines of a sender whose vocabulary is detected, and what reads lines into them. */
+/** The known lines of a sender whose vocabulary is detected, and the reader that adds lines to them. */
 export function detectedLines(deps: Omit<VocabularyDetectionDeps, 'knownLines'>) {
   const { recorder } = deps;
   const detection = createVocabularyDetection({ ...deps, knownLines: () => knownLines });
@@ -191,7 +191,7 @@ export async function openStatsd(
   return { statsd, shown: recording.shown, drops, kernelDrops, stop };
 }
 
-/** Sends datagrams one after the other, each handed to the kernel before the next. */
+/** Sends datagrams one after the other; each is passed to the kernel before the next. */
 export async function sendDatagrams(
   address: string,
   datagrams: readonly (string | Buffer)[],

@@ -7,7 +7,7 @@ import type { Clock } from '../src/core/ports.ts';
 import { createListener } from '../src/reporters/listen/listener.ts';
 import { statusSourcesOf } from './status-report.ts';
 
-/** The admin listener with reports made by hand behind it; the page itself is that of `dist/`. */
+/** The admin listener with reports that a test creates; the page itself is that of `dist/`. */
 export interface ServedPage extends StatusSources {
   url: string;
   drops: string[];

@@ -6,7 +6,7 @@ import { createJudge } from '../src/agent/verdict/verdict.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { manualClock } from './clock.ts';
 
-/** The facts of an agent that watches nothing, with `facts` in place of its own. */
+/** The facts of an agent that watches nothing; `facts` override them. */
 export function statusFactsOf(facts: Partial<StatusFacts> = {}): StatusFacts {
   return {
     now: '2026-01-01T00:01:00.000Z',
@@ -46,13 +46,13 @@ export function statusFactsOf(facts: Partial<StatusFacts> = {}): StatusFacts {
   };
 }
 
-/** What `/api/status` serves of an agent that watches nothing, with `facts` in place of its own. */
+/** The `/api/status` of an agent that watches nothing; `facts` override its facts. */
 export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
   const all = statusFactsOf(facts);
   return { ...createJudge().judge(all, Date.parse(all.now)), ...all };
 }
 
-/** A probe whose last run ended a second before `statusReportOf`'s now; `reason` makes it one that failed. */
+/** A probe whose last run ended a second before the `now` of `statusReportOf`; with `reason` the run failed. */
 export function probeStatusOf(
   name: `${ProbeStatus['kind']}/${string}`,
   last: Partial<NonNullable<ProbeStatus['last']>> = {},
@@ -77,7 +77,7 @@ export function probeStatusOf(
   };
 }
 
-/** What the routes of the status page serve, of reports made by hand; its history is not started. */
+/** The sources of the routes of the status page, for reports that a test creates; the history is not started. */
 export function statusSourcesOf(
   report: () => StatusReport,
   clock: Clock = manualClock(),

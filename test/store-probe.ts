@@ -6,7 +6,7 @@ import type { StoreFault, StoreKind, StoreReport, StoreTarget } from '../src/pro
 import { planStores } from '../src/probes/stores/stores.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 
-/** One store of a configuration, on loopback. */
+/** The configuration of one store on loopback. */
 export function storeOn(port: number, over: Partial<StoreOptions> = {}): StoreOptions {
   return {
     name: 'main',
@@ -28,7 +28,7 @@ interface Bench {
   deps: ProbeDeps;
 }
 
-/** What a probe is given, with a clock that stands still and a log that is kept. */
+/** The dependencies of a probe, with a clock that stands still and a log whose entries are collected. */
 export function bench(secret: ProbeDeps['readSecret'] = async (text) => String(text)): Bench {
   const clock = manualClock();
   const logged: Bench['logged'] = [];
@@ -39,7 +39,7 @@ export function bench(secret: ProbeDeps['readSecret'] = async (text) => String(t
   return { clock, logged, deps: { clock, log, readSecret: secret, readings: { values: () => [] } } };
 }
 
-/** One check of the first database of a store, as its row of the plan has it. */
+/** One check of the first database of a store, through its row of the plan. */
 export async function checkStore(
   options: StoreOptions,
   {
@@ -57,7 +57,7 @@ export async function checkStore(
   }
 }
 
-/** A kind of store that reports what it is told to, over connections that cost nothing. */
+/** A kind of store that returns given reports, over connections that cost nothing. */
 export function kindOf(
   report: (target: StoreTarget, signal: AbortSignal) => Promise<Partial<StoreReport>>,
   faultOf: (thrown: unknown) => StoreFault = (thrown) => ({ reason: 'query_failed', msg: String(thrown) }),
@@ -81,7 +81,7 @@ export function kindOf(
   };
 }
 
-/** The probe of one database over a kind that a test made. */
+/** The probe of one database with a kind that a test created. */
 export function probeOf(
   options: StoreOptions,
   kind: StoreKind,
@@ -95,7 +95,7 @@ export function probeOf(
   });
 }
 
-/** The value of a finding's gauge by the label it has beside the store's own; undefined when it is not there. */
+/** The value of a finding's gauge by the label that it has in addition to the store's own; undefined if there is none. */
 export function gauge({ gauges = [] }: Finding, name: string, own: Readonly<Record<string, string>> = {}) {
   return gauges.find(
     (sample) =>
@@ -103,7 +103,7 @@ export function gauge({ gauges = [] }: Finding, name: string, own: Readonly<Reco
   )?.value;
 }
 
-/** Every check of a finding by whether it holds, as `/probes` shows it. */
+/** Whether each check of a finding holds, as `/probes` shows it. */
 export function checksOf({ details }: Finding): Record<string, boolean | 'unknown'> {
   const checks = (details?.checks ?? []) as { check: string; holds: boolean | 'unknown' }[];
   return Object.fromEntries(checks.map(({ check, holds }) => [check, holds]));

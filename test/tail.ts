@@ -32,7 +32,7 @@ interface Skip {
   bytes: number;
 }
 
-/** Sinks that keep every line they are given. */
+/** Sinks that store every line. */
 export interface Recorder {
   readonly open: OpenSink;
   readonly lines: string[];
@@ -42,7 +42,7 @@ export interface Recorder {
 
 const newline = 10;
 
-/** The simplest sink that keeps the interface's promises; `state` is a constant, to see it handed on. */
+/** The simplest sink that fulfils the interface; `state` is a constant, which shows whether it is handed on. */
 function recordingSink(recorder: Omit<Recorder, 'open'>): LineSink {
   return {
     write(bytes, start, end) {
@@ -89,7 +89,7 @@ export const logsOptions = (options: Partial<LogsOptions>): LogsOptions => ({
 });
 
 interface TailOptions {
-  /** Relative to the test's directory. */
+  /** Paths relative to the test's directory. */
   paths?: readonly string[];
   exclude?: readonly string[];
   startAt?: 'end' | 'beginning';
@@ -103,7 +103,7 @@ interface TailOptions {
   open?: OpenSink;
 }
 
-/** A tailer over a directory of its own, and what happens to the files in it. */
+/** A tailer over a separate directory, and what happens to the files in it. */
 export interface Tail {
   readonly root: string;
   readonly clock: ManualClock;
@@ -112,12 +112,12 @@ export interface Tail {
   readonly logged: { level: string; msg: string; fields?: LogFields }[];
   tailer: Tailer;
   path(name: string): string;
-  /** Lines counted since the last `taken`. */
+  /** The lines that were counted since the last call. */
   taken(): string[];
   scan(): Promise<void>;
-  /** Scans after a time in which everything that was rotated has fallen quiet. */
+  /** Scans after a time in which everything that was rotated is quiet. */
   settle(): Promise<void>;
-  /** Ends the tailer well and starts another from its positions. */
+  /** Ends the tailer in order and starts another one from its positions. */
   restart(options?: TailOptions): Promise<void>;
   /** Saves the current positions and counts. */
   save(): void;
@@ -133,7 +133,7 @@ export interface Tail {
   exists(name: string): boolean;
   read(name: string): string;
   bytes(name: string): Buffer;
-  /** Opens a file for writing as a service does; closed with the test. */
+  /** Opens a file for writing as a service does; it is closed with the test. */
   writer(name: string, flags?: string): { write(text: string): void; truncate(): void; close(): void };
 }
 
@@ -152,7 +152,7 @@ const seqLines = (from: number, count: number) =>
     (_, i) => `seq=${String(from + i).padStart(7, '0')} ${'x'.repeat((from + i) % 23)}`,
   );
 
-/** `count` numbered lines from `from` on, and the text that holds them. */
+/** `count` numbered lines beginning with `from`, and the text with these lines. */
 export function numbered(from: number, count: number): { lines: string[]; text: string } {
   const lines = seqLines(from, count);
   return { lines, text: lines.map((line) => `${line}\n`).join('') };
@@ -192,7 +192,7 @@ const filesIn = (path: (name: string) => string, atEnd: (call: () => void) => vo
   },
 });
 
-/** Not bound to a test: `end` closes and removes everything. */
+/** Creates a tailer that does not end with the test: `end` closes and removes everything. */
 export function openTail(options: TailOptions = {}): Tail & { end(): Promise<void> } {
   const root = mkdtempSync(join(tmpdir(), 'tail-'));
   const clock = manualClock();

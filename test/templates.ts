@@ -5,19 +5,19 @@ import { join } from 'node:path';
 
 const variable = 'SVC_AGENT_TEST_TEMPLATES';
 
-/** Vitest's global set-up: one folder of templates for all test files of a run. */
+/** The global set-up of Vitest: one folder of templates for all test files of a run. */
 export function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'svc-agent-templates-'));
-  // Database servers run as users of their own.
+  // Database servers run as separate users.
   chmodSync(folder, 0o755);
   process.env[variable] = folder;
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
 /**
- * Copies a folder that takes long to make: the first test file of a run that asks for `name` makes it, with its owner and
- * mode. `make` gets the path of a folder that does not exist. Two files that start together may both make it; one is kept.
- * Outside a test run, such as in a benchmark, nothing is shared.
+ * Copies a folder that takes long to create. The first test file of a run that requests `name` creates it, with its owner and
+ * mode. `make` gets the path of a folder that does not exist. Two files that start together may both create it; one of the
+ * results is used. Outside of a test run, for example in a benchmark, nothing is shared.
  */
 export function copyTemplate(name: string, to: string, make: (folder: string) => void): void {
   const templates = process.env[variable];

@@ -1,18 +1,20 @@
 interface Patience {
   /**
-   * Pause between two polls. Unless told it grows from 1 to 25 ms with the time that passed, and is twice the time that
-   * a poll takes, so that waiting leaves the processor to what is waited for.
+   * The pause between two polls. By default it grows from 1 to 25 ms with the time that has passed, and is at least twice the
+   * duration of a poll, so that waiting leaves the processor to what is waited for.
    */
   everyMs?: number;
   /**
-   * Ends a test that hangs, and expects nothing: a busy machine may need many times what an idle one does. 240 s unless
-   * told.
+   * A limit that ends a test that hangs, and asserts nothing: a busy machine may need many times the time of an idle one.
+   * Default: 240 s.
    */
   withinMs?: number;
 }
 
 let noted = (_what: string): void => {};
-/** A test that has waited for a fact has asserted something: the set-up of a test run counts it. */
+/**
+ * Sets a callback for facts: a test that has waited for a fact has asserted something, and the set-up of a test run counts it.
+ */
 export function noteFacts(note: (what: string) => void): void {
   noted = note;
 }
@@ -20,12 +22,12 @@ export function noteFacts(note: (what: string) => void): void {
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * A pause of random length, for a fault that may strike at any moment, and for a writer that leaves the processor to
- * others. Nothing may depend on what happens in it: to wait for something, use `until`.
+ * A pause of random length, for a fault that may strike at any moment, and for a writer that leaves the processor to others.
+ * Nothing may depend on what happens in it: to wait for something, use `until`.
  */
 export const anyMoment = (random: () => number, mostMs: number): Promise<unknown> => pause(random() * mostMs);
 
-/** Polls `fact` until it gives neither undefined nor false, and returns that. A poll that throws is repeated. */
+/** Polls `fact` until it returns neither undefined nor false, and returns the result. A poll that throws is repeated. */
 export async function until<T>(
   what: string,
   fact: () => Promise<T | undefined | false> | T | undefined | false,
@@ -55,7 +57,7 @@ export async function until<T>(
   }
 }
 
-/** Polls until the answer is as wanted, and returns it. */
+/** Polls until the answer is wanted, and returns it. */
 export async function pollUntil<T>(
   poll: () => Promise<T> | T,
   isWanted: (answer: T) => boolean,

@@ -1,7 +1,7 @@
 import type { FamilyView, Kind, Labels, SeriesView, View } from '../src/core/model.ts';
 import { createRenderer } from '../src/reporters/pull/exposition.ts';
 
-/** A series as a test writes it down: its numbers in the order of `SeriesView.at`. */
+/** A series in the notation of a test: its numbers are in the order of `SeriesView.at`. */
 export interface SeriesSpec {
   labels?: Readonly<Record<string, string>>;
   service?: string;
@@ -31,7 +31,7 @@ export async function pageOf(
   return Buffer.concat(pieces).toString();
 }
 
-/** A view that remembers how often it was released. */
+/** A view that counts how often it was released. */
 export interface TestView extends View {
   readonly released: number;
 }
@@ -40,7 +40,7 @@ function sorted(labels: Readonly<Record<string, string>>): Labels {
   return Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** A view of what a test wrote down, all numbers in one array. */
+/** A view of families in the notation of a test, with all numbers in one array. */
 export function viewOf(specs: readonly FamilySpec[]): TestView {
   const all: number[] = [];
   let released = 0;

@@ -10,10 +10,10 @@ import { planProbes } from '../../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/probe.ts';
 import { listening } from '../ports.ts';
 
-// What every row of the table of probes promises, whatever it looks at.
+// What every row of the table of probes guarantees, whatever it checks.
 
 const secret = 'not-to-be-seen-3';
-// Credentials of object stores come from the process's environment, and from nowhere else here.
+// Credentials of object stores come only from the environment of the process here.
 Object.assign(process.env, { HOME: '/nowhere', AWS_EC2_METADATA_DISABLED: 'true' });
 const silent: Log = { write() {}, named: () => silent };
 const deps: ProbeDeps = {
@@ -35,7 +35,7 @@ const backup = (name: string, source: BackupOptions['source']): BackupOptions =>
   integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
 });
 
-/** Every kind of probe in every form, at an address where nobody listens. */
+/** Every kind of probe in every form, at an address on which nobody listens. */
 function everything(address: string): ProbesOptions {
   const times = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3, successThreshold: 1 };
   const health = ['http', 'https', 'grpc', 'grpcs', 'tcp'].map((scheme) => ({
@@ -93,7 +93,9 @@ function everything(address: string): ProbesOptions {
 
 const placeholder = '127.0.0.1:1';
 const rows = planProbes(everything(placeholder));
-/** Whether labels are those that the contract's table gives the metric; global ones and `svc_service` come later. */
+/**
+ * Checks that labels are those that the contract's table gives to the metric; global labels and `svc_service` are added later.
+ */
 function expectFits({ name, labels }: SeriesName, own: readonly string[] = []): void {
   const tags = agentMetric(name).tags.filter((tag) => tag !== 'svc_service');
   expect([...Object.keys(labels), ...own].sort(), name).toEqual([...tags].sort());
@@ -111,7 +113,7 @@ async function runCheck(row: ProbeRow, signal: AbortSignal): Promise<Finding> {
 describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
   let finding: Finding;
   beforeAll(async () => {
-    // A port that was free a moment ago: nobody answers there.
+    // This port was free a moment ago, so nobody answers on it.
     const server = createServer();
     const port = await listening(server);
     await new Promise((resolve) => server.close(resolve));
@@ -156,12 +158,12 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
     const settled = await settledSoon(probe.check(AbortSignal.abort(new Error('over')), undefined));
     await probe.close?.();
     const succeeded = settled.status === 'fulfilled' && settled.value.reason === undefined;
-    // What needs nothing from outside may still have its result.
+    // A probe that needs nothing from outside may still succeed.
     expect(succeeded && !isLocal(row)).toBe(false);
   });
 });
 
-/** Rows that read only what is in the agent, or files of this machine. */
+/** Whether a row reads only from the agent, or from files of this machine. */
 const isLocal = ({ kind, name }: ProbeRow): boolean =>
   ['replication', 'backup', 'recovery', 'rehearsal'].includes(kind) ||
   ['cluster/dc1', 'archive/history'].includes(name);
@@ -180,7 +182,7 @@ async function settledSoon<T>(work: Promise<T>): Promise<PromiseSettledResult<T>
   }
 }
 
-/** A server that accepts connections and never says a word. */
+/** A server that accepts connections and never sends anything. */
 async function openSilence() {
   const open = new Set<Socket>();
   let met: () => void = () => {};
@@ -206,7 +208,7 @@ async function openSilence() {
   };
 }
 
-/** The same probes, but at an address where somebody listens, and with a command that never ends. */
+/** The same probes, at an address on which somebody listens, and with a command that never ends. */
 function hanging(address: string): ProbeRow[] {
   const options = everything(address);
   const provider = { kind: 'objectstore', endpoint: `http://${address}` };
@@ -265,7 +267,7 @@ test('whatever changes what a row depends on changes its key, and nothing else d
   expect(keys(structuredClone(everything(placeholder)))).toEqual(before);
   const moved = keys(everything('127.0.0.1:2'));
   const same = [...before].filter(([name, key]) => moved.get(name) === key).map(([name]) => name);
-  // These do not depend on the address that moved; a domain is judged by the whole group.
+  // These rows do not depend on the address that changed; a domain depends on the whole group.
   expect(same.sort()).toEqual([
     'archive/history',
     'archive/visibility',

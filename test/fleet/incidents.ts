@@ -1,6 +1,6 @@
 import type { RoleName, WorldState } from './world.ts';
 
-/** What a fault shows itself by; another fault of which this is all that shows is not seen behind it. */
+/** A symptom of a fault. If another fault shows only symptoms that this one shows, too, it cannot be seen behind it. */
 type Symptom =
   | 'health'
   | 'persistence'
@@ -19,27 +19,30 @@ type Symptom =
 export interface IncidentType {
   name: string;
   inject(state: WorldState): void;
-  /** Must be in the first sentence. */
+  /** Matches the first sentence, which must contain it. */
   says: RegExp;
-  /** What it breaks by the rules of the world. */
+  /** What the fault breaks by the rules of the world. */
   breaks: readonly Symptom[];
-  /** All that it shows itself by; none: something of its own. */
+  /** The only symptom of the fault; missing if it shows something of its own. */
   shows?: Symptom;
-  /** What it puts the fault into: two faults cannot be in one place. */
+  /** The place of the fault: two faults cannot be in one place. */
   place?: string;
-  /** The place that counts it: nobody knows whether it lasts while that is gone. */
+  /** The place that counts the fault: while that is gone, nobody knows whether the fault lasts. */
   witness?: string;
-  /** How long after its end counters still show it, minutes: the longest window of its alert, or a pause between crashes. */
+  /**
+   * For how many minutes after its end counters still show the fault: the longest window of its alert, or a pause between
+   * crashes.
+   */
   fadesMinutes?: number;
 }
 
-/** Databases of one store that fail are one store in the sentence. */
+/** Databases of one failing store are one store in the sentence. */
 const ofStores = (what: string) => what.replace(/store main\/persistence/, 'store main');
-/** Whether a clause is about an incident: it says so, or is about the role that has the fault. */
+/** Whether a clause is about an incident: it says so, or it is about the role with the fault. */
 export const isAbout = ({ says, place }: IncidentType, what: string): boolean =>
   says.test(ofStores(what)) || (place !== undefined && what.startsWith(`role ${place} `));
 
-/** Whether all that one fault shows is also broken by the other. */
+/** Whether the other fault also breaks everything that the first one shows. */
 export const isBehind = ({ shows }: IncidentType, other: IncidentType): boolean =>
   shows !== undefined && other.breaks.includes(shows);
 
@@ -77,7 +80,7 @@ const crashing = (role: RoleName, msg: string, breaks: readonly Symptom[]): Inci
   says: new RegExp(`roles? [\\w, ]*${role}[\\w, ]* crash(?:es)? again and again`, 'i'),
   breaks,
   place: role,
-  // Its last words stay in the window of fatal entries.
+  // The last log entry stays in the window of fatal entries.
   fadesMinutes: 10,
 });
 

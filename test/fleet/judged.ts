@@ -26,9 +26,9 @@ export function fleet() {
       return judge;
     },
     look,
-    /** What it concludes as so many quarters of a minute go by. */
+    /** What the agent concludes while this many quarters of a minute pass. */
     pass: (looks: number) => Array.from({ length: looks }, look),
-    /** The next look is the first of a new agent, which has the state of this one. */
+    /** Restarts the agent: the next look is the first of a new agent, which has restored the state of this one. */
     restart() {
       const next = createJudge();
       next.durable.restore(judge.durable.freeze());

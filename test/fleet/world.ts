@@ -1,12 +1,12 @@
 import type { ProbeStatus, StatusFacts } from '../../src/agent/report.ts';
 
 /**
- * A small model of a cluster: a store, four roles, task lists with workers, a second cluster, archives and backups. A
- * fault is put into it, what depends on it fails by the model's own rules, and what an agent would see of it comes
- * out. It knows nothing of kinds of problems, limits or causes.
+ * A small model of a cluster: a store, four roles, task lists with workers, a second cluster, archives and backups. A test sets a
+ * fault, what depends on it fails by the model's own rules, and the model returns what an agent would see. It does not know kinds
+ * of problems, limits or causes.
  */
 
-/** A series as a page or the agent has it. */
+/** A series of a page or of the agent. */
 interface Sample {
   service: string;
   labels: Readonly<Record<string, string>>;
@@ -20,27 +20,27 @@ const roleNames = ['frontend', 'history', 'matching', 'worker'] as const;
 export type RoleName = (typeof roleNames)[number];
 
 interface RoleState {
-  /** How its health check fails. */
+  /** How the health check of the role fails. */
   health?: Failure | undefined;
-  /** Nothing runs: neither health nor page answers, and it does no work. */
+  /** Whether nothing of the role runs: neither health nor page answers, and it does no work. */
   gone: boolean;
-  /** It restarts with every step, and logs this before it ends. */
+  /** If set, the role restarts with every step, and logs this text before it ends. */
   crashesWith?: string | undefined;
   pageClosed: boolean;
   heap: number;
   pauses: number;
-  /** Persistence calls that fail and are logged per second for a reason of its own. */
+  /** The number of persistence calls that fail and are logged per second for a reason of the role's own. */
   ownErrors: number;
 }
 
-/** What may be wrong; a fault sets some of it. */
+/** The state of the world; a fault sets some of it. */
 export interface WorldState {
   store: { failure?: Failure | undefined; readOnly: boolean; slow: boolean; checks: Record<string, string> };
   roles: Record<RoleName, RoleState>;
-  /** Share of requests to a role that fail for a reason of its own. */
+  /** The share of requests to a role that fail for a reason of the role's own. */
   failingRequests: Partial<Record<RoleName, number>>;
   frontendSlow: boolean;
-  /** Workers of the domain `orders`. */
+  /** The state of the workers of the domain `orders`. */
   workers: 'well' | 'gone' | 'stuck' | 'late';
   backlogGrowth: number;
   timeouts: number;
@@ -49,12 +49,12 @@ export interface WorldState {
   replicationFailures: number;
   domain?: Failure | undefined;
   archive?: Failure | undefined;
-  /** Of the newest object. */
+  /** The age of the newest object in the archive. */
   archiveAgeSeconds: number;
-  /** Workflows that fail per second. */
+  /** The number of workflows that fail per second. */
   failures: number;
   canaryGone: boolean;
-  /** Shards that history releases per second. */
+  /** The number of shards that history releases per second. */
   shardsMove: number;
   tasksLate: boolean;
   backups: Partial<Record<'nightly' | 'wal', Failure>>;
@@ -67,7 +67,7 @@ export interface WorldState {
   reloadError?: string | undefined;
   drops: number;
   lost: number;
-  /** A role logs this every five minutes. */
+  /** A fatal entry that a role logs every five minutes. */
   fatal?: { role: RoleName; msg: string } | undefined;
 }
 
@@ -108,7 +108,7 @@ const healthy = (): WorldState => ({
 
 type Totals = Map<string, Sample & { value: number }>;
 
-/** Counters that go on from step to step. */
+/** Counters that continue from step to step. */
 function createTotals() {
   const totals = new Map<string, Totals>();
   return {
@@ -126,7 +126,7 @@ function createTotals() {
       if (within !== undefined) known.buckets = [[within, known.buckets[0][1] + (labels.slow ? 0 : perStep)]];
       group.set(key, known);
     },
-    /** Calls with their latencies: `slow` of them took longer than `bound` seconds. */
+    /** Adds calls with their latencies; `slow` of them took longer than `bound` seconds. */
     observe(family: string, service: string, operation: string, bound: number, calls: number, slow: number) {
       const group = totals.get(family) ?? new Map();
       totals.set(family, group);
@@ -146,7 +146,7 @@ function createTotals() {
   };
 }
 
-/** A probe that fails thrice before its target counts as down. */
+/** A probe that fails three times before its target counts as down. */
 interface Watch {
   failures: number;
   failingSince?: string;
@@ -161,12 +161,12 @@ interface Seen {
   rows(family: string): Sample[];
 }
 
-/** Runs the model; `state` may be changed between two steps. */
+/** Creates the model. `state` may be changed between two steps. */
 export function createWorld(state: WorldState = healthy()) {
   const totals = createTotals();
   const watches = new Map<string, Watch>();
   const restarts: Record<string, number> = {};
-  /** When each page was read last. */
+  /** When each page was last read. */
   const takenMs = new Map<string, number>();
   const words = new Map<string, { at: string; level: string; msg: string }[]>();
   let step = 0;
@@ -184,13 +184,13 @@ export function createWorld(state: WorldState = healthy()) {
 
   const storeIsLost = () => state.store.failure !== undefined;
 
-  /** How the health check of a role fails, by its own state and by that of the store. */
+  /** How the health check of a role fails, depending on its own state and on the store. */
   const healthOf = (role: RoleName): Failure | undefined => {
     const { gone, health, crashesWith } = state.roles[role];
     if (gone || crashesWith) return ['refused', 'connect ECONNREFUSED 127.0.0.1:7933', 'connect'];
     if (health) return health;
     if (storeIsLost()) return ['persistence', 'persistence is not available'];
-    // The frontend asks both others, and is not well without them.
+    // The frontend calls both other roles, and is not well without them.
     if (role === 'frontend' && (isOut('history') || isOut('matching')))
       return ['not_ok', 'a dependency is down'];
     return undefined;
@@ -199,7 +199,7 @@ export function createWorld(state: WorldState = healthy()) {
     const { gone, crashesWith, health } = state.roles[role];
     return gone || crashesWith !== undefined || health !== undefined;
   };
-  /** It serves its page, and counts nothing. */
+  /** Whether a role serves its page and counts nothing. */
   const hangs = (role: RoleName): boolean => state.roles[role].health?.[0] === 'first_byte_timeout';
   const hasPage = (role: RoleName): boolean => {
     const { gone, crashesWith, pageClosed } = state.roles[role];
@@ -208,7 +208,7 @@ export function createWorld(state: WorldState = healthy()) {
   const servesWork = () =>
     !storeIsLost() && !state.store.readOnly && !isOut('history') && !isOut('matching') && !isOut('frontend');
 
-  /** A client that is not there says so, whoever would answer it. */
+  /** The failure to describe a domain. If the client is missing, this is the failure, whoever would answer it. */
   const domainFailure = (isLost: boolean): Failure | undefined =>
     isLost && state.domain?.[0] !== 'command_missing' ? ['command_failed', 'no answer'] : state.domain;
 
@@ -253,7 +253,7 @@ export function createWorld(state: WorldState = healthy()) {
     };
   };
 
-  /** What roles do in a step: calls of the store, requests of each other, tasks and workflows. */
+  /** Simulates the work of the roles in a step: calls of the store, requests to each other, tasks and workflows. */
   const work = () => {
     for (const role of roleNames) {
       const own = state.roles[role];
@@ -495,7 +495,7 @@ export function createWorld(state: WorldState = healthy()) {
       for (const key of Object.keys(state)) delete (state as Partial<WorldState>)[key as keyof WorldState];
       Object.assign(state, healthy());
     },
-    /** Lets a quarter of a minute pass and looks. */
+    /** Lets a quarter of a minute pass and returns what an agent sees. */
     step(): Seen {
       step++;
       work();

@@ -13,7 +13,7 @@ const rangeSeconds = 3300;
 /** The dashboard that is drawn from a live run. */
 const liveDashboard = 'backups';
 
-/** Writes a picture of each other dashboard into `folder`, from data of a simulated hour. */
+/** Writes a picture of every other dashboard into `folder`, from data of a simulated hour. */
 export async function writePreviews(folder: string): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), 'svc-agent-preview-'));
   const server = await startSimulated(place);
@@ -30,7 +30,7 @@ export async function writePreviews(folder: string): Promise<void> {
   }
 }
 
-/** How long the live run takes, and what happens in each of its rounds. */
+/** The number of rounds of the live run. */
 const liveRounds = 8;
 const liveRoundMs = 15_000;
 const failingRound = 4;

@@ -11,7 +11,7 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const roles = ['frontend', 'history', 'matching', 'worker'];
 
-/** Between 0 and 1, the same for the same arguments. */
+/** A number between 0 and 1, the same for the same arguments. */
 function noise(seed: number, at: number): number {
   const x = Math.sin(seed * 127.1 + at * 311.7) * 43_758.5453;
   return x - Math.floor(x);
@@ -77,12 +77,12 @@ function backupsAt(nowMs: number): BackupReport[] {
   ];
 }
 
-/** What the example looks like: whether the store is down, and the roles with it, is the only question. */
+/** The report of the example. Its only variation is whether the store, and with it the roles, is down. */
 function reportAt(nowMs: number, startMs: number, isIll: boolean): StatusReport {
   const elapsed = (nowMs - startMs) / 1e3;
   const fellMs = startMs + 4 * hourMs - 3.2 * minuteMs;
   const isDown = isIll && nowMs >= fellMs;
-  // A restart of matching an hour and a half before.
+  // Matching restarted an hour and a half before.
   const restartMs = startMs + 2.5 * hourMs;
   const isRestarting = nowMs >= restartMs && nowMs < restartMs + 80_000;
   const step = Math.floor(nowMs / 5_000);
@@ -295,7 +295,7 @@ function reportAt(nowMs: number, startMs: number, isIll: boolean): StatusReport 
   });
 }
 
-/** Four hours of history behind a served page, as the agent would have after them. */
+/** A served page with four hours of history, as the agent would have after them. */
 export async function exampleOf(
   isIll: boolean,
 ): Promise<{ url: string; clock: ManualClock; close(): Promise<void> }> {
@@ -305,7 +305,7 @@ export async function exampleOf(
   served.history.start();
   for (let ms = 0; ms < 4 * hourMs; ms += 5_000) {
     clock.advance(5_000);
-    // A sample is taken after the commit before it, which takes a turn.
+    // A sample is taken after a commit, which takes a turn.
     await Promise.resolve().then(() => {});
     await new Promise<void>((resolve) => void setImmediate(resolve));
   }

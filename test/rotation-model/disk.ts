@@ -1,6 +1,6 @@
 import type { Disk, Entry, FileStat } from '../../src/sources/logs/files/disk.ts';
 
-/** A file's bytes; its number is given to another file once no name and no descriptor is left. */
+/** A file's bytes. Its number is given to another file once no name and no descriptor is left. */
 export interface ModelFile {
   ino: number;
   bytes: Buffer;
@@ -8,25 +8,28 @@ export interface ModelFile {
   mtimeMs: number;
   names: number;
   descriptors: number;
-  /** Those of them that the tailer has read from. */
+  /** The number of open descriptors through which the tailer has read from the file. */
   held: number;
-  /** The largest size that the tailer was told in its present call, since the file was made or truncated. */
+  /** The largest size that the tailer saw in its present call, since the file was created or truncated. */
   seen: number;
-  /** As the last scan found it. */
+  /** The status that the last scan found. */
   stat: FileStat | undefined;
   statMs: number;
 }
 
 type Node = { file: ModelFile } | { link: string };
 
-/** A directory in memory, and the directories in it, with the calls that a writer, a rotation and a tailer make. Each is atomic. */
+/**
+ * A directory in memory, and the directories in it, with the calls that a writer, a rotation and a tailer make. Each call is
+ * atomic.
+ */
 export interface ModelDisk {
   readonly names: ReadonlyMap<string, Node>;
-  /** How often something else was done to a file than to append to it. */
+  /** How often something other than an append was done to a file. */
   readonly changes: number;
   create(name: string): ModelFile;
   file(name: string): ModelFile | undefined;
-  /** `last` is a byte that follows. */
+  /** Appends to a file; `last` is a byte that follows. */
   append(file: ModelFile, text: string | Uint8Array, last?: number): void;
   truncate(file: ModelFile): void;
   rename(from: string, to: string): void;
@@ -34,9 +37,12 @@ export interface ModelDisk {
   link(name: string, target: string): void;
   hold(file: ModelFile): void;
   release(file: ModelFile): void;
-  /** The name without links of the file that is found by this one. */
+  /** The name without links of the file to which this name leads. */
   nameOf(name: string): string | undefined;
-  /** The tailer's view; `before` runs before each of its calls, `closed` after a descriptor was closed. Descriptors belong to the view. */
+  /**
+   * The tailer's view. `before` runs before each of its calls, `closed` after a descriptor was closed. Descriptors belong to the
+   * view.
+   */
   view(
     before: (call: string, path?: string) => void,
     closed?: (file: ModelFile) => void,
@@ -50,11 +56,11 @@ const fault = (code: string) => Object.assign(new Error(`${code}: model`), { cod
 interface ModelDiskOptions {
   /** The time of the disk. */
   nowMs(): number;
-  /** The order in which names are listed. */
+  /** Determines the order in which names are listed. */
   shuffle<T>(items: T[]): T[];
-  /** Resolution of the timestamps; default 4. */
+  /** The resolution of the timestamps; default 4. */
   tickMs?: number;
-  /** Directories in the directory, such as `old`; those above them too. */
+  /** Directories in the directory, such as `old`, including their parents. */
   directories?: readonly string[];
 }
 
@@ -91,7 +97,7 @@ export function createModelDisk(options: ModelDiskOptions): ModelDisk {
     }
     return name;
   };
-  /** The same object while nothing has changed: 64-bit numbers are slow to make. */
+  /** The status of a file. It is the same object while nothing has changed, because 64-bit numbers are slow to create. */
   const statOf = (file: ModelFile): FileStat => {
     const { stat, length, mtimeMs, names } = file;
     if (length > file.seen) file.seen = length;

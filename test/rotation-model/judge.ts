@@ -9,34 +9,36 @@ interface Outcome {
   readonly skips: readonly Skipped[];
   /** Lines that were in archives before the first scan. */
   readonly packedBefore: ReadonlySet<Line>;
-  /** Every banner must be counted, too. */
+  /** Whether every banner must be counted, too. */
   readonly countsBanners: boolean;
 }
 
-/** Bytes of an archive that were read as lines are shown as one. */
+/** The generation of a line. Bytes of an archive that were read as lines are shown as one generation. */
 const generationOf = (text: string) =>
   /[^\x20-\x7e]/.test(text) ? 'binary content' : (/\S+ g\d+(?= n)/.exec(text)?.[0] ?? text.slice(0, 20));
 
-/** Fewer bytes than this that were seen of a file identify nothing: it may be read as another one and count as skipped, too. */
+/**
+ * If fewer bytes than this were seen of a file, they identify nothing: it may be read as another file and count as skipped, too.
+ */
 const unknowableBytes = 16;
-/** An unfinished line that went with a content. */
+/** The length of an unfinished line that was lost together with its content. */
 const unfinishedBytes = 600;
 
 const bytesOf = ({ text }: Line) => text.length + 1;
 
-/** Lines of contents that went out of sight while the tailer did not have them open may be missing. */
+/** Allows lines to be missing if their contents became unreachable while the tailer did not have them open. */
 function allowMissing(world: World): void {
   for (const { isOut, isHeld, lines } of world.written) {
     if (isOut && !isHeld) for (const line of lines) if (!isBanner(line)) line.allowed++;
   }
 }
 
-/** As far as the tailer compares content that is shorter. */
+/** The part of a shorter content that the tailer compares. */
 const compared = (text: string) => text.slice(0, text.length < 32 ? 16 : text.length - (text.length % 32));
 
 /**
- * Of contents that are the beginning of another one, as a banner and a part of a line are, everything may be missing: they
- * cannot be told from an unfinished copy.
+ * Allows everything to be missing from contents that are the beginning of another content, such as a banner and a part of a line:
+ * they cannot be distinguished from an unfinished copy.
  */
 function allowBeginnings({ written }: World): void {
   const unfinished = written.filter(({ lines }) => !lines.some(isWhole));
@@ -50,14 +52,14 @@ function allowBeginnings({ written }: World): void {
   }
 }
 
-/** Bytes of the next content that begins with the same line. */
+/** The number of bytes of the next content that begins with the same line. */
 function bytesAfter({ written }: World, content: Content): number {
   const later = written.slice(written.indexOf(content) + 1);
   const next = later.find(({ lines }) => lines[0]?.text === content.lines[0]?.text);
   return next ? next.lines.reduce((sum, line) => sum + bytesOf(line), 0) : 0;
 }
 
-/** What is missing of contents that went out of sight: all of it, and what of it the tailer knew of. */
+/** The number of bytes that are missing from contents that became unreachable: all of them, and those that the tailer knew. */
 function missingBytes(world: World): { all: number; known: number; of: string[] } {
   let all = 0;
   let known = 0;
@@ -65,7 +67,7 @@ function missingBytes(world: World): { all: number; known: number; of: string[] 
   for (const content of world.written) {
     const { isOut, isAlike, lines, file } = content;
     if (!isOut) continue;
-    // If nothing tells it from the next one, only what that one is shorter is missing.
+    // If nothing distinguishes the content from the next one, only the difference of their lengths is missing.
     const knownBytes = content.knownBytes - (isAlike ? bytesAfter(world, content) : 0);
     all += unfinishedBytes;
     let at = 0;
@@ -103,7 +105,7 @@ export function judge(world: World, { skips, packedBefore, countsBanners }: Outc
     const parts =
       live > written ? cut.filter((whole) => whole !== line && whole.text.includes(text)).length : 0;
     if (live > written + parts) found(written === 0 ? 'unknown line' : 'counted twice', line);
-    // A generation of nothing but a banner cannot be told from an unfinished copy of the next one.
+    // A generation that has only a banner cannot be distinguished from an unfinished copy of the next generation.
     if (line.mayLose || packedBefore.has(line) || (isBanner(line) && !countsBanners)) continue;
     if (live < written - line.allowed) found('lost', line);
   }

@@ -3,7 +3,7 @@ import type { ModelOptions } from './play.ts';
 const renamed = ['numbered', 'upwards', 'dated', 'links'] as const;
 const copied = ['copytruncate', 'datedCopy'] as const;
 
-/** Worlds of the rotation model that are played. */
+/** The worlds of the rotation model that are played. */
 export const kinds = {
   'renamed, linked': { compress: false, styles: renamed },
   'renamed and compressed': { compress: true, styles: renamed },

@@ -8,9 +8,9 @@ import { choosePatterns, createScene, passOver, type Scene, type SceneOptions } 
 import { type Content, endLines, isBegun, type Line, lineOf, shortened } from './world.ts';
 
 /**
- * A model of directories of logs: writers, rotations and compressors run as sequences of single system calls, and a
- * seeded scheduler runs them between any two calls of the tailer. Lines carry their log and generation, so that
- * counts are compared per generation.
+ * A model of directories of logs. Writers, rotations and compressors run as sequences of single system calls, and a seeded
+ * scheduler runs them between any two calls of the tailer. Lines have their log and generation in them, so that counts are
+ * compared per generation.
  */
 export interface Verdict {
   seed: number;
@@ -27,21 +27,21 @@ export interface ModelOptions extends SceneOptions {
   kills?: boolean;
   /** Whether two roles write to each log. */
   shared?: boolean;
-  /** Whether the scheduler acts within a scan, or only between two. */
+  /** Whether the scheduler acts within a scan, or only between two scans. */
   within?: boolean;
   trace?: boolean;
 }
 
-/** A tailer that may die between any two of its calls, and what it counts. */
+/** A tailer that may be killed between any two of its calls, and what it counts. */
 interface ModelAgent {
-  /** False if it was killed meanwhile. */
+  /** Lets the tailer work; false if it was killed meanwhile. */
   work(name: 'discover' | 'scan' | 'poll'): Promise<boolean>;
   save(): void;
-  /** Kills it after so many calls. */
+  /** Kills the tailer after this many calls. */
   killAfter(calls: number): void;
-  /** Ends it and starts another from what was saved. */
+  /** Ends the tailer and starts another one from what was saved. */
   restart(): void;
-  /** Nothing happens while it works. */
+  /** Sets whether anything else happens while the tailer works. */
   quiet(isQuiet: boolean): void;
   readonly skips: readonly Skipped[];
   end(): void;
@@ -49,7 +49,7 @@ interface ModelAgent {
 
 const ready = Promise.resolve();
 
-/** Stands for SIGKILL; without a stack, which costs more than all else. */
+/** Stands for SIGKILL. It has no stack, which would cost more than everything else. */
 const killed = { message: 'killed' };
 
 function servicesOf(
@@ -71,7 +71,7 @@ function servicesOf(
   return { history: optionsOf(patterns), matching: optionsOf(random(2) === 0 ? patterns : ['app.log']) };
 }
 
-/** Counts lines by their text; `live` of each is what is counted now. */
+/** Counts lines by their text; `live` of a line is its present count. */
 function createModelSinks(scene: Scene, note: ((text: string) => void) | undefined) {
   const { world } = scene;
   const counted: Line[] = [];
@@ -136,7 +136,7 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     within -= n;
     scene.steps(n);
   };
-  /** A file that was read to its end need not stay open: what is written to it later is not known. */
+  /** A file that was read to its end need not stay open: the tailer does not know what is written to it later. */
   const closed = (file: ModelFile) => {
     const content = world.contents.get(file);
     if (!content?.isHeld) return;
@@ -150,7 +150,8 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
   let view = disk.view(beforeCall, closed);
   let tailer: Tailer;
   const save = () => {
-    // The state cannot be written either. Without any, files that were rotated before the restart would be passed over.
+    // While the disk is full, the state cannot be written. Without any state, files that were rotated before the restart would be
+    // passed over.
     if (isKilled || (world.isFull && random(2) === 0 && saved.section)) return;
     saved.section = tailer.freeze().slice();
     saved.lines = counted.length;
@@ -176,12 +177,12 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
     return new Set(files.map(({ path }) => disk.file(path.slice(modelDirectory.length + 1))));
   };
   /**
-   * A size is known that was told of a content that was followed before, and of any content in a call during which files at most
-   * grew. Otherwise nobody can tell which content had it.
+   * The tailer knows a size that it was told for a content that was followed before, and for any content in a call during which
+   * files at most grew. In other cases nobody can tell which content had that size.
    */
   const learn = (changes: number, begun: ReadonlySet<Content>, isScan: boolean) => {
     const isQuiet = disk.changes === changes;
-    // Only after a scan is a followed file under the path that is told: others may have been renamed to it since.
+    // Only after a scan a followed file is at the path that is reported: others may have been renamed to it since.
     const followed = isScan ? followedFiles() : new Set();
     for (const content of world.written) {
       const { file } = content;
@@ -191,7 +192,7 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
       const isKnown = content.isFollowed || (isQuiet && followed.has(file));
       if (isKnown) content.knownBytes = Math.max(content.knownBytes, told);
       else if (!begun.has(content)) content.passedBytes = Math.max(content.passedBytes, told);
-      // After a rotation, what is shown by its name may be the file that had it before.
+      // After a rotation, the file that is shown under a name may be the one that had it before.
       content.isFollowed ||= content.isOpen || (isQuiet && followed.has(file));
     }
   };
@@ -240,7 +241,7 @@ function createModelAgent(scene: Scene, patterns: readonly string[], options: Mo
   };
 }
 
-/** Rounds of everything at once, with kills; returns how many. */
+/** Plays rounds of everything at once, with kills; returns their number. */
 async function playRounds(scene: Scene, agent: ModelAgent, kills: boolean): Promise<number> {
   const { world, steps } = scene;
   const { random } = world;
@@ -272,7 +273,7 @@ async function playRounds(scene: Scene, agent: ModelAgent, kills: boolean): Prom
   return count;
 }
 
-/** A rotation that has begun ends, and everything falls quiet. */
+/** Lets rotations that have begun end, until everything is quiet. */
 async function settle(scene: Scene, agent: ModelAgent): Promise<void> {
   const { world } = scene;
   agent.quiet(true);
@@ -287,7 +288,7 @@ async function settle(scene: Scene, agent: ModelAgent): Promise<void> {
   agent.end();
 }
 
-/** Lines that are in archives. */
+/** The lines that are in archives. */
 function packedLines({ world }: Scene): Set<Line> {
   const packed = new Set<Line>();
   for (const [name, node] of world.disk.names) {
@@ -303,9 +304,9 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   const scene = createScene(seed, options, options.trace ? (text) => void trace.push(text) : undefined);
   const { world, style } = scene;
   const { random } = world;
-  // What was there before the agent's first scan.
+  // These steps happen before the agent's first scan.
   scene.steps(random(3) === 0 ? random(120) : random(10));
-  // Equal content under unrelated names is two files at the first scan: no copy is under way then.
+  // Equal content under unrelated names is two files at the first scan, so no copy must be under way then.
   if (style === 'strangeCopy') scene.finish();
   const patterns = choosePatterns(scene);
   passOver(scene, patterns);

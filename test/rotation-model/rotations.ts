@@ -13,12 +13,12 @@ import {
   wrote,
 } from './world.ts';
 
-/** Rotations, compressors and whatever else happens to logs: each `yield` is where anything else may happen. */
+/** Rotations, compressors and whatever else happens to logs. At each `yield` anything else may happen. */
 
 const newline = 10;
 const keptNumber = 5;
 
-/** Whether what falls off the end of the chain has been counted for good. */
+/** Whether a file at the end of the chain has been counted finally, so that it may be deleted. */
 function mayDelete(world: World, name: string): boolean {
   const file = world.disk.file(name);
   const content = file && world.contents.get(file);
@@ -49,7 +49,7 @@ function* makeRoom(world: World, log: Log): Generator<void> {
   }
 }
 
-/** Deletes the oldest rotated files as far as they have been counted for good. */
+/** Deletes the oldest rotated files as far as they have been counted finally. */
 function* deleteOldest(world: World, log: Log): Generator<void> {
   const { disk } = world;
   while (log.rotated.length > keptNumber) {
@@ -141,7 +141,7 @@ function* compressRotated(world: World, log: Log, to: string): Generator<void> {
   if (world.disk.names.has(packed)) yield* compress(world, log, packed);
 }
 
-/** The log gets another name, and the writer opens it anew. */
+/** Renames the log, and the writer opens a new file. */
 function* replaceFile(world: World, log: Log, to: string): Generator<void> {
   const { disk, random } = world;
   disk.rename(log.name, to);
@@ -164,7 +164,7 @@ function* rotateByRename(world: World, log: Log): Generator<void> {
   yield* compressRotated(world, log, to);
 }
 
-/** What was written after the copy is lost by copytruncate itself. */
+/** Truncates a log after its copy was made. What was written after the copy is lost by copytruncate itself. */
 function truncateCopied(world: World, log: Log, target: ModelFile, copiedBytes: number): void {
   const { disk } = world;
   const { file } = log;
@@ -184,7 +184,7 @@ function truncateCopied(world: World, log: Log, target: ModelFile, copiedBytes: 
   if (log.hides) goesOut(world, file, false);
   else world.contents.delete(file);
   if (log.begun) {
-    // The rest of the line goes to the new file as a line of its own.
+    // The rest of the line is written to the new file as a line of its own.
     const { rest } = log.begun;
     disk.append(file, rest, newline);
     wrote(world, file, rest).mayLose = true;
@@ -211,7 +211,7 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
     disk.append(target, file.bytes.subarray(target.length, end));
     yield;
   }
-  // If somebody has emptied the file meanwhile, the copy has nothing of what it holds now.
+  // If somebody has emptied the file meanwhile, the copy has nothing of its present content.
   const copiedBytes = world.contents.get(file) === content ? target.length : 0;
   if (log.keepsTime) target.mtimeMs = file.mtimeMs;
   yield;
@@ -236,7 +236,7 @@ function* rotateByLink(world: World, log: Log): Generator<void> {
   yield;
 }
 
-/** `service > file`: the same file from its beginning, perhaps after a pause. */
+/** Rewrites the same file from its beginning, as `service > file` does, perhaps after a pause. */
 function* rewrite(world: World, log: Log): Generator<void> {
   const { disk, random } = world;
   if (log.begun) {
@@ -254,10 +254,10 @@ function* rewrite(world: World, log: Log): Generator<void> {
   yield;
 }
 
-/** Kubelet: archives are written under another name; the newest rotated file is not compressed. */
+/** Rotates like the kubelet: archives are written under another name; the newest rotated file is not compressed. */
 function* rotateByKubelet(world: World, log: Log): Generator<void> {
   const { disk, random } = world;
-  // Those of this container: what a dead one left stays as it is.
+  // Only files of this container count: what a dead container left stays as it is.
   const own = log.rotated.filter((name) => name.startsWith(`${log.archive}.`));
   const older = own.filter((name) => disk.names.has(name)).slice(0, -1);
   for (const name of older) {
@@ -272,7 +272,7 @@ function* rotateByKubelet(world: World, log: Log): Generator<void> {
     const target = disk.create(unfinished);
     world.note(`gzip ${name} to .tmp`);
     yield* packInto(world, log, target, plain);
-    // A kubelet that is stopped leaves the archive as it is; the next one writes it anew.
+    // A kubelet that is stopped leaves the archive as it is; the next one writes it again.
     if (random(8) === 0) return;
     disk.rename(unfinished, `${name}.gz`);
     world.note(`rename ${unfinished} .gz`);
@@ -283,7 +283,7 @@ function* rotateByKubelet(world: World, log: Log): Generator<void> {
   }
   const to = rotatedName(log);
   if (random(8) === 0) {
-    // The runtime did not open the log anew: kubelet gives it its name back.
+    // The runtime did not open a new log, so the kubelet gives the file its old name again.
     disk.rename(log.name, to);
     world.note(`rename ${log.name} ${to} and back`);
     yield;
@@ -293,7 +293,7 @@ function* rotateByKubelet(world: World, log: Log): Generator<void> {
   } else yield* replaceFile(world, log, to);
 }
 
-/** A container starts anew: another file, and another link that leads to it. */
+/** Starts the container again, with another file, and another link that leads to it. */
 function* restartContainer(world: World, log: Log): Generator<void> {
   const { disk } = world;
   const before = log.name;
@@ -329,7 +329,7 @@ export function* linkContainer(world: World, log: Log, n: number): Generator<voi
   yield;
 }
 
-/** svlogd: with a processor, what is under the final name is what the processor wrote. */
+/** Rotates like svlogd: with a processor, the file under the final name is what the processor wrote. */
 function* rotateBySvlogd(world: World, log: Log): Generator<void> {
   const { disk } = world;
   const base = `${parentOf(log.name)}/@40000000${log.generation + 1000}`;
@@ -348,7 +348,7 @@ function* rotateBySvlogd(world: World, log: Log): Generator<void> {
   yield;
 }
 
-/** The log is deleted; the writer goes on in the deleted file for a while, and opens another one or does not. */
+/** Deletes the log. The writer continues in the deleted file for a while, and may open another one. */
 function* deleteLog(world: World, log: Log): Generator<void> {
   const { disk, random } = world;
   disk.unlink(log.name);

@@ -14,7 +14,7 @@ import {
 } from './world.ts';
 
 export interface SceneOptions {
-  /** Styles to choose from; all unless told. */
+  /** The styles to choose from; all by default. */
   styles?: readonly Style[];
   compress?: boolean;
 }
@@ -27,7 +27,7 @@ export interface Scene {
   readonly compresses: boolean;
   nowMs(): number;
   monotonicMs(): number;
-  /** Time that passes while nothing else happens. */
+  /** Lets time pass while nothing else happens. */
   wait(monotonicMs: number, wallMs?: number): void;
   steps(count: number): void;
   /** Runs until no rotation is under way. */
@@ -37,7 +37,7 @@ export interface Scene {
 const dayMs = 24 * 3600 * 1000;
 const padded = (n: number, digits = 2) => String(n).padStart(digits, '0');
 
-/** The time of `nowMs` as ISO 8601 text; the date is made once per day and the text once while the time stands still. */
+/** The time of `nowMs` as ISO 8601 text. The date is computed once per day, and the text once while the time stands still. */
 function timeText(nowMs: () => number): () => string {
   let madeMs = Number.NaN;
   let text = '';
@@ -60,7 +60,7 @@ function timeText(nowMs: () => number): () => string {
 }
 
 const banners = [[], [], [], ['=== started ==='], [`=== ${'b'.repeat(1500)} ===`]];
-/** Of logs that begin alike again and again. */
+/** The banners of logs whose generations begin alike. */
 const longBanners = [
   [],
   ['=== started ==='],
@@ -71,7 +71,7 @@ const longBanners = [
 
 interface Place {
   directories: readonly string[];
-  /** Name of the file of the first or the second log. */
+  /** The name of the file of the first or the second log. */
   home(log: 'app' | 'other'): string;
   archive?(log: 'app' | 'other'): string;
 }
@@ -83,7 +83,7 @@ const olddir: Place = {
   home: (log) => `${log}.log`,
   archive: (log) => `old/${log}.log`,
 };
-/** Two logs of one name; the rotated files of the first are in its directory, or in another one. */
+/** Two logs with one name; the rotated files of the first are in its directory, or in another one. */
 const twinPlace = (isMoved: boolean): Place => ({
   directories: ['a', 'b', 'old'],
   home: (log) => (log === 'app' ? 'a/app.log' : 'b/app.log'),
@@ -215,7 +215,7 @@ export function createScene(
   };
 }
 
-/** Patterns of a configuration, chosen at random; sets what they do not see. */
+/** Chooses the patterns of a configuration at random; sets `hides` for the files that they do not match. */
 export function choosePatterns({ world, logs, style }: Scene): readonly string[] {
   const { random } = world;
   const logPaths = ['app.log', 'other.log'];
@@ -254,7 +254,7 @@ export function choosePatterns({ world, logs, style }: Scene): readonly string[]
 const expressionOf = (pattern: string) =>
   new RegExp(`^${pattern.replace(/[.]/g, '\\.').replace(/\*/g, '[^/]*')}$`);
 
-/** What no pattern matches before the first scan is not read. */
+/** Marks what no pattern matches before the first scan: it is not read. */
 export function passOver({ world, logs }: Scene, patterns: readonly string[]): void {
   const { disk, contents } = world;
   const expressions = patterns.map(expressionOf);
@@ -262,7 +262,7 @@ export function passOver({ world, logs }: Scene, patterns: readonly string[]): v
   for (const name of disk.names.keys())
     if (expressions.some((expression) => expression.test(name))) read.add(disk.file(name));
   const hides = logs.some((log) => log.hides);
-  // What is written to it from now on is out of sight, too.
+  // What is written to it from now on is unreachable, too.
   for (const log of logs) if (hides && !read.has(log.file)) writtenIn(world, log.file).isOut = true;
   // The part of a line after which the disk was full stays where it is.
   for (const log of logs) if (!read.has(log.file)) endTornLine(world, log);
@@ -271,6 +271,6 @@ export function passOver({ world, logs }: Scene, patterns: readonly string[]): v
     for (const line of content.lines) line.allowed++;
     if (hides) content.isOut = true;
   }
-  // A file that no pattern matches yet may hold the beginning of a line.
+  // A file that no pattern matches yet may contain the beginning of a line.
   for (const log of logs) if (!read.has(log.file) && log.begun) lineOf(world, log.begun.text).mayLose = true;
 }

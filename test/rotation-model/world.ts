@@ -1,10 +1,10 @@
 import type { ModelDisk, ModelFile } from './disk.ts';
 
-/** What the actors of a model and its judge share: logs, their lines, and what of them may be lost. */
+/** The state that the actors of a model and its judge share: logs, their lines, and which of them may be lost. */
 
 export type Random = (below: number) => number;
 
-/** Mulberry32. */
+/** The random generator Mulberry32. */
 export function randomOf(seed: number): Random {
   let state = (seed * 0x9e3779b1) >>> 0;
   return (below) => {
@@ -39,93 +39,93 @@ export const styles = [
 ] as const;
 export type Style = (typeof styles)[number];
 
-/** One text of a line, with how often it was written and counted. */
+/** The text of a line, with how often it was written and counted. */
 export interface Line {
   readonly text: string;
   written: number;
-  /** How often the counts of the last snapshot have it, and those of now. */
+  /** How often the line is in the counts of the last snapshot, and in the present counts. */
   saved: number;
   live: number;
-  /** How often it may be missing: it was there and not read before the first scan, or went out of sight. */
+  /** How often the line may be missing: it was there and not read before the first scan, or became unreachable. */
   allowed: number;
   mayLose: boolean;
 }
 
-/** What is in a file from its beginning, or since it was truncated. */
+/** The content of a file from its beginning, or since it was truncated. */
 export interface Content {
   readonly file: ModelFile;
   readonly lines: Line[];
-  /** Bytes of it that the tailer knew of after a call, and those that it knew of when it saved. */
+  /** The number of bytes that the tailer knew after a call, and the number that it knew when it saved. */
   knownBytes: number;
   savedBytes: number;
-  /** The size that it had while files were renamed or deleted, and nothing of it was counted. */
+  /** The size that the content had while files were renamed or deleted and nothing of it was counted. */
   passedBytes: number;
-  /** Nothing was counted of it that tells it from a content that begins the same. */
+  /** Whether nothing was counted that distinguishes the content from another one with the same beginning. */
   isAlike: boolean;
-  /** It cannot be found any more: deleted, truncated, or moved to where no pattern looks. */
+  /** Whether the content cannot be found any more: it was deleted, truncated, or moved to where no pattern looks. */
   isOut: boolean;
-  /** The tailer showed the file as followed after its last call, and had it open then. */
+  /** Whether the tailer reported the file as followed after its last call, and had it open then. */
   isFollowed: boolean;
   isOpen: boolean;
-  /** The tailer followed the file when it went, and has had it open since. */
+  /** Whether the tailer followed the file when it became unreachable, and has had it open since. */
   isHeld: boolean;
 }
 
 export interface World {
   disk: ModelDisk;
   random: Random;
-  /** The time as lines begin with it. */
+  /** The time in the form with which lines begin. */
   now(): string;
   note(text: string): void;
-  /** By their texts; those included that were counted and never written. */
+  /** The lines by their texts, including lines that were counted and never written. */
   lines: Map<string, Line>;
-  /** What is in each file now, copies and archives included. */
+  /** The present content of each file, including copies and archives. */
   contents: Map<ModelFile, Content>;
   /** Everything that writers wrote. */
   written: Content[];
   savedLines: number;
   rotations: number;
-  /** Rotations that have begun and not ended. */
+  /** The number of rotations that have begun and not ended. */
   busy: number;
   isEnding: boolean;
-  /** Nothing can be written. */
+  /** Whether nothing can be written. */
   isFull: boolean;
-  /** Descriptors are never short, so that an open file stays open. */
+  /** Whether there are always enough descriptors, so that an open file stays open. */
   keepsOpen: boolean;
 }
 
 export interface Log {
-  /** Path of the file that the writer opens. */
+  /** The path of the file that the writer opens. */
   name: string;
-  /** What its rotated names begin with. */
+  /** The prefix of its rotated names. */
   archive: string;
   style: Style;
   generation: number;
   n: number;
   file: ModelFile;
-  /** An unfinished line, and what is not written of it yet. */
+  /** An unfinished line, and the part of it that is not written yet. */
   begun: { readonly text: string; readonly rest: string } | undefined;
   /** The part of a line after which the disk was full. */
   torn: string;
   isTimed: boolean;
-  /** First lines of every generation. */
+  /** The first lines of every generation. */
   banner: readonly string[];
   compresses: boolean;
-  /** What the name of an archive ends with. */
+  /** The suffix of an archive's name. */
   suffix: string;
   delays: boolean;
   keepsTime: boolean;
-  /** The writer goes on in the old file for a while after a rotation. */
+  /** Whether the writer continues in the old file for a while after a rotation. */
   lingers: boolean;
-  /** Archives are not compressed at all: they are larger than what the agent inflates to compare them. */
+  /** Whether archives are not compressed at all: then they are larger than what the agent inflates to compare them. */
   stores: boolean;
-  /** Bytes that a line may have beyond its name. */
+  /** The number of bytes that a line may have in addition to its name. */
   lineBytes: number;
-  /** Rotated names that are not renamed any more, the oldest first. */
+  /** The rotated names that are not renamed any more, oldest first. */
   rotated: string[];
-  /** Links that go with a file, by its name. */
+  /** The links that belong to a file, by its name. */
   links: Map<string, readonly string[]>;
-  /** Rotated files are where no pattern looks. */
+  /** Whether rotated files are where no pattern looks. */
   hides: boolean;
   isGone: boolean;
 }
@@ -146,7 +146,7 @@ function nextText(world: World, log: Log): string {
   const { name, style, generation, isTimed } = log;
   const begin = `${isTimed ? `${world.now()} ` : ''}${name} g${generation} n${log.n++} `;
   const end = padding.slice(0, world.random(log.lineBytes));
-  // Nothing tells contents apart that begin with a long banner and have the same bytes before the position.
+  // Nothing distinguishes contents that begin with a long banner and have the same bytes before the position.
   const tag = style === 'rewritten' || style === 'deleted' ? `#${log.n}` : '';
   return end.length > tag.length ? begin + end.slice(tag.length) + tag : begin + end;
 }
@@ -164,7 +164,7 @@ const newContent = (file: ModelFile, lines: Line[]): Content => ({
   isHeld: false,
 });
 
-/** A copy or an archive. */
+/** Records a copy or an archive. */
 export const copied = (world: World, file: ModelFile, lines: Line[]): void =>
   void world.contents.set(file, newContent(file, lines));
 
@@ -189,7 +189,7 @@ export function wrote(world: World, file: ModelFile, text: string): Line {
 function writeLine(world: World, log: Log, text: string): void {
   const { disk, random } = world;
   if (world.isFull) {
-    // Part of the first line still fits.
+    // A part of the first line still fits.
     if (log.torn !== '') return;
     log.torn = text.slice(0, random(text.length));
     disk.append(log.file, log.torn);
@@ -222,7 +222,7 @@ export function* writer(world: World, log: Log): Generator<void> {
   }
 }
 
-/** The writer ends its line before it opens another file, as services do; a torn line stays as it is. */
+/** Lets the writer end its line before it opens another file, as services do; a torn line stays as it is. */
 function finishLine(world: World, log: Log): void {
   if (log.torn !== '') wrote(world, log.file, log.torn);
   log.torn = '';
@@ -233,7 +233,7 @@ function finishLine(world: World, log: Log): void {
   log.begun = undefined;
 }
 
-/** What is written next is a line of its own. */
+/** Ends a torn line, so that what is written next is a line of its own. */
 export function endTornLine(world: World, log: Log): void {
   if (log.torn === '') return;
   world.disk.append(log.file, '', newline);
@@ -241,7 +241,7 @@ export function endTornLine(world: World, log: Log): void {
   log.torn = '';
 }
 
-/** Every line has its newline afterwards. */
+/** Ends all lines: every line has its newline afterwards. */
 export function endLines(world: World, log: Log): void {
   endTornLine(world, log);
   finishLine(world, log);
@@ -260,21 +260,21 @@ export function openFile(world: World, log: Log, file: ModelFile): void {
   if (file.length === 0) writeBanner(world, log);
 }
 
-/** As a trace shows it. */
+/** A text in the short form of a trace. */
 export const shortened = (text: string) => text.replace(/(.)\1{4,}/g, '$1…');
 
-/** No other generation has it, as may have a banner or the beginning of a line. */
+/** Whether a line is in no other generation, unlike a banner or the beginning of a line. */
 export const isWhole = ({ text }: Line) => / g\d+ n\d+ /.test(text);
 
 export const isBanner = ({ text }: Line) => text.startsWith('===');
 
 /**
- * The file's content cannot be found any more. What the tailer has not counted for good may be missing, unless it has
- * the file open: `isKept` tells that the bytes stay as long as it has. The banner is another generation's, too: of a
- * content of which nothing else is known, it cannot be told from that.
+ * Marks the file's content as unreachable. What the tailer has not counted finally may be missing, unless it has the file open:
+ * `isKept` says that the bytes stay as long as the file is open. The banner is in other generations, too: a content of which
+ * nothing else is known cannot be distinguished from these.
  */
 export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
-  // An empty file that is deleted may still be written.
+  // A deleted empty file may still be written to.
   const content = isKept ? writtenIn(world, file) : world.contents.get(file);
   if (!content) return;
   content.isOut = true;
@@ -285,7 +285,7 @@ export function goesOut(world: World, file: ModelFile, isKept: boolean): void {
   if (!isKept) world.contents.delete(file);
 }
 
-/** Something was counted that only this content has. */
+/** Whether something was counted that only this content has. */
 export const isBegun = ({ lines }: Content) => lines.some((line) => isWhole(line) && line.live > 0);
 
 export const isCounted = ({ lines }: Content) => lines.every(({ saved, written }) => saved >= written);

@@ -9,12 +9,12 @@ import type { DashboardJson } from '../../tools/grafana.ts';
 import { mainFile } from '../e2e/process.ts';
 
 /**
- * The dashboards as Grafana's own libraries draw them in Chromium, from a real Prometheus: `.ci/scenes` installs them. A
- * dashboard of Grafana is read by Grafana itself; here each panel becomes one of its scenes, with its queries, variables,
+ * Draws the dashboards with Grafana's own libraries in Chromium, from a real Prometheus; `.ci/scenes` installs the libraries.
+ * Grafana itself reads a whole dashboard; here each panel becomes one of its scenes, with its queries, variables,
  * transformations, units, mappings and overrides.
  */
 
-// The previews are drawn from a bundle, in which this file has another place.
+// The previews are drawn from a bundle, in which this file is at another place.
 const root = join(dirname(mainFile), '..');
 const chromiumPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const scenes = join(root, 'test/scenes');
@@ -23,7 +23,7 @@ const libraries = join(
   'svc-agent/scenes/node_modules',
 );
 export const hasScenes = existsSync(chromiumPath) && existsSync(libraries);
-/** What most laptops have, and what the widths of columns are made for. */
+/** The width of the screen, which most laptops have, and for which the widths of columns are made. */
 const width = 1440;
 const gridRowPx = 38;
 const controlsPx = 150;
@@ -34,7 +34,7 @@ export const readDashboard = (name: string): DashboardJson =>
 /** The panels of a dashboard that show something. */
 export const panelsOf = ({ panels = [] }: DashboardJson) => panels.filter(({ type }) => type !== 'row');
 
-/** The page as one script and one style sheet, by their paths. */
+/** Bundles the page as one script and one style sheet; returns them by their paths. */
 async function bundled(outdir: string): Promise<ReadonlyMap<string, string>> {
   const { outputFiles } = await build({
     ...{
@@ -50,7 +50,7 @@ async function bundled(outdir: string): Promise<ReadonlyMap<string, string>> {
     loader: { '.svg': 'text', '.ttf': 'empty' },
     plugins: [
       {
-        // Grafana's packages keep services in variables of their modules: the two forms of a package must not be mixed.
+        // Grafana's packages store services in variables of their modules, so the two forms of a package must not be mixed.
         name: 'one form of each package',
         setup: ({ onResolve }) => {
           onResolve({ filter: /^@grafana\/(runtime|data|ui|schema|i18n)$/ }, ({ path }) => ({
@@ -97,20 +97,20 @@ function serve(files: ReadonlyMap<string, string>): Promise<Server> {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)));
 }
 
-/** Where the series are, as host:port, and the time that is shown, in seconds since the epoch. */
+/** The address of the series as host:port, and the time range that is shown, in seconds since the epoch. */
 export interface Shown {
   prometheus: string;
   from: number;
   to: number;
 }
 
-/** Chromium and what it asks; `outdir` is a folder for the bundle, in which nothing is written. */
+/** Starts Chromium and what it requests; `outdir` is the nominal folder of the bundle, in which nothing is written. */
 export async function startScenes(outdir: string) {
   const server = await serve(await bundled(outdir));
   const browser = await chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox'] });
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    /** Opens a dashboard and waits until each panel has data, or for half a minute; `errors` are those of the page. */
+    /** Opens a dashboard and waits until each panel has data, or for half a minute; `errors` are the errors of the page. */
     async draw(name: string, { prometheus, from, to }: Shown): Promise<{ page: Page; errors: string[] }> {
       const panels = panelsOf(readDashboard(name));
       const rows = Math.max(...panels.map(({ gridPos }) => gridPos!.y + gridPos!.h));

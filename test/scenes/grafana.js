@@ -45,7 +45,7 @@ const standardProperties = {
 
 const none = () => null;
 
-/** Starts what scenes ask for; each data source is `source`, and panels of these types are known. */
+/** Starts what scenes need. Each data source is `source`, and these types of panels are known. */
 export function startGrafana(source, panelTypes) {
   config.theme2 = theme;
   config.panels = Object.fromEntries(

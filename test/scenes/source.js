@@ -1,4 +1,4 @@
-// A data source for Grafana's scenes that asks a Prometheus directly, and shapes its answers as Grafana's own source does.
+// A data source for Grafana's scenes that queries a Prometheus directly, and shapes its answers like Grafana's own source.
 import { DataSourceApi, FieldType, LoadingState, toDataFrame } from '@grafana/data';
 import { sceneGraph } from '@grafana/scenes';
 
@@ -7,7 +7,7 @@ const shortestStepSeconds = 15;
 
 const escapedRegex = (value) => value.replace(/[\\^$*+?.()|[\]{}]/g, '\\\\$&');
 
-/** Chosen values as a regular expression within quotes of PromQL. */
+/** The chosen values as a regular expression within quotes of PromQL. */
 function inPromql(value, { multi }) {
   if (!Array.isArray(value)) return typeof value === 'string' && multi ? escapedRegex(value) : value;
   const escaped = value.map(escapedRegex);
@@ -25,7 +25,7 @@ const timesOf = (points) => ({
 });
 const numbersOf = (points) => points.map(([, value]) => Number(value));
 
-/** A frame per series, named by its legend. */
+/** Converts an answer to one frame per series, named by its legend. */
 const asLines = ({ refId, legendFormat }, result) =>
   result.map((series) => {
     const points = pointsOf(series);
@@ -41,7 +41,7 @@ const asLines = ({ refId, legendFormat }, result) =>
     return toDataFrame({ refId, name, fields: [timesOf(points), values] });
   });
 
-/** One frame for all series, a column per label. */
+/** Converts an answer to one frame for all series, with one column per label. */
 function asTable({ refId }, result, isAlone) {
   const labels = [...new Set(result.flatMap(({ metric }) => Object.keys(metric)))].sort();
   const rows = result.flatMap((series) =>
@@ -62,7 +62,7 @@ function asTable({ refId }, result, isAlone) {
   ];
 }
 
-/** A frame per bucket, from the smallest limit to the largest. */
+/** Converts an answer to one frame per bucket, from the smallest limit to the largest. */
 const asHeatmap = ({ refId }, result) =>
   result
     .toSorted(
@@ -120,7 +120,7 @@ export class PrometheusSource extends DataSourceApi {
     return (shapes[target.format] ?? asLines)(target, result, isAlone);
   }
 
-  /** Values of a variable. */
+  /** The values of a variable. */
   async metricFindQuery(asked, { scopedVars }) {
     const text = this.#interpolated(typeof asked === 'string' ? asked : asked.query, scopedVars);
     const [, selector, label] = /^label_values\((?:(.+), )?(\w+)\)$/.exec(text) ?? [];

@@ -4,7 +4,7 @@ import type { Simulated, Tags } from './series.ts';
 import { combinations } from './service.ts';
 import { bump, momentOf, wave } from './time.ts';
 
-/** An agent: where it runs, and whose other cluster it knows. */
+/** An agent: its cluster and host, and the other cluster that it knows. */
 interface Agent {
   cluster: string;
   other: string;
@@ -23,7 +23,7 @@ const backups: readonly Tags[] = [
   { backup: 'settings', store: 'main', database: 'config', backup_type: 'config' },
 ];
 
-/** The identities that a group of metrics has, before the tags of each metric. */
+/** The identities in a group of metrics, before the tags of each metric. */
 const identities: Readonly<Record<string, (agent: Agent) => readonly Tags[]>> = {
   logs: () => roles.map((svc_service) => ({ svc_service })),
   roles: () => roles.map((svc_service) => ({ svc_service })),
@@ -71,7 +71,7 @@ const specific: Readonly<Record<string, Readonly<Record<string, readonly string[
   svc_backup_integrity_ok: { level: ['checksum', 'full'] },
 };
 
-/** Everything that an agent makes itself, and its target's `up`. */
+/** All series that an agent itself produces, and `up` of its target. */
 export function agentSeries(agent: Agent): Simulated[] {
   const tags = { cluster: agent.cluster, job: 'svc-agent', instance: agent.instance };
   return [
@@ -149,7 +149,7 @@ function rateOf(name: string, tags: Tags, isIll: boolean, at: number): number {
   return isIll ? 0.2 * trouble : 0;
 }
 
-/** Nothing: the usual value; NaN: no sample. */
+/** The value of a gauge; undefined for the usual value, NaN for no sample. */
 function gaugeOf(name: string, tags: Tags, isIll: boolean, at: number): number | undefined {
   const active = tags.domain === 'billing' && at >= 45 ? 'dc2' : 'dc1';
   const isFull = tags.backup === 'main-full';

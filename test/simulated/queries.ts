@@ -1,17 +1,17 @@
 import { type Filling, fill, type TargetJson } from '../../tools/grafana.ts';
 import { endSeconds } from './time.ts';
 
-/** One series of an answer: its samples, or the one of an instant query. */
+/** One series of an answer, with its samples, or with the sample of an instant query. */
 interface Answered {
   metric: Record<string, string>;
   values: readonly (readonly [seconds: number, value: number])[];
 }
 
-/** What a viewer has chosen, and the step that Grafana would take. */
+/** What a viewer has chosen, and the step that Grafana would use. */
 export interface View extends Filling {
   rangeSeconds: number;
   stepSeconds: number;
-  /** Default: the end of the simulated hour. */
+  /** The end of the range. Default: the end of the simulated hour. */
   endSeconds?: number;
 }
 
@@ -23,7 +23,7 @@ interface Answer {
   };
 }
 
-/** Asks a Prometheus what a panel's query asks. Throws what the server says. */
+/** Sends a panel's query to a Prometheus. Throws the server's error. */
 export async function ask(address: string, target: TargetJson, view: View): Promise<Answered[]> {
   const parameters = new URLSearchParams({ query: fill(target.expr!, view) });
   const end = view.endSeconds ?? endSeconds;

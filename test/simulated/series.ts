@@ -6,12 +6,12 @@ export type Tags = Readonly<Record<string, string>>;
 export interface Simulated {
   name: string;
   tags: Tags;
-  /** Nothing: there is no sample at that minute. */
+  /** The value of a gauge; undefined if there is no sample at that minute. */
   gauge?(minute: number): number | undefined;
   perSecond?(minute: number): number;
-  /** When a counter begins at 0 again. */
+  /** The minute at which a counter begins at 0 again. */
   restartsAt?: number;
-  /** When the series ends. */
+  /** The minute at which the series ends. */
   endsAt?: number;
 }
 
@@ -21,7 +21,7 @@ const identity = ({ name, tags }: Simulated): string =>
     .map(([tag, value]) => `${tag}="${escaped(value)}"`)
     .join(',')}}`;
 
-/** The samples of a series in OpenMetrics' text, one line each. */
+/** The samples of a series in the text of OpenMetrics, one per line. */
 export function linesOf(series: Simulated): string {
   const head = identity(series);
   const { gauge, perSecond, restartsAt, endsAt = minutes } = series;

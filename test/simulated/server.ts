@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Prometheus, startPrometheus } from '../e2e/prometheus.ts';
 import { writeWorld } from './world.ts';
 
-/** A real Prometheus that holds the simulated hour and scrapes nothing. */
+/** A real Prometheus that contains the simulated hour and scrapes nothing. */
 export async function startSimulated(directory: string, crowdSize = 0): Promise<Prometheus> {
   const text = join(directory, 'world.txt');
   writeWorld(text, crowdSize);

@@ -3,7 +3,7 @@ import { frontendCallers } from '../../src/monitoring/dashboards/queries.ts';
 import type { Simulated, Tags } from './series.ts';
 import { bump, wave } from './time.ts';
 
-/** Where a series comes from: an instance of a role, with the labels of its target. */
+/** The origin of a series: an instance of a role, with the labels of its target. */
 interface Origin {
   cluster: string;
   role: string;
@@ -30,7 +30,7 @@ const values: Readonly<Record<string, readonly string[]>> = {
 };
 const bounds = [0.01, 0.05, 0.1, 0.5, 1, 5];
 
-/** Every way to give each of the tags one of its values. */
+/** Every combination of values for the tags. */
 export function combinations(tags: readonly string[], of: (tag: string) => readonly string[]): Tags[] {
   return tags.reduce<Tags[]>(
     (made, tag) => made.flatMap((tags) => of(tag).map((value) => ({ ...tags, [tag]: value }))),
@@ -39,9 +39,9 @@ export function combinations(tags: readonly string[], of: (tag: string) => reado
 }
 
 const isIll = ({ cluster }: Origin) => cluster === 'dc1';
-/** The store of dc1 fails and is slow for a quarter of an hour. */
+/** How much the store of dc1 fails and is slow, which lasts a quarter of an hour. */
 const storeTrouble = (origin: Origin, minute: number) => (isIll(origin) ? bump(minute, 28, 44) : 0);
-/** Pollers of dc1 are gone for a while. */
+/** How much the pollers of dc1 are gone, which lasts a while. */
 const pollersGone = (origin: Origin, minute: number) => (isIll(origin) ? bump(minute, 15, 32) : 0);
 
 /** Everything that one instance of a role sends of the catalog. */

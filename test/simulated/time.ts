@@ -1,13 +1,13 @@
-/** Begin of the simulated hour, in seconds since the epoch; it lies within one two-hour block of Prometheus. */
+/** The beginning of the simulated hour, in seconds since the epoch. The hour is within one two-hour block of Prometheus. */
 export const beginSeconds = Date.UTC(2026, 0, 1, 0, 30) / 1000;
 export const minutes = 60;
 export const endSeconds = beginSeconds + minutes * 60;
 export const stepSeconds = 20;
 
-/** Seconds since the epoch of a minute of the hour, less an age in seconds. */
+/** The time of a minute of the hour, minus an age in seconds, in seconds since the epoch. */
 export const momentOf = (minute: number, ageSeconds = 0): number => beginSeconds + minute * 60 - ageSeconds;
 
-/** How far an incident from one minute to another has come, from 0 up to 1 in its middle and down again. */
+/** The strength of an incident between two minutes: it rises from 0 to 1 in the middle and falls again. */
 export function bump(minute: number, from: number, to: number): number {
   return minute <= from || minute >= to ? 0 : Math.sin((Math.PI * (minute - from)) / (to - from));
 }
@@ -19,7 +19,7 @@ function phaseOf(words: string): number {
   return hash / 2 ** 32;
 }
 
-/** Around 1, never below 0.6: slow waves that differ from series to series. */
+/** A value around 1, never below 0.6: slow waves that differ from series to series. */
 export function wave(words: string, minute: number): number {
   const phase = phaseOf(words) * 2 * Math.PI;
   return 1 + 0.2 * Math.sin(minute / 9 + phase) + 0.1 * Math.sin(minute / 2.3 + 3 * phase);

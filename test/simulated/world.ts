@@ -10,7 +10,7 @@ const clusters = [
   { cluster: 'dc2', other: 'dc1' },
 ];
 
-/** Alerts that fire in the last minutes, since when. */
+/** Alerts that fire in the last minutes, with the minute when they began. */
 const alerts: readonly (readonly [name: string, severity: string, since: number, tags: Tags])[] = [
   ['SvcBackupAge', 'critical', 2, { backup: 'main-full', store: 'main', database: 'persistence' }],
   ['SvcRecoveryObjectiveMissed', 'critical', 4, { store: 'main', database: 'persistence' }],
@@ -30,7 +30,7 @@ function alertSeries(): Simulated[] {
   });
 }
 
-/** What rules/slo.rules.yml records, as far as dashboards show it. */
+/** The series of rules/slo.rules.yml, as far as dashboards show them. */
 function objectiveSeries(cluster: string): Simulated[] {
   return ['1h', '6h', '1d', '3d'].flatMap((window) =>
     [
@@ -84,7 +84,7 @@ function hosts(): Simulated[] {
   );
 }
 
-/** Writes the simulated hour as OpenMetrics; `crowdSize` task lists are beside the usual ones. */
+/** Writes the simulated hour as OpenMetrics, with `crowdSize` task lists in addition to the usual ones. */
 export function writeWorld(file: string, crowdSize = 0): void {
   const to = openSync(file, 'w');
   try {
