@@ -1,7 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A small agent.yaml on free ports with a state directory of its own; `more` is appended, `admin` stands in its block, `logs` follows history's log. */
+/**
+ * A small agent.yaml on free ports with its own state directory. `more` is appended, `admin` is put into its block, and `logs` is
+ * the path of history's log.
+ */
 export function agentFile(
   directory: string,
   {

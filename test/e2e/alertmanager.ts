@@ -18,7 +18,7 @@ const shipped = fileURLToPath(new URL('../../deploy/alertmanager/alertmanager.ym
 
 type Labels = Readonly<Record<string, string>>;
 
-/** An alert as a receiver was told of it. */
+/** An alert as a receiver got it. */
 export interface Notice {
   /** Path of the receiver's webhook, which is the receiver's name. */
   receiver: string;
@@ -27,7 +27,7 @@ export interface Notice {
   annotations: Labels;
 }
 
-/** An alert that Alertmanager has. */
+/** An alert in Alertmanager. */
 export interface Held {
   labels: Labels;
   fingerprint: string;
@@ -37,7 +37,7 @@ export interface Held {
 export interface Alertmanager extends Running {
   /** host:port */
   address: string;
-  /** All that the receivers were told, in order. */
+  /** Everything that the receivers got, in order. */
   readonly notices: readonly Notice[];
   held(): Promise<Held[]>;
   stop(): Promise<void>;
@@ -47,7 +47,7 @@ interface Payload {
   alerts: Omit<Notice, 'receiver'>[];
 }
 
-/** Takes what is sent to any receiver. */
+/** Accepts what is sent to any receiver. */
 async function startReceivers(notices: Notice[]) {
   return listening(
     createServer(async (request, response) => {
@@ -60,9 +60,7 @@ async function startReceivers(notices: Notice[]) {
   );
 }
 
-/**
- * The shipped configuration with its receivers at this port. Its waits are as short as can be, or divided by `cutBy`.
- */
+/** The shipped configuration with its receivers at this port. Its waits are as short as possible, or divided by `cutBy`. */
 function configured(port: number, cutBy?: number): string {
   const config = parse(readFileSync(shipped, 'utf8'));
   const short = { group_wait: '500ms', group_interval: '1s' };

@@ -10,12 +10,12 @@ import { nameOf, type Watch, watchOn } from './live/watch.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * Every alert that the agent can provoke, live: a fault, the built agent, a real Prometheus with the shipped jobs and
- * rules, a real Alertmanager with the shipped routes and inhibitions, and receivers that are told. Cut down for the
- * test's time, by one transformation of what `svc-agent rules` prints: each `for` is 0 s, and every range, subquery and
- * offset becomes 10 s, but for what `last_over_time` remembers. One threshold is lower (live/rules.ts). All faults
- * are there at once, in two clusters so that none explains another away, and without the verdicts of the agents, which have
- * a test of their own (one-cause.long.test.ts). `live-faults.test.ts` checks the tables.
+ * Every alert that the agent can provoke, live: a fault, the built agent, a real Prometheus with the shipped jobs and rules, a
+ * real Alertmanager with the shipped routes and inhibitions, and receivers that are notified. Times are shortened by one
+ * transformation of what `svc-agent rules` prints: each `for` is 0 s, and every range, subquery and offset becomes 10 s, except
+ * the memory of `last_over_time`. One threshold is lower (live/rules.ts). All faults are there at once, in two clusters so that
+ * none explains another one, and without the verdicts of the agents, which have a test of their own (one-cause.long.test.ts).
+ * `live-faults.test.ts` checks the tables.
  */
 
 const cases = faults.flatMap(({ what, alerts }) => alerts.map((expected) => ({ what, expected })));
@@ -54,7 +54,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
 
   test('nothing fires while all is well', async () => {
     const deadlineMs = performance.now() + withinMs;
-    // Every window is full of what every probe and every role says.
+    // Then every window is full of results of all probes and roles.
     await watch.wait('all is seen', () => stage.isSeen(), deadlineMs);
     await nothingFires(deadlineMs);
   });
@@ -154,7 +154,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
     for (const { expected } of told) {
       test(`${nameOf(expected)} is over`, async () => {
         const isOver = () => watch.lastNotice(expected)?.status === 'resolved';
-        // The receiver of what is only worth noting wants no word of an end.
+        // The receiver for the record gets no notice of an end.
         const isGone = async () => !(await watch.isHeld(expected));
         await watch.wait('its end', expected.severity === 'info' ? isGone : isOver, deadlineMs);
       });

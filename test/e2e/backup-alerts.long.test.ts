@@ -14,7 +14,7 @@ import { hasPrometheus } from './prometheus.ts';
 const place = folder();
 const rules = join(place.path, 'rules');
 const dayMs = 864e5;
-/** A dump that says when it was begun, as pg_dump --verbose writes it. */
+/** A dump that states when it was begun, as pg_dump --verbose writes it. */
 const dumpOf = (startMs: number): Buffer =>
   gzipSync(
     [
@@ -26,7 +26,7 @@ const dumpOf = (startMs: number): Buffer =>
   );
 const directory = (name: string) => join(place.path, 'backups', name);
 
-/** Writes a dump that ended so long ago, with its start in its name. */
+/** Writes a dump that ended this long ago, with its start in its name. */
 function writeDump(backup: string, agoMs: number): string {
   const endMs = Date.now() - agoMs;
   const name = `${new Date(endMs).toISOString().replace(/[-:]|\.\d+/g, '')}.sql.gz`;
@@ -60,7 +60,7 @@ const ahead = () => {
   return JSON.stringify({ backups: [{ id: 'a', start, end, size: 1000, verified: true }] });
 };
 const healthy = 'healthy';
-/** A backup for each fault, of a store of its own; which alerts it makes. */
+/** A backup for each fault, each of a separate store, with the alerts that the fault causes. */
 const faults: Readonly<Record<string, readonly string[]>> = {
   old: ['SvcBackupAge', 'SvcBackupFailures', 'SvcRecoveryObjectiveMissed'],
   never: ['SvcBackupNeverSucceeded', 'SvcRecoveryObjectiveMissed'],

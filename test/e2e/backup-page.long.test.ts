@@ -11,8 +11,8 @@ import { until } from '../until.ts';
 import { folder, mainFile } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
-// docs/backups-and-recovery.md, "From no backup to a proven recovery", followed to the letter: its blocks in their order, with
-// the places and addresses of this machine, for each kind of store, from no backup to a service that runs on what was restored.
+// Follows docs/backups-and-recovery.md, "From no backup to a proven recovery", literally: runs its blocks in their order, with
+// the places and addresses of this machine, for each kind of store, from no backup to a service that runs on the restored data.
 
 const page = readFileSync(
   fileURLToPath(new URL('../../docs/backups-and-recovery.md', import.meta.url)),
@@ -28,7 +28,7 @@ interface Block {
 const kinds = ['PostgreSQL', 'MySQL or MariaDB', 'Wide-column store'] as const;
 type Kind = (typeof kinds)[number];
 
-/** The blocks of one kind, and those of all: the first line says which it is. */
+/** The blocks of one kind, and those of all kinds: the first line says which kind a block is for. */
 const blocksOf = (kind: Kind): Block[] =>
   [...section.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
     .map(([, language = '', text = '']) => ({ language, text }))
@@ -41,13 +41,13 @@ interface Shop {
   address: string;
   /** Settings of the store's programs, such as its port. */
   env: Record<string, string>;
-  /** Programs that are not installed. */
+  /** Replacements for programs that are not installed. */
   programs?: Readonly<Record<string, string>>;
   /** Runs statements as the administrator. */
   admin(statements: string): Promise<void>;
-  /** Entries that are removed, because the server archives nothing, or that are restored by hand. */
+  /** Entries that are removed, because the server archives nothing, or because they are restored by hand. */
   unneeded: readonly string[];
-  /** Writes rows behind the dump. */
+  /** Writes rows after the dump. */
   goOn?(): Promise<void>;
   damage(): Promise<void>;
   content(): Promise<unknown>;
@@ -81,7 +81,7 @@ async function openPostgres(): Promise<Shop> {
         const connect = /^\\connect "(\w+)"/.exec(line);
         if (connect) database = connect[1]!;
         else if (line.endsWith('\\gexec')) {
-          // psql runs each value of the answer.
+          // psql runs each value of the result.
           for (const row of (await server.query(line.slice(0, -'\\gexec'.length), database)).rows)
             await server.query(String(Object.values(row as object)[0]), database);
         } else if (/\S/.test(line) && !line.startsWith('--')) await server.query(line, database);
@@ -120,7 +120,7 @@ async function openMariadb(): Promise<Shop> {
     },
     unneeded: ['main-physical'],
     goOn: async () => {
-      // As the service does, which selects its database.
+      // The service selects its database, too.
       await server.sql('USE svc; INSERT INTO executions (i) SELECT seq FROM seq_501_to_700; USE mysql');
     },
     async damage() {
@@ -156,7 +156,7 @@ client.execute(process.argv.at(-1)).then(() => client.shutdown());`;
     },
     admin: async (text) => server.run(...statementsOf(text)),
     unneeded: ['main-persistence-incremental'],
-    // Deleted rows have a newer mark than those of the backup.
+    // Deleted rows have a newer mark than the rows of the backup.
     damage: () =>
       server.run(...Array.from({ length: 40 }, (_, i) => `DELETE FROM svc.executions WHERE i = ${i}`)),
     content: async () => (await server.rows('SELECT i FROM svc.executions')).length,
@@ -164,7 +164,7 @@ client.execute(process.argv.at(-1)).then(() => client.shutdown());`;
   };
 }
 
-/** What the page calls by the names of an installation is here. */
+/** The things on this machine to which the page refers by the names of an installation. */
 function host(role: Role, shop: Shop) {
   const place = folder();
   onTestFinished(place.remove);
@@ -210,7 +210,7 @@ function host(role: Role, shop: Shop) {
   return { etc, cron, here, run };
 }
 
-/** What cron runs for a line: a percent sign would end the command. */
+/** The command that cron runs for a line: a percent sign would end it. */
 const cronCommand = (line: string) => line.replace(/^(?:\S+ ){5}root /, '').replaceAll('\\%', '%');
 
 async function follow(kind: Kind, open: () => Promise<Shop>): Promise<void> {
@@ -221,7 +221,7 @@ async function follow(kind: Kind, open: () => Promise<Shop>): Promise<void> {
   onTestFinished(role.remove);
   const { etc, cron, here, run } = host(role, shop);
   const file = join(etc, 'agent.yaml');
-  // Not in the page: where the state lies.
+  // The page does not say where the state is.
   writeFileSync(file, `stateDirectory: ${join(rolePlace.path, 'state')}\n`);
   const ran: string[] = [];
   const passes = async (line: string) => {
@@ -230,7 +230,7 @@ async function follow(kind: Kind, open: () => Promise<Shop>): Promise<void> {
       const answer = await run(line);
       return answer.output.includes('no backup yet') ? undefined : answer;
     });
-    // As the page says: with a log, until a restore was timed.
+    // With a log this is expected until a restore was timed, as the page says.
     const isUntimed = /probe backup recovery/.test(line) && /recovery\/\S+ +drill_missing/.test(output);
     expect(status, `${line}\n${output}`).toBe(isUntimed && shop.goOn ? 1 : 0);
     ran.push(line);
@@ -255,7 +255,10 @@ async function follow(kind: Kind, open: () => Promise<Shop>): Promise<void> {
   expect(await role.isUp()).toBe(true);
 }
 
-/** What each script begins with, as an administrator; entries that are not needed go, with their lines of the crontab. */
+/**
+ * Does what an administrator does first for each script; entries that are not needed are removed, together with their lines in
+ * the crontab.
+ */
 async function prepare(shop: Shop, { etc, cron }: { etc: string; cron: string }): Promise<void> {
   const crontab = readFileSync(join(cron, 'svc-backup'), 'utf8').split('\n');
   const isNeeded = (line: string) => !shop.unneeded.some((name) => line.includes(`--job ${name} `));
@@ -281,7 +284,7 @@ async function prepare(shop: Shop, { etc, cron }: { etc: string; cron: string })
   }
 }
 
-/** The rest of the crontab, then rows that only the log has, and the log again. */
+/** Runs the rest of the crontab, then writes rows that only the log has, and archives the log again. */
 async function runJobs(
   shop: Shop,
   { cron, passes }: { cron: string; passes: (line: string) => Promise<string> },

@@ -11,7 +11,7 @@ import { type BackupStage, startBackupStage } from './live/backup-stage.ts';
 import { folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
-// Every panel that shows backups, and their tile on the status page, from real backups that the built agent observes.
+// Tests every panel that shows backups, and their tile on the status page, with real backups that the built agent observes.
 
 const isLive = hasPrometheus && hasPostgres;
 const chromiumPath = process.env.CHROMIUM ?? '/usr/bin/chromium';

@@ -19,12 +19,12 @@ import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostg
 import { until } from '../until.ts';
 import { command, folder, mainFile } from './process.ts';
 
-// Everything that `svc-agent backup plan` prints is run as it is printed: what has to be there before, the lines of the
-// crontab, the manifests' commands, and the commands that restore.
+// Everything that `svc-agent backup plan` prints is run as it is printed: the preparations, the lines of the crontab, the
+// manifests' commands, and the commands that restore.
 
 const hasRclone = isInstalled('rclone');
 
-/** Runs a program beside this process, in which servers of the test are. */
+/** Runs a program asynchronously, because servers of the test run in this process. */
 function run(program: string, args: readonly string[], env: Record<string, string>) {
   return new Promise<{ status: number | null; stdout: string; stderr: string }>((resolve) => {
     const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -35,7 +35,7 @@ function run(program: string, args: readonly string[], env: Record<string, strin
   });
 }
 
-/** The plan of a configuration as files, and cron's way to run it. */
+/** The plan of a configuration as files, and a function that runs them in the same way as cron. */
 function planned(place: string, config: object, directory: string, offsite: readonly string[] = []) {
   const file = join(place, 'agent.yaml');
   const [out, bin, home] = ['plan', 'bin', 'home'].map((name) => join(place, name)) as [
@@ -56,7 +56,7 @@ function planned(place: string, config: object, directory: string, offsite: read
   const { backups } = parse(text('backups.yaml')) as { backups: object[] };
   writeFileSync(file, JSON.stringify({ ...whole, backups }));
   const crontab = text('crontab').split('\n');
-  // The keys are where rclone and the agent look for those of their user.
+  // The keys are where rclone and the agent look for the keys of their user.
   mkdirSync(join(home, '.aws'), { recursive: true });
   writeFileSync(
     join(home, '.aws', 'credentials'),
@@ -67,7 +67,7 @@ function planned(place: string, config: object, directory: string, offsite: read
     PATH: `${bin}:${/^PATH=(.*)$/m.exec(text('crontab'))![1]}`,
   };
   const shell = (line: string) => run('bash', ['-c', line], env);
-  /** Comment lines of a script from one that begins with `from` to the next that is none. */
+  /** The comment lines of a script from one that begins with `from` to the next line that is no comment. */
   const comments = (name: string, from: string) => {
     const lines = text(`${name}.sh`).split('\n');
     const first = lines.indexOf(`# ${from}`) + 1;
@@ -111,7 +111,10 @@ async function nextSecond(): Promise<void> {
   await until('the next second', () => second() > begun);
 }
 
-/** What cron gives to the shell: up to the first percent sign without a backslash, which is removed before the others. */
+/**
+ * The command that cron passes to the shell: up to the first percent sign without a backslash; the backslash before other percent
+ * signs is removed.
+ */
 function cronCommand(line: string): string {
   const [command = ''] = line.replace(/^(?:\S+ ){5}root /, '').split(/(?<!\\)%/);
   return command.replaceAll('\\%', '%');
@@ -148,7 +151,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
 
   beforeAll(async () => {
     base = postgresFolder();
-    // As a shell splits it, unless it is quoted.
+    // A shell splits this path unless it is quoted.
     backups = join(base, 'my 100% backups');
     store = await openObjectStore({ clock: systemClock });
     const first = planned(place.path, configOf(1), backups);
@@ -182,7 +185,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     expect(existsSync(join(newest(backups, /^main-base-/), 'backup_manifest'))).toBe(true);
   });
 
-  /** What the agent finds in each entry, with files that count at once and copies that are due at once. */
+  /** The agent's findings for each entry, with files that count at once and copies that are due at once. */
   const probed = async (): Promise<Record<string, { reason: string; msg: string }>> => {
     const at = join(place.path, 'at-once.yaml');
     const config = parse(readFileSync(plan.file, 'utf8')) as object;
@@ -191,7 +194,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
       return {
         ...rest,
         source: { [kind]: { ...options, settle: '1ms' } },
-        // Verification is another test's.
+        // Another test covers verification.
         integrity: { level: 'none' },
         offsite: { ...offsite, maxLag: '0s' },
       };
@@ -210,7 +213,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     );
   };
 
-  /** An object of the bucket is gone until it is put back. */
+  /** Removes an object from the bucket until it is put back. */
   const lose = (part: string) => {
     const [key = 'none'] = [...store.objects.keys()].filter((each) => each.includes(part)).sort();
     const [time, content] = [store.objects.get(key)!, store.contents.get(key)!];
@@ -344,7 +347,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     const data = join(postgresFolder(), 'data');
     mkdirSync(data, { mode: 0o700 });
     ownedByPostgres(data);
-    // The dump of the test before was restored after this base backup, which the log does again.
+    // The dump of the test before was restored after this base backup, and the log repeats that.
     const lines = plan.restore('main-base', {
       FOLDER: newest(backups, /^main-base-/),
       DATA_DIRECTORY: data,
@@ -472,7 +475,7 @@ test.each([
   mkdirSync(bin);
   const program = (name: string, text: string) =>
     writeFileSync(join(bin, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
-  // A snapshot in each directory, as nodetool makes them.
+  // Each directory gets a snapshot, as nodetool creates them.
   const each = Object.values(places).map((root) => {
     const snapshot = `${root}/svc/executions-1/snapshots/"$3"`;
     return `mkdir -p ${snapshot}; echo x > ${snapshot}/a`;

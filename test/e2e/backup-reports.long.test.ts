@@ -31,13 +31,13 @@ import {
 import { bench, gauge, storeOn } from '../store-probe.ts';
 import { command, folder } from './process.ts';
 
-// Real backups of a real PostgreSQL by the tools themselves, read through the configured command.
+// Real backups of a real PostgreSQL by the tools themselves, which the agent reads through the configured command.
 
 const hourMs = 3_600_000;
 const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 const hasPgBackRest = hasPostgres && has('pgbackrest', 'version');
 const hasBarman = hasPostgres && has('barman', '--version');
-/** Debian has no package of it: these tests run where it is installed. */
+/** Debian has no package of it: these tests run only where it is installed. */
 const hasWalG = hasPostgres && has('wal-g', '--version');
 
 function flipMiddle(path: string): void {
@@ -65,13 +65,13 @@ const entry = (
   integrity: { level, minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
 });
 
-/** Without a drill nobody knows how long the log takes to replay. */
+/** Records a drill: without one the time to replay the log is not known. */
 const recordDrill = (state: string) =>
   recordRun(journalPath(state, 'recovery', drillName('database-corruption', 'main', 'persistence')), {
     ...{ startMs: Date.now() - 60_000, endMs: Date.now(), status: 0 },
   });
 
-/** Checks the store and its backups as an agent does that was started now, `laterMs` from now. */
+/** Checks the store and its backups like an agent that was started now, at a time `laterMs` from now. */
 async function judged(server: Postgres, backups: readonly BackupOptions[], state: string, laterMs = 0) {
   const clock = manualClock(Date.now() + 1000);
   await recordDrill(state);
@@ -122,7 +122,7 @@ async function archivedAtMs(server: Postgres): Promise<number> {
   return Math.floor(1000 * rows[0].at);
 }
 
-/** Damages a folder of backups, looks at it, and puts a copy of the whole one back. */
+/** Damages a folder of backups, runs a check, and puts a copy of the whole folder back. */
 async function damaged<T>(path: string, damage: () => void, check: () => Promise<T>): Promise<T> {
   const whole = `${path}.whole`;
   cpSync(path, whole, { recursive: true, preserveTimestamps: true });
@@ -220,7 +220,7 @@ pg1-user=postgres
     run('backup', '--type=full');
     await writeSegment(server);
     run('backup', '--type=incr');
-    // A differential one builds upon the full one, past the one between them.
+    // A differential backup builds upon the full backup and skips the one between them.
     run('backup', '--type=diff');
     await writeSegment(server);
     const whole = await judge();
@@ -309,7 +309,7 @@ pg1-user=postgres
   test('through the built program, with the command of agent.yaml', async () => {
     const file = join(place.path, 'agent.yaml');
     const list = (argv: readonly string[]) => JSON.stringify(argv);
-    // The tool reads the whole repository: at the lowest priority that takes minutes on a machine that is busy.
+    // The tool reads the whole repository: at the lowest priority that takes minutes on a busy machine.
     const verified = join(place.path, 'verified');
     writeFileSync(verified, run('verify', '--output=text', '--verbose'));
     writeFileSync(
@@ -346,7 +346,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
     const [program, ...rest] = tool(...args);
     return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   };
-  /** As the documentation prints it. */
+  /** The script as the documentation prints it. */
   const script = () => {
     const barman = tool().join(' ');
     return `${barman} -f json list-backups main; ${barman} -f json show-backup main latest || true`;
@@ -372,7 +372,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
       'main/wals',
       readdirSync(join(home, 'main/wals')).find((name) => /^[0-9A-F]{16}$/.test(name))!,
     );
-  /** What Barman's cron job does with new segments. */
+  /** Does what Barman's cron job does with new segments. */
   const filed = () => run('archive-wal', 'main');
 
   beforeAll(async () => {
@@ -442,7 +442,7 @@ archiver=on
 
   test('a segment that never reached Barman is a gap of its report', async () => {
     const damage = () => {
-      // Barman keeps its own list of what has arrived.
+      // Barman has its own list of what has arrived.
       const list = join(home, 'main/wals/xlog.db');
       const lines = readFileSync(list, 'utf8').split('\n');
       const segments = lines.filter((line) => /^[0-9A-F]{24}\t/.test(line));
@@ -560,7 +560,7 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
     const found = await judge([nightly(), hourly()]);
     expect(found.of('nightly')).toMatchObject({ reason: undefined });
     expect(found.of('hourly')).toMatchObject({ reason: undefined });
-    // WAL-G reads nothing again, so that its backups are not verified.
+    // WAL-G reads nothing again, so its backups are not verified.
     expect(found).toMatchObject({ ready: 0, recovery: { reason: 'unverified' } });
     const listed = await judge([nightly(['backup-list', '--detail', '--json'])]);
     expect(listed.of('nightly')).toMatchObject({ reason: undefined });
@@ -570,7 +570,7 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
     const verifying = { ...source(...show), verify: ['true'] } as BackupSource;
     const found = await judge([entry('nightly', 'full', verifying, 'full')]);
     expect(found).toMatchObject({ ready: 1 });
-    // When a segment was archived says nothing of what is in it.
+    // The time at which a segment was archived says nothing about its content.
     expect(found.recoveryPointMs).toBeLessThanOrEqual(Date.now() + 1000);
   });
 

@@ -6,7 +6,7 @@ import { bySize, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
-// `svc-agent backup run` and heartbeats, through the built program, against what jobs do to them.
+// `svc-agent backup run` and heartbeats, with the built program, for jobs that fail, hang or are killed.
 
 const place = folder();
 const file = join(place.path, 'agent.yaml');
@@ -73,7 +73,7 @@ describe('backup run', () => {
 
   testOnce('two runs of one job at once are two runs', async () => {
     const [one, other] = ['one', 'other'].map((name) => join(place.path, name));
-    // Each waits until the other has begun.
+    // Each of the two waits until the other has begun.
     const meet = 'touch "$0"; until [ -e "$1" ]; do sleep 0.05; done';
     const both = [
       [one!, other!],

@@ -45,7 +45,7 @@ const backup = (
   ...over,
 });
 
-/** Runs a tool through `svc-agent backup run`, and judges what it left as a new agent does. */
+/** Runs a tool through `svc-agent backup run`, and assesses what it left like a new agent does. */
 function bed(backups: BackupOptions[], yaml: string) {
   const place = folder();
   const file = join(place.path, 'agent.yaml');
@@ -107,7 +107,9 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
     `--datadir=${join(server.folder, 'data')}`,
   ];
 
-  /** Pages on the disk, so that the tool copies the same ones each time: it would find others in the redo log. */
+  /**
+   * Writes pages to the disk, so that the tool copies the same pages each time: otherwise it would find others in the redo log.
+   */
   const flushed = async () => {
     await server.sql('FLUSH TABLES svc.executions, svc.tasks FOR EXPORT');
     await server.sql('UNLOCK TABLES');
@@ -186,7 +188,7 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
     ],
     [
       'a redo log that is cut off',
-      // Its header alone; how much is behind it depends on the server's last checkpoint.
+      // Only the header is left; how much is after it depends on the server's last checkpoint.
       (path) => truncateSync(join(path, 'ib_logfile0'), 12_288),
       /ib_logfile0 is cut off/,
     ],
@@ -248,9 +250,12 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
     join(keyspace, readdirSync(keyspace).find((each) => each.startsWith(`${name}-`))!);
   const partOf = (name: string) => join(table(name), 'snapshots', 'nightly-1');
   const tables = ['executions', 'tasks'];
-  /** Where the snapshot of a table is kept as nodetool made it, for it takes nodetool seconds to make another. */
+  /** The copy of a table's snapshot as nodetool created it: nodetool takes seconds to create another. */
   const wholeOf = (name: string) => join(tools.place.path, 'whole', name);
-  /** The files of a snapshot are links to those of the node: a copy can be damaged, and keeps the node's data whole. */
+  /**
+   * Restores the snapshot from the copy. Its files are links to those of the node: a copy can be damaged without damaging the
+   * node's data.
+   */
   const restore = () => {
     for (const name of tables) {
       rmSync(partOf(name), { recursive: true, force: true });

@@ -7,7 +7,7 @@ import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
-// Backups beside the built program: the verifying process is a file of its own in dist/.
+// Backups with the built program: the verifying process is a separate file in dist/.
 
 describe.skipIf(!hasPostgres)('a backup of a real store, through the built program', () => {
   let server: Postgres;
@@ -87,7 +87,7 @@ backups:
     );
     await until('its size', async () => (await shown(agent, 'svc_backup_last_size_bytes')) === size);
     await until('recovery is ready', async () => (await ready(agent)) === '1');
-    // The recovery point is the time in the dump, as its own tool prints it, and no time of its file.
+    // The recovery point is the time in the dump, as its own tool prints it, and not a time of its file.
     const list = execFileSync('pg_restore', ['--list', join(dumps, 'a.dump')], { encoding: 'utf8' });
     const created = /Archive created at (\S+ \S+)/.exec(list)![1]!;
     const point = await until('its recovery point', () =>
@@ -95,7 +95,7 @@ backups:
     );
     expect(point).toBe(Date.parse(created.replace(' ', 'T')) / 1000);
 
-    // Its table of contents stays readable.
+    // The table of contents of the dump stays readable.
     truncateSync(join(dumps, 'a.dump'), statSync(join(dumps, 'a.dump')).size - 2000);
     execFileSync('pg_restore', ['--list', join(dumps, 'a.dump')]);
     await until(
@@ -131,7 +131,7 @@ backups:
     expect(backUp('b.dump').status).toBe(0);
     await until('recovery is ready again', async () => (await ready(agent)) === '1');
 
-    // Across a kill each result stays counted once.
+    // Each result is still counted once after a kill.
     await agent.end('SIGKILL');
     const next = await run();
     await until('ready after the kill', async () => (await ready(next)) === '1');
@@ -146,7 +146,7 @@ backups:
 
     for (const name of readdirSync(dumps)) unlinkSync(join(dumps, name));
     await until('nothing left', async () => (await ready(next)) === '0');
-    // The end of an agent commits all that it counted: the next one shows it.
+    // At its end an agent commits everything that it counted, and the next one shows it.
     await next.end();
     expect(await counted(await run())).toEqual({ success: 2, corrupt: 1, failed: 1 });
   });
@@ -164,7 +164,7 @@ backups:
       { name: 'backup/nightly', ok: true, details: { integrity: { result: 'ok' } } },
       { name: 'recovery/main/persistence', ok: true, details: { chain: { links: [{ what: 'c.dump' }] } } },
     ]);
-    // The backups are read for it, though they are not asked for.
+    // The backups are read for it, although they are not requested.
     expect(JSON.parse(command(['probe', 'recovery', '-c', file, '--json']).stdout)).toMatchObject([
       { name: 'recovery/main/persistence', ok: true, details: { chain: { links: [{ what: 'c.dump' }] } } },
     ]);
@@ -179,7 +179,7 @@ backups:
       const last = await shown(agent, 'svc_backup_last_success_timestamp_seconds');
       return (last ?? 0) >= begun;
     });
-    // Counters are shown once they are committed, so the last one may come later than its gauges.
+    // Counters are shown once they are committed, so the last one may appear later than its gauges.
     const judged = Date.now() / 1000;
     await until('the counters are committed', async () => {
       const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
@@ -275,7 +275,7 @@ stores:
   );
   const { status, stdout } = command(['backup', 'plan', '-c', file]);
   expect(status).toBe(0);
-  // Single entries are copied out of it, and an alias without its anchor is no YAML.
+  // Single entries are copied out of the plan, and an alias without its anchor is no YAML.
   expect(stdout).not.toMatch(/^# .*: [&*]a\d/m);
   for (const wanted of [
     'pg_dump --format=custom',

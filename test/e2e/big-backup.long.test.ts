@@ -8,13 +8,13 @@ import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 
-// A big dump is verified at `full` beside the agent, not in it. The nightly run has the size of the documentation's.
+// A big dump is verified at `full` in a process beside the agent. The nightly run has the size in the documentation.
 
 const megabytes = bySize({ short: 30, long: 200, nightly: 2048 });
 const place = folder();
 const dump = join(place.path, 'big1.sql.gz');
 
-/** A dump in SQL of so many megabytes before compression; every line differs, so that gzip has work to do. */
+/** Writes a dump in SQL with this many megabytes before compression. Every line is different, so that gzip has work to do. */
 async function writeDump(path: string, megabytes: number): Promise<void> {
   const gzip = createGzip({ level: 1 });
   const file = createWriteStream(path);
@@ -56,7 +56,7 @@ afterAll(async () => {
 });
 
 test(`a dump of ${megabytes} MB is verified without the agent itself reading it, and scrapes are answered`, async () => {
-  // By its threads: the figure of the whole process contains what its children have read.
+  // The threads are counted: the figure of the whole process includes what its children have read.
   const threads = `/proc/${agent.child.pid}/task`;
   const readBytes = () =>
     readdirSync(threads)
@@ -72,7 +72,7 @@ test(`a dump of ${megabytes} MB is verified without the agent itself reading it,
   await writeDump(dump, megabytes);
   const dumpBytes = statSync(dump).size;
   let scrapesBeside = 0;
-  // The verification has the lowest priority, so that a busy machine leaves it little time.
+  // The verification has the lowest priority, so a busy machine leaves it little time.
   const verified = async () => {
     const page = await scrape();
     if (verifying()) scrapesBeside++;

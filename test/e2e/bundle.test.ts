@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { command, folder, startAgent } from './process.ts';
 
-// `svc-agent bundle`: everything a support case needs, and none of the secrets.
+// `svc-agent bundle` contains everything that a support case needs, and no secret.
 
 const place = folder();
 afterAll(() => place.remove());

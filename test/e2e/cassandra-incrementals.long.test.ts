@@ -21,8 +21,8 @@ import { bench, gauge, storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 import { command, folder, startAgent } from './process.ts';
 
-// The jobs that `svc-agent backup plan` writes for a wide-column store, run as they are on a real Cassandra: snapshot,
-// flushes upon it, what is lost when one is damaged, and the restore that the plan prints.
+// The jobs that `svc-agent backup plan` writes for a wide-column store, run unchanged on a real Cassandra: a snapshot, flushes
+// after it, the loss when one is damaged, and the restore that the plan prints.
 
 const hourMs = 3_600_000;
 
@@ -48,7 +48,7 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
       ),
     );
   const env: Record<string, string> = { PATH: `${programs}:${process.env.PATH}` };
-  /** Runs a job as cron does, once it is known where this node keeps its data. */
+  /** Runs a job in the same way as cron, once the data directory of the node is known. */
   const take = (job: string) => {
     const script = join(jobs, `${job}.sh`);
     const taken = command(['backup', 'run', '--job', job, '-c', file, '--', script], env);
@@ -74,7 +74,7 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
     integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   });
 
-  /** An agent that is started now. With a state directory of its own it knows what was recorded, and has verified nothing. */
+  /** An agent that is started now. With another state directory it knows what was recorded, and has verified nothing. */
   const agent = async (stateDirectory = state) => {
     const clock = manualClock(Date.now() + 1000);
     const backups = [
@@ -157,7 +157,7 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
     take('main-persistence-incremental');
     await insert('tasks', 20, 40);
     take('main-persistence-incremental');
-    // In memory only.
+    // These rows are in memory only.
     await insert('tasks', 40, 50);
     expect(await watching.judged()).toMatchObject({
       ...{ ready: 1, reason: undefined, links: ['full', 'incremental', 'incremental'] },
@@ -198,7 +198,7 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
     const flipped = Buffer.from(bytes);
     flipped[30] = flipped[30]! ^ 0x10;
     write(flipped);
-    // An agent that has not verified it while it was whole.
+    // This agent has not verified the flush while it was whole.
     const stateOfNext = join(place.path, 'next');
     cpSync(join(state, 'backup-runs'), join(stateOfNext, 'backup-runs'), { recursive: true });
     const next = await agent(stateOfNext);
@@ -217,7 +217,7 @@ stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', dat
     watching.polls([]);
   });
 
-  /** What a new agent says at its first look of copies of the snapshot, which no record tells it about. */
+  /** The first findings of a new agent about copies of the snapshot, about which no record says anything. */
   const firstLook = async (change: (tables: string) => void) => {
     const own = folder();
     const root = join(own.path, 'copies');
@@ -268,7 +268,7 @@ backups:
 
   test('the restore that the plan prints brings back all that was flushed', async () => {
     await server.run(...tables.map((name) => `TRUNCATE svc.${name}`));
-    /** What a script prints below `To restore:`, without the comments. */
+    /** The commands that a script prints below `To restore:`, without the comments. */
     const printed = (job: string) =>
       readFileSync(join(jobs, `main-persistence-${job}.sh`), 'utf8')
         .split('# To restore:\n')[1]!

@@ -10,7 +10,7 @@ import { bench, storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 import { command, folder } from './process.ts';
 
-// A real cluster of two nodes on loopback: what one node tells of the other, and what each agent tells of its own node.
+// A real cluster of two nodes on loopback: what one node reports about the other, and what each agent reports about its own node.
 
 const keyspace = (name: string, replication: string) =>
   `CREATE KEYSPACE ${name} WITH replication = {'class': ${replication}}`;
@@ -54,7 +54,7 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
     return probe;
   }
 
-  /** One check through a node; what is remembered is that of the store, whichever node answers. */
+  /** One check through a node. What is remembered belongs to the store, whichever node answers. */
   async function through(node: Cassandra, persistence = 'svc') {
     const probe = await probeOf(node, persistence);
     const finding = await probe.check(AbortSignal.timeout(30_000), remembered.get(persistence));
@@ -67,7 +67,7 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
   }
 
   test('either answers for the cluster: its identity, its schema and the number of its nodes', async () => {
-    // The second node takes the schema over in its own time, and each learns the other's version by gossip.
+    // The second node adopts the schema after a while, and each learns the other's version by gossip.
     await until('both nodes see one schema', async () => {
       const seen = [await through(nodes[0]!), await through(nodes[1]!)];
       const isOne = ({ check }: (typeof seen)[0]) =>
@@ -127,7 +127,7 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
     snapshot(nodes[0]!);
     expect(judged(nodes[0]!)).toEqual({ 'backup/nightly': 'ok', 'recovery/wide/persistence': 'ok' });
     expect(judged(nodes[1]!)).toEqual({
-      // None is due yet.
+      // No backup is due yet.
       'backup/nightly': 'ok',
       'recovery/wide/persistence': 'no_backup',
     });
@@ -147,7 +147,7 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
     expect(await checked(true)).toMatchObject({ found: 'nodes: 2, all up' });
     await nodes[1]!.end('SIGKILL');
     expect((await checked(false)).found).toMatch(/^down: 1 of 2 nodes, \/?127\.0\.0\.2/);
-    // The store itself goes on.
+    // The store itself still works.
     expect((await through(nodes[0]!)).reason).toBeUndefined();
   });
 });

@@ -15,7 +15,7 @@ afterEach(async () => {
 afterAll(() => place.remove());
 
 let count = 0;
-/** A folder of its own for a test. */
+/** A separate folder for a test. */
 function own(): string {
   const path = join(place.path, String(count++));
   mkdirSync(path);

@@ -13,7 +13,7 @@ writeFileSync(join(place.path, 'agent.yaml'), '');
 
 const scripts = folder();
 afterAll(() => scripts.remove());
-/** What the program prints for a shell, in a file; it starts once for all cases. */
+/** A file with what the program prints for a shell; the program starts once for all cases. */
 const scriptFor = Object.fromEntries(
   ['bash', 'fish', 'zsh'].map((shell) => {
     const file = join(scripts.path, shell);
@@ -32,7 +32,7 @@ const output = (shell: string, args: readonly string[]) => {
   return stdout;
 };
 
-/** Words as typed, the last one unfinished, with what completes it. */
+/** The words as typed, the last one unfinished, with what completes it. */
 const cases: readonly (readonly [string, readonly string[]])[] = [
   ['svc-agent ch', ['check']],
   ['svc-agent recover database', ['database-corruption']],
@@ -83,14 +83,14 @@ describe.skipIf(!isInstalled('fish', ['-c', 'true']))('in fish', () => {
       .split('\n')
       .map((row) => row.split('\t')[0]!)
       .sort();
-    // Fish also offers words that only hold what was typed.
+    // Fish also offers words that only contain what was typed.
     const typed = line.split(' ').at(-1)!;
     expect(words.filter((word) => word.startsWith(typed))).toEqual(completed);
   });
 });
 
 const program = `${process.execPath} ${mainFile}`;
-/** A zsh with a terminal of its own, in which the line and a tab are typed; prints what the terminal shows. */
+/** A zsh with its own terminal, in which the line and a tab are typed; prints what the terminal shows. */
 const inZsh = (line: string, until: string) => `zmodload zsh/zpty
 zpty z zsh -f -i
 zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; svc-agent() { ${program} "$@" }; source <(svc-agent completion zsh); print REA""DY'
@@ -109,14 +109,14 @@ describe.skipIf(!isInstalled('zsh', ['-c', 'true']))('in zsh', () => {
   });
 
   test.each(cases.filter(([, completed]) => completed.length === 1))('%s', (line, completed) => {
-    // The functions of zsh's own system, in which the words to choose from are printed.
+    // The functions of zsh's own system, in which the offered words are printed.
     const script = `compdef() {}
 _describe() { print -rl -- \${(P)2%%:*} }
 _arguments() { print -rl -- "$@" }
 source ${scriptFor.zsh}
 words=(${line}); CURRENT=\${#words}; _svc_agent`;
     const said = output('zsh', ['-f', '-c', script]);
-    // Files are completed by zsh itself.
+    // zsh itself completes files.
     expect(said).toContain(completed[0] === 'agent.yaml' ? '*-c:file:_files' : completed[0]);
   });
 });

@@ -7,9 +7,9 @@ import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { hasImages, imageOf, podman, targets } from './podman.ts';
 
-// The images of the Dockerfile as they are shipped, in containers: `.ci/containers` builds them.
+// The images of the Dockerfile as they are shipped, in containers; `.ci/containers` builds them.
 
-/** Those of the host cannot always be passed on. */
+/** The limits are set here, because those of the host cannot always be passed on. */
 const ulimits = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1000:1000'];
 const place = newFolder(afterAll);
 const names: string[] = [];
@@ -32,7 +32,7 @@ const valueIn = (page: string, series: RegExp): number =>
     0,
   );
 
-/** Sends names that no series has had, until the agent has counted as many refusals as it takes. */
+/** Sends new names of series until the agent has refused as many as needed. */
 async function floodOf(port: number, done: () => Promise<boolean>): Promise<void> {
   const socket = createSocket('udp4');
   let next = 0;
@@ -114,7 +114,7 @@ describe.skipIf(!hasImages).each(targets)('the image %s', (target) => {
     await until('it is ready again', async () => (await fetch(`http://127.0.0.1:${ports.pull}/ready`)).ok);
     expect(podman('healthcheck', 'run', name).status).toBe(0);
 
-    // It ends by SIGTERM: SIGKILL after the time would show as 137.
+    // The container ends by SIGTERM: SIGKILL after the time would show as 137.
     podman('stop', '--time', '30', name);
     expect(podman('wait', name).stdout.trim()).toBe('0');
     podman('volume', 'rm', '--force', `${name}-state`);

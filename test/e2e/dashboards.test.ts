@@ -24,7 +24,7 @@ const allViews: readonly View[] = ['dc1', '.*'].flatMap((cluster) =>
   ].map((of) => ({ ...of, values: { cluster } })),
 );
 
-/** Each choice of cluster, range and interval of rates once, or each with each. */
+/** The views: each choice of cluster, range and interval of rates once, or all combinations. */
 const views = bySize({ short: [allViews[0]!, allViews[7]!], long: allViews, nightly: allViews });
 
 interface Asked {
@@ -66,7 +66,7 @@ describe.skipIf(!hasPrometheus || !hasPromtool)('dashboards on a real Prometheus
     }
   }
 
-  /** A few at a time over kept connections. */
+  /** Runs a few queries at a time over open connections. */
   async function faultsOf(all: readonly Asked[]): Promise<string[]> {
     const faults: string[] = [];
     const left = [...all];
@@ -115,7 +115,7 @@ describe.skipIf(!hasPrometheus || !hasPromtool)('dashboards on a real Prometheus
     expect(found.map((series) => series.length)).toEqual([5, 4]);
   });
 
-  /** What is wrong in the simulated hour's last minute, as test/simulated has it. */
+  /** What is wrong in the last minute of the simulated hour, as test/simulated defines it. */
   test.each([
     ['overview', 'Critical alerts', { dc1: 3, dc2: 0 }],
     ['overview', 'Warnings', { dc1: 2, dc2: 0 }],

@@ -29,7 +29,7 @@ const firing = (alertmanager: string, name: string) =>
     (await alerts(alertmanager)).find(({ labels }) => labels.alertname === name),
   );
 
-/** Alerts on a state go on for five minutes (`keep_firing_for`): the nightly run waits for their end. */
+/** Alerts on a state continue for five minutes (`keep_firing_for`); the nightly run waits for their end. */
 const waitsForEnd = bySize({ short: false, long: false, nightly: true });
 
 describe.skipIf(!hasPrometheus || !hasAlertmanager)('svc-agent demo', () => {

@@ -17,10 +17,10 @@ const tutorial = [
 
 /** The nightly run waits for the end of the alert. */
 const waitsForEnd = bySize({ short: false, long: false, nightly: true });
-/** Blocks start programs: to run them again at once would only take their time from the demo. */
+/** Blocks start programs, and repeating them at once would only slow the demo down. */
 const patience = { everyMs: 500 };
 
-/** Runs a block of the tutorial as it is printed, but for ports that were taken when the demo started. */
+/** Runs a block of the tutorial as it is printed, except for ports that were in use when the demo started. */
 function playBlock(index: number, ports: Readonly<Record<number, string>>): string {
   const text = tutorial[index]!.replaceAll('node dist/main.js', `${process.execPath} ${mainFile}`).replaceAll(
     /127\.0\.0\.1:(\d+)/g,

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { onlyLong, testOnce } from '../size.ts';
 import { pollUntil } from '../until.ts';
 
-// Needs the built program: `npm run build`.
+// This needs the built program: `npm run build`.
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 interface Addresses {
@@ -56,7 +56,7 @@ afterEach(() => {
 });
 
 function startDemo(...args: string[]) {
-  // Without Prometheus on the path, which demo-alert.nightly.test.ts starts, and without an incident by itself.
+  // Prometheus is not on the path (demo-alert.nightly.test.ts starts it), and no incident begins by itself.
   const child = spawn(process.execPath, [main, 'demo', '--incident-after', '0s', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, PATH: '/nonexistent' },
@@ -97,13 +97,13 @@ function expectNothingLeft({ directory, pids }: Addresses) {
   expect([alive(pids.agent), alive(pids.service), existsSync(directory)]).toEqual([false, false, false]);
 }
 
-/** Sum of the samples of a family on a page, of one role if asked. */
+/** The sum of the samples of a family on a page; of one role if it is given. */
 function sum(page: string, family: string, role = ''): number {
   const samples = page.split('\n').filter((line) => line.startsWith(`${family}{`) && line.includes(role));
   return samples.reduce((total, line) => total + Number(line.split(' ').at(-1)), 0);
 }
 
-/** Whole lines that the service wrote so far, counted in its files by hand. */
+/** The number of whole lines that the service has written, counted in its files independently of the agent. */
 function linesIn(directory: string, role: string): number {
   const files = readdirSync(directory).filter((name) => name.startsWith(`${role}.log`));
   return files.reduce((n, file) => n + readFileSync(join(directory, file), 'utf8').split('\n').length - 1, 0);

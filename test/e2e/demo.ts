@@ -2,7 +2,7 @@ import { until } from '../until.ts';
 import { mainFile, type Running, start } from './process.ts';
 
 interface Demo extends Running {
-  /** What the demo prints where a pattern has its group, once it does. */
+  /** Resolves with the text that the demo prints in the pattern's group, once it does. */
   shown(pattern: RegExp, withinMs?: number): Promise<string>;
 }
 
@@ -21,5 +21,5 @@ export function startDemo(args: readonly string[], env: Record<string, string> =
   return { ...demo, shown };
 }
 
-/** Alerts on a state go on for five minutes (`keep_firing_for`). */
+/** Alerts on a state continue for five minutes (`keep_firing_for`). */
 export const overWithinMs = 600_000;

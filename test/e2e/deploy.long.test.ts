@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 afterAll(() => place.remove());
 
-/** A folder of its own for a test. */
+/** A separate folder for a test. */
 function own(name: string): string {
   const path = join(place.path, name);
   mkdirSync(path);
@@ -119,7 +119,7 @@ describe('the PrometheusRules', () => {
 
 const secondNow = () => Math.floor(Date.now() / 1000);
 
-/** Rotations that the deployment files bring along. */
+/** The rotations in the deployment files. */
 const rotations = [
   {
     name: 'the rotation beside a role',
@@ -167,12 +167,12 @@ describe.each(rotations)('$name', ({ isThere, rotate }) => {
       for (let turn = 0; turn < 4; turn++) {
         write(200 + turn);
         await until(`${written} lines are counted`, async () => (await counted()) === written);
-        // Unread when the file is truncated: they are in the copy.
+        // These lines are unread when the file is truncated, and are in the copy.
         write(50);
         const { status, stderr } = rotate(logs);
         expect(status, String(stderr)).toBe(0);
-        // logrotate names a copy after the second of its making, and refuses to write a second one of
-        // that name: the second is read after it has ended, since it may have changed meanwhile.
+        // logrotate names a copy after the second of its creation, and refuses to write a second copy with that name. The second
+        // is read after the rotation has ended, because it may have changed meanwhile.
         const second = secondNow();
         await until('the next second has come', () => secondNow() > second);
       }

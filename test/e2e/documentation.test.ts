@@ -59,7 +59,7 @@ test('generated pages are what the program says', () => {
   expect([status, stdout]).toEqual([0, '']);
 });
 
-/** Headings as GitHub links to them. */
+/** The anchors of headings, as GitHub creates them. */
 const anchorsOf = (text: string): ReadonlySet<string> =>
   new Set(
     [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
@@ -83,7 +83,7 @@ test.each(pages)('links of %s lead somewhere', (page) => {
 });
 
 const place = folder();
-/** What the commands find under `/etc` and `/var`, here below a folder of the test. */
+/** The files that the commands find below `/etc` and `/var`; here they are below a folder of the test. */
 const files: Readonly<Record<string, string>> = {
   '/etc/svc/base.yaml': 'log: {level: info, encoding: json}\n',
   '/etc/svc/production.yaml': `services:
@@ -134,12 +134,12 @@ interface Outcome {
 }
 
 const env = { SVC_AGENT_DB_PASSWORD: 'x' };
-/** By the command line: pages repeat them, and each runs once. */
+/** Outcomes by the command line: pages repeat command lines, and each runs once. */
 const outcomes = new Map<string, Promise<Outcome>>();
 
 /**
- * Runs a command line of `svc-agent` in the folder; statuses 2 and 127 mean that the line is wrong. One that asks something
- * of the shell runs in one, with the built program.
+ * Runs a command line of `svc-agent` in the folder; statuses 2 and 127 mean that the line is wrong. A line that needs a shell
+ * runs in one, with the built program.
  */
 function runLine(line: string): Promise<Outcome> {
   const words = line.split(/\s+/);
@@ -155,7 +155,7 @@ function runLine(line: string): Promise<Outcome> {
 
 function runInShell(line: string): Outcome {
   const script = `svc-agent() { ${process.execPath} ${mainFile} "$@"; }\n${line}`;
-  // An earlier block may have written the file that this one is to write.
+  // An earlier block may have written the file that this one writes.
   const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
     cwd: place.path,
     encoding: 'utf8',
@@ -169,7 +169,7 @@ function runInShell(line: string): Outcome {
 const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> };
 const npmCommands = new Set(['start', 'test', 'pack', 'install', 'ci']);
 
-/** Says what is wrong with a line of a shell block; undefined if it is right. */
+/** What is wrong with a line of a shell block; undefined if it is right. */
 async function faultOf(written: string): Promise<string | undefined> {
   const line = written
     .replace(/\s+#.*$/, '')
@@ -186,7 +186,7 @@ async function faultOf(written: string): Promise<string | undefined> {
   return `no rule for ${program}`;
 }
 
-/** Programs that cannot run here, or are run by other tests: the project's files that they name must be there. */
+/** Programs that cannot run here, or that other tests run: the project's files that they name must exist. */
 const others = new Set([
   ...[
     'docker',
@@ -213,7 +213,7 @@ async function agentFault(
   line: string,
   [name = '', ...rest]: readonly string[],
 ): Promise<string | undefined> {
-  // `run` stays; it reads the configuration that `check` reads.
+  // `run` does not end, so `check` reads the same configuration instead.
   const asked = name === 'run' ? line.replace('svc-agent run', 'svc-agent check') : line;
   const isNew = /(?:--out|>) (\S+agent\.yaml|agent\.yaml)/.exec(line);
   const target = isNew ? here(` ${isNew[1]}`).trim() : undefined;
@@ -226,7 +226,7 @@ async function agentFault(
 describe('shell', () => {
   test.each(named('sh'))('%s', async (_, { text }) => {
     const faults: string[] = [];
-    // What a here-document holds is no command of the block.
+    // The content of a here-document is no command of the block.
     const commands = text.replace(/<<'?(\w+)'?\n[\s\S]*?^\1$/gm, '');
     for (const line of commands.replaceAll('\\\n', ' ').split('\n')) {
       const fault = await faultOf(line);
@@ -255,7 +255,7 @@ describe('shell', () => {
 });
 
 const hasAmtool = isInstalled('amtool');
-/** What Alertmanager's own program says against a configuration; undefined if nothing. */
+/** The fault that Alertmanager's own program finds in a configuration; undefined if there is none. */
 function amtoolFault(text: string): string | undefined {
   const file = join(place.path, 'alertmanager.yml');
   writeFileSync(file, text);
@@ -310,7 +310,7 @@ test('the HTTP API page names the paths that the listeners have, and no others',
     return new Set((await answer.text()).trim().split('\n').slice(1));
   };
   expect(documented(pull)).toEqual(await real('metrics'));
-  // Those of heartbeats are there if they are configured.
+  // The paths of heartbeats exist only if they are configured.
   const always = [...documented(admin)].filter((path) => !path.startsWith('/backup'));
   expect(new Set(always)).toEqual(await real('admin'));
 });

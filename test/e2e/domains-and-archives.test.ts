@@ -9,7 +9,7 @@ import { onlyLong, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, start } from './process.ts';
 
-// The built program: what a probe loads is in chunks of its own.
+// The built program: what a probe loads is in separate chunks.
 
 const endings: (() => unknown)[] = [];
 afterEach(async () => {
@@ -28,7 +28,7 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
   return `127.0.0.1:${port}`;
 }
 
-/** Starts the agent with a pull listener on a port of its own; `page` is that listener's page. */
+/** Starts the agent with a pull listener on a separate port; `page` reads that listener's page. */
 async function run(directory: string, parts: string, env: Record<string, string> = {}) {
   const file = join(directory, 'agent.yaml');
   const head = `stateDirectory: ${join(directory, 'state')}\nmetrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\n`;
@@ -48,7 +48,7 @@ async function run(directory: string, parts: string, env: Record<string, string>
   return { file, entries, page };
 }
 
-/** The value of the series of this name that has these labels, beside global ones. */
+/** The value of the series with this name and these labels, in addition to global ones. */
 const value = (page: string, series: string): number | undefined => {
   const [, name, labels = ''] = /^(\w+)\{?(.*?)\}?$/.exec(series)!;
   const line = page
@@ -57,7 +57,7 @@ const value = (page: string, series: string): number | undefined => {
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ') + 1));
 };
 
-/** A command of the built agent beside servers of this process. */
+/** Runs a command of the built agent asynchronously, because servers run in this process. */
 async function ended(args: readonly string[], env: Record<string, string>) {
   const running = start(process.execPath, [mainFile, ...args], env);
   return { status: await running.ended, output: running.output() };
@@ -198,7 +198,7 @@ testOnce('the agent loads neither the schema library nor the AWS SDK until somet
   const chunks = join(mainFile, '..', 'chunks');
   const files = readdirSync(chunks);
   const text = (file: string) => readFileSync(join(chunks, file), 'utf8');
-  /** What each package cannot do without saying. */
+  /** A text that each package contains in any case. */
   const packages = { zod: 'ZodError', sdk: 'AssumeRoleWithWebIdentity', aws4fetch: 'X-Amz-Signature' };
   const packagesIn = (all: Iterable<string>) =>
     Object.entries(packages).flatMap(([name, mark]) =>

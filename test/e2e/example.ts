@@ -10,15 +10,15 @@ interface ExampleRole {
   log: string;
 }
 
-/** The example service as a process of its own, on free ports, quiet: no incidents but those asked for. */
+/** The example service as a separate process, on free ports and quiet: it has no incidents unless they are requested. */
 export interface Example extends Running {
   roles: Record<string, ExampleRole>;
-  /** host:port of each cluster's frontend. */
+  /** The host:port of each cluster's frontend. */
   clusters: Record<string, string>;
   domains: string[];
-  /** URIs. */
+  /** The archives' URIs. */
   archives: Record<string, string>;
-  /** Provokes an incident by its kind. */
+  /** Begins an incident of a kind. */
   incident(kind: string, target?: string): Promise<void>;
   /** Ends the incident of a kind, if there is one. */
   endIncident(kind: string): Promise<void>;
@@ -64,10 +64,10 @@ export async function startExample(directory: string, args: readonly string[] = 
   };
 }
 
-/** Lines of the history role's page when nothing is missing. */
+/** The number of lines in the history role's page when nothing is missing. */
 const wholeLines = 414;
 
-/** The history role's page once every series has been counted into at least once; before that it lacks some. */
+/** The history role's page once every series has counted something; before that it lacks some series. */
 export const wholePage = (example: Example): Promise<string> =>
   until('the page has all its series', async () => {
     const text = await (await fetch(example.roles.history!.metrics)).text();

@@ -11,7 +11,7 @@ import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { commandHere, folder, mainFile, start } from './process.ts';
 
-// datacenter-failure and failback against the two clusters of the example service, through the built program.
+// datacenter-failure and failback with the two clusters of the example service, through the built program.
 
 const client = fileURLToPath(new URL('../../dist/example-cli.js', import.meta.url));
 
@@ -64,7 +64,7 @@ recovery:
     running.child.stdin?.end();
     return running;
   };
-  /** Runs a procedure to its end with nobody to ask. */
+  /** Runs a procedure to its end without anybody to ask. */
   const execute = async (procedure: string, domain: string, to: string, ...more: string[]) => {
     const running = recover(
       ...[procedure, '--domain', domain, '--to', to, '--execute', '--yes', '--confirm', domain],
@@ -73,7 +73,7 @@ recovery:
     const status = await running.ended;
     return { status, output: running.output() };
   };
-  /** The same in this process, for a run that is refused before a command. */
+  /** Like `execute` in this process, for a run that is refused before a command. */
   const executeHere = async (procedure: string, domain: string, to: string, ...more: string[]) => {
     const { status, stdout, stderr } = await commandHere([
       ...['recover', procedure, '--domain', domain, '--to', to, '--execute', '--yes', '--confirm', domain],
@@ -188,7 +188,7 @@ recovery:
         '--force',
         'try it',
       );
-      // The reason overrides the checks; the client's own failure still stops the run.
+      // The reason overrides the checks, but the client's own failure still stops the run.
       expect({ status, output }).toMatchObject({
         status: 1,
         output: expect.stringMatching(/FAILED\s+dc2 answers/),
@@ -261,7 +261,7 @@ recovery:
         await first.end('SIGKILL');
         const before = events();
         if (before.at(-1)?.event === 'done') continue;
-        // A command that outlived its run is waited for.
+        // The next run waits for a command that outlived its run.
         const { status, output } = await until('the run goes on', async () => {
           const again = await execute(procedure, 'orders', to);
           return again.output.includes('is still running') ? undefined : again;
@@ -297,7 +297,7 @@ recovery:
     expect(second.output).toMatch(
       /a run of datacenter-failure \(pid \d+, since [^)]*\) is under way for orders/,
     );
-    // Its output stays open with the command that outlives it.
+    // The output of the run stays open as long as the command that outlives it.
     const gone = once(first.child, 'exit');
     first.child.kill('SIGKILL');
     await gone;

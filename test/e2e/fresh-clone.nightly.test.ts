@@ -8,12 +8,12 @@ import { type Held, hasAlertmanager } from './alertmanager.ts';
 import { folder, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
-// The first ten minutes of a stranger: a clone with nothing installed, and README alone. Installing takes minutes, so
-// it is part of the nightly run; demo-alert.nightly.test.ts plays the same on the built program.
+// The first ten minutes of a new user, with a fresh clone and README alone. Installing takes minutes, so it is part of the
+// nightly run; demo-alert.nightly.test.ts plays the same on the built program.
 
 const place = folder();
 let demo: Running | undefined;
-/** As Ctrl-C in a terminal, which reaches every process of the group. */
+/** Does what Ctrl-C does in a terminal: it reaches every process of the group. */
 const interrupt = () => {
   if (demo?.child.exitCode === null && demo.child.signalCode === null)
     process.kill(-demo.child.pid!, 'SIGINT');
@@ -40,7 +40,7 @@ test.skipIf(!hasPrometheus || !hasAlertmanager)(
     const [tried = '', used = ''] = [...readme.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text]) => text!);
     const [example = ''] = [...readme.matchAll(/```yaml\n(roles:[\s\S]*?)```/g)].map(([, text]) => text!);
 
-    // Try it.
+    // The section "Try it".
     const [first = ''] = tried.split('\n');
     expect(first).toMatch(/^npm start\b/);
     const started = start('setsid', ['bash', '-c', `exec ${first}`], {}, clone);
@@ -67,7 +67,7 @@ test.skipIf(!hasPrometheus || !hasAlertmanager)(
       );
     await until('Alertmanager has ended', isGone);
 
-    // Use it: the commands as they are printed, with the configuration that README shows.
+    // The section "Use it": the commands as they are printed, with the configuration that README shows.
     const lines = used
       .split('\n')
       .filter((line) => line.startsWith('npm run build') || line.startsWith('node '));
@@ -83,7 +83,7 @@ test.skipIf(!hasPrometheus || !hasAlertmanager)(
     const checked = run(lines[2]!);
     expect(checked.status, checked.output).toBe(0);
     const examined = run(lines[3]!);
-    // Nothing listens where README's role does; doctor says so, and what to do.
+    // Nothing listens at the address of README's role; doctor says so, and what to do.
     expect(examined.status, examined.output).toBe(1);
     expect(examined.output).toContain('correct the address in services.frontend.health');
   },

@@ -15,17 +15,20 @@ import { command, folder, startAgent } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * The example service in health, under the names of the product, beside it a PostgreSQL and a MariaDB with the settings of their installation, the
- * built agent and a real Prometheus: no alert. A minute, with the windows cut as in the live run of the alerts,
- * and `for` to two windows; at night ten minutes, with the rules, the intervals and the windows as shipped.
+ * A healthy example service with the product's metric names, beside it a PostgreSQL and a MariaDB with the settings of their
+ * installation, the built agent and a real Prometheus: no alert fires. It runs for a minute, with the windows shortened as in the
+ * live run of the alerts, and `for` set to two windows; at night for ten minutes, with the rules, the intervals and the windows
+ * as shipped.
  */
 
 const wholeSeconds = bySize({ short: 0, long: 0, nightly: 600 });
 const seconds = wholeSeconds || 60;
 const every = wholeSeconds ? '15s' : '1s';
-/** In ten seconds a single failed request burns the error budget, so that the short run is without objectives. */
+/** In ten seconds a single failed request burns the error budget, so the short run has no objectives. */
 const packs = wholeSeconds ? ['recommended', 'recording', 'slo'] : ['recommended', 'recording'];
-/** Two of the short windows: a share of the few workflows that close within one of them is above its limit by chance. */
+/**
+ * This is two of the short windows: the share of the few workflows that close within one window may be above its limit by chance.
+ */
 const forSeconds = 20;
 
 const stops: (() => unknown)[] = [];
@@ -41,7 +44,7 @@ const versions = { persistence: '0.8', visibility: '0.8' };
 const databases = { persistence: 'svc_main', visibility: 'svc_visibility' };
 
 async function startPostgresStore(): Promise<object> {
-  // startPostgres turns off what makes its tests slow; the installation has it on.
+  // startPostgres turns off what makes its tests slow; an installation has it on.
   const server = kept(await startPostgres({ settings: ['fsync=on', 'autovacuum=on'] }));
   for (const database of Object.values(databases)) {
     await server.query(`CREATE DATABASE ${database}`);
@@ -164,7 +167,7 @@ test.skipIf(!needs)(
     );
     expect(evaluated.length).toBeGreaterThan(60);
     expect(evaluated.filter(({ health }) => health !== 'ok')).toEqual([]);
-    // What the rules read is there, so that silence means something.
+    // The metrics that the rules read are there, so the silence is meaningful.
     for (const metric of [
       ...[
         'svc_role_up',

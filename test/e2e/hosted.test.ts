@@ -11,7 +11,7 @@ import { type FamilySpec, viewOf } from '../view.ts';
 import { folder, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
-/** The hosted reporter against real receivers, by what they answer to queries afterwards. */
+/** The hosted reporter with real receivers, according to their answers to queries afterwards. */
 
 const hasVictoria = isInstalled('victoria-metrics');
 const quiet: Log = { write() {}, named: () => quiet };
@@ -98,7 +98,7 @@ async function report(own: Partial<HostedReporterOptions> & { endpoint: string }
 
 type Query = (expression: string) => Promise<{ metric: Record<string, string>; value: number }[]>;
 
-/** What a receiver holds of one name: labels to value. */
+/** The values that a receiver has for one name, by labels. */
 async function held(query: Query, name: string): Promise<Record<string, number>> {
   const rows = await query(name);
   return Object.fromEntries(
@@ -125,7 +125,7 @@ async function expectSurvived(query: Query, instance: string): Promise<void> {
   ]);
 }
 
-/** Asks a receiver's query API, the newest samples included. */
+/** Queries a receiver's API, including the newest samples. */
 const asking =
   (address: string): Query =>
   async (expression) => {
@@ -170,7 +170,7 @@ describe.skipIf(!hasPrometheus)('Prometheus with its remote write receiver', () 
   });
 });
 
-/** Every sample of a name that VictoriaMetrics holds, oldest first. */
+/** Every sample of a name in VictoriaMetrics, oldest first. */
 async function exportOf(address: string, name: string): Promise<{ atMs: number; value: number }[]> {
   await fetch(`http://${address}/internal/force_flush`);
   const exported = await fetch(`http://${address}/api/v1/export?match[]=${name}&start=0`);

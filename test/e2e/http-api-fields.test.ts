@@ -14,17 +14,17 @@ const onPage = new Set(
   [...page.matchAll(/`([A-Za-z.[\]]+)`/g)].flatMap(([, name]) => name!.split(/\.|\[\]/)),
 );
 
-/** What has names of others as keys, such as roles and reasons, or depends on the kind of the probe. */
+/** Fields whose keys are names, such as roles and reasons, or depend on the kind of the probe. */
 const byName = new Set(['levels', 'restarts', 'versions', 'telemetryTruth', 'about', 'phasesMs', 'details']);
 
-/** Each key of an answer, at whatever depth. */
+/** Each key of an answer, at any depth. */
 function keysOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(keysOf);
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, one]) => [key, ...(byName.has(key) ? [] : keysOf(one))]);
 }
 
-/** An agent beside a service of which nothing answers and whose log has errors. */
+/** An agent beside a service in which nothing answers and whose log has errors. */
 async function startSickService() {
   const folder = newFolder();
   const closed = await freePort();

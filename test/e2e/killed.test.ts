@@ -7,7 +7,7 @@ import { folder, type RunningAgent, startAgent } from './process.ts';
 import { createWriter, type Writer } from './writer.ts';
 
 const kills = bySize({ short: 4, long: 12, nightly: 500 });
-/** Batches that are written while one agent lives, so that the work does not grow with the time that a busy machine takes. */
+/** How many batches are written while one agent runs, so that the work does not grow with the time that a busy machine takes. */
 const batchesPerLife = 100;
 const place = folder();
 let agent: RunningAgent | undefined;
@@ -53,7 +53,7 @@ test('killed with SIGKILL at random moments: the total is right and never falls'
   const writeOn = (async () => {
     while (writing) {
       if (batches-- > 0) writer.write(400);
-      // What is rotated out of the pattern before the agent ever looked is not its to count.
+      // A line that is rotated out of the pattern before the agent ever looked need not be counted.
       if (isKnown && random() < 0.02) writer.rotateByRename(`${log}.${++rotations}`);
       await anyMoment(random, 2);
     }

@@ -29,7 +29,7 @@ const timer = setInterval(() => {
 setInterval(() => {}, 1000);
 process.on('SIGTERM', () => process.exit(0));`;
 
-/** The pod of the DaemonSet, as a static pod: without an API server there are no ConfigMaps and no service accounts. */
+/** The pod of the DaemonSet as a static pod: without an API server there are no ConfigMaps and no service accounts. */
 function daemonPod(configuration: string, port: number): Manifest {
   const path = join(kubernetes, 'node-agent/daemonset.yaml');
   const documents = parseAllDocuments(readFileSync(path, 'utf8')).map((one) => one.toJS() as Manifest);
@@ -74,7 +74,7 @@ test.skipIf(!hasKubelet || !hasImages)(
     agent.admin.listenAddress = `127.0.0.1:${await freePort()}`;
     writeFileSync(join(configuration, 'agent.yaml'), JSON.stringify(agent));
     const images = ['agent', 'service'].map((name) => `${imageOf(name)}:latest`);
-    // More files than the role fills: what the kubelet deletes unread would be lost.
+    // There are more files than the role fills: lines that the kubelet deletes unread would be lost.
     const rotation = {
       containerLogMaxSize: '50Ki',
       containerLogMaxFiles: 1000,
@@ -83,7 +83,7 @@ test.skipIf(!hasKubelet || !hasImages)(
     const started = await startNode(place.path, images, images[1]!, rotation);
     node = started;
     started.run(daemonPod(configuration, port));
-    // What is there when it looks for the first time would be passed over.
+    // Lines that are there when the agent looks for the first time would be passed over.
     await until('the agent is ready', async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok);
     started.run({
       apiVersion: 'v1',

@@ -7,26 +7,26 @@ import { until } from '../until.ts';
 import { podman } from './podman.ts';
 import { start } from './process.ts';
 
-// A node without an API server: the kubelet and the containerd that `.ci/kubelet` provides, with static pods.
+// A node without an API server, with static pods; `.ci/kubelet` provides the kubelet and containerd.
 
 const programs = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-agent/bin');
 export const hasKubelet =
   process.getuid?.() === 0 && ['kubelet', 'containerd'].every((name) => existsSync(join(programs, name)));
 
 export interface KubernetesNode {
-  /** Runs a static pod. Its hostPath volumes are below folders that belong to the node alone. */
+  /** Runs a static pod. Its hostPath volumes are below folders that belong only to the node. */
   run(pod: { metadata: { name: string } }): void;
-  /** Runs a program in the node’s name spaces; what it prints. */
+  /** Runs a program in the node’s name spaces; returns its output. */
   inside(program: string, ...args: string[]): string;
-  /** Pids, in the node, of the containers of this name that run. */
+  /** The pids, in the node, of the running containers with this name. */
   pidsOf(container: string): string[];
   output(): string;
   end(): Promise<unknown>;
 }
 
 /**
- * Starts a node with these images of podman, and these settings of the kubelet. It has name spaces of its own for mounts
- * and processes, so that all that it starts ends with it, and the network of the machine.
+ * Starts a node with these images of podman, and these settings of the kubelet. It has separate name spaces for mounts and
+ * processes, so that everything that it starts ends with it, and uses the network of the machine.
  */
 export async function startNode(
   place: string,

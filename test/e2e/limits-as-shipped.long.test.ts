@@ -8,10 +8,10 @@ import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
 import { folder, mainFile, start } from './process.ts';
 
-/** What a pod of 256 MiB leaves to everything else is a fifth. */
+/** The limit for the agent. A fifth of a pod of 256 MiB is left for everything else. */
 const mostMiB = 200;
 
-/** The flags that the image starts Node with. */
+/** The flags with which the image starts Node. */
 const shippedFlags = /^ENTRYPOINT \["\/nodejs\/bin\/node", (.*), "\/app/m
   .exec(readFileSync('Dockerfile', 'utf8'))![1]!
   .split(', ')
@@ -20,7 +20,7 @@ const shippedFlags = /^ENTRYPOINT \["\/nodejs\/bin\/node", (.*), "\/app/m
 const numbered = (count: number, line: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => line(n)).join('');
 
-/** What a hostile sender sends: a page, datagrams' lines over TCP, and a log. */
+/** What a hostile sender sends: a page, lines of statsd over TCP, and a log. */
 interface Hostile {
   page?: string;
   statsd?: string;
@@ -31,7 +31,7 @@ interface Hostile {
   isRefused: boolean;
   /** Whether clients hold every listener's connections, too. */
   hasClients?: true;
-  /** A page of another role. */
+  /** The page of another role. */
   otherPage?: string;
 }
 
@@ -87,7 +87,7 @@ const everything: Hostile = {
   isRefused: true,
   hasClients: true,
 };
-/** More than 200 MiB at once, but less than a pod has. */
+/** This is more than 200 MiB at once, but less than a pod has. */
 const everythingOfTwo: Hostile = {
   ...everything,
   otherPage: numbered(65_000, (n) => {
@@ -99,7 +99,7 @@ const single = Object.entries(hostile);
 
 const honestLine = 'honest_total{svc_service="frontend"} 5';
 
-/** Serves a page; as long as it is undefined, the target is down. */
+/** Serves a page; while it is undefined, the target is down. */
 const servePage = (page: () => string | undefined): Promise<number> =>
   serving((_request, response) => {
     const text = page();
@@ -107,14 +107,14 @@ const servePage = (page: () => string | undefined): Promise<number> =>
   });
 
 const clientsOfEach = 300;
-/** Half a header, headers and a body without an end, and a line without an end. */
+/** Requests and lines without an end: half a header, headers and a body without an end, and a line without an end. */
 const unending: Readonly<Record<string, readonly string[]>> = {
   metrics: ['GET /metrics HTTP/1.1\r\nHost: a\r\nX: ', `GET / HTTP/1.1\r\n${'X: y\r\n'.repeat(10_000)}`],
   admin: ['', `POST /event HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999\r\n\r\n${'x'.repeat(1e6)}`],
   'services.history.statsd.tcp': ['x'.repeat(60_000)],
 };
 
-/** Clients that send what has no end, on every listener, and keep their connections. */
+/** Clients that send requests without an end to every listener, and do not close their connections. */
 async function holdConnections(address: (listener: string) => string): Promise<void> {
   const sockets: Socket[] = [];
   onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
@@ -123,7 +123,7 @@ async function holdConnections(address: (listener: string) => string): Promise<v
     for (let n = 0; n < clientsOfEach; n++) {
       const socket = connect(Number(port), host);
       sockets.push(socket);
-      // The agent may close or refuse it.
+      // The agent may close or refuse the connection.
       await new Promise<void>((resolve) => socket.on('error', () => resolve()).on('connect', resolve));
       socket.resume().write(texts[n % texts.length]!);
     }
@@ -191,10 +191,10 @@ async function holds(sent: Hostile, withinMiB = mostMiB) {
     const hasRefused = sumOf(text, 'svc_agent_series_refused_total') > 0;
     return isSummed && hasRefused === sent.isRefused;
   });
-  // It starts when there is no room any more.
+  // The honest role starts when there is no room any more.
   agent.startHonestRole();
   await until('the honest role is shown', async () => (await agent.metrics()).includes(honestLine));
-  // What is held is read again and shown again.
+  // The page is read and shown again.
   for (let round = 0; round < 3; round++) expect(await agent.metrics()).toContain(honestLine);
   expect(agent.peakMiB()).toBeLessThan(withinMiB);
   expect(await agent.running.end()).toBe(0);

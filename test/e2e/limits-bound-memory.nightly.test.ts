@@ -9,13 +9,13 @@ import { folder, mainFile, type Running, start } from './process.ts';
 
 const limit = 2000;
 const allowedMiB = 30;
-/** 40 are ten minutes at an interval of 15 s. */
+/** 40 rounds are ten minutes at an interval of 15 s. */
 const rounds = bySize({ short: 3, long: 40, nightly: 240 });
 
-/** Of one tag. */
+/** The number of values of one tag. */
 const values = bySize({ short: 100_000, long: 1_000_000, nightly: 10_000_000 });
 
-/** As the image starts it. Without them the young generation alone is as large as what is measured. */
+/** The flags of the image. Without them the young generation alone is as large as what is measured. */
 const imageFlags = [
   ...['--max-semi-space-size=1', '--optimize-for-size', '--v8-pool-size=1'],
   '--max-old-space-size=128',
@@ -64,8 +64,8 @@ services: {history: ${service}}
 type SendRound = () => Promise<void> | void;
 
 /**
- * Plays the rounds of ten minutes, as fast as the agent takes them. After each, the counter's series and the overflow
- * series add up to all that was sent. Returns the private memory, MiB.
+ * Plays the rounds of ten minutes, as fast as the agent accepts them. After each, the counter's series and the overflow series
+ * add up to all that was sent. Returns the private memory, MiB.
  */
 async function hold(agent: Agent, name: string, count: number, sendRound: SendRound): Promise<number> {
   const url = `http://${agent.address('metrics')}/metrics`;

@@ -11,13 +11,13 @@ interface PromtoolFile {
 }
 
 /**
- * Alerts that the stage cannot have: it has no backup that a rehearsal can restore, keeps its agents, is not a week old, and
- * planned work would inhibit all others. promtool plays them.
+ * Alerts that the stage cannot have: it has no backup that a rehearsal can restore, does not remove agents, is not a week old,
+ * and planned work would inhibit all others. promtool tests them.
  */
 const playedByPromtool = [
   ...['SvcArchivalNeverWritten', 'SvcMaintenance', 'SvcRecoveryNotProven', 'SvcRecoveryUnknown'],
 ];
-/** The verdicts of the agents; one-cause.long.test.ts has them. */
+/** The verdicts of the agents, which one-cause.long.test.ts tests. */
 const verdicts = ['SvcIncident', 'SvcRoleExplained'];
 
 test.each(playedByPromtool)('%s fires in a case of promtool', (alert) => {

@@ -36,12 +36,14 @@ const table = readFileSync(`${fixtures}.txt`, 'utf8')
   });
 
 const box = mkdtempSync(join(tmpdir(), 'svc-agent-mistakes-'));
-/** Permissions do not hold for root: the agent runs as another user there, if that one can read the program. */
+/** Permissions do not apply to root: the agent runs as another user there, if that user can read the program. */
 const nobody = { uid: 65_534, gid: 65_534 };
 const isRoot = process.getuid?.() === 0;
 const canBeNobody = isRoot && spawnSync(process.execPath, [mainFile, '--version'], nobody).status === 0;
 const needPermissions = new Set(['log-unreadable', 'state-directory-unwritable']);
-/** Those that another user must run, and a few for the way of what `check` says through the built program's processes. */
+/**
+ * The mistakes that another user must run, and a few that test the processes through which the built program's `check` reports.
+ */
 const needBuilt = new Set([...needPermissions, 'brace-not-closed', 'certificate-missing', 'comma-missing']);
 const closers: (() => unknown)[] = [() => rmSync(box, { recursive: true, force: true })];
 afterAll(async () => {
@@ -130,14 +132,14 @@ async function ranBuilt(args: readonly string[], env: Record<string, string>): P
   return { out, err, status };
 }
 
-/** Runs a command of the sources in this process, where it takes a hundredth. */
+/** Runs a command of the sources in this process, which takes a hundredth of the time. */
 async function ranHere(args: readonly string[], env: Record<string, string>): Promise<Outcome> {
   const io = fakeIo(box, env);
   const status = await dispatch(args, io);
   return { out: io.out(), err: io.err(), status };
 }
 
-/** What a command says about the mistake: all of stderr but the log, of the report the findings and the verdict. */
+/** What a command says about the mistake: all of stderr except the log, and the findings and the verdict of a report. */
 async function said(command: string, name: string, args: readonly string[]): Promise<string> {
   const ran = command === 'check' && !needBuilt.has(name) ? ranHere : ranBuilt;
   const { out, err, status } = await ran([command, '-c', `${name}.yaml`, ...args], {

@@ -7,9 +7,9 @@ import { type Watch, watchOn } from './live/watch.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * One cause is one page, and nothing is sent once all is well: the built agents, a real Prometheus with the shipped rules, a
- * real Alertmanager with the shipped routes and inhibitions. Every time of both is divided by 30. What the service
- * suffers is put in at the same moment as its cause, so that every alert races the one that explains it.
+ * One cause is one page, and nothing is sent once all is well: the built agents, a real Prometheus with the shipped rules, a real
+ * Alertmanager with the shipped routes and inhibitions. All times of both are divided by 30. The effects on the service begin at
+ * the same moment as their cause, so that every alert races the one that explains it.
  */
 
 const withinMs = 180_000;
@@ -53,7 +53,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
       if (left.length > 0) throw new Error(JSON.stringify(left.map(({ alertname }) => alertname)));
       return true;
     });
-  /** Alerts that fire and that Alertmanager holds back. */
+  /** Alerts that fire and that Alertmanager inhibits. */
   const heldBack = async () => {
     const held = await stage.alertmanager.held();
     return new Set(
@@ -62,14 +62,14 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
         .map(({ labels }) => labels.alertname!),
     );
   };
-  /** What somebody was told to act on, since so many notices. */
+  /** The notices that ask somebody to act, after this many notices. */
   const told = (since: number): string[] =>
     stage.alertmanager.notices
       .slice(since)
       .filter((notice) => notice.status === 'firing' && notice.receiver !== 'log-book')
       .filter(({ labels }) => labels.cluster === 'dc1')
       .map(nameOf);
-  /** What the log book is told of dc1, since so many notices. */
+  /** Waits for a notice about dc1 for the record, after this many notices. */
   const noted = (since: number, labels: Notice['labels']) =>
     wait(`${JSON.stringify(labels)} is noted`, () =>
       stage.alertmanager.notices
@@ -124,7 +124,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     );
   });
 
-  /** What a store takes down, as alerts. */
+  /** The effects of a store's outage, as alerts. */
   const consequences = [
     ...['SvcRoleUnhealthy', 'SvcPersistenceErrorRate', 'SvcPersistenceErrorRatio', 'SvcPersistenceLatency'],
     ...['SvcRequestErrors', 'SvcFrontendLatency', 'SvcTaskListStalled', 'SvcTaskListUnpolled'],
@@ -144,7 +144,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     await wait('the page', () => told(since).length > 0);
     await allHeldBack();
     expect(told(since)).toEqual(['SvcStoreDown']);
-    // It has no label of the store as long as a page that was scraped earlier says that the store is up.
+    // There is no label of the store as long as an earlier scraped page says that the store is up.
     await noted(since, { alertname: 'SvcIncident', cause: 'store_down', store: 'main' });
     // The second hosts of history and worker have an agent that does not watch the store.
     for (const role of ['frontend', 'matching'])
@@ -166,7 +166,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     const since = stage.alertmanager.notices.length;
     await loseStore(stage);
     await wait('the first page', () => told(since).includes('SvcStoreDown'));
-    // Whom nobody trusts has no store to blame.
+    // The fault of an untrusted certificate is not the store's.
     service.roles.frontend.certify(service.untrusted);
     await wait('the second page', () => told(since).includes('SvcRoleUnhealthy frontend'));
     await allHeldBack();

@@ -115,7 +115,7 @@ onlyShort(describe.skipIf(!hasPrometheus))('hostedmetrics, remote write to Prome
       async () => (await query('count_over_time(svc_agent_build_info[1m]) >= 10')).length === 1,
     );
     expect(await agent.end()).toBe(0);
-    // Without a stale marker it would stay for five minutes.
+    // Without a stale marker the gauge would stay for five minutes.
     await until('the gauge has ended', async () => (await query('svc_agent_build_info')).length === 0);
     expect((await query('count_over_time(svc_agent_build_info[1m])')).length).toBe(1);
   });

@@ -8,9 +8,9 @@ import { nameOf, type Watch, watchOn } from './live/watch.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * One outage after another in a service that is well otherwise, with a real Prometheus and Alertmanager: one alert
- * tells of it, the alerts that it explains are held back, also while their windows still see it after its end.
- * Windows and `for` are cut as in the live run of the alerts.
+ * One outage after another in a service that is otherwise well, with a real Prometheus and Alertmanager: one alert notifies, and
+ * the alerts that it explains are inhibited, even while their windows still see the outage after its end. Windows and `for` are
+ * shortened as in the live run of the alerts.
  */
 
 const withinMs = 120_000;
@@ -22,7 +22,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of 
 
   const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
     watch.wait(what, fact, performance.now() + withinMs);
-  /** On a busy machine a scrape may miss its second, so that other alerts come and go. */
+  /** Waits until these alerts are silent: on a busy machine a scrape may miss its second, so that other alerts come and go. */
   const quiet = (alerts: readonly Expected[]) =>
     wait('the alerts are over', async () => (await watch.silent(alerts)).length === alerts.length);
 
@@ -64,7 +64,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of 
         ),
     );
     expect(recorded.receiver).toBe('log-book');
-    // One entry, although each window has an alert.
+    // There is one entry, although each window has an alert.
     expect(recorded.labels.window).toBe(recovering.windows.at(-1));
     await quiet(explained);
 
@@ -72,7 +72,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of 
       (expected) => watch.lastNotice(expected, before)?.status === 'firing',
     );
     expect(wronglyTold.map(nameOf)).toEqual([]);
-    // Something was left to hold back after the end, or this proves nothing.
+    // This proves something only if there were alerts to inhibit after the end.
     if (looksBack) expect(over.length).toBeLessThan(explained.length);
   });
 });

@@ -33,7 +33,7 @@ function packedIn(source: string, destination: string): string {
 }
 
 let archive: string;
-/** Installs it as a user does. */
+/** Installs the package as a user does. */
 beforeAll(() => {
   archive = packedIn(join(place.path, 'source'), place.path);
   npm(place.path, 'install', '--global', '--offline', '--prefix', prefix, archive);
@@ -68,7 +68,7 @@ test('the bill of materials has every bundled package, with the version and the 
     expect(purl).toBe(`pkg:npm/${name.replace('@', '%40')}@${shown}`);
     expect(licenses).toHaveLength(1);
   }
-  // The notices are made of the same bundles by their files, not by the lock file.
+  // The notices come from the files of the same bundles, not from the lock file.
   const notices = readFileSync(join(installed, 'dist', 'NOTICES.txt'), 'utf8');
   const noticed = [...notices.matchAll(/^((?:@[\w.-]+\/)?[\w.-]+) v?(\d+\.\d+\.\d+\S*) \(/gm)].map(
     ([, name, is]) => `${name} ${is}`,
@@ -117,7 +117,7 @@ test('the licence notices of what is bundled come with it, and nothing superfluo
     expect(notices, name).toContain(`${name} `);
     expect(notices, name).toContain(readFileSync(join(folder, licence), 'utf8').trim());
   }
-  // Not in the bundles.
+  // These packages are not in the bundles.
   for (const name of ['typescript', 'vitest', 'esbuild'])
     expect(notices).not.toMatch(new RegExp(`^${name} `, 'm'));
   expect(existsSync(join(installed, 'rules', 'tests'))).toBe(false);
@@ -139,7 +139,7 @@ test('the demo of an installed svc-agent runs, without a store, and names its co
   }
 });
 
-// What a bundle loads by name has to be there; the store of the demo is the one that may be missing.
+// What a bundle loads by name must exist; only the store of the demo may be missing.
 test('the installed bundles load nothing but Node’s own modules', () => {
   const bundles = readdirSync(join(installed, 'dist'), { recursive: true, encoding: 'utf8' }).filter((name) =>
     /\.[cm]?js$/.test(name),
@@ -152,7 +152,7 @@ test('the installed bundles load nothing but Node’s own modules', () => {
     );
   });
   const foreign = loaded.filter((what) => !what.startsWith('node:') && !builtinModules.includes(what));
-  // What may be missing: the store of the demo, an AWS signer that is native code, and what probes load, which the
+  // Packages that may be missing: the store of the demo, an AWS signer that is native code, and what probes load, which the
   // process that checks a configuration does not run.
   const optional = /^(?:@electric-sql\/|@aws-sdk\/signature-v4-crt$|undici|aws4fetch$)/;
   expect([...new Set(foreign)].filter((what) => !optional.test(what))).toEqual([]);

@@ -58,6 +58,6 @@ test('a window of the configuration is planned work: the verdict and svc_mainten
   const { verdict, maintenance, maintenanceReason } = JSON.parse(await page('api/status'));
   expect(maintenanceReason).toBe('disks');
   expect(verdict.sentence).toMatch(/ Planned work until .*: disks\.$/);
-  // The window of today ends at midnight, where that of tomorrow begins.
+  // The window of today ends at midnight, when the window of tomorrow begins.
   expect(maintenance).toMatch(/T00:00:00\.\d{3}Z$/);
 });

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 // Podman with the images that `.ci/containers` has built.
 
 const images = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-agent/images');
-/** The storage driver is that of the store, which `.ci/containers` made. */
+/** Runs podman with the storage driver of the store, which `.ci/containers` created. */
 export const podman = (...args: string[]) => podmanWith({}, ...args);
 
-/** With these variables in its environment. */
+/** Runs podman with these variables in its environment. */
 export const podmanWith = (env: NodeJS.ProcessEnv, ...args: string[]) => {
   const driver = ['overlay', 'vfs'].find((name) => isDriver(name)) ?? 'vfs';
   const store = [

@@ -8,8 +8,8 @@ import { kubernetes, type Manifest } from '../integration/deploy/kustomize.ts';
 import { until } from '../until.ts';
 import { imageOf, podman, podmanWith } from './podman.ts';
 
-// Pods of deploy/kubernetes and of the chart, played by podman with the images that `.ci/containers` has built. They have no
-// network but loopback, so that the shipped ports are free, and are asked from inside.
+// Pods of deploy/kubernetes and of the chart, run by podman with the images that `.ci/containers` has built. They have no network
+// but loopback, so that the shipped ports are free, and requests are sent from inside.
 
 const images: Readonly<Record<string, string>> = {
   'svc-agent': imageOf('agent'),
@@ -28,7 +28,7 @@ infra_image = "${imageOf('service')}:latest"
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
 `,
 );
-/** Podman keeps them as volumes. */
+/** Podman stores them as volumes. */
 const configMaps = ['svc-agent-cluster', 'svc-agent-cluster-wide', 'svc-agent-sidecar', 'svc-log-rotation'];
 const played: string[] = [];
 afterEach(() => {
@@ -39,8 +39,8 @@ afterEach(() => {
 });
 
 /**
- * A container as podman 4.3 can play it: without restartPolicy and ports, and without probes, for which it needs curl in
- * the image.
+ * A container in the form that podman 4.3 can run: without restartPolicy and ports, and without probes, for which it needs curl
+ * in the image.
  */
 const playable = ({
   restartPolicy: _,
@@ -53,7 +53,7 @@ const playable = ({
   image: `${images[container.image.replace(/:.*/, '')] ?? container.image}:latest`,
 });
 
-/** Sidecars become containers, in the order given. */
+/** Builds a pod; sidecars become containers, in the given order. */
 const podOf = (name: string, labels: object, spec: Manifest, containers: readonly Manifest[]) => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -73,7 +73,7 @@ function play(name: string, documents: readonly object[]): void {
   expect(status, stderr).toBe(0);
 }
 
-/** What a container of a pod gets from an address in the pod. */
+/** The response that a container of a pod gets from an address in the pod. */
 function fetched(container: string, node: string, url: string): string | undefined {
   const code = `fetch(${JSON.stringify(url)}).then(async (answer) => process.stdout.write(await answer.text()))`;
   const { status, stdout } = podman('exec', container, node, '-e', code);
@@ -82,7 +82,8 @@ function fetched(container: string, node: string, url: string): string | undefin
 
 /**
  * A role that writes 200 lines at once and waits for the rotation, which loses what is written while it copies. It begins when
- * the agent beside it asks for its health: a busy machine may rotate the first lines away before it has started the agent.
+ * the agent beside it requests its health: otherwise a busy machine may rotate the first lines away before it has started the
+ * agent.
  */
 const role = `const fs = require('fs'), http = require('http');
 const log = '/var/log/svc/history.log';
@@ -156,7 +157,7 @@ describe.skipIf(!hasImages)('a pod played by podman', () => {
     expect(page).toMatch(/^written\{.*\} 1000$/m);
     const rotated = podman('exec', 'history-0-history', 'ls', '/var/log/svc').stdout;
     expect(rotated).toContain('history.log.3');
-    // The other roles are in its configuration and not here.
+    // The other roles are in the configuration, but do not run here.
     expect(page).not.toMatch(/svc_service="frontend"/);
   });
 

@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** A role's health endpoint that says what it is told to, and can be away. */
+/** A role's health endpoint with given answers, which can be down. */
 async function role() {
   const port = await freePort();
   const it = { answer: { ok: true, msg: 'OK' }, url: `http://127.0.0.1:${port}/health` };
@@ -190,7 +190,7 @@ stores:
     expect(grants.status).toBe(0);
     const psql = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-v', 'ON_ERROR_STOP=1'];
     postgresProgram('psql', psql, grants.stdout.replace('<password>', secret));
-    // It answers, but recovery is not as it should be: that is a fault too, unless its owner accepts it.
+    // The store answers, but recovery is not as it should be: that is a fault, too, unless its owner accepts it.
     const weak = probe('--json');
     expect(weak.status, weak.stdout).toBe(1);
     expect(JSON.parse(weak.stdout), weak.stdout).toMatchObject([

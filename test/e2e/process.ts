@@ -10,13 +10,13 @@ import { until } from '../until.ts';
 /** The built program. */
 export const mainFile = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
-/** A program that a test started; its output is kept for failure messages. */
+/** A program that a test started; its output is stored for failure messages. */
 export interface Running {
   readonly child: ChildProcess;
   output(): string;
-  /** Resolves with the exit status (or the signal's name) once it ended. */
+  /** Resolves with the exit status (or the signal's name) once it has ended. */
   readonly ended: Promise<number | string>;
-  /** Sends the signal to this very process and waits for its end. */
+  /** Sends the signal to exactly this process and waits for its end. */
   end(signal?: NodeJS.Signals): Promise<number | string>;
 }
 
@@ -61,8 +61,8 @@ export function command(args: readonly string[], env: Record<string, string> = {
 }
 
 /**
- * What a command of the sources prints and returns, run in this process: for tables of cases. Each command of the built
- * program is two processes, of which one case per mechanism is enough.
+ * What a command of the sources prints and returns, run in this process, for tables of cases. Each command of the built program
+ * is two processes, and one case per mechanism is enough for these.
  */
 export async function commandHere(args: readonly string[], env: Record<string, string> = {}, cwd?: string) {
   const io = fakeIo(cwd ?? process.cwd(), { ...process.env, ...env } as Record<string, string>);
@@ -70,14 +70,14 @@ export async function commandHere(args: readonly string[], env: Record<string, s
   return { status, stdout: io.out(), stderr: io.err() };
 }
 
-/** A folder that goes with the test. */
+/** A folder that is removed with the test. */
 export function folder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'svc-agent-e2e-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 export interface RunningAgent extends Running {
-  /** host:port of a listener by its name in the log line `listening`. */
+  /** The host:port of a listener, by its name in the log line `listening`. */
   address(listener: string): string;
 }
 

@@ -15,8 +15,8 @@ import { startExample } from './example.ts';
 import { folder, startAgent } from './process.ts';
 
 /**
- * One and the same life of the example service, under the names of the catalog and under those of the product: the
- * built agent shows the same totals.
+ * Exactly the same activity of the example service with the names of the catalog and with those of the product: the built agent
+ * shows the same totals.
  */
 
 const place = folder();
@@ -26,7 +26,7 @@ afterAll(async () => {
   place.remove();
 });
 
-/** What a role sends after five minutes, of which some were spent in trouble. */
+/** What a role sends after five minutes, some of which were spent in trouble. */
 function pageOf(role: Role, names: MetricNames): string {
   const process = createRoleProcess(
     { role, names, ratePerSecond: 10, startMs: 0 },
@@ -75,21 +75,21 @@ beforeAll(async () => {
   shown = { svc: svc!, cadence: cadence! };
 });
 
-/** The product's server does not send these: a client's library or nobody does. */
+/** Metrics that the product's server does not send: a client's library sends them, or nobody does. */
 const notSent = [
   'svc_decision_task_execution_latency',
   'svc_activity_task_execution_latency',
   'svc_matching_tasks_dispatched',
 ];
 
-/** The product does not say the callee's name or the prefix of the store in every operation. */
+/** In some operations the product leaves out the callee's name or the prefix of the store. */
 const operationOf = ({ operation = '' }: Sample['labels']) =>
   operation.replace(/^(Frontend|History|Matching)Client/, '');
 
 const names = [...catalog.map(({ name }) => name), 'svc_replication_latency'];
 test.each(names)('%s is the same in both', (name) => {
   const kind = catalog.find((metric) => metric.name === name)?.kind ?? 'gauge';
-  // A pause is counted in milliseconds by the one and timed in seconds by the other.
+  // One counts a pause in milliseconds, the other times it in seconds.
   const isPause = name === 'svc_memory_gc_pause_ms';
   const isSame = (sample: Sample, suffix: string) => sample.name === name + suffix;
   const totals = (samples: readonly Sample[], suffix: string) =>

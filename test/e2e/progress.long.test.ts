@@ -7,7 +7,7 @@ import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
 import { command, folder, mainFile, start, startAgent } from './process.ts';
 
-// Work that takes long shows how far it is, on a terminal and on the status; nowhere else.
+// Work that takes long shows its progress on a terminal and in the status, and nowhere else.
 
 const place = folder();
 afterAll(() => place.remove());
@@ -34,7 +34,7 @@ ${backup('slow', 1_000_000, 'checksum')}${backup('stuck', 50_000, 'checksum')}`,
 });
 
 const hasScript = isInstalled('script');
-/** On a terminal of 100 columns. */
+/** Runs on a terminal with 100 columns. */
 const onTerminal = (args: string, env: Record<string, string> = {}) =>
   start('script', ['-qec', `stty cols 100; exec ${process.execPath} ${mainFile} ${args}`, '/dev/null'], {
     ...{ TERM: 'xterm', LANG: 'C.UTF-8', NO_COLOR: '1' },

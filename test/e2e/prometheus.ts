@@ -7,7 +7,7 @@ import { type Running, start } from './process.ts';
 
 export const hasPrometheus = isInstalled('prometheus');
 
-/** An instant query's result: one row per series. */
+/** Runs an instant query; its result has one row per series. */
 type Query = (expression: string) => Promise<{ metric: Record<string, string>; value: number }[]>;
 
 export interface Prometheus extends Running {
@@ -15,7 +15,7 @@ export interface Prometheus extends Running {
   query: Query;
 }
 
-/** Asks the server at host:port, which has the API of Prometheus. */
+/** Queries the server at host:port, which has the API of Prometheus. */
 export const queryAt =
   (address: string): Query =>
   async (expression) => {
@@ -26,7 +26,7 @@ export const queryAt =
     return data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
   };
 
-/** A real Prometheus that scrapes the targets every 200 ms into a folder of its own. */
+/** Starts a real Prometheus that scrapes the targets every 200 ms into its own folder. */
 export async function startPrometheus(
   directory: string,
   jobs: Record<string, string>,

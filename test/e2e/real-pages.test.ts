@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const running of started.splice(0).reverse()) await running.end();
 });
 
-/** Each starts a real program with a metrics page and resolves with the page's URL. */
+/** Real programs with a metrics page; each function starts one and resolves with the page's URL. */
 const programs: [name: string, isThere: boolean, start: (directory: string) => Promise<string>][] = [
   [
     'Prometheus',
@@ -87,7 +87,7 @@ for (const [name, isThere, startProgram] of programs) {
       expect(status.page!.samples).toBeGreaterThan(100);
       const page = await (await fetch(`http://${agent.address('metrics')}/metrics?service=history`)).text();
       const read = spawnSync('promtool', ['check', 'metrics'], { input: page, encoding: 'utf8' });
-      // Status 3 is lint alone, which is the target's affair; 1 is a page that cannot be read.
+      // Status 3 is only lint, which is the target's affair; 1 is a page that cannot be read.
       expect([0, 3], read.stderr).toContain(read.status);
     },
   );

@@ -9,8 +9,8 @@ import { folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * The recorded pages of a real service, played back. What was well then must not alert. Windows are cut by ten and `for`
- * as in the live run.
+ * The recorded pages of a real service, played back. Nothing that was well then must alert. Windows are divided by ten, and `for`
+ * is that of the live run.
  */
 
 const stops: (() => unknown)[] = [];
@@ -19,8 +19,8 @@ afterAll(async () => {
 });
 
 /**
- * What was wrong while the pages were recorded: 188 tasks waited in a list that nobody polled, and workflows of the
- * load generator timed out. Other lists had a backlog, and their polls succeeded.
+ * What was wrong while the pages were recorded: 188 tasks waited in a list that nobody polled, and workflows of the load
+ * generator timed out. Other lists had a backlog, and their polls succeeded.
  */
 const trueOfTheRecording = [
   'SvcTaskListAbandoned cadence_bench nobody_polls',
@@ -41,7 +41,7 @@ test.skipIf(!hasPrometheus)('over the recorded pages only what was wrong alerts'
   // Before the first answers the roles were down, on a busy machine for long enough to alert.
   const ofTheStart = 'count(ALERTS{alertname=~"SvcIncident|SvcService(Down|Recovering)"})';
   await until('the start is forgotten', async () => (await prometheus.value(ofTheStart)) === 0);
-  // What the rules read is there, so that silence means something.
+  // The metrics that the rules read are there, so the silence is meaningful.
   for (const metric of [
     'svc_persistence_requests',
     'svc_matching_poll_success',

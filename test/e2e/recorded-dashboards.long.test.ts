@@ -11,8 +11,8 @@ import { folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * Every query of the dashboards over the recorded pages of a real service: what it sends fills its panels, and those that
- * stay empty are the ones of the list in the documentation.
+ * Every query of the dashboards with the recorded pages of a real service: its metrics fill their panels, and the panels that
+ * stay empty are those listed in the documentation.
  */
 
 const stops: (() => unknown)[] = [];

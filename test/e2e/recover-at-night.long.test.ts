@@ -8,8 +8,8 @@ import { until } from '../until.ts';
 import { command, folder, mainFile, type Running, start } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
-// What an operator meets at three in the morning: services that come back by themselves, commands that hang, signals,
-// backups that cannot be read, and checks that have nothing to look at.
+// What may happen to an operator at three in the morning: services that come back by themselves, commands that hang, signals,
+// backups that cannot be read, and checks that find nothing to check.
 describe.skipIf(!hasPostgres)('recover', () => {
   let server: Postgres;
   let role: Role;

@@ -21,7 +21,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
   const file = join(place.path, 'agent.yaml');
   let server: Postgres;
   let role: Role;
-  /** The address of the server, which is on another port after a restart. */
+  /** The address of the server, which has another port after a restart. */
   let front: Listener;
   const frontPort = () => (front.address() as AddressInfo).port;
   let backups: string;
@@ -86,9 +86,9 @@ recovery:
     );
     const at = frontPort();
     await server.kill();
-    // Connections are refused, as they are where the address is the server's own.
+    // Connections are refused, as on a host where the address is the server's own.
     await new Promise((resolve) => front.close(resolve));
-    // What makes a server of PostgreSQL end at its start.
+    // This makes a PostgreSQL server end at its start.
     writeFileSync(join(server.data, 'global', 'pg_control'), '');
     const words = ['database-corruption', '-c', file, '--store', 'main', '--database', 'persistence'];
     const run = start(process.execPath, [mainFile, 'recover', ...words, '--execute']);

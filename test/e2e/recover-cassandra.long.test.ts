@@ -3,7 +3,7 @@ import { hasCassandra } from '../cassandra.ts';
 import { startRecover } from '../fault/recover-killed/killed.ts';
 import { kinds } from '../fault/recover-killed/stages.ts';
 
-// The full round on a real Cassandra, through the built program: a snapshot by nodetool, the tables emptied, recover, and
+// The whole procedure on a real Cassandra, through the built program: a snapshot by nodetool, the tables emptied, recover, and
 // the rows are back.
 test.skipIf(!hasCassandra)(
   'database-corruption on Cassandra: what was destroyed is back as it was',

@@ -27,7 +27,7 @@ backups:
 ${names.map(backup).join('')}recovery: {allowExecute: true, commands: {deploy: [${role.start}]}}
 `,
   );
-  // Not a synchronous child: the history role answers from this process.
+  // The child is not synchronous: the history role answers from this process.
   const agent = async (command: string, subcommand: string, ...args: string[]) => {
     const started = start(process.execPath, [mainFile, command, subcommand, '-c', file, ...args]);
     started.child.stdin?.end();
@@ -62,7 +62,7 @@ test.skipIf(!hasPostgres)('cluster-loss on a new host: every database, then the 
       status: 0,
     });
   }
-  // The store, the host and the agent's state are gone; the backups are left.
+  // The store, the host and the agent's state are gone; only the backups are left.
   await lostServer.stop();
   rmSync(join(place.path, 'lost'), { recursive: true });
 
@@ -83,7 +83,7 @@ test.skipIf(!hasPostgres)('cluster-loss on a new host: every database, then the 
   const second = await recover('visibility');
   expect(second).toMatchObject({ status: 0 });
   expect(await role.isUp()).toBe(true);
-  // The services answer by now: what is left of the run starts no restore.
+  // The services answer by now: the rest of the run starts no restore.
   const resumed = await recover('persistence');
   expect(resumed).toMatchObject({ status: 0, output: expect.stringContaining('Done in the earlier run.') });
   for (const database of names) {

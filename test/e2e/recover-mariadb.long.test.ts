@@ -8,7 +8,7 @@ import { command, folder } from './process.ts';
 import { recoverMain } from './recover-round.ts';
 import { type Role, startRole } from './role.ts';
 
-// The full round on a real MariaDB, through the built program: back up, destroy, recover, and the rows are back.
+// The whole procedure on a real MariaDB, through the built program: back up, destroy, recover, and the rows are back.
 const hasPrograms = ['/usr/bin/mysql', '/usr/bin/mariadb-dump'].every((path) => existsSync(path));
 
 describe.skipIf(!hasMariadb || !hasPrograms)('database-corruption on MariaDB', () => {
@@ -81,7 +81,7 @@ recovery:
     const [first] = await server.sql('SHOW BINARY LOGS');
     const args = ['--no-defaults', '-h127.0.0.1', `-P${server.port}`, '-uroot', '--read-from-remote-server'];
     execFileSync('mysqlbinlog', [...args, '--raw', '--to-last-log', first!.Log_name], { cwd: logs });
-    // The newest is still open.
+    // The newest file is still open.
     rmSync(join(logs, readdirSync(logs).sort().at(-1)!));
   };
   const second = async () => {
@@ -171,7 +171,7 @@ recovery:
     const { status, output } = await recover('--until', at);
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(await contents()).toEqual(whole);
-    // From now on the log has that restore, too.
+    // From now on the log contains that restore, too.
     await server.sql("USE svc_main; INSERT INTO executions VALUES (8002, 'later'); USE mysql");
     const later = await contents();
     await archiveLog();

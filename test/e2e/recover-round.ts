@@ -1,8 +1,8 @@
 import { mainFile, start } from './process.ts';
 
-// A round of `svc-agent recover database-corruption` by the built program, for the tests of each kind of store.
+// Runs `svc-agent recover database-corruption` with the built program, for the tests of each kind of store.
 
-/** Restores the database `persistence` of the store `main`, confirmed, by the configuration in `file`. */
+/** Restores the database `persistence` of the store `main`, confirmed, with the configuration in `file`. */
 export async function recoverMain(
   file: string,
   ...args: readonly string[]

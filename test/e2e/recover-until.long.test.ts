@@ -13,19 +13,19 @@ import {
 import { until } from '../until.ts';
 import { command, folder } from './process.ts';
 
-// Where a restore ends, on real servers: the lines that `recover` prints for a base backup, run as they are, and PostgreSQL
-// replays the archived log up to the time, the transaction, the restore point or the timeline that was asked for.
+// The end of a restore, on real servers: the lines that `recover` prints for a base backup are run as they are, and PostgreSQL
+// replays the archived log up to the requested time, transaction, restore point or timeline.
 
 describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('the end of a restore', () => {
   const place = folder();
   const file = join(place.path, 'agent.yaml');
   let backups: string;
   let base: string;
-  /** Of the last transaction before the bad statement. */
+  /** The id of the last transaction before the bad statement. */
   let goodXid: string;
-  /** Between the restore point and the bad statement. */
+  /** A time between the restore point and the bad statement. */
   let beforeBad: string;
-  /** Behind the last transaction, before the last checkpoint. */
+  /** A time after the last transaction, before the last checkpoint. */
   let behindLast: string;
   const wal = () => join(backups, 'wal');
 
@@ -44,7 +44,7 @@ ${recovery}`,
       ...['recover', 'database-corruption', '-c', file, '--store', 'main', '--database', 'persistence'],
       ...args,
     ]);
-  /** A moment that has passed, with nothing in between. */
+  /** A time that has passed, with nothing in between. */
   const moment = async (server: Postgres) => {
     const { rows } = await server.query("SELECT date_trunc('milliseconds', clock_timestamp()) AS at");
     const at = new Date(rows[0].at.getTime() + 2);
@@ -63,7 +63,7 @@ ${recovery}`,
     return path;
   };
 
-  /** A server on what the printed lines restore. */
+  /** Starts a server on what the printed lines restore. */
   const restored = async (args: readonly string[], archives = false): Promise<Postgres> => {
     const { status, stdout, stderr } = recover('--plan', '--json', ...args);
     expect(status, stderr).toBe(0);
@@ -174,7 +174,7 @@ ${recovery}`,
   });
 
   test('settings of an earlier recovery in a base backup, and its timeline, do not end the next one', async () => {
-    // It goes on with the archive, on a timeline of its own.
+    // The server continues the archive on a new timeline.
     const second = await restored(['--until-xid', goodXid], true);
     await insert(second, 'd: on timeline 2');
     const later = baseOf(second, 'base-20260102T000000Z');

@@ -28,7 +28,7 @@ describe.skipIf(!hasPostgres)('recover', () => {
     running.child.stdin?.end();
     return { status: await running.ended, output: running.output() };
   };
-  /** Leaves no session behind, which would refuse a restore. */
+  /** Runs a query without leaving a session behind, which would refuse a restore. */
   const query = async (sql: string, database = 'svc') => {
     const { rows } = await server.query(sql, database);
     await server.disconnect();
@@ -156,7 +156,7 @@ ${more}`,
     expect(output).toContain('Done in the earlier run.');
     expect(await role.isUp()).toBe(true);
     expect(output).toMatch(/Restores up to \d{4}-.*: what was written later is lost/);
-    // Nothing in this configuration tells the schema's version: that is said, and the run is no drill.
+    // Nothing in this configuration tells the schema's version: the output says so, and the run is no drill.
     expect(output).toMatch(/Not proved: .*schema/);
     expect(output).toContain('This run is not recorded as a drill.');
     expect(drill()).toBeUndefined();

@@ -17,9 +17,9 @@ import {
 import { type Bed, type Plot, playRound, type Random, seeded } from './recovery-point/round.ts';
 
 /**
- * The agent's promise, held against restores by hand: nothing that was committed before the recovery point that it
- * claims is lost, and where nothing can be restored it claims nothing. RECOVERY_POINT_SEED plays other rounds,
- * RECOVERY_POINT_PLOT those alone whose name contains it.
+ * The agent's promise, compared with restores by hand: nothing that was committed before the claimed recovery point is lost, and
+ * if nothing can be restored the agent claims nothing. RECOVERY_POINT_SEED plays other rounds; with RECOVERY_POINT_PLOT only
+ * faults whose name contains it are played.
  */
 const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 const firstSeed = Number(process.env.RECOVERY_POINT_SEED ?? 20261123);
@@ -31,7 +31,7 @@ function rounds<B extends Bed>(
   count: number,
 ): void {
   const chosen = plots.filter(({ name }) => name.includes(wanted));
-  // Any `count` rounds in a row play as many different faults as there are.
+  // Any `count` successive rounds play as many different faults as there are.
   const list = Array.from({ length: chosen.length === 0 ? 0 : count }, (_, n) => ({
     seed: firstSeed + n,
     plot: chosen[(firstSeed + n) % chosen.length]!,

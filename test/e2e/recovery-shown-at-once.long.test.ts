@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../until.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 
-// The built program says right after its start whether a database could be recovered. The evidence is read once an
-// hour here, so that nothing but the first reading, and what is remembered of it, can say so.
+// Right after its start, the built program says whether a database could be recovered. The evidence is read once an hour here, so
+// that only the first reading, and what is remembered of it, can say so.
 
 let place: ReturnType<typeof folder>;
 let agent: RunningAgent | undefined;
@@ -33,12 +33,12 @@ const share = (instance: string, name: string) =>
     .digest()
     .readUIntBE(0, 6);
 
-/** An agent whose probe of the database would run before that of its backup if each had moments of its own. */
+/** An agent whose probe of the database would run before the probe of its backup if each had its own times. */
 const instance = Array.from({ length: 100 }, (_, n) => `host-${n}`).find(
   (one) => share(one, 'recovery/main/persistence') < share(one, 'backup/nightly'),
 );
 
-/** The command waits as long as there is a file `hold`. */
+/** Writes the configuration. The command waits as long as the file `hold` exists. */
 function configure(rpo = '24h'): void {
   const script = `echo >> ${file('asked')}; while [ -e ${file('hold')} ]; do sleep 0.05; done; cat ${file('report.json')}`;
   writeFileSync(
@@ -68,7 +68,7 @@ async function gauges(): Promise<Record<string, number>> {
   );
 }
 
-/** Ends the agent once its state has the judgement, and starts another, whose evidence does not come. */
+/** Ends the agent once its state has the judgement, and starts another one, whose evidence does not arrive. */
 async function restartAndHold(): Promise<void> {
   await agent!.end();
   writeFileSync(file('hold'), '');
@@ -99,7 +99,7 @@ test('a restart: the last judgement is shown before the evidence is read again',
     svc_rpo_objective_seconds: 86_400,
     svc_rto_objective_seconds: 14_400,
   });
-  // What has been lost meanwhile shows as soon as it is read.
+  // A loss in the meantime shows as soon as it is read.
   await until('the evidence is asked for', async () => existsSync(file('asked')));
   writeFileSync(file('report.json'), '{"backups": []}');
   rmSync(file('hold'));

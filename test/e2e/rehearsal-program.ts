@@ -10,7 +10,7 @@ import type { RehearsalAnswer, RehearsalRequest } from '../../src/probes/rehears
 
 const rehearsalProgram = fileURLToPath(new URL('../../dist/rehearse.mjs', import.meta.url));
 
-/** Where throwaway servers are made; another user has to pass through it. */
+/** The folder for throwaway servers; another user must be able to pass through it. */
 export function rehearsalFolder(): string {
   const path = mkdtempSync(join(tmpdir(), 'svc-rehearsals-'));
   chmodSync(path, 0o755);
@@ -30,7 +30,7 @@ export const requestOf = (directory: string, over: Partial<RehearsalRequest>): R
   ...over,
 });
 
-/** The answer of the rehearsing process, which leaves nothing behind. */
+/** Runs the rehearsing process, which must leave nothing behind, and returns its answer. */
 export function rehearsed(request: RehearsalRequest): RehearsalAnswer {
   const { stdout, stderr } = spawnSync(process.execPath, [rehearsalProgram, JSON.stringify(request)], {
     encoding: 'utf8',
@@ -42,7 +42,7 @@ export function rehearsed(request: RehearsalRequest): RehearsalAnswer {
   return JSON.parse(answer) as RehearsalAnswer;
 }
 
-/** Command lines that name the directory. */
+/** The command lines that name the directory. */
 export const processesIn = (directory: string): string[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)

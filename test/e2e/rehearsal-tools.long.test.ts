@@ -20,7 +20,7 @@ import {
 import { seeded } from './recovery-point/round.ts';
 import { rehearsalFolder, rehearsed, requestOf } from './rehearsal-program.ts';
 
-// Rehearsals of base backups that are no plain directory: in archives, with tablespaces, and those that a tool keeps.
+// Rehearsals of base backups that are no plain directory: in archives, with tablespaces, and backups that a tool manages.
 
 const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 const schema = [
@@ -77,9 +77,9 @@ describe.skipIf(!hasPostgres)('a base backup with a tablespace', () => {
     const answer = rehearsed(requestOf(directory, { backup: path, ...log }));
     const rows = await server.query('SELECT count(*) AS n FROM executions', 'svc');
     expect(answer).toMatchObject({ result: 'ok', schemaVersion: '0.8' });
-    // Without the log it ends where the backup did.
+    // Without the log the restore ends where the backup did.
     expect(answer.workflows).toBe(Number(rows.rows[0].n) - Number(isAlone));
-    // The tablespace of the store itself was not touched.
+    // The tablespace of the store itself was not changed.
     await server.query('INSERT INTO executions VALUES (-2); DELETE FROM executions WHERE i = -2', 'svc');
   });
 
@@ -115,7 +115,7 @@ describe.each([
   );
 });
 
-/** What the tool calls its newest backup, from the report that the configuration names. */
+/** The tool's name for its newest backup, from the report that the configuration names. */
 function idIn(yaml: string, name: RegExp): string {
   const [, argv] = /format: \w+, command: (\[.*?\]), verify/.exec(yaml)!;
   const [program, ...args] = JSON.parse(argv!) as [string, ...string[]];

@@ -29,7 +29,7 @@ import { until } from '../until.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
 import { processesIn, rehearsalFolder, rehearsed, requestOf } from './rehearsal-program.ts';
 
-// Rehearsals by the built program on backups of real servers.
+// Rehearsals by the built program with backups of real servers.
 
 const schema = [
   'CREATE TABLE executions AS SELECT i, md5(i::text) AS data FROM generate_series(1, 3000) i',
@@ -97,7 +97,7 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
     expect(answer, JSON.stringify(answer)).toMatchObject({ result: 'ok', workflows: 3001 });
     expect(Object.keys(answer.phasesMs)).toEqual(['copy', 'log', 'check', 'remove']);
     expect(Math.abs(answer.newestRowMs! - newestMs)).toBeLessThanOrEqual(1);
-    // The real server and its archive are as before.
+    // The real server and its archive are unchanged.
     expect((await server.query('SELECT count(*)::int AS n FROM executions', 'svc')).rows).toEqual(
       rowsBefore.rows,
     );
@@ -208,7 +208,10 @@ const hasMariadbTools = ['mariadb-dump', 'mariadb-backup', 'mariadb-binlog'].eve
   (name) => spawnSync(name, ['--version']).status === 0,
 );
 
-/** As a server of the host has one: another one that starts with the same directory for temporary files removes it. */
+/**
+ * Creates a temporary table like those of a server on the host: another server that starts with the same directory for temporary
+ * files removes it.
+ */
 function temporaryTable(): string {
   const path = `/tmp/#sql-temptable-svc-agent-${process.pid}.MAI`;
   writeFileSync(path, '');
@@ -238,7 +241,7 @@ describe.skipIf(!hasMariadb || !hasMariadbTools)('a rehearsal of MariaDB', () =>
     execFileSync('mariadb-backup', [...options, `--target-dir=${path('full')}`], { stdio: 'pipe' });
     await server.sql('FLUSH BINARY LOGS');
     await server.sql("INSERT INTO svc.executions VALUES (-1, 'x')");
-    // Neither the changes of another database of the server nor its default database are in the way.
+    // Neither the changes of another database of the server nor its default database disturb the restore.
     await server.sql('CREATE DATABASE other; CREATE TABLE other.executions (i INT PRIMARY KEY)');
     await server.sql('USE other; INSERT INTO executions VALUES (1); USE mysql');
     newestMs = Date.now();
@@ -395,7 +398,7 @@ recovery: {rehearsal: {directory: ${directory}, newestRow: SELECT max(creation_t
           return false;
         }
       });
-  /** Has the agent look until a rehearsal is under way; returns the pid of its process. */
+  /** Makes the agent check until a rehearsal is under way; returns the pid of its process. */
   const underWay = async (agent: RunningAgent) =>
     Number(
       await until('a rehearsal is under way', async () => {
@@ -448,7 +451,7 @@ recovery: {rehearsal: {directory: ${directory}, newestRow: SELECT max(creation_t
       /rehearsal\/main\/persistence +ok .*restored in .* with 3000 workflows; the newest row was .* old/,
     );
 
-    // What it would cost now, as the running agent knows it, and without one.
+    // The cost now, as the running agent knows it, and without an agent.
     const record = readFileSync(
       join(place.path, 'state/recovery-runs/rehearsal.main.persistence.jsonl'),
       'utf8',

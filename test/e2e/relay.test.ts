@@ -43,7 +43,7 @@ async function exampleIn(directory: string): Promise<Example> {
 
 type Samples = Map<string, number>;
 
-/** Samples of a page by name and sorted labels, the labels an agent adds left out. */
+/** The samples of a page by name and sorted labels, without the labels that an agent adds. */
 function samplesOf(page: string): Samples {
   const samples: Samples = new Map();
   for (const line of page.split('\n')) {
@@ -72,8 +72,8 @@ describe('a role’s page through the agent', () => {
       const first = samplesOf(await pageOf(example.roles.history!.metrics));
       const ends = new Set<number>();
       const takenMs = Date.now();
-      // The agent hands out a page that is younger than a second as it is. A scrape that ends after the first page was
-      // written may have begun before it; the next one did not.
+      // The agent returns a page that is younger than a second unchanged. A scrape that ends after the first page was written may
+      // have begun before it; the next one did not.
       const second = await until('a page that was taken later', async () => {
         const { scrapes } = JSON.parse(await pageOf(`http://${agent.address('admin')}/api/status`));
         const page = await pageOf(`http://${agent.address('metrics')}/metrics?service=history`);
@@ -122,7 +122,7 @@ describe('a role’s page through the agent', () => {
         const rows = await prometheus.query('ALERTS{alertname="SvcServiceDown",alertstate="firing"}');
         return rows.length === 1;
       });
-      // Each job is scraped at its own moment: frontend's fall says nothing yet of history's.
+      // Each job is scraped at its own time: frontend's fall says nothing about history's yet.
       await until('each job says what its role is', async () => {
         const rows = await prometheus.query('up');
         const up = Object.fromEntries(rows.map(({ metric, value }) => [metric.job, value]));
@@ -161,7 +161,7 @@ describe('a role’s page through the agent', () => {
         .split('\n')
         .filter((line) => line && !line.startsWith('#'))
         .map((line) => line.replace(/ \S+$/, ''));
-    // On a busy machine a scrape takes longer than its 900 ms, and the page of the role then has `up` alone.
+    // On a busy machine a scrape takes longer than its 900 ms, and then the page of the role has only `up`.
     const all = await until('all three pages have their series', async () => {
       const pages = await Promise.all(['frontend', 'worker', 'agent'].map(names));
       return pages.every(({ length }) => length > 10) && pages.flat();

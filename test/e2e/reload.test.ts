@@ -23,13 +23,13 @@ async function value(address: string, series: RegExp): Promise<number | undefine
 const entries = /^svc_log_entries_total\{.*\} (\S+)$/gm;
 const reloadOk = /^svc_agent_config_last_reload_successful (\S+)$/gm;
 
-/** Puts a text in the file's place by rename, as editors and configuration tools do. */
+/** Replaces the file by rename, as editors and configuration tools do. */
 function replace(file: string, edit: (text: string) => string): void {
   writeFileSync(`${file}.new`, edit(readFileSync(file, 'utf8')));
   renameSync(`${file}.new`, file);
 }
 
-/** The agent that follows a log; `more` are other services. `address` is where its page is. */
+/** Starts an agent that follows a log; `more` are other services. `address` is the address of its page. */
 async function startFollowing(more = '') {
   const directory = newFolder();
   const log = join(directory, 'history.log');

@@ -5,19 +5,19 @@ import { join } from 'node:path';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 
-/** A role of the service in a process of its own, which shell commands stop and start: nothing listens while it is down. */
+/** A role of the service in a separate process, which shell commands stop and start. Nothing listens while it is down. */
 export interface Role {
   health: string;
   metrics: string;
-  /** Words of `recovery.commands`; each may be run twice. */
+  /** The words of `recovery.commands`; each may be run twice. */
   stop: readonly string[];
   start: readonly string[];
   isUp(): Promise<boolean>;
-  /** Ends it for good. */
+  /** Ends it finally. */
   remove(): void;
 }
 
-/** Its page counts one poll for each time that it is read. */
+/** A program whose page counts one poll for each time that it is read. */
 const program = `let polls = 0;
 require('node:http')
   .createServer(({ url }, response) => {
@@ -29,12 +29,12 @@ require('node:http')
   .listen(Number(process.argv[2]), '127.0.0.1');
 `;
 
-/** Starts it in that folder, unless told. */
+/** Starts the role in that folder, unless it is down. */
 export async function startRole(folder: string, { isDown = false } = {}): Promise<Role> {
   const port = await freePort();
   const path = (name: string) => join(folder, name);
   writeFileSync(path('role.cjs'), program);
-  // A process that was killed stays in the table until its parent has seen its end; it has no words any more.
+  // A process that was killed stays in the table until its parent has read its status; it has no command line any more.
   const running = `[ -e ${path('role.pid')} ] && grep -qs role.cjs "/proc/$(cat ${path('role.pid')})/cmdline"`;
   writeFileSync(
     path('start-role.sh'),

@@ -25,7 +25,7 @@ import {
   timeoutOf,
 } from './rotation/kill-loop.ts';
 
-/** Kills per case and seeds. */
+/** The number of kills per case, and the seeds. */
 const kills = Number(process.env.ROTATION_KILLS ?? bySize({ short: 1, long: 2, nightly: 300 }));
 const seeds = bySize({ short: 1, long: 1, nightly: 3 });
 const olderGenerations = 400;
@@ -142,7 +142,7 @@ function createService(directory: string, style: Style, random: () => number): R
     async end() {
       clearTimeout(timer);
       await until('gzip ends', () => !isCompressing);
-      // A whole last line, so that nothing is held back.
+      // The last line is complete, so that nothing is pending.
       appendFileSync(log, '');
       closeSync(fd);
     },

@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** The example service's own page of its history role, held still so that every reader sees the same numbers. */
+/** The example service's own page of its history role, frozen so that every reader sees the same numbers. */
 async function stillPage(directory: string): Promise<string> {
   mkdirSync(join(directory, 'service'));
   const example = await startExample(join(directory, 'service'));
@@ -54,7 +54,7 @@ services: {history: {scrape: {url: 'http://${target}/metrics', interval: 500ms, 
 type Row = { metric: Record<string, string>; value: number };
 const added = new Set(['job', 'instance', 'svc_service']);
 
-/** Rows by their name and labels, without those that each way adds. */
+/** The rows by name and labels, without the labels that each way adds. */
 const byLabels = (rows: readonly Row[]) =>
   Object.fromEntries(
     rows
@@ -72,7 +72,10 @@ const byLabels = (rows: readonly Row[]) =>
       .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
 
-/** VictoriaMetrics keeps some twelve decimal digits of a number. Rounding is no way to compare: close values may round apart. */
+/**
+ * Compares numbers from VictoriaMetrics, which stores some twelve decimal digits. Rounding is no way to compare, because close
+ * values may round differently.
+ */
 function expectClose(actual: Record<string, number>, wanted: Record<string, number>): void {
   expect(Object.keys(actual).sort()).toEqual(Object.keys(wanted).sort());
   const differing = Object.entries(wanted).filter(

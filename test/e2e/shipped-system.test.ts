@@ -11,9 +11,8 @@ import { folder, startAgent } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * The shipped configurations of one cluster, run together: the agents beside the roles, the agent of the cluster,
- * Prometheus with the shipped jobs. What one of them is to know must be known to the system: an alert that fires for
- * ever in a healthy system is a fault of the shipped files.
+ * The shipped configurations of one cluster, run together: the agents beside the roles, the agent of the cluster, Prometheus with
+ * the shipped jobs. An alert that fires for ever in a healthy system is a fault of the shipped files.
  */
 
 const roles = ['frontend', 'history', 'matching', 'worker'] as const;
@@ -41,7 +40,7 @@ const systems = [
   },
 ];
 
-/** Each agent is a process, and the first two systems have five. */
+/** The systems that are tried: each agent is a process, and the first two systems have five. */
 const tried = bySize({ short: systems.slice(-1), long: systems.slice(0, -1), nightly: systems });
 
 const exprOf = (alert: string): string => {
@@ -56,7 +55,7 @@ afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
 });
 
-/** A shipped file with the addresses and folders of this test in it. */
+/** A shipped file with the addresses and folders of this test. */
 function localized(file: string, directory: string, service: Readonly<Record<string, FakeRole>>): string {
   mkdirSync(directory, { recursive: true });
   const secret = join(directory, 'secret');
@@ -68,7 +67,7 @@ function localized(file: string, directory: string, service: Readonly<Record<str
     .replaceAll('/var/log/svc', directory);
   for (const role of roles) {
     const { healthUrl, metricsUrl } = service[role]!;
-    // The block of the role, up to the next key that is not below it.
+    // The block of the role extends up to the next key that is not below it.
     text = text.replace(new RegExp(`^  ${role}:\\n(?: {4}.*\\n)+`, 'm'), (block) =>
       block.replace(/(health: )\S+/, `$1${healthUrl}`).replace(/(scrape: )\S+/, `$1${metricsUrl}`),
     );
@@ -87,7 +86,7 @@ describe.skipIf(!hasPrometheus).each(tried)('$name', ({ beside, ofCluster, isPer
     );
     const service = Object.fromEntries(started);
     for (const role of Object.values(service)) stops.push(() => role.stop());
-    // As the product sends it: nanoseconds, by shard, from the history of the active cluster.
+    // The metric is as the product sends it: nanoseconds, by shard, from the history of the active cluster.
     service.history!.page.gauge(
       'replication_latency',
       { cadence_service: 'cadence_history', active_cluster: 'dc1', target_cluster: 'dc2', instance: '3' },
@@ -122,7 +121,7 @@ describe.skipIf(!hasPrometheus).each(tried)('$name', ({ beside, ofCluster, isPer
       async () => (await prometheus.value('max(svc_replication_lag_seconds)')) === 2,
     );
     expect(await prometheus.value(`count(${exprOf('SvcReplicationLagUnknown')})`)).toBe(0);
-    // The same expression finds the gap where it is one.
+    // The same expression finds the gap if there is one.
     expect(await prometheus.value('count(max by (cluster) (svc_clusters) > 1)')).toBe(1);
   });
 });

@@ -8,7 +8,7 @@ import { freePort, listening } from '../ports.ts';
 import { until } from '../until.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
-// Every part of the built program once, in one process: what another version of Node could break.
+// Every part of the built program runs once, in one process: another version of Node could break any of them.
 
 const place = folder();
 const log = join(place.path, 'history.log');

@@ -36,7 +36,7 @@ afterEach(async () => {
 
 interface Opened {
   tab: Page;
-  /** What the browser complained about: errors of scripts, violations of the policy, files that are not there. */
+  /** The browser's complaints: errors of scripts, violations of the policy, missing files. */
   complaints: string[];
 }
 
@@ -50,7 +50,7 @@ async function open(
     (await browser.newPage({
       viewport: { width, height },
       colorScheme: dark ? 'dark' : 'light',
-      // Half-way between two colors there is no contrast to be checked.
+      // In a transition between two colors there is no contrast to check.
       reducedMotion: 'reduce',
     }));
   closing.push(() => tab.close());
@@ -67,7 +67,7 @@ async function open(
   return { tab, complaints };
 }
 
-/** The served page of reports that a test may change while it is open. */
+/** Serves the page with reports that a test may change while it is open. */
 async function serve(
   facts: Partial<StatusFacts>,
 ): Promise<ServedPage & { change(facts: Partial<StatusFacts>): void }> {
@@ -95,7 +95,7 @@ const sideways = (tab: Page) =>
 
 async function violations(tab: Page): Promise<string[]> {
   await tab.evaluate(axe);
-  // Every rule that axe has, also those that it leaves out by default.
+  // Every rule of axe, including those that it leaves out by default.
   const rules = 'Object.fromEntries(axe.getRules().map(({ ruleId }) => [ruleId, { enabled: true }]))';
   return tab.evaluate(`axe.run({ rules: ${rules} }).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => id + ' ' + html.slice(0, 200) + ' ' + failureSummary)))`);
@@ -118,11 +118,11 @@ const everyAppearance: readonly Appearance[] = [
 ].flatMap(([width, height]) =>
   [false, true].flatMap((isIll) => [false, true].map((dark) => [width!, height!, isIll, dark] as const)),
 );
-/** Each width with each state and each colour scheme, and each of these with each other: half of all. */
+/** Half of all appearances, in which every pair occurs: each width with each state and with each colour scheme, and so on. */
 const everyPair = everyAppearance.filter(
   ([width, , isIll, dark]) => (width === 768 || width === 1920) === (isIll === dark),
 );
-/** Each state and each colour scheme. */
+/** Each width, state and colour scheme once, not all combinations. */
 const someAppearances: readonly Appearance[] = [
   [320, 780, true, false],
   [768, 1024, false, true],
@@ -133,13 +133,13 @@ test.each(bySize({ short: someAppearances, long: everyPair, nightly: everyAppear
   async (width, height, isIll, dark) => {
     const { tab, complaints } = await open(await example(isIll), { width, height, dark });
     await tab.waitForFunction(`document.querySelectorAll('[data-plot] canvas').length > 3`);
-    // On a busy machine the page may have missed the agent for a moment.
+    // On a busy machine the page may have lost the agent for a moment.
     await expect
       .poll(() => headline(tab))
       .toMatch(isIll ? /^Store main refuses connections/ : /^All is well: 4 roles/);
     expect(await sideways(tab)).toBe(0);
     expect(await violations(tab)).toEqual([]);
-    // With everything that folds unfolded.
+    // All folds are opened.
     await tab.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`);
     expect(await sideways(tab)).toBe(0);
     expect(await violations(tab)).toEqual([]);
@@ -240,7 +240,7 @@ testOnce('markup from outside stays text', async () => {
   await tab.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`);
   expect(await tab.locator('img, main script').count()).toBe(0);
   expect(await tab.title()).not.toBe('owned');
-  // Each place shows it to the letter.
+  // Each place shows the text literally.
   expect((await tab.locator('body').innerText()).split(nasty).length).toBeGreaterThan(25);
   expect(await sideways(tab)).toBe(0);
   expect(complaints).toEqual([]);
@@ -287,7 +287,7 @@ testOnce('what the reader opened stays open while data come in', async () => {
   expect(await tab.locator('details[open]').count()).toBe(1);
 });
 
-/** A service far above what is usual, every hundredth target of which fails. */
+/** A service far above the usual size, in which every hundredth target fails. */
 function crowd(domainCount: number): Partial<StatusFacts> {
   const last = (i: number) => (i % 100 === 0 ? refused : {});
   const details = { activeCluster: 'dc1', clusters: ['dc1', 'dc2'] };
@@ -321,10 +321,10 @@ test.each(bySize({ short: [360], long: [1920], nightly: [360, 1920] }))(
     const { tab, complaints } = await open(url, { width });
     expect(await headline(tab)).toBe('Role service-0 is down and 50 domains cannot be read');
     const table = tab.getByRole('table', { name: 'Domains', exact: true });
-    // Those that fail come first.
+    // Failing ones come first.
     expect(await table.locator('tbody tr').first().innerText()).toMatch(/^domain-0\s+fault/);
     expect(await tab.getByText('4,776 more are in svc-agent status --json.').count()).toBe(1);
-    // Each change draws the page again: it stays small enough for a phone.
+    // Each change draws the page again, so it must stay small enough for a phone.
     expect(await tab.locator('*').count()).toBeLessThan(15_000);
     expect(await sideways(tab)).toBe(0);
     change({ ...crowd(5_000), probes: [probeStatusOf('domain/domain-0')] });
@@ -333,7 +333,7 @@ test.each(bySize({ short: [360], long: [1920], nightly: [360, 1920] }))(
   },
 );
 
-/** A large installation that is well but for a store, the settings of another one, and a domain. */
+/** A large installation that is well except for a store, the settings of another one, and a domain. */
 function large(): Partial<StatusFacts> {
   const details = { activeCluster: 'dc1', clusters: ['dc1', 'dc2'], failover: { ready: true, why: '' } };
   const settings = (holds: boolean) => ({
@@ -435,7 +435,7 @@ testOnce('the verification of a backup shows how far it is', async () => {
   const row = tab.locator('tbody tr', { hasText: 'nightly' });
   expect(await row.innerText()).toContain('verifying, 75 %');
   expect(await row.innerText()).toContain('3.0 GiB of 4.0 GiB, 64.0 MiB/s, 16 s left');
-  // An archive whose size is not known.
+  // The size of this archive is not known.
   change(nightly({ progress: { ...progress, totalBytes: 0 } }));
   await until('no share is shown', async () => !(await row.innerText()).includes('%'));
   expect(await row.innerText()).toMatch(/verifying\s+3\.0 GiB/);
@@ -528,7 +528,7 @@ onlyShort(describe)('of the built agent', () => {
     for (const host of ['127.0.0.1', 'localhost']) {
       await tab.goto(`http://${host}:${(site.address() as AddressInfo).port}/`, { waitUntil: 'load' });
     }
-    // The browser keeps the answers from the page; the agent counts what it refused.
+    // The browser withholds the answers from the page; the agent counts what it refused.
     const own = await (await fetch(`http://${agent.address('admin')}/metrics`)).text();
     expect(own).toMatch(
       /^svc_agent_dropped_total\{[^}]*component="pull"[^}]*reason="unauthorized"[^}]*\} 6$/m,

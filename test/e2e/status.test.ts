@@ -158,7 +158,7 @@ describe('svc-agent status', () => {
     const env = { TERM: 'xterm', LANG: 'C.UTF-8', NO_COLOR: '1' };
     const watching = start('script', ['-qec', words, '/dev/null'], env);
     await until('it shows the verdict', () => watching.output().includes('CRITICAL'));
-    // What Ctrl-C sends.
+    // This is what Ctrl-C sends.
     watching.child.stdin!.write('\u0003');
     expect(await watching.ended, watching.output()).toBe(0);
     const output = watching.output();
@@ -186,7 +186,7 @@ test.skipIf(!hasScript)('--watch on a terminal of 40 × 10 shows a problem befor
   const problem = lines.findIndex((line) => /^ {2}● store main\/persistence refuses/.test(line));
   expect(problem).toBeGreaterThan(0);
   expect(lines.findIndex((line) => line.endsWith('every 2 s; Ctrl-C ends'))).toBeGreaterThan(problem);
-  // The last line is left free, so that the terminal does not scroll.
+  // The last line stays free, so that the terminal does not scroll.
   expect(lines.length).toBeLessThan(10);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(40);
   watching.child.stdin!.write('\u0003');

@@ -27,7 +27,10 @@ async function silentServer() {
   };
 }
 
-/** The exit status. What keeps a process from ending is cut off by its own timer, which `withinMs` of a test outlives. */
+/**
+ * The exit status. The process's own timer cuts off what prevents it from ending; the `withinMs` of a test is longer than that
+ * timer.
+ */
 function stopped(one: Running): Promise<number | string> {
   one.child.kill('SIGTERM');
   return one.ended;
@@ -59,7 +62,7 @@ testOnce(
   },
 );
 
-/** Whether a process has started another: the agent checks its configuration in one, once it handles signals. */
+/** Whether a process has a child: the agent checks its configuration in one, once it handles signals. */
 const hasChild = (pid: number): boolean =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim() !== '';
 
@@ -77,7 +80,7 @@ test('SIGTERM at any moment after the start ends with 0', async () => {
   }
 });
 
-/** Each source and each reporter alone, with nothing else that would keep a process alive. */
+/** Each source and each reporter alone, without anything else that would keep a process alive. */
 const alone: [name: string, text: (at: string, directory: string) => string][] = [
   ['nothing', () => 'instance: alone\n'],
   ['logs', (_, directory) => `services: {a: {logs: {paths: ['${join(directory, 'a*.log')}']}}}\n`],
@@ -103,7 +106,7 @@ test.each(bySize({ short: alone.slice(0, 3), long: alone, nightly: alone }))(
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
     running.push(agent);
     await until('it is ready', () => agent.output().includes('"msg":"ready"'));
-    // Nothing else happens to it, and it still obeys.
+    // Nothing else happens to the agent, and it still reacts.
     agent.child.kill('SIGHUP');
     await until('it reloads', () => agent.output().includes('configuration reloaded'));
     expect(await stopped(agent)).toBe(0);

@@ -6,14 +6,14 @@ import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
 import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
-// The drivers are chunks of the bundle, loaded when a store of their kind is polled: only the built program shows
-// whether they can be.
+// The drivers are chunks of the bundle that load when a store of their kind is polled: only the built program shows whether they
+// can be loaded.
 
 interface StoreServer {
   port: number;
   /** How the configuration logs in and which database it names, as YAML. */
   access: string;
-  /** Clients that went away in the middle of the protocol, as the server counts them. */
+  /** The number of clients that left in the middle of the protocol, as the server counts them. */
   abortedConnects?(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -22,7 +22,7 @@ interface StoreCase {
   kind: string;
   isInstalled: boolean;
   start(): Promise<StoreServer>;
-  /** A part of the version that the server reports. */
+  /** Matches a part of the version that the server reports. */
   version: RegExp;
   /** A check that only this kind of store has. */
   check: string;

@@ -18,7 +18,7 @@ function written(text: string): string {
   return file;
 }
 
-/** How many arguments a command takes besides its options; one that is not here takes none. */
+/** How many arguments a command accepts besides its options; a command that is not listed accepts none. */
 const most: Readonly<Record<string, number>> = {
   ...{ init: 1, recover: 1, completion: 1, backup: 1 },
   ...{ run: 1, check: 1, doctor: 1 },
@@ -84,7 +84,7 @@ describe('an unknown role ends with 2 and names the nearest known one', () => {
     for (const name of ['run', 'check', 'probe', 'doctor']) {
       const { status, stdout, stderr } = await command([name, '-c', file, ...args], env);
       expect(status, name).toBe(2);
-      // A report of faults is what `check` is for: it is its output.
+      // The output of `check` is its report of faults.
       expect(stdout + stderr, name).toContain('unknown role, got "wroker"; did you mean worker?');
     }
   });
@@ -126,7 +126,7 @@ test.each(Object.entries(reading))(
     const file = written('log: {level: INFO}\nmetrcs: {}\n');
     const { status, stdout, stderr } = await command([name, ...args, '-c', file]);
     expect(status).toBe(2);
-    // What `check` and `bundle` print is a report, with the faults in it.
+    // The output of `check` and `bundle` is a report that contains the faults.
     const report = stdout + stderr;
     for (const text of [file, 'unknown level', 'metrcs']) expect(report).toContain(text);
   },

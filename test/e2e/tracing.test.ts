@@ -9,8 +9,8 @@ import { serving } from '../serving.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, start } from './process.ts';
 
-// The example of docs and CONTRIBUTING, as it is: the agent's spans leave through OpenTelemetry's own exporter, and what
-// the agent asks carries them on.
+// The example of docs and CONTRIBUTING, unchanged: the agent's spans leave through OpenTelemetry's own exporter, and the agent's
+// requests carry them.
 
 const example = fileURLToPath(new URL('../../examples/tracing/tracing.mjs', import.meta.url));
 
@@ -20,7 +20,7 @@ interface Value {
   boolValue?: boolean;
 }
 
-/** A span as OTLP/JSON has it. */
+/** A span in the form of OTLP/JSON. */
 interface Span {
   traceId: string;
   spanId: string;
@@ -35,7 +35,7 @@ interface Asked {
   headers: IncomingHttpHeaders;
 }
 
-/** A server that keeps what it is asked, and the spans that it receives. */
+/** A server that records its requests, and the spans that it receives. */
 async function receiver() {
   const asked: Asked[] = [];
   const spans: Span[] = [];
@@ -164,7 +164,7 @@ ${backup('refuses')}
   expect(asks(400)[0]!.status.code).toBe(2);
   const probes = new Set(named('probe').map(({ spanId }) => spanId));
   expect([...asks(200), ...asks(400)].every(({ parentSpanId }) => probes.has(parentSpanId ?? ''))).toBe(true);
-  // What was asked belongs to the span that asked.
+  // A request belongs to the span that sent it.
   const carried = (path: string, name: string) => {
     const parents = new Set(named(name).map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`));
     const headers = asked
@@ -176,7 +176,7 @@ ${backup('refuses')}
   expect(carried('/health', 'probe')).toBeGreaterThan(0);
   expect(carried('/v1/metrics', 'deliver')).toBeGreaterThan(0);
   expect(carried('/archive', 'object_store')).toBeGreaterThan(0);
-  // The signature does not cover it, so that a proxy may replace it.
+  // The signature does not cover the header, so that a proxy may replace it.
   expect(asked.find(({ path }) => path.startsWith('/archive'))!.headers.authorization).not.toContain(
     'traceparent',
   );

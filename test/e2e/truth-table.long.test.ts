@@ -8,13 +8,13 @@ import { type Watch, watchOn } from './live/watch.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * What must not be told, live: while agents and Prometheus start again, in health and in an outage; in a cluster whose
- * neighbour has an outage; of a store that comes and goes; of a role that is scaled down. And what must: that
- * something is still sick after the outage. Windows, `for` and `keep_firing_for` are a thirtieth of what is shipped.
+ * What must not be notified, live: restarts of agents and Prometheus, in health and in an outage; a cluster whose neighbour has
+ * an outage; a store that comes and goes; a role that is scaled down. And what must be: that something is still wrong after the
+ * outage. Windows, `for` and `keep_firing_for` are a thirtieth of the shipped ones.
  */
 
 const withinMs = 60_000;
-/** A restart that takes longer is one of minutes, as windows and `for` are cut: what is told then may be right. */
+/** A longer restart is one of minutes, because windows and `for` are shortened: then a notice may be right. */
 const longestRestartMs = 6000;
 const mostRounds = 2;
 
@@ -37,7 +37,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
   const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
     watch.wait(what, fact, performance.now() + withinMs);
   const count = () => stage.alertmanager.notices.length;
-  /** What people were told since so many notices; what is for the record tells nobody. */
+  /** The notices that people got after this many notices; notices for the record do not count. */
   const told = (since: number) =>
     stage.alertmanager.notices
       .slice(since)
@@ -49,7 +49,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
       `${expected.alert} is told as ${status}`,
       () => watch.lastNotice(expected, since)?.status === status,
     );
-  /** Scrapes go on for so many seconds. */
+  /** Lets scrapes continue for this many seconds. */
   const seconds = (number: number) => {
     const until = Date.now() / 1000 + number;
     const newest = 'timestamp(up{job="svc-agent", cluster="dc3"})';
@@ -70,7 +70,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
     slowestRestartMs = Math.max(slowestRestartMs, performance.now() - startMs);
     await seconds(3);
   };
-  /** Agents and Prometheus end in each way and start again, one after the other. */
+  /** Ends agents and Prometheus in each way and starts them again, one after the other. */
   const startAllAgain = async () => {
     const { agents, prometheus } = stage;
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
@@ -82,8 +82,8 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
     }
   };
   /**
-   * Plays a scene, and on a busy machine plays it again from `health` if a restart in it took too long. A machine on which
-   * each does shows nothing.
+   * Plays a scene, and on a busy machine plays it again from `health` if a restart in it took too long. On a machine on which
+   * each restart does, the test is skipped.
    */
   const play = async (context: TestContext, scene: () => Promise<void>, health: () => Promise<unknown>) => {
     for (let round = 1; ; round++) {
@@ -109,7 +109,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
     await isTold(storeDown('dc1'), since);
     await isTold(matchingDown, since);
   };
-  /** The store is there again; what it caused may go on. */
+  /** The store is there again; its effects may continue. */
   const storeIsBack = async () => {
     await stage.storeGates.dc1.open();
     stage.service.roles.matching.serve(true);

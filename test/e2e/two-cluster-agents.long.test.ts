@@ -6,7 +6,7 @@ import { until } from '../until.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from './prometheus.ts';
 
-// docs/sizing.md, "Two cluster agents": both look at the same store and domain, and Prometheus runs the shipped rules.
+// docs/sizing.md, "Two cluster agents": both check the same store and domain, and Prometheus runs the shipped rules.
 
 const instances = ['a', 'b'] as const;
 type Instance = (typeof instances)[number];
@@ -53,7 +53,7 @@ domains: {watch: [orders], describe: {command: [cat, '${directory}/{cluster}'], 
   const valueNow = async (expression: string) => (await prometheus.query(expression))[0]?.value;
   const becomes = (expression: string, wanted: number) =>
     until(`${expression} is ${wanted}`, async () => (await valueNow(expression)) === wanted);
-  /** Alerts of this name, those that wait for their time included. */
+  /** The alerts with this name, including pending ones. */
   const alerts = (name: string) => `count(ALERTS{alertname="${name}"}) or vector(0)`;
 
   beforeAll(async () => {

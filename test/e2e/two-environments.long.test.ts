@@ -8,7 +8,7 @@ import { hasPrometheus } from './prometheus.ts';
 
 /**
  * Production and staging in one Prometheus, with the same names of clusters, roles, stores and domains: only the label
- * `environment` of the targets tells them apart. Windows, `for` and `keep_firing_for` are a thirtieth of what is shipped.
+ * `environment` of the targets distinguishes them. Windows, `for` and `keep_firing_for` are a thirtieth of the shipped ones.
  */
 
 const withinMs = 60_000;
@@ -27,7 +27,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('
 
   const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
     watch.wait(what, fact, performance.now() + withinMs);
-  /** What was told of the wrong environment, or of both together. */
+  /** Notices about the wrong environment, or about both together. */
   const mixedUp = () =>
     stage.alertmanager.notices
       .map(({ labels: { alertname, environment } }) => `${alertname} ${environment}`)

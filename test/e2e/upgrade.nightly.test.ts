@@ -11,7 +11,7 @@ const place = folder();
 afterAll(() => place.remove());
 const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
 
-/** The last commit of version 0.1.0, or nothing where the history is not there. */
+/** The last commit of version 0.1.0; empty if the history is not there. */
 const bump = git('log', '-1', '--format=%H', '-S"version": "0.1.0"', '--', 'package.json').stdout?.trim();
 const last = bump ? git('rev-parse', '--verify', `${bump}^`).stdout.trim() : '';
 
@@ -53,7 +53,7 @@ test.skipIf(last === '')(
       await until('the agent is ready', () => agent.output().includes('"msg":"ready"'));
       const kept = await total(address);
       expect(kept).toBeGreaterThanOrEqual(before);
-      // Positions of 0.1.0 are not read: the file is new, and read from its end as of the first scan.
+      // Positions of 0.1.0 are not read: the file is new, and is read from its end at the first scan.
       let written = 0;
       before = await until('lines are counted', async () => {
         appendFileSync(log, line);

@@ -7,7 +7,7 @@ import { type Prometheus, queryAt } from './prometheus.ts';
 
 export const hasVictoriaMetrics = isInstalled('victoria-metrics');
 
-/** A real VictoriaMetrics with a folder of its own. */
+/** Starts a real VictoriaMetrics with its own folder. */
 export async function startVictoriaMetrics(directory: string): Promise<Prometheus> {
   const address = `127.0.0.1:${await freePort()}`;
   const running = start('victoria-metrics', [

@@ -3,14 +3,14 @@ import { closeSync, copyFileSync, ftruncateSync, openSync, renameSync, writeSync
 const levels = ['debug', 'info', 'warn', 'error', 'fatal'];
 const loggers = ['history-engine', 'shard', 'transfer-queue-processor', undefined];
 
-/** A log file in the spec's shape, and how many lines of which level and logger went into it. */
+/** A log file in the spec's shape, and how many lines of which level and logger were written to it. */
 export interface Writer {
   readonly written: ReadonlyMap<string, number>;
   total(): number;
-  /** Appends `lines` lines in a few writes that may end in the middle of a line, but for the last. */
+  /** Appends `lines` lines in a few writes, which may end in the middle of a line, except for the last. */
   write(lines: number): void;
   rotateByRename(to: string): void;
-  /** The way of logrotate's copytruncate; the caller pauses writing around it. */
+  /** Rotates like logrotate's copytruncate; the caller pauses writing around it. */
   rotateByCopyTruncate(to: string): void;
   close(): void;
 }

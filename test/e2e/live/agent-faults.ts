@@ -12,7 +12,7 @@ async function takes(stage: Stage, config: object, outcome: 'taken' | 'refused')
   if (became !== outcome) throw new Error(`the configuration was ${became}`);
 }
 
-/** What befalls logs, certificates, probes and the agents themselves. */
+/** Faults of logs, certificates, probes and the agents themselves. */
 export const agentFaults: readonly Fault[] = [
   {
     what: 'worker logs a fatal entry',
@@ -105,7 +105,7 @@ export const agentFaults: readonly Fault[] = [
     what: 'the file of a health check’s credentials no longer answers, as on a filesystem that hangs',
     provoke({ directory }) {
       const { token } = placesIn(directory);
-      // Whoever reads a pipe that nobody writes to waits.
+      // A reader of a pipe without a writer waits.
       execFileSync('mkfifo', [`${token}.pipe`]);
       renameSync(`${token}.pipe`, token);
     },
@@ -151,7 +151,7 @@ export const agentFaults: readonly Fault[] = [
     provoke: ({ platform }) => platform.answer(503),
     undo: ({ platform }) => platform.answer(204),
     alerts: [
-      // Each attempt waits longer for the next.
+      // Each attempt waits longer than the one before.
       {
         ...warning(
           'SvcAgentReportFailing',

@@ -6,19 +6,19 @@ import { type RunningAgent, startAgent } from '../process.ts';
 
 type Config = Readonly<Record<string, unknown>> & { metrics?: object };
 
-/** A built agent that the test configures, kills and starts again; its address stays. */
+/** A built agent that the test configures, kills and starts again; its address stays the same. */
 export interface LiveAgent {
-  /** host:port of its metrics. */
+  /** The host:port of its metrics. */
   readonly address: string;
   readonly stateDirectory: string;
-  /** Has it take a changed configuration and waits until it says whether it did. */
+  /** Makes the agent read a changed configuration and waits until it says whether it accepted it. */
   configure(config: Config): Promise<'taken' | 'refused'>;
-  /** Default: SIGKILL. */
+  /** Kills the agent. Default: SIGKILL. */
   kill(signal?: NodeJS.Signals): Promise<unknown>;
   restart(): Promise<void>;
-  /** Has it check everything and judge it, whatever the intervals. */
+  /** Makes the agent check everything and judge the results, whatever the intervals. */
   fact(): Promise<void>;
-  /** How many things it looks at. */
+  /** The number of the agent's probes. */
   probes(): Promise<number>;
   stop(): Promise<unknown>;
 }
@@ -71,7 +71,7 @@ export async function startLiveAgent(directory: string, name: string, config: Co
         await Promise.all((await probes()).map((probe) => get(`probe?name=${encodeURIComponent(probe)}`)));
         await get('api/status');
       } catch (thrown) {
-        // It may have been killed meanwhile.
+        // The agent may have been killed meanwhile.
         if (isUp) throw thrown;
       }
     },

@@ -6,7 +6,7 @@ import { firstConfig } from './configs.ts';
 import { critical, type Fault, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
 
-/** A backup as its tool reports it; times are seconds from now. */
+/** A backup as its tool reports it. Times are seconds from now. */
 interface Reported {
   end: number;
   verified?: boolean;
@@ -14,10 +14,10 @@ interface Reported {
 }
 
 interface Row {
-  /** What its tool reports, and goes on reporting, while it is ill. */
+  /** What the tool reports, and continues to report, during the fault. */
   ill: readonly Reported[];
   well: readonly Reported[];
-  /** What its configuration has beside the name and the report. */
+  /** The configuration in addition to the name and the report. */
   more?: object;
   alerts: Fault['alerts'];
 }
@@ -28,7 +28,9 @@ const sizeBytes = 3;
 const alertsOn = (backup: string) => ({ ...full, backup });
 const fresh: readonly Reported[] = [{ end: 0, verified: true }];
 
-/** Backups of one database, each ill in its own way. Only one that is too old is whole, so that nothing can be restored in time. */
+/**
+ * Backups of one database, each with its own fault. Only the one that is too old is whole, so nothing can be restored in time.
+ */
 const backups: Readonly<Record<string, Row>> = {
   late: {
     ill: [{ end: -2 * day, verified: true }],
@@ -95,14 +97,14 @@ const block = (directory: string, name: string, more: object = {}) => ({
   ...more,
 });
 
-/** The copy of the only backup that the off-site place has: it is two days old. */
+/** Copies the only backup to the off-site place; the copy is two days old. */
 function copies({ directory }: Stage, id: string): void {
   const place = join(placeOf(directory), 'offsite');
   mkdirSync(place, { recursive: true });
   writeFileSync(join(place, id), 'x'.repeat(sizeBytes));
 }
 
-/** Faults of the backups of dc1's store. The healthy service has none. */
+/** Faults of the backups of dc1's store. The healthy service has no backups. */
 export const backupFaults: readonly Fault[] = [
   {
     what: 'backups that are late, missing, failing, damaged, too few, of a wrong clock or not copied are configured',
@@ -114,7 +116,7 @@ export const backupFaults: readonly Fault[] = [
       reportAll(stage, 'ill');
       const offsite = { id: String(then), start: then, end: then, size: sizeBytes };
       writeFileSync(reportOf(directory, 'far'), JSON.stringify({ backups: [offsite] }));
-      // Without a backup of the log, the settings of its archive are the owner's decision and alert nobody.
+      // Without a backup of the log, the settings of its archive are the owner's decision and cause no alert.
       report(stage, 'log', fresh);
       const became = await stage.agents.first.configure({
         ...firstConfig(stage),
@@ -131,7 +133,7 @@ export const backupFaults: readonly Fault[] = [
     },
     async undo(stage) {
       reportAll(stage, 'well');
-      // With a log, how long a restore takes must have been measured.
+      // If there is a log, the duration of a restore must have been measured.
       const { stateDirectory } = stage.agents.first;
       const drill = journalPath(
         stateDirectory,

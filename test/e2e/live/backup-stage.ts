@@ -6,17 +6,17 @@ import { mainFile, type RunningAgent, start, startAgent } from '../process.ts';
 import { startLivePrometheus } from './prometheus.ts';
 
 /**
- * A real PostgreSQL whose backups the built agent observes, and a real Prometheus that scrapes the agent: dumps by
- * `svc-agent backup run`, archived WAL, copies off-site and of the configuration. The dashboards' panels on backups are
- * asked of it, and their preview is drawn from it.
+ * A real PostgreSQL whose backups the built agent observes, and a real Prometheus that scrapes the agent: dumps by `svc-agent
+ * backup run`, archived WAL, copies off-site and of the configuration. The dashboards' panels on backups are tested with it, and
+ * their preview is drawn from it.
  */
 export interface BackupStage {
-  /** host:port of Prometheus. */
+  /** The host:port of Prometheus. */
   address: string;
   agent: RunningAgent;
-  /** Takes a dump, and copies it off-site; a segment of WAL goes to the archive. */
+  /** Makes a dump, and copies it off-site; a segment of WAL is archived. */
   backUp(): Promise<void>;
-  /** A run of the dump that fails. */
+  /** Runs a dump that fails. */
   fail(): Promise<void>;
   /** Waits for the rehearsal of the newest dump, which is recorded as a drill. */
   drill(): Promise<void>;

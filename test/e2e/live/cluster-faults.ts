@@ -7,7 +7,7 @@ const dc1 = { cluster: 'dc1' };
 const incoming = { ...dc1, source_cluster: 'dc2', target_cluster: 'dc1' };
 const dayS = 86_400;
 const twoDaysS = 2 * dayS;
-/** Dates the newest object of the archive of dc2. */
+/** Sets the time of the newest object in the archive of dc2. */
 function touch(directory: string, ageS: number): void {
   const then = Date.now() / 1000 - ageS;
   utimesSync(join(placesIn(directory).otherArchive, 'object'), then, then);

@@ -4,27 +4,27 @@ import type { FakeRole } from './role.ts';
 import type { LiveService } from './service.ts';
 import { storeDatabase } from './store.ts';
 
-/** What the agents of the two clusters look at beside the service's roles. */
+/** What the agents of the two clusters check in addition to the service's roles. */
 export interface Surroundings {
   directory: string;
   service: LiveService;
-  /** Ways to the frontends of the clusters, as the other one knows them. */
+  /** Gates to the frontends of the clusters, through which the other cluster reaches them. */
   frontends: Readonly<Record<'dc1' | 'dc2', Gate>>;
-  /** Ways of the clusters to their store; it is one, and its own port changes when it starts again. */
+  /** Gates from the clusters to their common store, whose own port changes when it starts again. */
   storeGates: Readonly<Record<'dc1' | 'dc2', Gate>>;
-  /** Where dc2's worker reports to. */
+  /** The URL to which dc2's worker reports. */
   platformUrl: string;
 }
 
 /** Files that the test writes as the service would. */
 export const placesIn = (directory: string) => ({
-  /** What the client prints of a domain in a cluster. */
+  /** The file with what the client prints about a domain in a cluster. */
   domain: (cluster: string, domain: string) => join(directory, `${cluster}-${domain}.json`),
-  /** Credentials of a health check. */
+  /** The file with the credentials of a health check. */
   token: join(directory, 'token'),
   historyArchive: join(directory, 'archive', 'history'),
   visibilityArchive: join(directory, 'archive', 'visibility'),
-  /** Of dc2. */
+  /** The archive of dc2. */
   otherArchive: join(directory, 'archive', 'other'),
 });
 
@@ -63,7 +63,7 @@ const domains = (own: string, watch: readonly string[], { directory }: Surroundi
   describe: { command: ['cat', placesIn(directory).domain(own, '{domain}')] },
 });
 
-/** The agent of dc1, which sees to nearly everything. */
+/** The configuration of the agent of dc1, which checks nearly everything. */
 export function firstConfig(around: Surroundings) {
   const { service, directory, storeGates } = around;
   const { frontend, history, matching, worker } = service.roles;
@@ -86,7 +86,7 @@ export function firstConfig(around: Surroundings) {
   };
 }
 
-/** Another host of dc1, with a history role and the health of a worker. */
+/** The configuration of another host of dc1, with a history role and the health of a worker. */
 export const secondConfig = ({ service }: Surroundings) => ({
   metrics: { tags: { cluster: 'dc1' } },
   services: {
@@ -98,7 +98,7 @@ export const secondConfig = ({ service }: Surroundings) => ({
   },
 });
 
-/** The agent of dc2, without the domains that it is not to watch. */
+/** The configuration of the agent of dc2, which does not watch domains. */
 export function otherConfig(around: Surroundings) {
   const { service, storeGates, platformUrl, directory } = around;
   return {
@@ -127,7 +127,7 @@ export function otherConfig(around: Surroundings) {
   };
 }
 
-/** The only agent of dc3. */
+/** The configuration of the only agent of dc3. */
 export const loneConfig = ({ service }: Surroundings) => ({
   metrics: { tags: { cluster: 'dc3' } },
   services: { frontend: scraped(service.roles['dc3 frontend']) },

@@ -1,11 +1,11 @@
 import { critical, type Fault, warning } from './fault.ts';
 
-/** A fault that explains another one, whose alert is held back or ends meanwhile; each has one alert of its own. */
+/** A fault that explains another one, whose alert is inhibited or ends meanwhile; each has its own alert. */
 interface ExplainingFault extends Fault {
   hides: string;
 }
 
-/** Provoked one by one while all other faults are there. */
+/** These faults are provoked one by one while all other faults are there. */
 export const explainingFaults: readonly ExplainingFault[] = [
   {
     what: 'the agent of the second history host is killed',

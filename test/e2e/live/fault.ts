@@ -2,34 +2,34 @@ import type { Stage } from './stage.ts';
 
 export type Severity = 'critical' | 'warning' | 'info';
 
-/** One alert that must come of a fault. */
+/** One alert that a fault must cause. */
 export interface Expected {
   alert: string;
   severity: Severity;
   /** Default: recommended. */
   pack?: 'recommended' | 'slo';
-  /** All others of its labels. For `instance` the name of an agent, which stands for its address. */
+  /** All other labels. The label `instance` has the name of an agent, which stands for its address. */
   labels: Readonly<Record<string, string>>;
-  /** What its description says, value included. */
+  /** Matches the description, including the value. */
   says: RegExp;
-  /** What may hold it back while it fires, as `ALERT PACK SEVERITY`. */
+  /** The alerts that may inhibit it while it fires, as `ALERT PACK SEVERITY`. */
   heldBackBy?: readonly string[];
-  /** Is an event of its own choosing, which may be over before the fault is. */
+  /** Set if the alert is about an event whose time the test does not choose, so that it may be over before the fault is. */
   comesAndGoes?: true;
 }
 
-/** Something that is done to the service, to what it depends on or to the agent, and its end. */
+/** Something that is done to the service, to what it depends on or to the agent, and how it is ended. */
 export interface Fault {
   /** What is done. */
   what: string;
   provoke(stage: Stage): unknown;
-  /** Once a second until the end, for what is an event and no state. */
+  /** Called once a second until the end, for an event that is no state. */
   again?(stage: Stage): unknown;
   undo(stage: Stage): unknown;
   alerts: readonly Expected[];
 }
 
-/** Shorthand of the tables. */
+/** A shorthand for the tables. */
 const alertOf =
   (severity: Severity) =>
   (alert: string, labels: Expected['labels'], says: RegExp): Expected => ({ alert, severity, labels, says });

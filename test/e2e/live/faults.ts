@@ -5,7 +5,7 @@ import type { Fault } from './fault.ts';
 import { roleFaults } from './role-faults.ts';
 import { storeFaults } from './store-faults.ts';
 
-/** All that can be there at the same time. */
+/** All faults that can exist at the same time. */
 export const faults: readonly Fault[] = [
   ...roleFaults,
   ...storeFaults,

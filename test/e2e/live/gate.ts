@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { listening } from '../../health.ts';
 
-/** A port that can be shut and opened again; what connects to it reaches what is behind it, if anything is. */
+/** A port that can be closed and opened again; connections to it reach the port behind it, if something listens there. */
 export interface Gate {
   readonly port: number;
   shut(): Promise<void>;

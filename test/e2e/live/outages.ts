@@ -1,19 +1,19 @@
 import { critical, type Expected, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
 
-/** An outage of something that explains much of what follows. */
+/** An outage that explains many of the alerts that follow. */
 interface Outage {
   what: string;
   begin(stage: Stage): unknown;
   /** The alert that notifies. */
   told: Expected;
-  /** What the service suffers, once the alert is told. */
+  /** Causes the effects of the outage, once the alert has notified. */
   suffer(stage: Stage): unknown;
   explained: readonly Expected[];
   end(stage: Stage): unknown;
   /** The alert on the end. */
   recovering: { alert: string; windows: readonly string[] };
-  /** Whether one of the explained alerts looks at a window, and goes on for some seconds. */
+  /** Whether one of the explained alerts has a window, and continues for some seconds. */
   looksBack: boolean;
 }
 

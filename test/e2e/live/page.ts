@@ -1,24 +1,24 @@
-/** A number that stands still or rises by itself. */
+/** A number that stays the same or rises by itself. */
 export interface Meter {
   set(value: number): void;
-  /** From now on by so much in a second. */
+  /** From now on the number rises by this much per second. */
   rise(perSecond: number): void;
 }
 
 /** A histogram of calls. */
 export interface Timings {
-  /** From now on so many calls in a second, each of `seconds`. */
+  /** From now on there are this many calls per second, each of `seconds`. */
   flow(perSecond: number, seconds: number): void;
 }
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A metrics page whose numbers the test drives; they go on by the clock whoever reads them. */
+/** A metrics page whose numbers the test controls; they change with the clock, whoever reads them. */
 export interface Page {
   counter(name: string, labels?: Labels, perSecond?: number): Meter;
   gauge(name: string, labels?: Labels, value?: number): Meter;
   histogram(name: string, labels: Labels, perSecond: number, seconds: number): Timings;
-  /** Leaves a family out, or has it again. */
+  /** Hides a family, or shows it again. */
   show(name: string, isShown: boolean): void;
   text(): string;
 }

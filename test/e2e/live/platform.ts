@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import { listening } from '../../health.ts';
 
-/** A hosted platform that takes everything, or nothing. */
+/** A hosted platform that accepts everything, or nothing. */
 export interface Platform {
   readonly port: number;
-  /** The status that it gives from now on. */
+  /** Sets the status with which it answers from now on. */
   answer(status: number): void;
   stop(): Promise<void>;
 }

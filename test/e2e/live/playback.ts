@@ -10,8 +10,8 @@ import { startAgent } from '../process.ts';
 import { type LivePrometheus, startLivePrometheus } from './prometheus.ts';
 
 /**
- * The pages that a real service of the spec's kind sent under load, played back: counters and histograms grow as fast
- * as they did on average, gauges stay.
+ * Plays back the pages that a real service of the spec's kind sent under load: counters and histograms grow as fast as they did
+ * on average, gauges stay the same.
  */
 
 /** The recorded page of each service: the four roles, and the processes of a client of the service. */
@@ -22,12 +22,12 @@ const pages = {
   worker: 'worker',
   bench: 'sdk-bench-worker',
 };
-/** How long the recorded processes had run, about. */
+/** How long the recorded processes had approximately run. */
 const recordedSeconds = 1200;
 export const scrapeSeconds = 3;
 const every = `${scrapeSeconds}s`;
 
-/** Takes what is to be called in the end. */
+/** Registers a call for the end. */
 type Keep = (stop: () => unknown) => void;
 
 /** A page as a function of the seconds since the recording. */
@@ -100,7 +100,7 @@ export async function startPlayback(
     every,
   });
   keep(() => prometheus.end());
-  // Longer than the rules remember an outage: before the first answer every role was down.
+  // This is longer than the rules remember an outage: before the first answer every role was down.
   const seen = 'count(sum_over_time(up[45s]) >= 13)';
   await until(
     'all is scraped for a while',

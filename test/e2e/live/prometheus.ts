@@ -5,19 +5,19 @@ import { freePort } from '../../ports.ts';
 import { until } from '../../until.ts';
 import { mainFile, type Running, start } from '../process.ts';
 
-// The previews are drawn from a bundle, in which this file has another place.
+// The previews are drawn from a bundle, in which this file is at another place.
 const shipped = join(dirname(mainFile), '../deploy/prometheus/prometheus.yml');
 
-/** An agent's listener, and the cluster that it stands in. */
+/** An agent's listener, and the cluster that it belongs to. */
 interface Target {
   address: string;
   cluster: string;
   environment?: string;
 }
 
-/** What of the shipped configuration is the test's own. */
+/** The parts of the shipped configuration that the test replaces. */
 export interface Wanted {
-  /** Targets by job; a job without any has none. */
+  /** Targets by job; a job without an entry has none. */
   targets: Readonly<Record<string, readonly Target[]>>;
   ruleFiles: readonly string[];
   /** host:port */
@@ -28,7 +28,7 @@ export interface Wanted {
   evaluateEvery?: string;
 }
 
-/** A series that an alert made. */
+/** A series that an alert produced. */
 interface Firing {
   alertname: string;
   pack: string;
@@ -42,16 +42,16 @@ export interface LivePrometheus {
   firing(): Promise<Firing[]>;
   /** Every series of an expression, without its values. */
   series(expression: string): Promise<Record<string, string>[]>;
-  /** Every rule: whether its last evaluation failed, and when that was. */
+  /** Every rule, with whether its last evaluation failed, and when that was. */
   rules(): Promise<{ name: string; health: string; lastError?: string; lastEvaluation: string }[]>;
-  /** The value of an expression of one series; 0 if it has none. */
+  /** The value of an expression with one series; 0 if it has none. */
   value(expression: string): Promise<number>;
   configure(wanted: Wanted): Promise<void>;
-  /** Ends it with this signal and starts it again over the same data. */
+  /** Ends Prometheus with this signal and starts it again with the same data. */
   restart(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** In staging the agents call their only cluster as production calls one of its own. */
+/** The agents of staging give their only cluster the name of one of production's clusters. */
 const renamed = [
   { source_labels: ['environment'], regex: 'staging', target_label: 'cluster', replacement: 'dc1' },
 ];
@@ -68,7 +68,7 @@ function configured({
   config.rule_files = ruleFiles;
   config.alerting.alertmanagers = [{ static_configs: [{ targets: [alertmanager] }] }];
   const shippedJobs: string[] = config.scrape_configs.map((job: { job_name: string }) => job.job_name);
-  // A service of its own name has a page and a job of its own.
+  // A service with its own name has its own page and job.
   for (const job of Object.keys(targets).filter((name) => !shippedJobs.includes(name)))
     config.scrape_configs.push({ job_name: job, honor_labels: true, params: { service: [job] } });
   for (const job of config.scrape_configs) {
@@ -96,9 +96,9 @@ export async function startLivePrometheus(directory: string, wanted: Wanted): Pr
       `--storage.tsdb.path=${join(directory, 'tsdb')}`,
       `--web.listen-address=${address}`,
       '--web.enable-lifecycle',
-      // After a reload it has no Alertmanager for a moment; what was lost then comes again.
+      // After a reload Prometheus has no Alertmanager for a moment; what was lost then is sent again.
       '--rules.alert.resend-delay=5s',
-      // The minute that deploy/prometheus/prometheus.yml names, cut as the windows are.
+      // The grace period of deploy/prometheus/prometheus.yml, shortened like the windows.
       '--rules.alert.for-grace-period=2s',
     ]);
     await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);

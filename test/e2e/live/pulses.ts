@@ -1,8 +1,8 @@
-/** Work that goes on beside what a test waits for. */
+/** Work that continues while a test waits for something. */
 export interface Pulses {
-  /** Once a second from now on, never twice at a time. */
+  /** Calls `work` once a second from now on, never twice at a time. */
   pulse(work: () => unknown): void;
-  /** Throws what the work has thrown first. */
+  /** Throws the first error of the work. */
   check(): void;
   end(): void;
 }

@@ -5,7 +5,7 @@ const dc1 = { cluster: 'dc1' };
 const history = { ...dc1, svc_service: 'history' };
 const onFirst = { instance: 'first' };
 
-/** The four windows of an objective; the faster a budget burns, the graver. */
+/** The four windows of an objective; the faster the budget burns, the higher the severity. */
 const burns = (alert: string, says: RegExp): Expected[] =>
   (['critical', 'critical', 'warning', 'warning'] satisfies Severity[]).map((severity, at) => ({
     alert,
@@ -16,13 +16,13 @@ const burns = (alert: string, says: RegExp): Expected[] =>
     ...(severity === 'warning' && { heldBackBy: [`${alert} slo critical`] }),
   }));
 
-/** An outage has two sources of its inhibitions, and Alertmanager names either. */
+/** The inhibitors of an outage: its inhibitions have two sources, and Alertmanager names either of them. */
 const during = (outage: string, recovering: string): string[] => [
   `${outage} recommended critical`,
   `${recovering} recommended info`,
 ];
 
-/** What befalls the service's roles, and shows in what they answer. */
+/** Faults of the service's roles that show in their answers. */
 export const roleFaults: readonly Fault[] = [
   {
     what: 'the only frontend of dc2 does not answer its page',

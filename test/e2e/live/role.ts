@@ -11,30 +11,30 @@ export interface Pair {
   key: string;
 }
 
-/** One role of the watched service: its page, its health and its log, all as the test wants them. */
+/** One role of the watched service with its page, its health and its log, which the test controls. */
 export interface FakeRole {
   readonly page: Page;
-  /** Whether it answers its page. */
+  /** Sets whether the role serves its page. */
   serve(does: boolean): void;
-  /** What its health says. */
+  /** Sets the health of the role. */
   feel(isWell: boolean, msg?: string): void;
-  /** Whether it has stopped to log what it does all the time. */
+  /** Sets whether the role stops logging its usual work. */
   rest(does: boolean): void;
-  /** Logs an entry of its daily work, unless it rests. */
+  /** Logs an entry of its usual work, unless it rests. */
   work(): void;
   readonly metricsUrl: string;
   readonly healthUrl: string;
   readonly log: string;
-  /** Appends to its log as it is, newlines included. */
+  /** Appends the text to its log unchanged, including newlines. */
   write(text: string): void;
-  /** Appends an entry. */
+  /** Appends an entry to its log. */
   say(level: string, msg: string): void;
-  /** Shows another certificate from the next connection on. */
+  /** Presents another certificate from the next connection on. */
   certify(pair: Pair): void;
   stop(): Promise<void>;
 }
 
-/** Its health speaks HTTPS if it has a certificate. */
+/** Starts a role. Its health uses HTTPS if it has a certificate. */
 export async function startRole(directory: string, name: string, pair?: Pair): Promise<FakeRole> {
   const log = join(directory, `${name}.log`);
   writeFileSync(log, '');

@@ -17,16 +17,16 @@ interface RuleFile {
   groups: { name: string; interval?: string; rules: Rule[] }[];
 }
 
-/** Limits for which a test would have to write 64 MiB, or to wait for a quarter of an hour. */
+/** Limits for which a test would otherwise have to write 64 MiB, or to wait for a quarter of an hour. */
 const thresholds = ['SvcLogLag=4096', 'SvcDomainFailover=20'];
-/** On a busy machine a scrape may miss its time: nothing is down for that. */
+/** Alerts on scrapes: on a busy machine a scrape may miss its time although nothing is down. */
 const scraped = ['SvcServiceDown', 'SvcInstanceDown', 'SvcRoleUnwatched', 'SvcAgentDown'];
-/** Addresses that the links of alerts begin with. */
+/** The addresses with which the links of alerts begin. */
 export const links = { runbooks: 'https://wiki.example/runbooks', grafana: 'https://grafana.example' };
 
 /**
- * Shortens the windows of the rules. Every window becomes `windowSeconds` long, but for the long memory of `last_over_time`
- * and `max_over_time`. That of a canary is twice as long, as it is in the rules: it is to outlast the restart of an agent and of
+ * Shortens the windows of the rules. Every window becomes `windowSeconds` long, except the long memory of `last_over_time` and
+ * `max_over_time`. The window of a canary is twice as long, as in the rules: it must outlast the restart of an agent and of
  * Prometheus. The end of an outage is remembered for longer than the windows.
  */
 function cut(expr: string, windowSeconds: number): string {
@@ -38,7 +38,7 @@ function cut(expr: string, windowSeconds: number): string {
       .replace(/(?<=ALERTS\{[^}]*\})\[\d+m\]/g, `[${afterwardsText}]`)
       .replace(/(?<=svc_incident(?:\{[^}]*\})?)\[\d+m\]/g, `[${afterwardsText}]`)
       .replace('[7m:1m]', `[${afterwardsText}:1s]`)
-      // A canary is known by the day before.
+      // A canary is recognized by the day before.
       .replace(/(?<=canary[^[]*)\[1d\]/, '[day]')
       .replace(/(?<=canary[\s\S]*)\[10m\]/g, `[${canaryText}]`)
       .replace(/(?<!(?:last|max)_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
@@ -54,26 +54,26 @@ const written = (args: readonly string[]) => {
 };
 
 export interface RulesCut {
-  /** From scrape to scrape. Default: 1. */
+  /** The seconds between scrapes. Default: 1. */
   scrapeSeconds?: number;
-  /** What a window of five minutes becomes. Default: 10. */
+  /** The length of a window of five minutes. Default: 10. */
   windowSeconds?: number;
-  /** For how long a condition must hold; `cut`: as long as shipped, cut as the windows are. Default: 0. */
+  /** How long a condition must hold; `cut`: as long as shipped, shortened like the windows. Default: 0. */
   forSeconds?: number | 'cut';
-  /** Without the verdicts of the agents, for faults that are all there at once and would explain each other. */
+  /** Leaves out the verdicts of the agents, for faults that are all there at once and would explain each other. */
   withoutIncidents?: true;
 }
 
-/** A window of five minutes is one of ten seconds. */
+/** The factor by which times are shortened: a window of five minutes has ten seconds. */
 export const cutBy = 30;
 
-/** What a time of the rules becomes, in whole seconds. */
+/** A shortened time of the rules, in whole seconds. */
 const shortened = (text: string): number => Math.ceil(parseDuration(text)! / 1000 / cutBy);
 
 /**
- * Writes the four packs as the agent prints them, with `for`, `keep_firing_for` and the windows cut to what a test can
- * wait for. A target counts as down after three scrapes. Unless `for` is cut, an alert is kept for 2 s: less than the
- * windows, so that what looks back outlives it.
+ * Writes the four packs as the agent prints them, with `for`, `keep_firing_for` and the windows shortened to what a test can wait
+ * for. A target counts as down after three scrapes. Unless `for` is `cut`, an alert continues for 2 s: less than the windows, so
+ * that alerts that look back outlive it.
  */
 export function writeRules(
   directory: string,

@@ -4,25 +4,25 @@ import { join } from 'node:path';
 import type { Meter, Timings } from './page.ts';
 import { type FakeRole, type Pair, startRole } from './role.ts';
 
-/** A service in two clusters, dc1 and dc2, and every number of its pages that a fault changes. */
+/** A service in two clusters, dc1 and dc2, with every number of its pages that a fault changes. */
 export interface LiveService {
-  /** dc1's four, the second hosts of its history and worker, two of dc2 and one of dc3. */
+  /** The roles: dc1's four, the second hosts of its history and worker, two of dc2 and one of dc3. */
   readonly roles: Readonly<Record<RoleName, FakeRole>>;
   readonly heap: Meter;
   readonly gcPause: Meter;
-  /** Starts by the process's own count; dc2's are counted by nothing else. */
+  /** The starts that the process itself counts; nothing else counts those of dc2. */
   readonly starts: Meter;
   readonly startsInDc2: Meter;
   readonly storeErrors: Meter;
   readonly storeCalls: Timings;
   readonly workflowTimeouts: Meter;
   readonly workflowFailures: Meter;
-  /** Workflows of a canary that complete. */
+  /** The workflows of a canary that complete. */
   readonly canary: Meter;
-  /** Those that complete on dc1's second host of history, where there are none until its shards move there. */
+  /** The workflows that complete on dc1's second host of history, which has none until its shards move there. */
   readonly canaryOnSecond: Meter;
   readonly shardsClosed: Meter;
-  /** Transfer tasks of history. */
+  /** The transfer tasks of history. */
   readonly transferTasks: Timings;
   readonly replicationLag: Meter;
   readonly replicationFailures: Meter;
@@ -30,15 +30,15 @@ export interface LiveService {
   readonly stalledBacklog: Meter;
   readonly abandonedBacklog: Meter;
   readonly unpolledBacklog: Meter;
-  /** Workers that poll the list of `unpolledBacklog`. */
+  /** The workers that poll the list of `unpolledBacklog`. */
   readonly pollers: Meter;
   readonly stalledDispatch: Meter;
   readonly frontendErrors: Meter;
   readonly frontendCalls: Timings;
-  /** Certificates of the frontend: one for a year, one for five days. */
+  /** The certificates of the frontend: one for a year, one for five days. */
   readonly certificates: Readonly<Record<'long' | 'short', Pair>>;
   readonly authorities: string;
-  /** A certificate of nobody that the agents trust. */
+  /** A certificate that the agents do not trust. */
   readonly untrusted: Pair;
   stop(): Promise<void>;
 }
@@ -49,7 +49,7 @@ const roleNames = [
 ];
 type RoleName = (typeof roleNames)[number];
 
-/** How many calls a second the service makes of each kind while it is well. */
+/** How many calls of each kind the service makes per second while it is well. */
 const usual = { storeCalls: 2000, frontendCalls: 20, workflows: 5, tasks: 10 };
 export const {
   frontendCalls: frontendCallsPerSecond,

@@ -14,7 +14,7 @@ interface ShippedAlert {
   labels?: Readonly<Record<string, string>>;
 }
 
-/** Every alert of a file in `rules`; an objective's are told apart by their window. */
+/** Every alert of a file in `rules`; the alerts of an objective are distinguished by their window. */
 export function shippedAlerts(pack: string): string[] {
   const text = readFileSync(join(root, 'rules', `${pack}.rules.yml`), 'utf8');
   const { groups } = parse(text) as { groups: { rules: ShippedAlert[] }[] };
@@ -23,7 +23,7 @@ export function shippedAlerts(pack: string): string[] {
     .flatMap(({ alert, labels }) => (alert === undefined ? [] : [keyOf(alert, labels?.window)]));
 }
 
-/** How `shippedAlerts` names an alert. */
+/** The name of an alert in `shippedAlerts`. */
 export const keyOf = (alert: string, window: string | undefined): string =>
   window === undefined ? alert : `${alert} ${window}`;
 
@@ -33,10 +33,10 @@ const dashboards = new Set(
     .map((name) => (JSON.parse(readFileSync(join(root, 'dashboards', name), 'utf8')) as { uid: string }).uid),
 );
 
-/** Who hears what, by the shipped routes. */
+/** The receiver for each severity, by the shipped routes. */
 const receivers = { critical: 'on-call', warning: 'tickets', info: 'log-book' };
 
-/** Whether a notice has all that whoever hears it needs. */
+/** Checks that a notice has everything that its reader needs. */
 export function expectWhole({ receiver, annotations }: Notice, expected: Expected): void {
   const { alert, severity, labels, says } = expected;
   expect(receiver).toBe(receivers[severity]);

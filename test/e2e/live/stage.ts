@@ -23,13 +23,13 @@ const agentNames = ['first', 'second', 'other', 'lone'] as const;
 export type AgentName = (typeof agentNames)[number];
 type Agents = Readonly<Record<AgentName, LiveAgent>>;
 
-/** What Prometheus is to do. */
+/** What Prometheus scrapes and loads. */
 interface Scraped {
   withoutJob?: string;
-  /** Of a job the only one of its agents that is scraped, as after a role was scaled down. */
+  /** A job of which only this agent is scraped, for example after a role was scaled down. */
   only?: { job: string; agent: AgentName };
   packs?: readonly string[];
-  /** Two environments with the same names: what is otherwise dc2 is the dc1 of staging. */
+  /** Adds a second environment with the same names: dc2 becomes dc1 of staging. */
   hasStaging?: true;
 }
 
@@ -40,18 +40,18 @@ export interface Stage extends Surroundings, Pick<Pulses, 'pulse' | 'check'> {
   prometheus: LivePrometheus;
   alertmanager: Alertmanager;
   platform: Platform;
-  /** What a client prints of a domain. */
+  /** Sets what a client prints about a domain. */
   describeDomain(cluster: string, domain: string, over?: object): void;
-  /** Has Prometheus scrape all jobs but one, and load these packs. */
+  /** Makes Prometheus scrape all jobs but one, and load these packs. */
   prometheusBy(over: Scraped): Promise<void>;
-  /** Whether every target has answered, and every probe has told, for most of a window. */
+  /** Whether every target has answered, and every probe has had results, for most of a window. */
   isSeen(): Promise<true | undefined>;
 }
 
 const rulesIn = (directory: string) => join(directory, 'rules');
 export const packsRun = ['recommended', 'recording', 'slo'] as const;
 
-/** Which agents answer for a job. */
+/** The agents that answer for each job. */
 const jobs: Readonly<Record<string, readonly AgentName[]>> = {
   frontend: ['first', 'other', 'lone'],
   history: ['first', 'second', 'other'],
@@ -109,10 +109,10 @@ function makePlaces(directory: string, describeDomain: Stage['describeDomain']):
   mkdirSync(rulesIn(directory));
 }
 
-/** Keeps the end of each part as soon as it is there, so that what has begun ends also when the rest fails. */
+/** Registers the end of each part as soon as it exists, so that what has begun ends even if the rest fails. */
 type Keep = <T extends { stop(): unknown }>(part: T) => T;
 
-/** All of them, or the first failure once none is on its way any more. */
+/** The results of all, or the first failure once none is pending any more. */
 async function all<T extends readonly unknown[]>(
   parts: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
@@ -173,7 +173,7 @@ function createSeen(agents: Agents, { value }: LivePrometheus): Stage['isSeen'] 
   };
 }
 
-/** `onStop` takes what is to be called in the end, the last first. */
+/** Starts the stage. `onStop` registers what is called at the end, in reverse order. */
 export async function startStage(
   onStop: (stop: () => unknown) => void,
   rules?: RulesCut,

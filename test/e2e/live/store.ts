@@ -3,24 +3,24 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.ts';
 
-/** A PostgreSQL that is all that the checks ask for, until the test makes it otherwise. */
+/** A PostgreSQL that passes all checks until the test changes it. */
 export interface Store {
-  /** Another one after it has started again. */
+  /** The port, which changes when the server starts again. */
   readonly port: number;
-  /** Ends the server; `begin` starts it again over the same data. */
+  /** Ends the server; `begin` starts it again with the same data. */
   halt(): Promise<void>;
   begin(): Promise<void>;
-  /** Version that the schema says it has. */
+  /** Sets the version that the schema reports. */
   setSchema(version: string): Promise<unknown>;
   setReadOnly(isReadOnly: boolean): void;
-  /** Writes before they are acknowledged, as a store should. */
+  /** Sets whether commits are written before they are acknowledged, as a store should do. */
   setDurable(isDurable: boolean): void;
-  /** Archives a segment after a minute at the latest, or whenever it is full. */
+  /** Sets whether a segment is archived after a minute at the latest, or only when it is full. */
   setArchiveTimeout(has: boolean): void;
-  /** Takes all but four of the connections that plain users may have. */
+  /** Uses all but four of the connections for plain users. */
   crowd(): Promise<void>;
   disperse(): Promise<void>;
-  /** Archiving fails, and what waits has waited for ten minutes. */
+  /** Makes archiving fail, with a segment that has waited for ten minutes. */
   clogArchive(): Promise<void>;
   clearArchive(): Promise<unknown>;
   stop(): Promise<void>;
@@ -51,7 +51,7 @@ export async function startStore(): Promise<Store> {
     changed.set(name, value);
     server.configure([...changed].map(([key, text]) => `${key}=${text}`));
   };
-  /** Also while the server's usual transaction is a read-only one. */
+  /** Writes even while the server's usual transaction is read-only. */
   const write = (sql: string) => server.query(`BEGIN READ WRITE; ${sql}; COMMIT`, storeDatabase);
   const closeSegment = () =>
     server.query("SELECT pg_logical_emit_message(false, 'test', 'x'); SELECT pg_switch_wal()");

@@ -5,35 +5,35 @@ import type { AgentName, Stage } from './stage.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** What became of the alerts of a stage. */
+/** What happens with the alerts of a stage. */
 export interface Watch {
   /** All labels of an alert. */
   labelsOf(expected: Expected): Labels;
-  /** Waits for a fact; gives up at the deadline, or as soon as work done meanwhile has failed. */
+  /** Waits for a fact; gives up at the deadline, or as soon as concurrent work has failed. */
   wait<T>(what: string, fact: () => Promise<T | undefined> | T | undefined, deadlineMs: number): Promise<T>;
-  /** What receivers were told last of an alert; `since` so many notices. */
+  /** The last notice of an alert that the receivers got; with `since`, only notices after that many. */
   lastNotice(expected: Expected, since?: number): Notice | undefined;
-  /** Whether Alertmanager has it. */
+  /** Whether Alertmanager has the alert. */
   isHeld(expected: Expected): Promise<boolean>;
-  /** What inhibits it in Alertmanager, as `ALERT PACK SEVERITY`. */
+  /** The alerts that inhibit it in Alertmanager, as `ALERT PACK SEVERITY`. */
   inhibitors(expected: Expected): Promise<string[]>;
-  /** Those of the alerts that do not fire in Prometheus. */
+  /** The alerts that do not fire in Prometheus. */
   silent(alerts: readonly Expected[]): Promise<Expected[]>;
   /**
-   * Plays a scene in which every agent is there. If scrapes missed their second meanwhile, as on a busy machine, alerts came
-   * and went of themselves: a failure then shows nothing, and the scene is played again.
+   * Plays a scene during which every agent exists. If scrapes missed their second meanwhile, as on a busy machine, alerts came
+   * and went for that reason: then a failure proves nothing, and the scene is played again.
    */
   play(scene: () => Promise<void>): Promise<void>;
 }
 
 const mostRounds = 5;
-/** A scrape at either end of a scene may fall outside, and one that is missed makes nothing fire. */
+/** A scrape at either end of a scene may be outside of it, and one missed scrape makes nothing fire. */
 const scrapesSpared = 2;
 
 const isSame = (one: Labels, other: Labels): boolean =>
   JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other).sort());
 
-/** An alert as PromQL has it, for people. */
+/** An alert in the notation of PromQL, for people. */
 export const nameOf = ({ alert, labels }: Expected): string =>
   `${alert}{${Object.entries(labels).map(([name, value]) => `${name}="${value}"`)}}`;
 
@@ -68,7 +68,7 @@ export function watchOn(stage: Stage): Watch {
           stage.check();
           return fact();
         },
-        // Prometheus evaluates twice a second; to ask it oftener costs both of them, and shows nothing new.
+        // Prometheus evaluates twice a second; more queries cost time and show nothing new.
         { everyMs: 250, withinMs: Math.max(1, deadlineMs - performance.now()) },
       ),
     lastNotice: (expected, since = 0) =>

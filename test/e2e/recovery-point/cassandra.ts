@@ -15,16 +15,16 @@ import { type Cassandra, startCassandra } from '../../cassandra.ts';
 import { command, folder, mainFile, start } from '../process.ts';
 import { type Bed, flipByte, oneOf, type Plot, type Random } from './round.ts';
 
-// A node with snapshots and incremental backups, taken by the jobs that `svc-agent backup plan` writes, or left on the node.
+// A node with snapshots and incremental backups, made by the jobs that `svc-agent backup plan` writes, or left on the node.
 
 interface CassandraBed extends Bed {
   server: Cassandra;
-  /** Below it, `svc/TABLE-ID` has the directories `snapshots` and `backups`. */
+  /** Below this directory, `svc/TABLE-ID` has the directories `snapshots` and `backups`. */
   root: string;
   snapshot(): Promise<void>;
-  /** Writes what is in memory into an incremental backup. */
+  /** Writes the rows in memory into an incremental backup. */
   flush(): Promise<void>;
-  /** Makes the next rows go to a table that did not exist before. */
+  /** Makes the next rows go to a new table. */
   addTable(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ const entriesOf = (path: string) => (existsSync(path) ? readdirSync(path).sort()
 const rowsIn = (table: string) => `CREATE TABLE ${table} (seq int PRIMARY KEY, pad text)`;
 const nameOf = (directory: string) => directory.slice(0, directory.lastIndexOf('-'));
 
-/** Directories of one SSTable each, so that a damaged one does not keep the others from being imported. */
+/** Directories of one SSTable each, so that a damaged one does not prevent the import of the others. */
 function apart(directory: string, scratch: string): string[] {
   const tables = new Map<string, string>();
   for (const file of entriesOf(directory)) {
@@ -120,7 +120,7 @@ services: {history: {logs: {paths: [${place.path}/none.log]}}}
     for (const [table, directories] of sources) {
       const scratch = join(place.path, `import-${into}-${table}`);
       const single = directories.flatMap((directory, at) => apart(directory, join(scratch, String(at))));
-      // Of a damaged one it says so, and imports the others.
+      // nodetool reports a damaged one, and imports the others.
       if (single.length > 0) await run(target.nodetool('import', '--copy-data', into, table, ...single));
       rmSync(scratch, { recursive: true, force: true });
       const rows = await target.rows(`SELECT seq FROM ${into}.${table}`).catch(() => []);
@@ -263,7 +263,7 @@ export const cassandraPlots: readonly Plot<CassandraBed>[] = [
     play: snapshotAndFlushes,
     after(bed, random) {
       const part = oneOf(random, newestSnapshot(bed));
-      // Nothing of the table is left but what was written later.
+      // Only what was written later is left of the table.
       rmSync(part, { recursive: true });
     },
   },

@@ -22,19 +22,19 @@ import { type Bed, fromServer, oneOf, type Plot, type Random } from './round.ts'
 
 interface MariadbBed extends Bed {
   server: Mariadb;
-  /** Directory of the dumps and of the backups of mariadb-backup. */
+  /** The directory of the dumps and of the backups of mariadb-backup. */
   backups: string;
-  /** Directory of the copied binary logs. */
+  /** The directory of the copied binary logs. */
   binlog: string;
   dump(name?: string, ...more: readonly string[]): Promise<string>;
-  /** Of its server, or of another one. */
+  /** Makes a backup of its server, or of another one. */
   physical(of?: Mariadb): Promise<string>;
-  /** Begins a new file, and copies those that are closed: of its server, or of another one. */
+  /** Begins a new file, and copies the closed files of its server, or of another one. */
   archive(of?: Mariadb): Promise<void>;
 }
 
 const stamp = (ms = Date.now()) => `${new Date(ms).toISOString().replace(/[-:]|\..*/g, '')}Z`;
-/** Beside the writer, whose rows are in the backup or not. */
+/** Runs in parallel with the writer, whose rows may be in the backup or not. */
 const inBackground = promisify(execFile);
 const inShell = (script: string, ...args: string[]) =>
   spawnSync('bash', ['-o', 'pipefail', '-c', script, 'bash', ...args], { encoding: 'utf8' });
@@ -45,7 +45,7 @@ const logsOf = (bed: MariadbBed) =>
     .sort()
     .map((name) => join(bed.binlog, name));
 
-/** Rows of the ledger; none where it is not there. */
+/** The rows of the ledger; none if it does not exist. */
 const rowsOf = async (server: Mariadb): Promise<number[]> => {
   try {
     return (await server.sql('SELECT seq FROM svc.ledger ORDER BY seq')).map(({ seq }) => Number(seq));
@@ -80,7 +80,7 @@ async function restoreDump(bed: MariadbBed, path: string): Promise<number[]> {
     const socket = ['--no-defaults', `--socket=${join(server.folder, 's')}`, '--user=root'];
     const loaded = spawnSync('mysql', [...socket, 'svc'], { input: Buffer.from(text, 'latin1') });
     const [, log, position] = /MASTER_LOG_FILE='([^']+)', MASTER_LOG_POS=(\d+)/.exec(text) ?? [];
-    // A log on top of half a dump is no restore.
+    // Applying a log to half a dump is no restore.
     if (loaded.status === 0 && log && position) applyLog(bed, server, log, position);
     return await rowsOf(server);
   } finally {
@@ -143,7 +143,7 @@ backups:
   - {name: physical, store: main, database: persistence, type: full, source: {files: {directory: ${backups}, pattern: '^physical-(?<time>\\d{8}T\\d{6}Z)-\\d+$', settle: 1ms${ofZone}}}, integrity: {level: ${level}}}
   - {name: binlog, store: main, database: persistence, type: log, source: {segments: {directory: ${binlog}, log: binlog, settle: 1ms}}}
 `,
-    // One statement: the server commits it before it answers.
+    // This is one statement, which the server commits before it answers.
     write: (sequence) => server.sql(`INSERT INTO svc.ledger VALUES (${sequence}, NOW(6))`),
     async dump(name = `dump-${stamp()}-${nth++}.sql.gz`, ...more) {
       bed.begunMs = Date.now();
@@ -161,7 +161,7 @@ backups:
         ...(more.length > 0 ? more : ['svc']),
       ];
       await inBackground('bash', args, { env: { ...process.env, TZ: zone } });
-      // As `svc-agent backup run` does.
+      // This is the record that `svc-agent backup run` writes.
       const run = { startMs: bed.begunMs, endMs: Date.now(), status: 0 };
       const records = join(bed.state!, 'backup-runs');
       mkdirSync(records, { recursive: true });
@@ -187,7 +187,7 @@ backups:
     },
     async lose() {
       isLost = true;
-      // Its folder has the backups, too, which stay until the bed is removed.
+      // Its folder contains the backups, too, which stay until the bed is removed.
       server.signal('SIGKILL');
     },
     async restores() {
@@ -227,14 +227,14 @@ const newest = (bed: MariadbBed, pattern: RegExp) =>
       .at(-1)!,
   );
 
-/** A dump that another server made of a database of the same name, with the files of this one's log beside it. */
+/** A dump that another server made of a database with the same name, beside the log files of this one. */
 const dumpOfAnother: Plot<MariadbBed>['play'] = async (bed, { rows, random }) => {
   const other = await startMariadb('--log-bin=bin', '--server-id=2');
   try {
     await other.sql('CREATE DATABASE svc');
     await other.sql('CREATE TABLE svc.ledger (seq INT PRIMARY KEY, at DATETIME(6)) ENGINE = InnoDB');
     await other.sql('CREATE TABLE svc.tasks (i INT PRIMARY KEY) ENGINE = InnoDB');
-    // As far as the first rows went there when it was cut off from this one.
+    // The first rows went there before it was cut off from this server.
     const taken = 1 + Math.floor(random() * 5);
     await other.sql(`INSERT INTO svc.ledger SELECT seq, NOW(6) FROM svc.seq_1_to_${taken}`);
     await bed.dump(undefined, 'svc', `--socket=${join(other.folder, 's')}`);
@@ -247,7 +247,7 @@ const dumpOfAnother: Plot<MariadbBed>['play'] = async (bed, { rows, random }) =>
   }
 };
 
-/** Backups of a replica that has stopped to apply what it receives, while its clock goes on. */
+/** Backups of a replica that has stopped applying what it receives, while its clock continues. */
 const ofReplica =
   (
     play: (
@@ -425,7 +425,7 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
     name: 'a table without transactions',
     async play(bed, moments) {
       await bed.server.sql('ALTER TABLE svc.ledger ENGINE = Aria');
-      // It is dumped before, so that rows come to the ledger meanwhile.
+      // The table is dumped before, so that rows are written to the ledger meanwhile.
       await bed.server.sql('CREATE TABLE svc.executions ENGINE = InnoDB SELECT seq FROM svc.seq_1_to_300000');
       await dumpAndLog(bed, moments);
     },
@@ -449,7 +449,7 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
     async play(bed, moments) {
       await dumpAndLog(bed, moments);
       await bed.server.sql('RESET MASTER');
-      // The copies of the first files are those of the new log.
+      // The copies of the first files belong to the new log.
       for (const path of logsOf(bed)) unlinkSync(path);
       for (let n = 0; n < 3; n++) {
         await moments.rows(40);
@@ -484,7 +484,7 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       await moments.rows(60);
     },
   },
-  // Of one that was cut off: to call it the primary would be wrong, and nothing in the dump shows that.
+  // The server was cut off: to call it the primary would be wrong, and nothing in the dump shows that.
   { name: 'a dump of another server', isOfReplica: true, play: dumpOfAnother },
   {
     name: 'a dump is of a replica that is behind',

@@ -33,13 +33,13 @@ import { type Bed, flipByte, fromServer, oneOf, type Plot, type Random } from '.
 
 export interface PostgresBed extends Bed {
   server: Postgres;
-  /** Directory of base backups and dumps. */
+  /** The directory of base backups and dumps. */
   backups: string;
-  /** Directory of the archived log. */
+  /** The directory of the archived log. */
   wal: string;
-  /** While this file is there, the archiver fails. */
+  /** While this file exists, the archiver fails. */
   blocked: string;
-  /** Of its server, or of another one. */
+  /** Makes a base backup of its server, or of another one. */
   base(of?: Postgres): Promise<void>;
   dump(
     format?: 'custom' | 'sql',
@@ -49,11 +49,11 @@ export interface PostgresBed extends Bed {
   ): Promise<string>;
   /** Ends a segment and waits until it is archived. */
   archive(): Promise<void>;
-  /** Of a tool: program and arguments that restore the backup {id} into {directory}, as the server's owner. */
+  /** For a tool, program and arguments that restore the backup {id} into {directory}, as the server's owner. */
   restore?: readonly string[];
 }
 
-/** Beside the writer, whose rows are in the backup or not. */
+/** Runs in parallel with the writer, whose rows may be in the backup or not. */
 const inBackground = promisify(execFile);
 const beside = (argv: readonly string[], env: Record<string, string> = {}) => {
   const [program, ...args] = argv;
@@ -72,13 +72,13 @@ export const segmentsOf = (bed: PostgresBed): string[] =>
     .sort()
     .map((name) => join(bed.wal, name));
 
-/** Rows of the ledger in a server that somebody restored. */
+/** The rows of the ledger in a restored server. */
 async function rowsOf(server: Pick<Postgres, 'query'>, database: string): Promise<number[]> {
   const { rows } = await server.query('SELECT seq FROM ledger ORDER BY seq', database);
   return rows.map(({ seq }) => Number(seq));
 }
 
-/** Starts what was restored to `data`, lets it replay all there is, and reads the ledger; nothing if it does not start. */
+/** Starts what was restored to `data`, lets it replay everything, and reads the ledger; nothing if it does not start. */
 async function readRestored(data: string, restoreCommand?: string): Promise<number[]> {
   const settings = ['archive_mode=off', ...(restoreCommand ? [`restore_command=${restoreCommand}`] : [])];
   let server: Postgres | undefined;
@@ -108,14 +108,14 @@ async function restoreBase(bed: PostgresBed, path: string): Promise<number[]> {
     const log = join(path, 'pg_wal.tar');
     if (existsSync(log)) execFileSync('tar', ['-xf', log, '-C', join(data, 'pg_wal')]);
   } else cpSync(path, data, { recursive: true });
-  // A standby's own mark would let the server wait for more.
+  // A standby's own mark would make the server wait for more.
   rmSync(join(data, 'standby.signal'), { force: true });
   writeFileSync(join(data, 'recovery.signal'), '');
-  // The files of the server that was lost have paths and ports of its own.
+  // The files of the lost server have its own paths and ports.
   appendFileSync(join(data, 'postgresql.conf'), "recovery_target_timeline = 'latest'\n");
   chownAll(data);
   execFileSync('chmod', ['700', data]);
-  // The server refuses to start over a segment that was cut off; an operator leaves that one out.
+  // The server refuses to start with a segment that was cut off, so an operator leaves it out.
   const isWhole = `case %f in *.*) true;; *) test "$(stat -c %%s ${bed.wal}/%f)" = 16777216;; esac`;
   const unpacked = `gunzip -c ${bed.wal}/%f.gz > %p.part && mv %p.part %p`;
   return readRestored(
@@ -135,7 +135,7 @@ async function restoreDump(scratch: Postgres, path: string, nth: number): Promis
       postgresProgram('pg_restore', [...at, '--no-owner', path]);
     else postgresProgram('psql', [...at, '-v', 'ON_ERROR_STOP=1', '-q'], plain.toString());
   } catch {
-    // What a tool restored before it failed is looked at all the same.
+    // What a tool restored before it failed is read all the same.
   }
   return rowsOf(scratch, database).catch(() => []);
 }
@@ -160,10 +160,10 @@ export async function plainBed(
   const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
   const walMethod = oneOf(random, ['none', 'stream']);
   const format = oneOf(random, ['plain', 'plain', 'tar']);
-  // The log and a base are of the whole server.
+  // The log and a base belong to the whole server.
   const database = oneOf(random, ['', ' database: persistence,']);
   const level = oneOf(random, ['header', 'full', 'full', 'full']);
-  // The host that dumps, as an operator says or does not say in the configuration.
+  // The zone of the host that dumps, which an operator states in the configuration or does not.
   const zone = oneOf(random, ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']);
   const hasZone = random() < 0.6;
   const takenFrom = fromServer(random, isOfReplica);
@@ -223,7 +223,7 @@ backups:
 
 type Play = Plot<PostgresBed>['play'];
 
-/** A base, then some segments. */
+/** Makes a base, then some segments. */
 const baseAndLog: Play = async (bed, { random, rows }) => {
   await bed.base();
   const segments = 3 + Math.floor(random() * 3);
@@ -243,7 +243,7 @@ function flip(path: string, at: number): void {
   writeFileSync(path, bytes);
 }
 
-/** Where its records begin and end: the rest of a segment that was switched is zeroes. */
+/** The number of bytes in which records begin and end: the rest of a switched segment is zeroes. */
 function usedBytes(path: string): number {
   const bytes = readFileSync(path);
   let end = bytes.length;
@@ -266,7 +266,7 @@ const dumpThen = (change: (path: string, bed: PostgresBed) => void): Plot<Postgr
     await rows(10);
   };
 
-/** A dump of which the data is more than half. */
+/** A dump whose data is more than half of it. */
 const bigDump: Play = async (bed, { rows }) => {
   const rowsOfTable = 'SELECT i, md5(i::text) FROM generate_series(1, 5000) i';
   await bed.server.query(`CREATE TABLE executions AS ${rowsOfTable}`, 'svc');
@@ -274,7 +274,7 @@ const bigDump: Play = async (bed, { rows }) => {
   await rows(10);
 };
 
-/** A base of a standby that has received nothing for a while, and no archive of what was written meanwhile. */
+/** A base of a standby that has received nothing for a while, without an archive of what was written meanwhile. */
 const baseOfStandby: Play = async (bed, { rows }) => {
   const data = join(postgresFolder(), 'standby');
   const port = ['-h', '127.0.0.1', '-p', String(bed.server.port), '-U', 'postgres'];
@@ -293,12 +293,12 @@ const baseOfStandby: Play = async (bed, { rows }) => {
     await standby.stop();
     rmSync(data, { recursive: true, force: true });
   }
-  // Of the log there is what the base itself needs.
+  // Only the part of the log that the base itself needs is left.
   const last = readdirSync(bed.wal).filter(isSegment).sort().at(-1)!;
   for (const path of segmentsOf(bed)) if (basename(path) > last) unlinkSync(path);
 };
 
-/** A dump of a standby that has stopped to replay, while its host and the clocks go on. */
+/** A dump of a standby that has stopped replaying, while its host and the clocks continue. */
 const dumpOfStandby: Play = async (bed, { rows, random }) => {
   const data = join(postgresFolder(), 'standby');
   const port = ['-h', '127.0.0.1', '-p', String(bed.server.port), '-U', 'postgres'];
@@ -334,7 +334,7 @@ const dumpOfSnapshot: Play = async (bed, { rows }) => {
   await rows(10);
 };
 
-/** Replaces segments by those of another cluster that has written as much. */
+/** Replaces segments by segments of another cluster that has written as much. */
 async function mixWal(bed: PostgresBed, paths: readonly string[]): Promise<void> {
   const wal = join(bed.backups, 'other-wal');
   mkdirSync(wal);
@@ -357,7 +357,7 @@ async function mixWal(bed: PostgresBed, paths: readonly string[]): Promise<void>
   rmSync(wal, { recursive: true });
 }
 
-/** The table of faults; with and without one, each is played with the level and the method of the round. */
+/** The table of faults. Each is played with and without the fault, with the level and the method of the round. */
 export const plainPlots: readonly Plot<PostgresBed>[] = [
   { name: 'a base with its log', isGood: true, play: baseAndLog },
   { name: 'a dump', isGood: true, needsZone: true, play: dumpThen(() => {}) },
@@ -418,7 +418,7 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     name: 'the timeline was switched, and the first segments of the new one are missing',
     async play(bed, moments) {
       await baseAndLog(bed, moments);
-      // The same data goes on as a standby that is promoted.
+      // The same data continues as a standby that is promoted.
       const promoted = async () => {
         await bed.server.restart([], () => {
           writeFileSync(join(bed.server.data, 'standby.signal'), '');
@@ -611,7 +611,7 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
   {
     name: 'half a dump',
     async play(bed, { rows, random }) {
-      // Big enough that its data is not in the last bytes alone.
+      // The table is big enough that its data is not only in the last bytes.
       await bed.server.query(
         'CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i',
         'svc',
@@ -622,7 +622,7 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     },
   },
   {
-    // Behind the table of contents, which has no checksum.
+    // The byte is after the table of contents and has no checksum.
     name: 'a dump with a damaged byte in its data',
     play: bigDump,
     after(bed, random) {
@@ -638,7 +638,7 @@ const ofTool = (argv: readonly string[]) => {
   return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 };
 
-/** Ends a script that restores with the setting that fetches the log. */
+/** Adds the setting that fetches the log to the end of a script that restores. */
 const withFetch = (fetch: string) =>
   `echo "restore_command = '${fetch}'" >> {directory}/postgresql.auto.conf`;
 
@@ -652,7 +652,7 @@ async function toolBed(
     base(): Promise<unknown>;
     filed(): void;
     restore: readonly string[];
-    /** Returns the command that fetches the log, if the tool has not configured one. */
+    /** Restores, and returns the command that fetches the log, if the tool has not configured one. */
     restoreTo(data: string): string | undefined;
   },
 ): Promise<PostgresBed> {
@@ -676,7 +676,7 @@ async function toolBed(
       return tool.wal();
     },
     blocked,
-    // Without an entry that observes the log, a point is unknown.
+    // Without an entry that observes the log, the point is unknown.
     level: tool.isLogObserved ? 'full' : 'none',
     yaml: `stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
 backups:
@@ -816,7 +816,7 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
       ],
       restoreTo(data) {
         ofTool(tool('recover', '--get-wal', 'main', 'latest', data));
-        // The command that it writes there does not name this configuration, and wins over postgresql.conf.
+        // The command that it writes there does not name this configuration, and takes precedence over postgresql.conf.
         const written = join(data, 'postgresql.auto.conf');
         const lines = readFileSync(written, 'utf8').split('\n');
         writeFileSync(written, lines.filter((line) => !line.startsWith('restore_command')).join('\n'));
@@ -836,7 +836,7 @@ export async function walgBed(random: Random): Promise<PostgresBed> {
     const connection = [`PGHOST=${server.folder}`, `PGPORT=${server.port}`, 'PGUSER=postgres'];
     const environment = ['env', `WALG_FILE_PREFIX=${repository}`, ...connection, 'PGDATABASE=postgres'];
     const tool = (...args: string[]) => asPostgres([...environment, 'wal-g', ...args]);
-    // It has no command that reads a backup again but the one that restores it.
+    // Its only command that reads a backup again is the one that restores it.
     const verify = asPostgres([
       ...environment,
       ...[
@@ -874,7 +874,7 @@ const toolSegments = (bed: PostgresBed): string[] =>
     .sort()
     .map((name) => join(bed.wal, name));
 
-/** For tools that keep the log by themselves, in files of their own form. */
+/** Faults for tools that manage the log by themselves, in their own format. */
 export const toolPlots: readonly Plot<PostgresBed>[] = [
   { name: 'a backup with its log', isGood: true, play: baseAndLog },
   {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { anyMoment, until } from '../../until.ts';
 import { folder, type RunningAgent, startAgent } from '../process.ts';
 
-// One round: a writer with a sequence, backups, a fault, the store taken away; what the built agent claims then, held
-// against what the server's own tools restore. Nothing here knows how the agent reads a backup.
+// Plays one round: a writer with a sequence, backups, a fault, the loss of the store. What the built agent claims then is
+// compared with what the server's own tools restore. Nothing here knows how the agent reads a backup.
 
 export type Random = () => number;
 
@@ -21,50 +21,50 @@ export function seeded(seed: number): Random {
 
 export const oneOf = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
 
-/** What the configuration says of the server that dumps and copies of files are taken from. */
+/** What the configuration says about the server from which dumps and copies of files are made. */
 export const fromServer = (random: Random, isOfReplica?: true): string =>
   isOfReplica ? oneOf(random, ['', ', takenFrom: replica']) : ', takenFrom: primary';
 
-/** Flips a bit of a file, anywhere or at a place. */
+/** Flips a bit of a file, at a random or a given place. */
 export function flipByte(path: string, random: Random, from = 0, to = 1): void {
   const bytes = readFileSync(path);
   bytes[Math.floor(bytes.length * (from + (to - from) * random()))]! ^= 0x10;
   writeFileSync(path, bytes);
 }
 
-/** A store with its backups. Each of them restores by hand, with the tools of the store. */
+/** A store with its backups. `restores` restores each backup with the tools of the store. */
 export interface Bed {
-  /** Blocks `stores` and `backups` of agent.yaml. */
+  /** The blocks `stores` and `backups` of agent.yaml. */
   yaml: string;
-  /** Integrity level of the backups. */
+  /** The integrity level of the backups. */
   level: string;
-  /** State directory of the agent, where runs of jobs are recorded. Default: a new one. */
+  /** The state directory of the agent, in which runs of jobs are recorded. Default: a new one. */
   state?: string;
-  /** When its last backup, or the last archiving of its log, was begun; ms since the epoch. */
+  /** When the last backup, or the last archiving of the log, was begun; ms since the epoch. */
   begunMs?: number;
-  /** The configuration says in which zone dumps state local times. */
+  /** Whether the configuration says in which zone dumps state local times. */
   hasZone?: boolean;
-  /** While the store starts again. */
+  /** Resolves when the store has started again. */
   restarts?: Promise<void>;
   /** Commits one row. */
   write(sequence: number): Promise<unknown>;
-  /** The store is gone, without a word. */
+  /** Kills the store. */
   lose(): Promise<void>;
   /** What each backup restores to, by itself and with its log: the sequence numbers found. Throws nothing. */
   restores(): Promise<(readonly number[])[]>;
   remove(): Promise<void>;
 }
 
-/** What goes wrong in a round: `play` takes the backups, and `after` acts when the store is gone. */
+/** What goes wrong in a round: `play` makes the backups, and `after` acts when the store is gone. */
 export interface Plot<B extends Bed> {
   name: string;
   /** Settings of the server. */
   settings?: readonly string[];
-  /** Nothing goes wrong: at the level `full` the agent has to claim a point, of when the last backup was begun. */
+  /** Set if nothing goes wrong: at the level `full` the agent must claim a point, that of the start of the last backup. */
   isGood?: true;
-  /** But only if the configuration says in which zone. */
+  /** Set if that is so only if the configuration states the zone. */
   needsZone?: true;
-  /** Its backups are of a replica, and the configuration does not say that they are of the primary. */
+  /** Set if the backups are from a replica, and the configuration does not say that they are from the primary. */
   isOfReplica?: true;
   play(bed: B, moments: Moments): Promise<void>;
   after?(bed: B, random: Random): Promise<void> | void;
@@ -76,7 +76,7 @@ interface Moments {
   rows(count: number): Promise<void>;
 }
 
-/** Commits rows one after the other, and remembers when the server had confirmed each: ms since the epoch. */
+/** Commits rows one after the other, and records when the server had confirmed each: ms since the epoch. */
 function startWriter(bed: Bed) {
   const confirmedMs = new Map<number, number>();
   let stopped = false;
@@ -86,7 +86,7 @@ function startWriter(bed: Bed) {
       try {
         await bed.write(sequence);
       } catch {
-        // Whether this row was committed, nobody knows.
+        // Nobody knows whether this row was committed.
         if (bed.restarts !== undefined) continue;
         return;
       }
@@ -107,16 +107,16 @@ function startWriter(bed: Bed) {
   };
 }
 
-/** What the agent says. */
+/** What the agent claims. */
 interface Claim {
-  /** `svc_recovery_ready`; undefined where it is absent. */
+  /** `svc_recovery_ready`; undefined if it is absent. */
   ready?: number;
   /** Each `svc_backup_recovery_point_timestamp_seconds`, by backup, and the point of the chain in `/api/status`; in ms. */
   pointsMs: Readonly<Record<string, number>>;
   msg: string;
 }
 
-/** The built agent beside the store, with a new state. */
+/** Starts the built agent beside the store, with a new state. */
 async function openAgent(bed: Bed) {
   const place = folder();
   const file = join(place.path, 'agent.yaml');
@@ -139,14 +139,14 @@ ${bed.yaml}`,
   };
 }
 
-/** Lets it check what is there, and reads the claim. */
+/** Lets the agent check what is there, and reads its claim. */
 async function claimOf(agent: RunningAgent): Promise<Claim> {
   const get = async (path: string) => (await fetch(`http://${agent.address('admin')}${path}`)).json();
   const names = ((await get('/probes')) as { name: string }[]).map(({ name }) => name);
-  // Which tables the store has is known from the poll that its schedule begins with.
+  // The tables of the store are known from the poll with which its schedule begins.
   const metrics = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
   await until('the store was polled', async () => (await metrics()).includes('\nsvc_store_up{'));
-  // What a verification finds, or the end of a log, is seen by the next check.
+  // The next check sees what a verification finds, and the end of a log.
   const checked = async () => {
     let said = '';
     for (const name of names.filter((each) => /^(?:store|backup|recovery)\//.test(each)))
@@ -174,20 +174,20 @@ async function claimOf(agent: RunningAgent): Promise<Claim> {
 }
 
 interface Verdict {
-  /** While the store is there, unless its fault comes later, and when it is gone. */
+  /** The claims while the store is there, unless its fault comes later, and when it is gone. */
   claims: Claim[];
-  /** Rows that the best restore has, and those that the server had confirmed. */
+  /** The number of rows that the best restore has, and of rows that the server had confirmed. */
   restored: number;
   confirmed: number;
   /** When the server had confirmed the first row that the best restore lacks; Infinity if it lacks none. */
   firstLostMs: number;
-  /** What is wrong with the claim, for the message of the test; empty if it holds. */
+  /** What is wrong with the claims, for the message of the test; empty if they are right. */
   broken: string[];
 }
 
 /**
- * The promise: what was confirmed before the claimed point is there after a restore. A claim is held against the best of
- * all restores, so that it is never refuted by a choice of the operator.
+ * Plays a round. The promise is that what was confirmed before the claimed point is there after a restore. A claim is compared
+ * with the best of all restores, so that an operator's choice never refutes it.
  */
 export async function playRound<B extends Bed>(bed: B, plot: Plot<B>, random: Random): Promise<Verdict> {
   const writer = startWriter(bed);
@@ -196,7 +196,7 @@ export async function playRound<B extends Bed>(bed: B, plot: Plot<B>, random: Ra
     await plot.play(bed, { random, rows: writer.rows });
     await writer.rows(Math.floor(random() * 30));
     const claims: Claim[] = [];
-    // An agent that watched all the time, or one that is started when the store is gone.
+    // Either an agent watched all the time, or one is started when the store is gone.
     let agent = plot.after ? undefined : await openAgent(bed);
     try {
       if (agent) claims.push(await agent.claim());
@@ -219,14 +219,14 @@ export async function playRound<B extends Bed>(bed: B, plot: Plot<B>, random: Ra
   }
 }
 
-/** A claim that is true and of no use: rows are missing that were confirmed well before the last backup began. */
+/** The fault of a claim that is true and useless: rows are missing that were confirmed well before the last backup began. */
 function earlyFault(
   { begunMs = 0 }: Bed,
   { pointsMs: { chain } }: Claim,
   confirmedMs: ReadonlyMap<number, number>,
 ): string[] {
   if (chain === undefined) return ['claims no point of a good backup'];
-  // What states a time states it in whole seconds; a row is committed before it is confirmed.
+  // Times are stated in whole seconds, and a row is committed before it is confirmed.
   const before = [...confirmedMs.values()].filter((atMs) => atMs < begunMs - 1000).sort((a, b) => a - b);
   const lateMs = (before.at(-2) ?? 0) - chain;
   return lateMs > 0 ? [`claims ${Math.round(lateMs)} ms too little of a good backup`] : [];

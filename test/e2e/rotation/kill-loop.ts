@@ -7,13 +7,13 @@ import { folder, mainFile, type RunningAgent, start, startAgent } from '../proce
 
 /** A service that writes lines with the label of their generation while its log is rotated. */
 export interface RotatedService {
-  /** Patterns by which the agent finds its log. */
+  /** The patterns with which the agent finds the log. */
   readonly paths: readonly string[];
-  /** Lines by generation. */
+  /** The number of lines by generation. */
   readonly written: ReadonlyMap<string, number>;
   run(): void;
   generation(): number;
-  /** The agent has read up to this generation. While it is far behind, the service is not rotated. */
+  /** Tells the service that the agent has read up to this generation. While it is far behind, the service is not rotated. */
   sees(newest: number): void;
   stop(): void;
   /** Ends the last line and whatever runs in the background. */
@@ -22,19 +22,22 @@ export interface RotatedService {
 
 export type OpenService = (directory: string, random: () => number) => RotatedService;
 
-/** How far the agent may be behind when it is killed: on a busy machine it would never see files before they are deleted. */
+/**
+ * How far the agent may be behind when it is killed: on a busy machine it would otherwise never see files before they are
+ * deleted.
+ */
 const generationsBehind = 40;
-/** How far it may be behind while the service is still rotated. */
+/** How far the agent may be behind while the service is still rotated. */
 export const generationsUnseen = 80;
-/** Longest time that an agent runs before it is killed, and that it is down after some of the kills. */
+/** The longest times for which an agent runs before it is killed, and for which it is down after some of the kills. */
 const runningMs = 700;
 const downMs = 1_200;
-/** After so long without a change a count that is wrong stays wrong. */
+/** After this long without a change a wrong count stays wrong. */
 const settledMs = 60_000;
-/** A busy machine takes its time. */
+/** A limit for a busy machine. */
 const patience = { withinMs: 1_200_000 };
 
-/** Ends a run that hangs. */
+/** The time limit that ends a hanging run. */
 export const timeoutOf = (kills: number): number => 2 * patience.withinMs + kills * 60_000;
 
 function seeded(seed: number): () => number {
@@ -45,7 +48,7 @@ function seeded(seed: number): () => number {
   };
 }
 
-/** A line of the service, padded at random. */
+/** A line of the service, with random padding. */
 export const lineOf = (generation: number | string, random: () => number): string =>
   `{"level":"info","ts":"${new Date().toISOString()}","generation":"${generation}","msg":"${'x'.repeat(Math.floor(random() * 90))}"}`;
 
@@ -79,13 +82,13 @@ function createVictim(config: string, service: RotatedService, random: () => num
       agent = await startAgent(config);
       startMs = performance.now() - beganMs;
     },
-    /** Kills one that is ready, at a random moment. */
+    /** Kills an agent that is ready, at a random moment. */
     async killRunning() {
       await until('the agent catches up', hasCaughtUp, patience);
       await anyMoment(random, runningMs);
       await agent!.end('SIGKILL');
     },
-    /** Kills one anywhere from its first instruction until it has begun to read. */
+    /** Kills an agent at any moment from its first instruction until it has begun to read. */
     async killStarting() {
       const starting = start(process.execPath, [mainFile, 'run', '-c', config]);
       await anyMoment(random, 1.3 * startMs);

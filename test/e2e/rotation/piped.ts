@@ -6,7 +6,7 @@ import { generationsUnseen, lineOf, type OpenService } from './kill-loop.ts';
 
 /** Programs that read lines from a pipe, and write and rotate the log themselves. */
 
-/** Which file a line gets into is not known, so that this many lines are a generation. */
+/** It is not known into which file a line goes, so this many lines are a generation. */
 const linesPerGeneration = 150;
 
 interface Pipe {
@@ -15,7 +15,7 @@ interface Pipe {
   paths: readonly string[];
 }
 
-/** `prepare` makes what the program needs in a directory of its own. */
+/** Opens a piped program; `prepare` creates what the program needs in a separate directory. */
 function piped(prepare: (directory: string) => Pipe): OpenService {
   return (place, random) => {
     const directory = join(place, 'logs');
@@ -81,7 +81,7 @@ export const multilog = (processor: string | undefined): OpenService =>
 
 const sources = new URL('../../fixtures/lumberjack/', import.meta.url);
 
-/** A program that was built, in a directory that goes with `remove`; undefined if Go or the module cannot be had. */
+/** Builds a program in a directory that `remove` deletes; undefined if Go or the module is not available. */
 export function buildLumberjack(): { program: string; remove(): void } | undefined {
   const directory = mkdtempSync(join(tmpdir(), 'svc-agent-lumberjack-'));
   for (const name of ['go.mod', 'go.sum', 'main.go'])

@@ -24,13 +24,13 @@ const keptFiles = 300;
 interface Rotated {
   log: string;
   paths: readonly string[];
-  /** What a line becomes in the file; default: the line. */
+  /** The form of a line in the file; default: the line itself. */
   wrap?(line: string): string;
-  /** `reopen` opens the log anew; what is written until then goes to the old file. */
+  /** Rotates the log. `reopen` opens a new file; what is written before that goes to the old file. */
   rotate(reopen: () => void): Promise<void>;
-  /** Shortest time between two rotations; default 250 ms. */
+  /** The shortest time between two rotations; default 250 ms. */
   everyMs?: number;
-  /** The service does not write during a rotation, and the next generation begins after it, in the same file. */
+  /** Whether the service pauses during a rotation; the next generation then begins after it, in the same file. */
   pauses?: boolean;
 }
 
@@ -99,14 +99,14 @@ function rotated(
 
 interface LogrotateOptions {
   directives: readonly string[];
-  /** Rotated files go to a directory of their own, in which the agent looks, too. */
+  /** Whether rotated files go to a separate directory, in which the agent looks, too. */
   olddir?: boolean;
-  /** logrotate decides when. */
+  /** Whether logrotate decides when to rotate. */
   isDue?: boolean;
   everyMs?: number;
 }
 
-/** Debian's logrotate; its postrotate script waits until the service has opened its log anew. */
+/** Rotates with Debian's logrotate; its postrotate script waits until the service has opened a new file. */
 export function logrotate({ directives, olddir, isDue, everyMs }: LogrotateOptions): OpenService {
   return (place, random) => {
     const directory = join(place, 'logs');
@@ -138,7 +138,7 @@ export function logrotate({ directives, olddir, isDue, everyMs }: LogrotateOptio
   };
 }
 
-/** Rotation of the json-file driver: numbered names; the newest of them is compressed in the background. */
+/** Rotates like the json-file driver: numbered names; the newest of them is compressed in the background. */
 export const docker: OpenService = (place, random) => {
   const directory = join(place, 'containers', 'c0ffee');
   mkdirSync(directory, { recursive: true });
@@ -173,7 +173,7 @@ export const docker: OpenService = (place, random) => {
   return { ...service, end };
 };
 
-/** Rotation of kubelet, of a log that is found by the link of its container. */
+/** Rotates like the kubelet a log that is found by the link of its container. */
 export const kubelet: OpenService = (place, random) => {
   const pod = join(place, 'pods/default_history_1/history');
   const links = join(place, 'containers');
@@ -187,7 +187,7 @@ export const kubelet: OpenService = (place, random) => {
       .sort();
   const rotate = async (reopen: () => void) => {
     for (const name of readdirSync(pod)) if (name.endsWith('.tmp')) rmSync(join(pod, name));
-    // The newest one may still be written by the runtime.
+    // The runtime may still write to the newest archive.
     for (const name of plainArchives().slice(0, -1)) {
       const path = join(pod, name);
       const packed = gzipSync(readFileSync(path));
