@@ -36,7 +36,7 @@ test.skipIf(!hasPostgres).each(['SIGTERM', 'SIGKILL'] as const)(
       'role_down/matching',
     ]);
     expect(Date.parse(store.since)).toBeGreaterThanOrEqual(shutMs - 1_000);
-    // Its process was gone before, which the store did not cause.
+    // The process was gone before the outage of the store, which therefore did not cause it.
     const worker = byId.get('role_down/worker')!;
     expect([worker.causedBy, worker.since]).toEqual([undefined, since]);
 

@@ -12,13 +12,13 @@ let root: string;
 const runCheck = async (directory: string, status?: 'enabled' | 'paused') =>
   (await openArchive({ uri: `file://${join(root, directory)}/`, status })).check();
 
-/** Root may write everywhere, so that this process becomes somebody else for the rest of its life. */
+/** Root may write everywhere, so this process runs as another user from here on. */
 beforeAll(async () => {
   root = newFolder(afterAll);
   for (const directory of directories) mkdirSync(join(root, directory));
   writeFileSync(join(root, 'mixed', 'a.history'), 'x');
   if (isRoot) for (const directory of ['', ...directories]) chownSync(join(root, directory), nobody, nobody);
-  // What is loaded only when it is used is loaded as long as everything may be read.
+  // This loads the modules that load on demand, while everything may still be read.
   await runCheck('open');
   chmodSync(join(root, 'closed'), 0o555);
   chmodSync(join(root, 'locked'), 0o000);

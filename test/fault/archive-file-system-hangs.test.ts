@@ -11,7 +11,7 @@ beforeEach(() => {
   root = newFolder();
 });
 
-/** A file system one call of which waits until it is let go. */
+/** A file system in which one call waits until the test releases it. */
 function hangingAt(call: 'stat' | 'writeFile' | 'unlink' | 'statfs' | 'opendir' | 'lstat') {
   let calls = 0;
   let letGo!: () => void;

@@ -5,7 +5,7 @@ import { openArchive, openObjectStore } from '../object-store.ts';
 
 const patience = { timeout: 30_000 };
 
-/** A listener that is told of each byte it gets, and says nothing by itself. */
+/** A listener that calls `onBytes` for what it receives, and sends nothing by itself. */
 async function openListener(onBytes: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
   const { port, close } = await bareServer((socket) => {

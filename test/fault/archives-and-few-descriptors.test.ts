@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
-/** Gives no descriptor twice, as a system does in which others open files, too. */
+/** A disk that never reuses a descriptor, as on a system in which other programs open files, too. */
 function withFreshDescriptors(): Disk {
   const fds = new Map<number, number>();
   let last = 1000;

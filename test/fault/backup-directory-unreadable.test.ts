@@ -18,7 +18,7 @@ import type { Finding, Probe } from '../../src/probes/probe.ts';
 import { folder, mainFile } from '../e2e/process.ts';
 import { bench } from '../store-probe.ts';
 
-// What cannot be read is unknown: no backup is called good, missing or damaged for it.
+// What cannot be read is unknown: no backup counts as good, missing or damaged because of it.
 
 const isRoot = process.getuid?.() === 0;
 let place: ReturnType<typeof folder>;
@@ -44,7 +44,7 @@ describe.skipIf(!isRoot || !existsSync('/usr/bin/setpriv'))(
   () => {
     /** The findings of `svc-agent probe` as nobody, by the name of the probe. */
     function probeAsNobody(source: string): Record<string, { ok: boolean; reason: string; msg: string }> {
-      // The program may lie where only its owner reads.
+      // The program may be in a folder that only its owner may read.
       cpSync(dirname(mainFile), path('dist'), { recursive: true });
       symlinkSync(join(dirname(mainFile), '..', 'node_modules'), path('node_modules'));
       mkdirSync(path('state'), { mode: 0o777 });
@@ -146,17 +146,17 @@ describe('a file system that is unmounted', () => {
       return status === 0;
     })();
 
-  /** Mounts an empty file system there, with one file in it. */
+  /** Mounts an empty file system on a folder, with one file in it. */
   const mount = (name: string) => {
     execFileSync('mount', ['-t', 'tmpfs', 'none', path(name)]);
     mounted = path(name);
     write(`${name}/a.dump`, 'x');
-    // The clock of the agent counts whole milliseconds: a file of this one would not be settled yet.
+    // The agent's clock counts whole milliseconds: a file of the present millisecond would not be settled yet.
     utimesSync(path(name, 'a.dump'), new Date(), new Date(Date.now() - 1000));
   };
   const unmount = (name: string) => execFileSync('umount', [path(name)]);
 
-  /** Checks the backups of the directory `dumps` and at the recovery, with what was remembered of the check before. */
+  /** Checks the backups of the directory `dumps` and then the recovery, with what the check before remembered. */
   async function watching(more: Partial<BackupOptions> = {}) {
     const backup: BackupOptions = {
       ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: 60_000 },
@@ -199,7 +199,7 @@ describe('a file system that is unmounted', () => {
       const found = await runCheck();
       expect(found.map(({ reason }) => reason)).toEqual(['evidence_unreadable', 'evidence_unreadable']);
       expect(found[0]!.msg).toContain('is on another file system than before');
-      // What is not known is not ready.
+      // If it is not known, the database is not ready.
       expect(ready(found)).toBe(0);
       expect(found[0]!.increases).toBeUndefined();
     }
@@ -207,7 +207,7 @@ describe('a file system that is unmounted', () => {
     const back = await runCheck();
     expect(back.map(({ reason }) => reason)).toEqual([undefined, undefined]);
     expect(ready(back)).toBe(1);
-    // Deleted on the file system that is there: that is a loss, and said to be one.
+    // A file that is deleted on the file system that is there is a loss, and is reported as one.
     rmSync(path('dumps', 'a.dump'));
     expect(ready(await runCheck())).toBe(0);
   });
@@ -227,12 +227,12 @@ describe('a file system that is unmounted', () => {
     write('away/copies/a.dump', 'x');
     expect(await found()).not.toHaveProperty('reason');
     unmount('away');
-    // The directory lay on the file system.
+    // The directory was on the file system.
     expect(await found()).toMatchObject({
       reason: 'evidence_unreadable',
       msg: expect.stringMatching(/^off-site: .*copies does not exist; mount its file system, or create it/),
     });
-    // It is there below the mount point, too.
+    // The directory also exists below the mount point.
     mkdirSync(path('away', 'copies'));
     for (let times = 0; times < 2; times++)
       expect(await found()).toMatchObject({
@@ -242,7 +242,7 @@ describe('a file system that is unmounted', () => {
     mount('away');
     write('away/copies/a.dump', 'x');
     expect(await found()).not.toHaveProperty('reason');
-    // Deleted on the file system that is there: that is a loss.
+    // A file that is deleted on the file system that is there is a loss.
     rmSync(path('away', 'copies', 'a.dump'));
     expect(await found()).toMatchObject({ reason: 'offsite_missing' });
   });

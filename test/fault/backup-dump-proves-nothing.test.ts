@@ -28,7 +28,7 @@ import {
 } from '../postgres.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
 
-// Files that look like a fresh dump, by their names or times, and are none.
+// Files that look like a fresh dump by their names or times, and are none.
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -37,7 +37,7 @@ const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 interface Circumstances {
   laterMs?: number;
   level?: BackupOptions['integrity']['level'];
-  /** What the configuration says; none with ''. */
+  /** The zone in the configuration; '' for none. */
   timeZone?: string;
   takenFrom?: 'primary' | 'replica' | undefined;
 }
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
     for (const path of [place, folder]) if (path) rmSync(path, { recursive: true, force: true });
   });
 
-  /** What the agent says of a directory with this one file, so long after the dumps were taken. */
+  /** What the agent says about a directory with only this file, this long after the dumps were made. */
   async function said(
     make: (directory: string) => void,
     { laterMs = minuteMs, level = 'full', timeZone = ownZone, ...where }: Circumstances = {},
@@ -147,7 +147,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
       ...['env', 'TZ=Asia/Tokyo', join(postgresPrograms, 'pg_dump'), ...connection, '-f', path, 'svc'],
     ]);
     execFileSync(program!, args);
-    // The next day, when what it says is no longer in the future.
+    // It is the next day, when the time in the file is no longer in the future.
     const laterMs = 20 * hourMs;
     const copied = (directory: string) => {
       const copy = file(directory, 'dump', Date.now() + laterMs - minuteMs);
@@ -173,7 +173,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
     expect(
       await said(good((directory) => file(directory, 'dump', Date.now() + 55 * minuteMs))),
     ).toMatchObject(ready);
-    // Three days later under a name of that day: copied, with the time of the copy, or as a link.
+    // Three days later the dump has a name of that day: it was copied, with the time of the copy, or is a link.
     const laterMs = 72 * hourMs;
     const old = { ready: 0, reason: 'recovery_point_too_old', pointMs: createdMs() };
     const renewed = (directory: string) => {

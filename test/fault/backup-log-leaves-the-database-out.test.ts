@@ -4,7 +4,7 @@ import { replayBinlog } from '../../src/probes/backups/log-chain.ts';
 import { hasMariadb, startMariadb } from '../mariadb.ts';
 import { bench, checkStore, checksOf, storeOn } from '../store-probe.ts';
 
-// With a filter the log is written, archived and verified, and has nothing of the database.
+// With a filter the log is written, archived and verified, and contains nothing of the database.
 test.skipIf(!hasMariadb).each([
   ['--binlog-ignore-db=svc', 'svc'],
   ['--binlog-do-db=other', 'svc'],
@@ -20,7 +20,7 @@ test.skipIf(!hasMariadb).each([
   const at = { nowMs: 1, databases: ['svc'] };
   const known = knownStore(backup, {}, () => finding, at);
   expect(known.leavesOut).toBe(leavesOut);
-  // What was seen once counts when the store is gone.
+  // What was seen once is still known when the store is gone.
   expect(knownStore(backup, known, () => undefined, at).leavesOut).toBe(leavesOut);
   const log = { kind: 'binlog' as const, placed: [], histories: new Map(), leavesOut: known.leavesOut };
   expect(replayBinlog({ file: 'bin.000001', position: 4 }, log)).toMatchObject({

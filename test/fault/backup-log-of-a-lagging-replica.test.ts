@@ -20,7 +20,7 @@ test.skipIf(!hasMariadb).each([
   const primary = await start('--server-id=1');
   const replica = await start('--server-id=2', setting);
   await primary.sql('CREATE DATABASE svc; CREATE TABLE svc.executions (i INT PRIMARY KEY)');
-  // An hour ago: a statement is replicated with the time of its session.
+  // The statement is from an hour ago: it is replicated with the time of its session.
   const [then] = await primary.sql('SELECT UNIX_TIMESTAMP() - 3600 AS seconds');
   const atSeconds = Number(then!.seconds);
   await primary.sql(`SET timestamp = ${atSeconds}; INSERT INTO svc.executions VALUES (1)`);
@@ -33,7 +33,7 @@ test.skipIf(!hasMariadb).each([
   });
   await replica.sql('STOP SLAVE');
 
-  /** The newest moment that the closed files of a server's log show, in seconds. */
+  /** The newest time that the closed files of a server's log show, in seconds. */
   const newestOf = async (server: Mariadb) => {
     await server.sql('FLUSH BINARY LOGS');
     const logs = join(newFolder(), 'logs');

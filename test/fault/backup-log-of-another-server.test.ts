@@ -8,8 +8,8 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { readArchive } from '../archived-log.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 
-// Servers call the files of their logs the same, and one that is reset begins with the first name again. Applied to such a
-// dump, the log has rows that the dump lacks, and lacks others.
+// Servers use the same names for the files of their logs, and after a reset a server begins with the first name again. Applied to
+// such a dump, the log has rows that the dump lacks, and lacks others.
 test.skipIf(!hasMariadb)('a log in which the dump was not taken is not applied to it', async () => {
   const place = mkdtempSync(join(tmpdir(), 'svc-agent-binlog-'));
   onTestFinished(() => rmSync(place, { recursive: true, force: true }));
@@ -33,7 +33,7 @@ test.skipIf(!hasMariadb)('a log in which the dump was not taken is not applied t
     );
     return (await verifyBackup({ path, level: 'full', bytesPerSecond: 1e12 })).content!.binlog!;
   };
-  /** What the dump can be replayed with: the files of a server's log, all closed. */
+  /** How far the dump can be replayed with the files of a server's log, all of which are closed. */
   const replay = async (at: Awaited<ReturnType<typeof dump>>, server: Mariadb) => {
     await server.sql('FLUSH BINARY LOGS');
     const logs = join(place, `logs-${nth}`);
@@ -51,7 +51,7 @@ test.skipIf(!hasMariadb)('a log in which the dump was not taken is not applied t
   await write(own, 20);
   expect(await replay(at, own)).toMatchObject({ isEnough: true, ends: undefined });
   const strange = { isEnough: false, ends: expect.stringContaining('is of another server') };
-  // At the same position another one has a transaction of its own, or the middle of an event.
+  // At the same position another log has a transaction of its own, or the middle of an event.
   expect(await replay(at, other)).toMatchObject(strange);
   expect(await replay({ ...at, position: at.position + 1 }, own)).toMatchObject(strange);
   await own.sql('RESET MASTER');

@@ -25,7 +25,7 @@ async function startStandby(primary: Postgres, place: string) {
   return standby;
 }
 
-// A dump states when it was begun, by the clock of the host that makes it, and nothing else.
+// A dump states only when it was begun, on the clock of the host that makes it.
 test.skipIf(!hasPostgres)(
   'a dump of a standby counts for nothing, and a job of the primary makes none',
   async () => {
@@ -52,7 +52,7 @@ stores:
 ${jobs.map((name) => `  - {name: ${name}, kind: postgres, address: '127.0.0.1:${primary.port}', user: postgres, databases: {persistence: postgres}}\n`).join('')}backups:
 ${jobs.map(entry).join('')}`,
     );
-    /** As cron does, with a job that names a server. */
+    /** Runs a job that names a server, in the same way as cron. */
     const run = (name: string, { port }: Postgres) => {
       const target = [
         '-h',
@@ -88,7 +88,7 @@ ${jobs.map(entry).join('')}`,
   },
 );
 
-// The label of such a backup has the time at which it was begun; what the standby had received by then nobody says.
+// The label of such a backup has the time at which it was begun; nothing says what the standby had received by then.
 test.skipIf(!hasPostgres)('a base backup of a standby has no time of its own', async () => {
   const place = postgresFolder();
   onTestFinished(() => rmSync(place, { recursive: true, force: true }));

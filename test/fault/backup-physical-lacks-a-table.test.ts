@@ -9,7 +9,7 @@ import { hasMariadb, startMariadb } from '../mariadb.ts';
 
 const has = hasMariadb && available('mariadb-backup', existsSync('/usr/bin/mariadb-backup'));
 
-// Without a file of a table a physical backup restores, and the table is gone.
+// A physical backup that lacks the files of a table can be restored, and the table is lost.
 test.skipIf(!has)('a physical backup without the files of a table is no backup', async () => {
   const place = newFolder();
   const server = await startMariadb('--log-bin=bin', '--server-id=1');
@@ -49,7 +49,7 @@ test.skipIf(!has)('a physical backup without the files of a table is no backup',
     return `${answer.result}: ${answer.msg}`;
   };
   expect(await without(/^executions\.(?:ibd|new)$/)).toBe('corrupt: svc/executions.ibd is missing');
-  // All of its files: only InnoDB's own dictionary knows of it.
+  // All files of the table are gone: only InnoDB's own dictionary knows it.
   expect(await without(/^executions\./)).toBe('corrupt: svc/executions.ibd is missing');
   expect(await without(/^domains\./)).toBe('corrupt: svc/domains.ibd is missing');
   expect(await without(/^executions\.frm/)).toBe('corrupt: svc/executions.frm is missing');

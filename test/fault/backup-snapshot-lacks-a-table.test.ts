@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { readSnapshotEvidence, type SnapshotContext } from '../../src/probes/backups/cassandra-backups.ts';
 import { newFolder } from '../folder.ts';
 
-// Files as Cassandra 5 writes them: a part of a snapshot for each table, with a manifest.
+// Files in the form in which Cassandra 5 writes them: a part of a snapshot for each table, with a manifest.
 
 const id = '0123456789ab11f0a0b1c2d3e4f50617';
 const [executions, domains] = [`executions-${id}`, `domains-${id}`];
@@ -53,7 +53,7 @@ test('a table that the node has is missing in it', async () => {
   part(executions, 'one');
   mkdirSync(join(place, 'svc', domains, 'backups'), { recursive: true });
   expect(await read()).toMatchObject({ whole: [], half: ['one'] });
-  // One that was dropped has left a snapshot of its own.
+  // A table that was dropped has left a snapshot.
   mkdirSync(join(place, 'svc', domains, 'snapshots', 'dropped-1-domains'), { recursive: true });
   expect(await read()).toMatchObject({ whole: ['one'], half: [] });
 });

@@ -44,7 +44,7 @@ test.skipIf(!hasPostgres)(
     expect(lacks('postgres_dump', unlogged)).toBeUndefined();
     expect(lacks('postgres_base', undefined, true)).toContain('has not been asked yet');
     expect(lacks('postgres_dump', undefined, true)).toBeUndefined();
-    // What was seen once counts when the store is gone.
+    // What was seen once is still known when the store is gone.
     expect(knownStore(backup, { unlogged }, () => undefined, { nowMs: 2, databases: [] })).toMatchObject({
       unlogged: ['public.tasks'],
     });

@@ -18,7 +18,7 @@ import { until } from '../until.ts';
 let server: FakeServer;
 afterEach(() => server.close());
 
-/** Answers the greeting, then all that follows, each once. */
+/** Answers the greeting, then each request that follows, once. */
 const answering =
   (...answers: ((stream: number) => Buffer)[]) =>
   (socket: Socket): void => {

@@ -4,7 +4,7 @@ import { between, type FakeServer, startServer } from '../cql-server.ts';
 import { pollCassandra } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 
-/** Calls as soon as the check asks for the schema's version, before the server hears of it. */
+/** Calls back as soon as the check asks for the schema's version, before the request reaches the server. */
 const onceAsked = (call: () => void) => (request: string) => {
   if (request.includes('schema_version WHERE')) call();
   return undefined;

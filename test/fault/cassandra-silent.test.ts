@@ -7,7 +7,7 @@ import { until } from '../until.ts';
 let server: FakeServer;
 afterEach(() => server.close());
 
-/** Looks, gives up once `asked` holds, and tells what came of it. */
+/** Starts a check, aborts it once `asked` is true, and returns its result. */
 async function giveUpOnce(asked: () => boolean) {
   const controller = new AbortController();
   const seen = pollCassandra({ port: server.port, user: 'agent', password: 'hunter2' }, controller.signal);

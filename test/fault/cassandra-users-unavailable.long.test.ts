@@ -12,7 +12,7 @@ test.skipIf(!hasCassandra)(
       expect((await pollCassandra({ port: server.port, user, password: 'no' })).fault).toMatchObject({
         reason: 'credentials',
       });
-      // Three copies on one node: no majority of them can answer.
+      // With three copies on one node, no majority of them can answer.
       await server.run(
         "ALTER KEYSPACE system_auth WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 3}",
       );

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
-/** Does something to the file at each read of more than its beginning. */
+/** A disk that calls `disturb` at each read of more than the beginning of a file. */
 const disturbed = (disturb: () => void): Disk => ({
   ...systemDisk,
   read(fd, buffer, start, length, position) {
@@ -61,7 +61,7 @@ test('truncated after it was read, with a copy that is shorter: the copy is know
     appendFileSync(tail.path('app.log'), numbered(900, 3).text);
   };
   const tail = createTail({ paths: ['app.log*'], disk: disturbed(copyAndTruncate) });
-  // At first it is too short for a checksum.
+  // At first the file is too short for a checksum.
   tail.create('app.log', 'first line\n');
   await tail.scan();
   tail.append('app.log', numbered(0, 50).text);

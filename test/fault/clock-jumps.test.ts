@@ -23,7 +23,7 @@ afterEach(async () => {
   await target.close();
 });
 
-/** A push reporter over a registry that counts, both by one clock. */
+/** A push reporter over a counting registry, which use the same clock. */
 async function pushed() {
   const { registry, clock, intake } = testRegistry();
   const rig = await startPush(

@@ -11,7 +11,7 @@ describe('a command that hangs', () => {
     folder = newFolder();
   });
 
-  /** Notes its process and goes on for ever. */
+  /** A program that records its process and never ends. */
   const hangs = `require("fs").writeFileSync(process.argv[1] + ".new", String(process.pid));
     require("fs").renameSync(process.argv[1] + ".new", process.argv[1]); setInterval(() => {}, 1000);`;
   const deaf = `process.on("SIGTERM", () => {}); ${hangs}`;

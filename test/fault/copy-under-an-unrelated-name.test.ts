@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
-/** Calls `before` with each path that is opened. */
+/** A disk that calls `before` with each path that is opened. */
 const watched = (before: (path: string) => void): Disk => ({
   ...systemDisk,
   open(path) {
@@ -136,7 +136,7 @@ test('a copy without the unfinished line, which the truncation removed, is the g
   await tail.tailer.poll();
   tail.truncate('app.log');
   tail.append('app.log', numbered(100, 60).text);
-  // A file that is new is followed only once nothing is missing.
+  // A new file is followed only once nothing is missing.
   tail.create('other.log', numbered(200, 5).text);
   await tail.settle();
   await tail.settle();

@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createTail, numbered, type Tail } from '../tail.ts';
 
-/** Paths of the test's directory that this process holds open. */
+/** The paths of the test's directory that this process has open. */
 function openFiles(tail: Tail): string[] {
   return readdirSync('/proc/self/fd').flatMap((fd) => {
     try {

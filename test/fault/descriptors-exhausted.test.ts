@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
-/** A disk on which only so many files can be open. */
+/** A disk on which only this many files can be open. */
 function limited(limit: number): Disk & { peak(): number; opened(): number } {
   const open = new Set<number>();
   let peak = 0;

@@ -7,7 +7,7 @@ import { until } from '../until.ts';
 
 const folder = newFolder(afterAll);
 
-/** One that has ended and that nobody has asked about yet is a zombie. */
+/** Whether a process runs; a process that has ended and was not waited for is a zombie. */
 function isAlive(pid: number): boolean {
   try {
     return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));

@@ -13,7 +13,7 @@ test('a generation that was larger than its copy is found in it once, and counte
   await tail.tailer.discover();
   tail.truncate('app.log');
   tail.append('app.log', numbered(100, 3).text);
-  // Each file that is followed takes the one descriptor.
+  // Each followed file uses the only descriptor.
   for (let n = 0; n < 3; n++) {
     tail.create(`app.log-2026010${n}`, numbered(1000 + 10 * n, 10).text);
     await tail.tailer.discover();

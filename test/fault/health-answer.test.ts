@@ -4,7 +4,7 @@ import { bareServer, checkHealth, type TestServer } from '../health.ts';
 let server: TestServer;
 afterEach(() => server.close());
 
-/** A check of a server that answers with these very bytes. */
+/** A check of a server that answers with exactly these bytes. */
 async function runCheck(answer: string, end = true) {
   server = await bareServer((socket) => {
     socket.once('data', () => (end ? socket.end(answer) : socket.write(answer)));

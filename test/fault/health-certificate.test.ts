@@ -20,7 +20,7 @@ const endOf = ({ cert }: Certificate): number => {
   return Date.parse(told.trim().replace('notAfter=', ''));
 };
 
-/** A server that would count every byte said to it after the handshake. */
+/** A server that counts every byte that it receives after the handshake. */
 const serving = (certificate: Certificate): Promise<TestServer> => {
   const files = { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key) };
   return listening(

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { bareServer, checkHealth, listening } from '../health.ts';
 import { until } from '../until.ts';
 
-/** A check of a server that has got a request and then does what `serve` does, until the test stops the check. */
+/** A check of a server that runs `serve` after it has received a request, until the test stops the check. */
 async function stoppedCheck(
   scheme: string,
   serve: (socket: Socket, noticed: () => Promise<unknown>) => unknown,

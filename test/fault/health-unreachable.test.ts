@@ -56,7 +56,7 @@ test.each(schemes)('%s: the time is over before the connection is there', async 
   const stop = new AbortController();
   const url = `${scheme}://role.test:${server.port}`;
   const lookup: Lookup = async () => {
-    // Behind every promise that is settled by now, and before anything comes from a network.
+    // The abort comes after every promise that is settled by now, and before anything comes from a network.
     process.nextTick(() => stop.abort());
     return ['127.0.0.1'];
   };

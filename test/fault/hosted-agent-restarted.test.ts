@@ -11,8 +11,8 @@ const minuteMs = 60_000;
 const firstMs = Date.UTC(2026, 0, 1);
 
 /**
- * What an agent shows that was started at `startedMs`: totals of a role's page, which began at a time that nobody
- * knows, and a total of its own, which the state restored with its beginning.
+ * What an agent shows that was started at `startedMs`: totals of a role's page, whose beginning is not known, and a total of its
+ * own, which the state restored together with its beginning.
  */
 const shownBy = (startedMs: number, total: number): FamilySpec[] => [
   {
@@ -36,7 +36,7 @@ const shownBy = (startedMs: number, total: number): FamilySpec[] => [
   { name: 'own', kind: 'counter', series: [{ numbers: [total], startMs: firstMs }] },
 ];
 
-/** Reports once in each of two lives of the agent. */
+/** Reports once in each of two runs of the agent. */
 async function twoLives(protocol: 'otlp' | 'remotewrite'): Promise<void> {
   const directory = folder();
   for (const [life, total] of [1_000, 1_010].entries()) {

@@ -63,7 +63,7 @@ const hasOpenssl = (): boolean => {
   }
 };
 
-/** A self-signed certificate for localhost, valid for so many days from now. */
+/** A self-signed certificate for localhost, valid for this many days from now. */
 function certificate(directory: string, name: string, days: number): { cert: string; key: string } {
   const [cert, key] = [join(directory, `${name}.pem`), join(directory, `${name}.key`)];
   openssl(

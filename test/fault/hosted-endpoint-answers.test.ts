@@ -16,7 +16,7 @@ import { until } from '../until.ts';
 
 const receiver = receiverForEachTest();
 
-/** Answers so many times with the first, then as a receiver that works. */
+/** Answers the first requests with `first`, then like a receiver that works. */
 const firstly = (times: number, first: Reply, then: Reply = written): void => {
   let count = 0;
   receiver.reply((received, response) => (count++ < times ? first : then)(received, response));
@@ -157,7 +157,7 @@ describe('413', () => {
       await bed.tick();
       await untilMoving(bed.clock, 10, () => bed.delivered() === 4, 'all pieces are delivered');
       expect(taken).toEqual([250, 250, 250, 250]);
-      // The size that was refused is remembered: the second half is not tried as a whole.
+      // The refused size is remembered: the second half is not tried as a whole.
       expect(bed.failures).toEqual({ too_large: 2 });
       await bed.tick();
       await until('the next report is delivered', () => bed.delivered() === 8);
@@ -261,7 +261,7 @@ onlyShort(describe)('a receiver of remote write 1.0', () => {
   });
 });
 
-/** A counter of each name, with these values. */
+/** One counter for each name, with these values. */
 const named = (values: Record<string, number>) =>
   Object.entries(values).map(([name, value]) => ({ ...counter(value), name }));
 const valuesByName = (): Record<string, unknown[]> => {
@@ -336,7 +336,7 @@ describe('a receiver that fails at more than 50 points and accepts fewer', () =>
       const arrived = receiver.taken().reduce((sum, one) => sum + pointsOf(one), 0);
       expect(arrived).toBe(1000);
       expect(bed.drops).toEqual({});
-      // Five failures of the whole batch, then one of each size that is too large.
+      // There are five failures of the whole batch, then one for each size that is too large.
       expect(bed.failures[reason]).toBeLessThan(15);
       await bed.stop();
     },

@@ -8,7 +8,7 @@ test('a hundred agents that lost their receiver together do not come back togeth
   receiver.reply(status(503, { 'retry-after': '5' }));
   const beds = [];
   for (let agent = 0; agent < 100; agent++) {
-    // A fixed series of numbers for each agent, so that a failure can be looked at again.
+    // Each agent has a fixed series of numbers, so that a failure can be repeated.
     let seed = agent + 1;
     const random = () => {
       seed = (seed * 48_271) % 2_147_483_647;
@@ -25,7 +25,7 @@ test('a hundred agents that lost their receiver together do not come back togeth
       const waiting = bed.failures.server_error!;
       const timers = bed.clock.waiting;
       bed.clock.advance(250);
-      // Due: the timer of its backoff is gone until the answer is there.
+      // The timer of its backoff is gone until the answer is there.
       if (bed.clock.waiting === timers) continue;
       triesMs[i]!.push(ms);
       await until(`the try of agent ${i} after ${before}`, () => bed.failures.server_error! > waiting);

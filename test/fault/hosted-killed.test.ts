@@ -22,7 +22,10 @@ const queueOf = (directory: string): string[] =>
     .sort()
     .map((name) => join(directory, 'hosted-metrics', name));
 
-/** Where the records of a file end: 16 bytes of head, then 32 of each record's, the length of its body at the fifth. */
+/**
+ * The ends of the records in a file: 16 bytes of head, then each record's head of 32 bytes, with the length of its body at the
+ * fifth byte.
+ */
 function endsOf(file: Buffer): number[] {
   const ends: number[] = [];
   for (let at = 16; at < file.length; ends.push(at)) at += 32 + file.readUInt32LE(at + 4);
@@ -46,7 +49,7 @@ async function withBacklog(values: readonly number[]): Promise<Bed> {
   return bed;
 }
 
-/** What a new process delivers of a directory, its own picture not counted, and what it drops. */
+/** What a new process delivers from a directory, without its own view, and what it drops. */
 async function afterRestart(directory: string, own: Parameters<typeof openBed>[1] = {}) {
   const other = await openReceiver();
   const bed = await openBed(other.url, own, { directory });

@@ -60,7 +60,7 @@ test('what is over the queue’s bytes goes, oldest first, counted; the files st
   }
   receiver.reply(written);
   await bed.stop();
-  // 400 batches and the last one of all, which says 400 again; the oldest may have been on its way.
+  // There are 400 batches and the final one, which repeats the value 400; the oldest may have been in transit.
   const lost = bed.drops['hosted/queue_full']!;
   expect(lost).toBeGreaterThan(200);
   const values = valuesOf(receiver.taken());

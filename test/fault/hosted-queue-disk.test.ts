@@ -53,7 +53,7 @@ test('no state directory at all: memory, within its bound, oldest dropped first 
   expect(bed.queued().bytes).toBeLessThanOrEqual(2000);
   receiver.reply(written);
   await bed.stop();
-  // 40 batches and the last one of all, which says 40 again; the oldest may have been on its way.
+  // There are 40 batches and the final one, which repeats the value 40; the oldest may have been in transit.
   const values = valuesOf(receiver.taken());
   expect(values).toHaveLength(41 - bed.drops['hosted/queue_full']!);
   const rest = values.slice(1, -1);

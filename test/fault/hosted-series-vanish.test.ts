@@ -12,7 +12,7 @@ const histogram = (bounds: readonly string[]): FamilySpec => ({
   series: [{ bounds, numbers: [...bounds.map((_, i) => i), 9, 1, 9] }],
 });
 
-/** What each picture says, as `name le` to values. */
+/** The values of each view, by `name le`. */
 async function said(pictures: readonly (readonly FamilySpec[])[]): Promise<Record<string, unknown>[]> {
   const bed = await openBed(receiver.url);
   for (const [i, picture] of pictures.entries()) {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Disk, type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createRecorder, createTail, numbered, type Recorder } from '../tail.ts';
 
-/** A disk on which files have other inodes than their own. */
+/** A disk on which files have other inodes than the real ones. */
 function withInodes(inodeOf: (stat: FileStat) => bigint): Disk {
   const changed = (stat: FileStat): FileStat => ({ ...stat, ino: inodeOf(stat) });
   return {
@@ -16,7 +16,7 @@ function withInodes(inodeOf: (stat: FileStat) => bigint): Disk {
   };
 }
 
-/** Makes every file appear under the inode number 7, as if each deletion freed it for the next file. */
+/** A disk on which every file has the inode number 7, as if each deletion freed it for the next file. */
 const oneInode = withInodes(({ kind, ino }) => (kind === 'file' ? 7n : ino));
 
 test.each([

@@ -3,7 +3,7 @@ import { createCounting, feed, feedWhole, tallyOf } from '../counting.ts';
 
 const limit = 1024 * 1024;
 const entry = '{"level":"info"}\n';
-/** An entry of so many bytes, newline not counted. */
+/** An entry with this many bytes, without its newline. */
 const entryOf = (length: number) => `{"level":"info","msg":"${'x'.repeat(length - 25)}"}`;
 
 describe.each([

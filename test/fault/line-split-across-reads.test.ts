@@ -7,7 +7,7 @@ const json = (fields: object) => JSON.stringify({ level: 'info', ts: at, msg: 'Ã
 const docker = (log: string) => JSON.stringify({ log, stream: 'stdout', time: at });
 const trace = [`${at}\tfatal\tdied\t{"code":1}`, 'goroutine 1 [running]:', '', '\tmain.go:7'];
 
-/** Files, each with every byte that matters near a boundary. */
+/** Files in which each byte that matters is near a boundary. */
 const files: Record<string, Buffer> = {
   'JSON with CRLF, blanks, a hole, surrogates and broken lines': Buffer.from(
     `${json({})}\r\n\r\n \n\0\0\0${json({ logger: '\ud83d' })}\n{"level":"err\nnope\n[1]\n{"level":"warn"}\n\0\0`,

@@ -7,7 +7,7 @@ import { createRecorder, createTail, numbered } from '../tail.ts';
 function openCostly(lineMs: () => number) {
   const clock = manualClock();
   const recorder = createRecorder();
-  /** How long each write of bytes took, and how many bytes it had. */
+  /** The duration of each write, and its number of bytes. */
   const writes: { ms: number; bytes: number }[] = [];
   const open: OpenSink = (file) => {
     const sink = recorder.open(file);

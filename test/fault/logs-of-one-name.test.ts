@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTail, numbered } from '../tail.ts';
 
-/** Two logs of one name, and a directory for rotated files of the first. */
+/** Two logs with the same name, and a directory for rotated files of the first. */
 const paths = ['a/app.log*', 'b/app.log*', 'old/app.log*'];
 
 test('a rotated file that was read beside the other log is known when its own log appears', async () => {

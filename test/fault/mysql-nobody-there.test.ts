@@ -44,7 +44,7 @@ async function faultAt(port: number, signal = new AbortController().signal, tls?
   return fault;
 }
 
-/** Looks, and lets time run out once somebody is connected and `isSo`. */
+/** Starts a check, and lets its time run out once a client is connected and `isSo` is true. */
 async function outOfTime(port: number, isSo: () => boolean, tls?: ClientTls) {
   const controller = new AbortController();
   const pending = faultAt(port, controller.signal, tls);
@@ -77,7 +77,7 @@ const greeting = packet(
   'caching_sha2_password\0',
 );
 
-/** The same with TLS among its capabilities. */
+/** The same greeting with TLS among its capabilities. */
 const secureGreeting = Buffer.from(greeting);
 secureGreeting[greeting.indexOf(Buffer.from([0xff, 0xf7])) + 1] = 0xff;
 
@@ -127,7 +127,7 @@ describe('a store of kind mysql that is not there', () => {
         });
       }),
     );
-    // The request for TLS has 36 bytes; what follows is the handshake's first message.
+    // The request for TLS has 36 bytes; the handshake's first message follows it.
     const { reason, msg } = await outOfTime(port, () => answered > 36, {});
     expect(reason).toBe('tls');
     expect(msg).toContain('the TLS handshake was not finished in time');
@@ -233,7 +233,7 @@ describe('what answers is no MySQL', () => {
     expect((await faultAt(port, undefined, {})).reason).toBe('tls_untrusted');
     while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve));
     expect(heard).toEqual([]);
-    // The same server is told who we are once its certificate is taken.
+    // The same server learns the user once the agent has accepted its certificate.
     const controller = new AbortController();
     const trusting = faultAt(port, controller.signal, { insecure: true });
     while (heard.length === 0) await new Promise((resolve) => setImmediate(resolve));

@@ -35,7 +35,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
   const sessions = () =>
     server.sql("SELECT id, info FROM information_schema.PROCESSLIST WHERE user = 'full'");
 
-  /** A check that hangs in its query, as the server's id of its session and the fault that it ends with. */
+  /** A check that hangs in its query: the server's id of its session, and the fault with which it ends. */
   async function hanging(target: Partial<PollTarget> = {}, signal = new AbortController().signal) {
     // A session that was killed a moment ago may still be listed.
     const known = new Set((await sessions()).map((row) => row.id));
@@ -108,7 +108,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     const { fault } = await hanging();
     server.signal('SIGKILL');
     expect((await fault).reason).toBe('reset');
-    // The kernel takes connections for it until it is gone altogether.
+    // The kernel accepts connections for the server until it is gone completely.
     const down = () => pollOnce(mysql, targetOf(server), new AbortController().signal).catch(mysql.faultOf);
     await pollMariadb(down, (found) => 'reason' in found && found.reason === 'refused');
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail } from '../tail.ts';
 
-/** Lines begin with the same 16 bytes, as timestamps do. */
+/** The lines begin with the same 16 bytes, as lines with timestamps do. */
 const line = (n: number) => `2026-01-01T00:00:${10 + n} entry ${n}`;
 
 test('a file that begins like one that cannot be opened is no copy of it', async () => {

@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   let server: Postgres;
   const runCheck = (tls?: ClientTls, host = '127.0.0.1') =>
     checkStore(storeOn(server.port, { user: 'postgres', tls, address: `${host}:${server.port}` }));
-  /** Has the server show another certificate; what is read anew is seen by new connections, a moment later. */
+  /** Makes the server present another certificate; new connections see it a moment later. */
   const show = async (certificate: Certificate) => {
     const { cert, key } = certificate;
     copyFileSync(cert, join(server.data, 'server.crt'));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { checkStore, storeOn } from '../store-probe.ts';
 
-/** The port multiplexer, which nobody runs any more. */
+/** The port of the port multiplexer, which nobody uses any more. */
 const portOfNobody = 1;
 
 test('nobody listens: refused while connecting, and what was remembered is kept', async () => {

@@ -53,7 +53,7 @@ describe.each([
     await bed.runner.checkNow('health/a');
     expect(probe.checks).toHaveLength(1);
     expect(bed.series('svc_clusters')).toEqual({ svc_clusters: 1 });
-    // The next check hangs, so that after its own result nothing comes.
+    // The next check hangs, so that nothing follows its own result.
     await bed.pass(dueInMs);
     await bed.pass(5000);
     expect(bed.series('svc_probe_last_run')).not.toEqual({});

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Finding } from '../../src/probes/probe.ts';
 import { dueBed, rest, runnerBed, type Scripted, scripted } from '../unit/probes/runner/bed.ts';
 
-/** A probe that waits for ever, but listens to its signal. */
+/** A probe that waits for ever, unless its signal aborts. */
 const listening = (finding: () => Finding) => (signal: AbortSignal) =>
   new Promise<Finding>((resolve) => signal.addEventListener('abort', () => resolve(finding())));
 

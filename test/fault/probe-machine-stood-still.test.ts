@@ -66,7 +66,7 @@ test('what was due in the meantime is run once, the rest counts as backlog, and 
 test('an answer that came in the meantime is not too slow', async () => {
   const probe = scripted('health/a');
   const bed = await dueBed(probe);
-  // It is there, but the event loop has not read it yet when the timeout fires.
+  // The result is there, but the event loop has not read it yet when the timeout fires.
   setImmediate(() => void probe.lastCheck.finds());
   await bed.pass(6000);
   expect(probe.checks).toHaveLength(1);

@@ -15,7 +15,7 @@ const large = () =>
     },
   ]);
 
-/** Counts how many series were looked at. */
+/** Counts how many series were read. */
 function watched(view: TestView) {
   const seen = { ...view, looked: 0, released: 0 };
   return Object.assign(seen, {
@@ -38,7 +38,7 @@ test('gone before the gather ends: the view is released unseen', async () => {
   const socket = await say(rig.address, scrape('identity'));
   await until('the gather', () => hand.requests.length === 1);
   socket.resetAndDestroy();
-  // The listener answers this one after it has heard of the reset.
+  // The listener answers this request after it has noticed the reset.
   expect((await get(rig.address, '/ready')).status).toBe(200);
   const view = watched(large());
   hand.answer(0, view);

@@ -42,10 +42,10 @@ const huge = () =>
 const scrape = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
 const openMetrics = { accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' };
 const gzip = { 'accept-encoding': 'gzip' };
-/** What scrapers say of themselves in turn. */
+/** The headers of scrapers, which take turns. */
 const mixes = [{}, gzip, openMetrics, { ...openMetrics, ...gzip }];
 
-/** Counts how many series were looked at. */
+/** Counts how many series were read. */
 function watched(view: TestView): TestView & { looked: number } {
   const seen = { ...view, looked: 0 };
   return Object.assign(seen, {
@@ -62,7 +62,7 @@ const bodyOf = ({ headers, body }: Answer): string =>
 let rig: Rig;
 afterEach(() => rig.stop());
 
-/** A scraper that has asked for a page of 12 MB and reads nothing of it. */
+/** A scraper that has requested a page of 12 MB and reads nothing of it. */
 async function stuckReader(hand: ReturnType<typeof manualGather>) {
   const socket = await say(rig.address, scrape);
   socket.pause();
@@ -123,7 +123,7 @@ test('who shares the page of one that never reads gets it whole', async () => {
   expect((await get(rig.address, '/ready')).status).toBe(200);
   hand.answer(0, huge());
   const lengths = (await Promise.all(others)).map((answer) => bodyOf(answer).length);
-  // A type line, and twelve lines of a million characters in the label, 7 around it, and a number.
+  // The page has a type line, and twelve lines with a million characters in the label, 7 around it, and a number.
   const whole = '# TYPE a gauge\n'.length + 12 * (1_000_000 + 'a{x=""} \n'.length) + 10 + 2 * 2;
   expect(lengths).toEqual([whole, whole, whole]);
   expect(hand.requests).toHaveLength(1);
@@ -142,7 +142,7 @@ test('100 scrapes in a row are answered while one client never reads', async () 
     hand.answer(i + 1, small());
     expect(bodyOf(await asked)).toBe(page);
   }
-  // The clock stood still: nobody was answered because the slow reader was cut off.
+  // The clock stood still: the slow reader was not cut off to answer the others.
   expect(rig.dropped).toEqual([]);
   rig.clock.advance(30_000);
   expect(rig.dropped).toEqual(['pull slow_reader']);

@@ -35,7 +35,7 @@ test('answers that wait behind another are given up with their connection', asyn
   socket.pause();
   await until('the page is rendered', () => view.released === 1);
   socket.destroy();
-  // Whoever connects later is told later.
+  // Later clients are answered later.
   for (let n = 0; n < 3; n++) expect((await get(rig.address, '/')).status).toBe(404);
   rig.clock.advance(30_000);
   expect(rig.dropped).toEqual([]);

@@ -13,7 +13,7 @@ afterEach(async () => {
   await rig.stop();
 });
 
-/** Clients on the scraper's own address that send this and go on to hold their connections. */
+/** Clients with the scraper's own address that send this text and do not close their connections. */
 async function slowClients(count: number, sent: string): Promise<void> {
   clients.push(...(await Promise.all(Array.from({ length: count }, () => say(rig.address, sent)))));
 }

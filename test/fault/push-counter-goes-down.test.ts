@@ -27,7 +27,8 @@ test('a scraped role that restarts between flushes: no negative delta, no repeat
     { hostPort: `127.0.0.1:${target.port}`, tagFormat: 'dogstatsd' },
     { gather: async ({ takes }) => registry.view(takes), hasExternalTotals: ({ relayed }) => relayed },
   );
-  // 1,000 were before anybody looked; 200 grow; then the role restarts, and again unseen with more than before.
+  // 1,000 were counted before the first look; 200 are added; then the role restarts, and once more unseen, with a higher total
+  // than before.
   for (const total of [1000, 1200, 30, 70]) {
     show(total);
     await rig.flush();
@@ -46,7 +47,7 @@ test('a scraped role that restarts between flushes: no negative delta, no repeat
       .map(({ value }) => value);
   await until('four deltas are there', () => values('svc_frontend_client_requests').length === 4);
   expect(values('svc_frontend_client_requests')).toEqual([200, 30, 40, 90]);
-  // Of a histogram that overtook itself unseen only the growth is known.
+  // The histogram restarted unseen and has a higher total, so only the difference is known.
   expect(values('svc_frontend_client_latency_count')).toEqual([200, 30, 40, 20]);
   expect(values('svc_frontend_client_latency_sum')).toEqual([100, 15, 20, 10]);
 });

@@ -78,7 +78,7 @@ describe('the name', () => {
       rig.show([count('a', total), gauge('g', total)]);
       await rig.flush();
     }
-    // A series that is gone meanwhile still has something to say.
+    // A series that is gone meanwhile still has increases to send.
     rig.show([]);
     await rig.flush();
     expect(rig.failures).toEqual(['resolve', 'resolve', 'resolve']);

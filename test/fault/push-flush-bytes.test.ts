@@ -43,7 +43,7 @@ test('a line of exactly the size has its packet to itself', async () => {
 
 test('the size is that of the bytes: characters of several bytes at the edge', async () => {
   await start(14);
-  // "a:1|c|#k:" is 9 bytes.
+  // "a:1|c|#k:" has 9 bytes.
   rig.show([
     count('a', 1, { labels: { k: 'éé' } }),
     count('b', 1, { labels: { k: '€é' } }),

@@ -8,13 +8,13 @@ import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../
 import { hasPostgres, ownedByPostgres, postgresFolder, postgresProgram, startPostgres } from '../postgres.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
-// Disks that are full, or fill up, in each step of a recovery: it is refused before anything is stopped, or it says what is
-// down, loses nothing, and goes on when there is space.
+// Disks that are full, or fill up, in each step of a recovery. The recovery is refused before anything is stopped, or it says
+// what is down, loses nothing, and continues when there is space.
 
 const canFill = canMount() && process.getuid?.() === 0;
 const mebibyte = 2 ** 20;
 
-/** Takes all but `leftBytes` of a file system; returns the undo. */
+/** Fills a file system except for `leftBytes`; returns the undo. */
 function fill(directory: string, leftBytes: number): () => void {
   const { bavail, bsize } = statfsSync(directory);
   const file = join(directory, 'filler');
@@ -66,7 +66,7 @@ test.skipIf(!hasPostgres || !canFill)('the disk of PostgreSQL, and that of the j
   onTestFinished(() => rmSync(log, { recursive: true, force: true }));
   ownedByPostgres(disk);
   const data = join(disk, 'data');
-  // A server whose log has no space ends; its data alone is on the small disk.
+  // A server whose log has no space ends, so only its data is on the small disk.
   const kind = ['-U', 'postgres', '-A', 'trust', '--no-sync', '--wal-segsize=1', '-X', join(log, 'wal')];
   postgresProgram('initdb', ['-D', data, ...kind]);
   const server = await startPostgres({ data });
@@ -168,7 +168,7 @@ backups:
   expect(await role.isUp()).toBe(true);
   tooSmall();
 
-  // What is there takes more than the dump.
+  // The content takes more space than the dump.
   await rows(10_001, 60_000);
   const undo = fill(disk, 2 * mebibyte);
   const full = await recover(path);

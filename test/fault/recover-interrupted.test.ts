@@ -23,7 +23,7 @@ afterEach(async () => {
 const state = () => join(place.path, 'state');
 const journal = () => join(state(), 'recovery-runs', 'database-corruption.main.persistence.steps.jsonl');
 
-/** `stop` is the command of the second step; the restore, after the safety copy, fails. */
+/** The configuration. `stop` is the command of the second step; the restore, after the safety copy, fails. */
 const configure = (stop: readonly string[], address = '127.0.0.1:1') =>
   writeFileSync(
     join(place.path, 'agent.yaml'),
@@ -46,7 +46,7 @@ function recover(procedure: string, ...args: string[]): Running {
   return run;
 }
 
-/** A run with nobody to ask; it ends at the restore. */
+/** A run without anybody to ask; it ends at the restore. */
 async function unattended(...args: string[]) {
   const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main', ...args);
   return { status: await run.ended, output: run.output() };
@@ -81,7 +81,7 @@ testOnce(
         expect(await refused.ended).toBe(1);
         expect(refused.output()).toContain(`is still running (pid ${pid}): sleep 600.75`);
       }
-      // As a kill leaves it between the start of the command and the record of its process.
+      // This is the record that a kill leaves between the start of the command and the record of its process.
       writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
       const refused = await unattended();
       expect(refused.status).toBe(1);
@@ -113,7 +113,7 @@ testOnce('a service that a killed run has started does not keep out the next one
     await gone;
     process.kill(recorded.pid);
     await until('the end of the command', () => !existsSync(`/proc/${recorded.pid}`));
-    // As a kill leaves it between the start of the command and the record of its process.
+    // This is the record that a kill leaves between the start of the command and the record of its process.
     writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
     configure(['true']);
     const after = await unattended();
@@ -133,7 +133,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
   async (_, isRunKilled) => {
     configure(['true']);
     const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
-    // A restore as the agent does it by itself: a shell around the client of the store.
+    // A restore that the agent runs itself: a shell around the client of the store.
     const restore = JSON.stringify(['bash', '-c', `tail -f /dev/null --pid=${process.pid} | cat`]);
     const restoring = config.replace("restore: ['false']", `restore: ${restore}`);
     writeFileSync(join(place.path, 'agent.yaml'), restoring);
@@ -153,7 +153,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
         : undefined;
     });
     try {
-      // What is left holds the output of the run open.
+      // What still runs holds the output of the run open.
       const gone = once(run.child, 'exit');
       if (isRunKilled) run.child.kill('SIGKILL');
       if (isRunKilled) await gone;
@@ -220,7 +220,7 @@ testOnce.skipIf(!available('script', existsSync('/usr/bin/script')))(
     configure(['sh', '-c', 'echo waits; exec sleep 600.5']);
     const command = [process.execPath, ...words('database-corruption', '--execute')];
     const quoted = command.map((word) => `'${word}'`).join(' ');
-    // A shell that stayed would be interrupted as well, and end with a status of its own.
+    // A shell that stayed would be interrupted, too, and end with its own status.
     const run = start('/usr/bin/script', ['-qefc', `exec ${quoted}`, '/dev/null']);
     running.push(run);
     await until('it asks', () => run.output().includes('Run it?'));
@@ -272,7 +272,7 @@ testOnce(
     expect(await unattended()).toMatchObject(failed);
     const text = readFileSync(journal(), 'utf8');
     const end = text.indexOf('\n', text.indexOf('"event":"command_ended"'));
-    // As a kill leaves it, while a line is written.
+    // A kill while a line is written leaves the journal like this.
     writeFileSync(journal(), `${text.slice(0, end)}\n{"event":"step_do`);
     const { output } = await unattended();
     expect(output).toContain('Nothing to run: the commands succeeded in the earlier run.');

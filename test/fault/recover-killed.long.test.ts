@@ -6,7 +6,7 @@ import { hasPostgres } from '../postgres.ts';
 import { killedAt } from './recover-killed/killed.ts';
 import { kinds, mariadbDump } from './recover-killed/stages.ts';
 
-// A selection of recover-killed.nightly.test.ts.
+// This is a selection of recover-killed.nightly.test.ts.
 
 test.skipIf(!hasPostgres)('database-corruption on PostgreSQL, killed while it restores', async () => {
   const stage = await kinds['PostgreSQL, a dump']('database-corruption');
@@ -19,7 +19,7 @@ test.skipIf(!hasPostgres)('cluster-loss on PostgreSQL, killed before the service
   await killedAt(stage, await stage.content(), { line: 16 });
 });
 
-// The jobs of the plan run on: half a database is the newest dump, and the statements of the restore are in the log.
+// The jobs of the plan continue: half a database is the newest dump, and the statements of the restore are in the log.
 test.skipIf(!hasMariadb).each([[[]], [['--restart']]])(
   'database-corruption on MariaDB, killed with half of the dump loaded, then run again with %j',
   async (args) => {

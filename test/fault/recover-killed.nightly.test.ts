@@ -5,8 +5,8 @@ import { hasPostgres } from '../postgres.ts';
 import { killedEverywhere } from './recover-killed/killed.ts';
 import { hasMariabackup, kinds } from './recover-killed/stages.ts';
 
-// `svc-agent recover` is killed after every line of its journal, and at every command together with it, for each kind of
-// backup. Those of a failover are in test/e2e/failover.long.test.ts.
+// `svc-agent recover` is killed after every line of its journal, and at every command together with it, for each kind of backup.
+// test/e2e/failover.long.test.ts does this with a failover.
 
 const isThere: Readonly<Record<keyof typeof kinds, boolean>> = {
   'PostgreSQL, a dump': hasPostgres,
@@ -25,7 +25,7 @@ for (const { kind, procedure } of rows) {
     const stage = await kinds[kind](procedure);
     const lines = await killedEverywhere(stage);
     console.log(`${procedure}: ${kind}: killed after each of ${lines} lines`);
-    // Each step writes two lines at least.
+    // Each step writes at least two lines.
     expect(lines).toBeGreaterThan(12);
   });
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { folder, mainFile, type Running, start } from '../e2e/process.ts';
 import { until } from '../until.ts';
 
-// Two runs of the built program that would change the same database or domain.
+// Two runs of the built program would change the same database or domain.
 
 let place: ReturnType<typeof folder>;
 const running: Running[] = [];
@@ -33,7 +33,7 @@ afterEach(async () => {
   place.remove();
 });
 
-/** Refusals are overridden, so that a run goes on to a step that waits. */
+/** Runs a procedure with overridden refusals, so that it reaches a step that waits. */
 function recover(procedure: string, ...args: string[]): Running {
   const common = ['-c', join(place.path, 'agent.yaml'), '--force', 'a test'];
   const run = start(process.execPath, [mainFile, 'recover', procedure, ...common, ...args]);
@@ -41,7 +41,7 @@ function recover(procedure: string, ...args: string[]): Running {
   return run;
 }
 
-/** It holds the lock before it begins. */
+/** Waits until a run begins; it holds the lock before that. */
 const begins = (run: Running) => until('it begins', () => run.output().includes('\nStep 1 of '));
 const persistence = ['--store', 'main', '--database', 'persistence'];
 
@@ -64,7 +64,7 @@ test.each([
       expect(Date.parse(since!)).toBeGreaterThanOrEqual(startedMs);
       expect(Date.parse(since!)).toBeLessThanOrEqual(Date.now());
     }
-    // Killed while it holds the lock: nothing of it is left to clean up by hand.
+    // The holder is killed while it holds the lock: nothing is left that has to be cleaned up by hand.
     await holder.end('SIGKILL');
     const next = recover(second, ...subject);
     await begins(next);

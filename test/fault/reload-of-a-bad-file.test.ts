@@ -24,8 +24,7 @@ services:
   history: {logs: {paths: ['${path('history*.log')}'], startAt: beginning}}
 `;
 
-/** Waits for a fact, at most 10 s. */
-/** Where the agent's log says that it listens. */
+/** The address on which the agent listens, from its log. */
 function listening(): string | undefined {
   const entries = readFileSync(path('agent.log'), 'utf8').trimEnd().split('\n');
   return entries
@@ -43,7 +42,7 @@ const entries = () => sum('svc_log_entries_total');
 const isTaken = () => sum('svc_agent_config_last_reload_successful');
 
 let written = 0;
-/** No two are alike, as in a real log. */
+/** Writes entries of which no two are equal, as in a real log. */
 const writeEntries = (count: number) =>
   appendFileSync(
     path('history.log'),

@@ -10,7 +10,7 @@ import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 
-/** What no configuration can bring about by itself: a part that cannot be built. */
+/** Parts that cannot be built, which no configuration can cause by itself. */
 const unbuildable = { logs: false, probes: false, push: false };
 vi.mock('../../src/sources/logs/source.ts', async (original) => {
   const module = await original<typeof import('../../src/sources/logs/source.ts')>();
@@ -53,7 +53,7 @@ interface Edit {
   state?: string;
   log?: string;
 }
-/** The first configuration, or one that asks for more: another listener, a source with a port, and `edit`. */
+/** The first configuration, or one with more: another listener, a source with a port, and `edit`. */
 const text = (edit?: Edit) => `stateDirectory: ${path(edit?.state ?? 'state')}
 metrics:
   pullmetrics: {listenAddress: 127.0.0.1:0}
@@ -157,7 +157,7 @@ test.each(refused)('%s cannot be built: nothing changes, and no line is lost', a
   await until('the log says why', () => ownLog().includes(says));
   writeEntries(10);
   await until('lines go on to be counted', async () => (await sum('svc_log_entries_total')) === 110);
-  // What was built before the fault is given back.
+  // What was built before the fault is released.
   await close(await listen(newPull));
   expect(await sum('svc_log_bytes_total')).toBe(readFileSync(path('history.log')).length);
 

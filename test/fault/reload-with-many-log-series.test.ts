@@ -46,7 +46,7 @@ services:
   };
 }
 
-/** Each makes two series. */
+/** Each logger makes two series. */
 const loggers = bySize({ short: 10_000, long: 50_000, nightly: 50_000 });
 
 test(`${2 * loggers} series change their intake in slices, and each keeps its total`, async () => {
@@ -55,7 +55,7 @@ test(`${2 * loggers} series change their intake in slices, and each keeps its to
   const before = await configOf();
   configure('lines');
   const after = await configOf();
-  // Each look at the clock finds it 3 ms further on, so that a slice ends after the second one.
+  // Each read of the clock advances it by 3 ms, so that a slice ends after the second one.
   let lookups = 0;
   const clock = { ...systemClock, monotonicMs: () => 3 * lookups++ };
   const registry = createRegistry(
@@ -83,7 +83,7 @@ test(`${2 * loggers} series change their intake in slices, and each keeps its to
   const all = counted();
   expect(all).toBeGreaterThan(2 * loggers);
   let [longest, least, last] = [0, all, all];
-  /** At each turn of the event loop: the series that the slice before it moved. */
+  /** Records, at each turn of the event loop, how many series the slice before it moved. */
   const watch = () => {
     const now = counted();
     longest = Math.max(longest, Math.abs(now - last));

@@ -63,7 +63,7 @@ test('two files with equal content under unrelated names are two files', async (
   await tail.scan();
   tail.create('two.log', numbered(0, 20).text);
   await tail.scan();
-  // It might be the first half of copytruncate: it is left alone until it has been quiet for a while.
+  // This might be the first half of copytruncate, so the file is not read until it has been quiet for a while.
   await tail.settle();
   expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(0, 20).lines]);
 });

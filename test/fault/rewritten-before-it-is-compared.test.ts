@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered, type Tail } from '../tail.ts';
 
-/** Calls what is set as `next` once, before the next read. */
+/** A disk that calls the function in `next` once, before the next read. */
 const interrupted = () => {
   const before: { next: (() => void) | undefined } = { next: undefined };
   const disk: Disk = {
@@ -18,7 +18,7 @@ const interrupted = () => {
   return { before, disk };
 };
 
-/** Writes a file with a whole second as its time, so that a listing does not tell it from another one of this size. */
+/** Writes a file with a whole second as its time, so that a listing does not distinguish it from another file of this size. */
 function writeUnnoticed(tail: Tail, name: string, text: string): void {
   tail.create(name, text);
   utimesSync(tail.path(name), 1_700_000_000, 1_700_000_000);

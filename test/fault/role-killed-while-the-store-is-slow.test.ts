@@ -25,7 +25,7 @@ test.skipIf(!hasPostgres)(
     expect(both.verdict.sentence).toMatch(/roles \w+, \w+ and \w+ cannot use their store \(since/i);
     expect(both.verdict.sentence).toMatch(/role history is down \(since/i);
     const since = both.verdict.problems.find(({ id }) => id === 'role_down/history')!.since;
-    // It is down since the store is slow: the end of its process changed why, not that.
+    // The role has been down since the store became slow: the end of its process changed only the reason.
     expect(Date.parse(since)).toBeLessThan(killedMs);
 
     await service.setDoor('open');

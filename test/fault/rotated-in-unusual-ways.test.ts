@@ -53,7 +53,7 @@ test.each([true, false])(
   },
 );
 
-/** As some compressors do: the archive is younger than the file that follows. */
+/** Compresses like some compressors do: the archive is younger than the file that follows. */
 function gzipNow(tail: Tail, name: string): void {
   tail.gzip(name);
   const now = Date.now() / 1000 + 3600;

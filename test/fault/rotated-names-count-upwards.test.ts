@@ -14,7 +14,7 @@ test.each(
   async (_, pattern, nameOf) => {
     const tail = createTail({ paths: [pattern] });
     let line = 0;
-    // Each file is a second older than the next, so that one clock tick does not hold two of them.
+    // Each file is a second older than the next, so that no two have the same time.
     const write = (secondsAgo: number) => {
       tail.append('app.log', numbered(line, 10).text);
       line += 10;

@@ -62,7 +62,7 @@ test('equal beginnings: the compressed file that has the bytes before the offset
   tail.gzip('app.log.8');
   tail.create('app.log', numbered(25, 5).text);
   await tail.scan();
-  // `app.log.7` appeared while the agent was down, too: it is a generation of its own.
+  // `app.log.7` appeared while the agent was down, too: it is a separate generation.
   const lines = tail.recorder.lines.filter((line) => !line.startsWith('==='));
   expect(lines.filter((line) => line < 'seq=0000500')).toEqual(numbered(0, 30).lines);
   expect(lines.filter((line) => line >= 'seq=0000500')).toEqual(numbered(500, 90).lines);
@@ -82,7 +82,7 @@ test('a damaged compressed file: what can be had is counted, the rest is an even
   const whole = tail.bytes('app.log.1.gz');
   tail.create('app.log.1.gz', whole.subarray(0, whole.length - 20));
   tail.create('app.log', numbered(90_000, 1).text);
-  // It might still be written: it is tried again for a while.
+  // The archive might still be written, so it is tried again for a while.
   await tail.settle();
   const read = tail.recorder.lines.slice(0, -1);
   expect(tail.recorder.lines.at(-1)).toBe(numbered(90_000, 1).lines[0]);

@@ -73,7 +73,7 @@ test('a whole gzip body is read', async () => {
   expect((await scrapeOnce()).shown).toEqual({ [s('x', {})]: 1 });
 });
 
-/** Lines that hardly shrink, so that they arrive packed in many chunks. */
+/** Lines that hardly shrink, so that they arrive in many chunks when they are packed. */
 const dense = (lines: number) =>
   Array.from(
     { length: lines },

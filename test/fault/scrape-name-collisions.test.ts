@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => target.close());
 
-/** The page as the agent re-exposes it after taking these pages one after the other. */
+/** The page that the agent exposes after reading these pages one after the other. */
 async function relay(...pages: string[]): Promise<{ page: string; refused: number }> {
   const clock = manualClock();
   const limits = { seriesPerMetric: 100, series: 1000, forbiddenTags: [], allowValues: [] };
@@ -30,7 +30,10 @@ async function relay(...pages: string[]): Promise<{ page: string; refused: numbe
   return { page, refused: status.refusals.length };
 }
 
-/** promtool says 3 for what its linter dislikes (names without unit, help); 1 for a page that it cannot read. */
+/**
+ * Checks a page with promtool, which returns 3 for what its linter rejects (names without unit, help) and 1 for a page that it
+ * cannot read.
+ */
 function expectReadable(page: string): void {
   const { status, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: page, encoding: 'utf8' });
   expect([0, 3], stderr).toContain(status);

@@ -7,7 +7,7 @@ import { manualClock } from '../clock.ts';
 import { listening } from '../ports.ts';
 import { openTarget } from '../scrape.ts';
 
-/** Each look at the clock is a second later, so that every piece uses its slice up. */
+/** A clock that advances by a second at each read, so that every piece uses up its slice. */
 function hurriedClock() {
   let looks = 0;
   return { ...manualClock(), monotonicMs: () => 1000 * ++looks };
@@ -77,7 +77,7 @@ test.each([
     begin() {},
     write: (chunk) => void chunks.push(Buffer.from(chunk)),
   });
-  // Without a length, nothing tells that the end was not cut off.
+  // Without a length, nothing shows that the end was not cut off.
   expect(arrival).toEqual({ wholeBody: !headers.startsWith('connection') });
   expect(Buffer.concat(chunks).equals(page)).toBe(true);
 });

@@ -133,7 +133,7 @@ testOnce(
     const { read, shown, table } = target(2);
     const families = Array.from({ length: 40 }, (_, n) => `c${n}`);
     const callers = Array.from({ length: 20 }, (_, n) => `client-${n}`);
-    // The buckets of a distribution stand before the refused lines, its sum and count behind them.
+    // The buckets of a distribution come before the refused lines, its sum and count after them.
     const page = (value: number) =>
       [
         '# TYPE h histogram',
@@ -149,7 +149,7 @@ testOnce(
         ...[1, 2, 3].flatMap((i) => [`h_sum{i="${i}"} ${value}`, `h_count{i="${i}"} ${3 * value}`]),
         `last ${value}\n`,
       ].join('\n');
-    // The third to the last caller, and the third histogram.
+    // The third to the last caller are refused, and the third histogram.
     const refusedCalls = callers.reduce((sum, _, n) => sum + (n >= 2 ? n : 0), 0);
     for (const value of [1, 2, 5]) {
       await read(page(value));
@@ -166,7 +166,7 @@ testOnce(
         ),
         last: value,
       });
-      // For each family two comments and two lines; the histograms; the last.
+      // Each family has two comments and two lines; then come the histograms, and the last line.
       expect(table.keys.size).toBe(4 * 40 + 1 + 8 + 1);
       expect(table.keys.keyAt.length).toBe(256);
     }

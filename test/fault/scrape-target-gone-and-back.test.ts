@@ -38,7 +38,7 @@ test('a target that is gone for ten minutes gives its places back, and gets them
   const scraped = await openScrape({ url: target.url, intervalMs: 3_600_000 }, clock);
   await scraped.scrape.scrapeNow();
   target.answer(gone);
-  // How long the agent runs says nothing.
+  // The time for which the agent runs does not matter.
   clock.advance(600_000);
   await scraped.scrape.scrapeNow();
   expect(scraped.intake.held.size).toBe(1);

@@ -4,7 +4,7 @@ import { createTail, numbered } from '../tail.ts';
 
 const fault = (code: string) => Object.assign(new Error(`${code}: played`), { code });
 
-/** A disk whose open files go bad when `spoil` is called. */
+/** A disk whose open files become stale when `spoil` is called. */
 function spoilable(code: string): { disk: Disk; spoil(): void } {
   const spoiled = new Set<number>();
   const opened = new Set<number>();

@@ -55,12 +55,12 @@ services:
   await shows(0, 1);
   expect((await said()).health).toBe('OK');
 
-  // A file in place of the directory: root, too, cannot write there.
+  // A file is in the place of the directory: not even root can write there.
   renameSync(path('state'), path('moved'));
   writeFileSync(path('state'), '');
   appendFileSync(path('history.log'), line);
   await shows(1, 2);
-  // Alive all the same: who restarts the agent for this loses what it has counted.
+  // The agent is alive nevertheless: restarting it for this would lose what it has counted.
   expect(await said()).toEqual({
     health: expect.stringContaining('OK, but the state cannot be written'),
     verdict: 'The state cannot be written',

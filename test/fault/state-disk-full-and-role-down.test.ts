@@ -30,7 +30,7 @@ test.skipIf(!hasPostgres || !available('the right to mount a file system', canMo
       new RegExp(`(?:open|write) fails in ${directory}/state: no space left on device \\(ENOSPC\\)$`),
     );
     const stateSince = full.verdict.cause!.since;
-    // Since the last time that it was written.
+    // The problem began when the state was last written.
     expect([full.startedAt <= stateSince, stateSince <= full.now]).toEqual([true, true]);
 
     service.signal('worker', 'SIGKILL');

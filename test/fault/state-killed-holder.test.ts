@@ -83,7 +83,7 @@ testOnce('killed again and again while it commits: a value once shown comes back
   }
 });
 
-/** What a killed holder leaves: a bound socket nobody listens on, and a claim that never came to be the lock. */
+/** Leaves what a killed holder leaves: a bound socket on which nobody listens, and a socket that never became the lock. */
 async function leaveDeadLock(directory: string): Promise<void> {
   for (const home of ['lock', 'lock-0123456789ab']) {
     mkdirSync(join(directory, home));
@@ -91,7 +91,10 @@ async function leaveDeadLock(directory: string): Promise<void> {
   }
 }
 
-/** Closing a server removes the socket at the path it was bound to; bound by another path, the file stays. */
+/**
+ * Leaves a dead socket. Closing a server removes the socket at the path to which it was bound; a socket that was bound through
+ * another path stays.
+ */
 async function leaveDeadSocket(home: string, name: string): Promise<void> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(join(home, 'bound'), resolve));

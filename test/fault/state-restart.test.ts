@@ -17,7 +17,7 @@ interface Agent {
   fs: FaultyFs;
   state: State;
   values: NamedCounters;
-  /** The sum of all counters as its section had it at the restart; it must belong to the restored counters. */
+  /** The sum of all counters according to the section at the restart; it must belong to the restored counters. */
   restoredSum: number;
 }
 
@@ -25,7 +25,7 @@ interface World {
   readonly directory: string;
   readonly fsync: boolean;
   agent: Agent;
-  /** Shown by a commit that said it is on disk. */
+  /** The counts of a commit that reported to be on disk. */
   promised: Counts;
 }
 
@@ -69,7 +69,7 @@ async function restart(world: World, plan: FaultyFs['plan']): Promise<void> {
   for (const [name, n] of Object.entries(back)) expect(n).toBeLessThanOrEqual(before[name] ?? 0);
 }
 
-/** Refuses an operation, but for reading snapshots: those that cannot be read are lost by agreement. */
+/** Refuses an operation, except for reading snapshots: it is agreed that unreadable snapshots are lost. */
 const refusing =
   (refused: Operation): FaultyFs['plan'] =>
   (operation, path) =>
@@ -95,7 +95,7 @@ const remove: Step = async (world) => {
   world.promised = {};
 };
 const restartSame: Step = (world) => restart(world, world.agent.fs.plan);
-/** A kill in the middle of a commit: of its operations on the file system only the first few happen. */
+/** Simulates a kill in the middle of a commit: only the first few of its operations on the file system happen. */
 const crash =
   (operations: number): Step =>
   async (world) => {

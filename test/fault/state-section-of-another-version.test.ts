@@ -28,7 +28,7 @@ const sections = ['log-positions', 'roles', 'probes', 'push-metrics'];
 const snapshots = () => readdirSync(path('state')).filter((name) => /^snapshot-[ab]$/.test(name));
 const sectionsOf = (snapshot: string) => decodeSnapshot(readFileSync(path(`state/${snapshot}`))).sections;
 
-/** State with every section, as two agents left it one after the other; each test changes a copy. */
+/** State with every section, which two agents left one after the other; each test changes a copy. */
 beforeAll(async () => {
   directory = newFolder(afterAll);
   writeFileSync(
@@ -61,7 +61,7 @@ beforeEach(() => {
 });
 afterEach(stop);
 
-/** Writes both snapshots anew with one section changed. */
+/** Writes both snapshots again with one section changed. */
 function change(section: string, edit: (bytes: Buffer) => Buffer): number {
   let changed = 0;
   for (const name of snapshots()) {
@@ -76,7 +76,7 @@ function change(section: string, edit: (bytes: Buffer) => Buffer): number {
   return changed;
 }
 
-/** A version that is written as a number, at the beginning or in JSON, set to another. */
+/** Changes a version that is written as a number, at the beginning or in JSON. */
 const versionTo = (version: number) => (bytes: Buffer) => {
   if (bytes[0] === 0x7b)
     return Buffer.from(bytes.toString().replace(/"version":\d+/, `"version":${version}`));

@@ -5,7 +5,10 @@ import { systemClock } from '../../src/core/clock.ts';
 import { openStatsd } from '../statsd.ts';
 import { until } from '../until.ts';
 
-/** Sends datagrams of so many bytes: 1 s at a pace, 1 s at ten times that; prints the lines it sent. */
+/**
+ * A program that sends datagrams of this size for 1 s at a pace and for 1 s at ten times that pace, and prints the number of
+ * lines.
+ */
 const sender = `
 const [port, bytes, perSecond] = process.argv.slice(1).map(Number);
 const line = 'burst.requests:1|c|#operation:GetShard';

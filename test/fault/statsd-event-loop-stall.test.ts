@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
 import { until } from '../until.ts';
 
-/** Sends so many datagrams at a pace, from a process of its own, then says that it is done. */
+/** A program that sends this many datagrams at a pace, and then prints that it is done. */
 const sender = `
 const [port, total, perSecond] = process.argv.slice(1).map(Number);
 const socket = require('node:dgram').createSocket('udp4');
@@ -21,12 +21,12 @@ socket.connect(port, '127.0.0.1', () => {
   burst();
 });`;
 
-/** Stands still, as a long computation does. */
+/** Blocks the event loop, as a long computation does. */
 function stall(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-// Only Linux says how many datagrams its buffers dropped.
+// Only Linux reports how many datagrams its buffers dropped.
 describe.runIf(process.platform === 'linux')('a stall of the event loop', () => {
   test('2 s at 20,000 datagrams/s: every lost one is in the kernel’s figure, and reading goes on', async () => {
     const total = 40_000;

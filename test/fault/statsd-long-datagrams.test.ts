@@ -5,7 +5,7 @@ import { openStatsd, sendDatagrams } from '../statsd.ts';
 test('datagrams that take longer than a slice are read over several turns, in order', async () => {
   let reads = 0;
   let nowMs = 0;
-  // Each look at the time finds it half a millisecond later.
+  // Each read of the time advances it by half a millisecond.
   const monotonicMs = () => {
     reads += 1;
     nowMs += 0.5;

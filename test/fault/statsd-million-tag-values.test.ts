@@ -25,7 +25,7 @@ function open(detector = createVocabularyDetector([], true)) {
     shown: bed.shown,
     refused: bed.refused,
     dropped: bed.dropped,
-    /** Counters that were asked for. */
+    /** The number of counters that were requested. */
     opened: () => counter.mock.calls.length,
     read,
   };
@@ -43,7 +43,7 @@ const sumOf = (shown: Record<string, number | number[]>, prefix: string) =>
     .filter(([key]) => key.startsWith(prefix))
     .reduce((sum, [, value]) => sum + (typeof value === 'number' ? value : value.at(-1)!), 0);
 
-/** Values of one tag. */
+/** The number of values of one tag. */
 const values = bySize({ short: 200_000, long: 1_000_000, nightly: 10_000_000 });
 
 test(`${values} values of a tag: series and known lines within limits, the counter’s sum exact`, () => {
@@ -56,7 +56,7 @@ test(`${values} values of a tag: series and known lines within limits, the count
   expect(keys).toHaveLength(limit + 1);
   expect(sumOf(all, 'requests')).toBe(values);
 
-  // Another metric, met only now, has its place and keeps it.
+  // Another metric, which appears only now, has its place and keeps it.
   read('late:1|c\nlate:1|c\ntook:50|ms');
   expect(shown()['late{svc_service="frontend"}']).toBe(2);
   expect(shown()['took{svc_service="frontend"}']).toEqual([1, 1, 1, 0.05, 1]);
@@ -88,7 +88,7 @@ test('each kind of series over the limit is refused and counted once, whatever i
   const id = (n: number) => `01234567-89ab-cdef-0123-${String(n).padStart(12, '0')}`;
   const line = (n: number) =>
     `requests:1|c|#client:c${n}\nsize:1|g|#client:c${n}\ntook:50|ms|#client:c${n}\ncalls:1|c|#client:c${n},session:${id(n)}`;
-  // Each line twice: a line that was refused is known.
+  // Each line is sent twice: a refused line is known.
   for (let round = 0; round < 2; round++) flood(read, total, line);
   for (const name of ['requests', 'size', 'took', 'calls'])
     expect(`${name} ${refused(name, 'limit_metric')}`).toBe(`${name} ${total - limit}`);
@@ -106,7 +106,7 @@ test('over the limit, a line of a known form still finds the series that exists,
   const turned = (n: number) => `calls:1|c|#zone:west,client:c${n}`;
   const total = 4 * limit;
   flood(read, total, line);
-  // The turned lines have forms of their own, which are known after the first few hundred of them.
+  // The turned lines have their own forms, which are known after the first few hundred lines.
   flood(read, total, (n) => turned(total - 1 - n));
   const series = (n: number) => shown()[`calls{client="c${n}",svc_service="frontend",zone="west"}`];
   for (const n of [0, 1, limit - 1]) expect(series(n)).toBe(2);
@@ -120,7 +120,7 @@ test('over the limit, a line of a known form still finds the series that exists,
   expect(series(0)).toBe(2);
   expect(sumOf(shown(), 'calls{overflow')).toBe(2 * (total - limit) + 2);
 
-  // A place that becomes free is taken.
+  // A place that becomes free is used.
   for (let id = 0; id < knownLines.end; id++) {
     if (knownLines.seriesOf(id)?.line.tags.client === 'c7') knownLines.forget(id);
   }
@@ -158,7 +158,7 @@ test('ever new names: series and overflow series within limits, each line counte
   expect(all.filter((key) => key.startsWith('calls_of_'))).toHaveLength(places + overflows);
   expect(sumOf(shown(), 'calls_of_')).toBe(places + overflows);
   expect(dropped('refused_series')).toBe(total - places - overflows);
-  // A hundred families have a count of their own.
+  // A hundred families have a separate count.
   expect(refused('other', 'limit_total')).toBe(total - places - 100);
   expect(opened()).toBeLessThan(places + overflows + 10);
 });

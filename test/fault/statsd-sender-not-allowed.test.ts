@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
 import { until } from '../until.ts';
 
-// 127.0.0.0/8 as a whole is loopback on Linux alone.
+// Only on Linux all of 127.0.0.0/8 is loopback.
 describe.runIf(process.platform === 'linux')('a sender that is not on the list', () => {
   test('its datagrams are counted and not read', async () => {
     const open = await openStatsd({ listen: '127.0.0.1:0', senders: ['127.0.0.2/31'] }, systemClock);

@@ -9,7 +9,7 @@ import { until } from '../until.ts';
 
 const minute = 60_000;
 
-/** A clock whose timers come too late: time may pass without them. */
+/** A clock whose timers fire too late: time may pass without them. */
 function lateClock() {
   const hand = manualClock();
   let lostMs = 0;
@@ -41,7 +41,7 @@ test.each([
   const stop = summaries.start();
   summaries.open('took', {}).observe(1);
   standStill(stoodStillMs);
-  // The step that was waited for, at last.
+  // The expected step begins at last.
   advance(2 * minute);
   let isSwept = false;
   slices.whenIdle(() => {

@@ -14,7 +14,7 @@ const limit = 200;
 setFlagsFromString('--expose_gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** What is held, whatever the process has not given back yet. */
+/** The bytes in use, whatever the process has not given back yet. */
 function heldBytes(): number {
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -48,7 +48,7 @@ test('any number of tag values: series within the limit, what they lose is count
   const line = (n: number) => `took:50|ms|#client:c${n}`;
   read(many(20_000, 0, line));
   const before = heldBytes();
-  // Nobody looks meanwhile.
+  // Nobody reads meanwhile.
   for (let from = 20_000; from < 100_000; from += 1000) read(many(1000, from, line));
   expect(heldBytes() - before).toBeLessThan(32 * 2 ** 20);
   expect(knownLines.size).toBeLessThan(17_000);
@@ -60,13 +60,13 @@ test('any number of tag values: series within the limit, what they lose is count
 
 test('numbers of every size: memory is bounded, the upper quantiles are right, count and sum are exact', () => {
   const { read, shown } = open();
-  // 1 to 1e300 in 30,000 steps, none twice: far more bins than a series may have.
+  // The values are 1 to 1e300 in 30,000 steps, each once: far more bins than a series may have.
   const value = (n: number) => 10 ** ((n % 30_000) / 100);
   const before = heldBytes();
   for (let series = 0; series < limit; series++) {
     read(many(3000, 0, (n) => `took:${value(n * 10)}|h|#client:c${series}`));
   }
-  // 200 series of 53 kB each come to 11 MB; with a bin for each number it would be three times that.
+  // 200 series of 53 kB each make 11 MB; with a bin for each number it would be three times that.
   expect(heldBytes() - before).toBeLessThan(20 * 2 ** 20);
   for (const numbers of summaries(shown())) {
     const [half, more, most] = numbers;

@@ -4,7 +4,7 @@ import { replayBinlog } from '../../src/probes/backups/log-chain.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
 import { bench, checkStore, kindOf, probeOf, storeOn } from '../store-probe.ts';
 
-// A log states times of the server's clock. Where that is ahead, a commit looks newer than it is.
+// A log states times of the server's clock. If that clock is ahead, a commit looks newer than it is.
 test.each<[string, number, number, number | undefined]>([
   ['a clock that is right', 0, 0, undefined],
   ['a clock that is a little ahead, as it may be between two corrections', 1_900, 0, undefined],
@@ -22,7 +22,7 @@ test.each<[string, number, number, number | undefined]>([
   const at = { nowMs: clock.nowMs(), databases: [] };
   const known = knownStore(backup, {}, () => finding, at);
   expect(known.aheadMs).toBe(aheadMs ?? 0);
-  // What was seen once counts when the store is gone.
+  // What was seen once is still known when the store is gone.
   expect(knownStore(backup, known, () => undefined, at).aheadMs).toBe(aheadMs ?? 0);
 
   const content = { newestMs: 1_000_000, bytes: 900, binlog: { isClosed: true, places: { 4: '' } } };
@@ -38,7 +38,7 @@ test.skipIf(!hasPostgres)('a server says what its clock shows', async () => {
   const { clock, deps } = bench();
   try {
     const options = storeOn(server.port, { user: 'postgres' });
-    // This clock stands still since the beginning of the year.
+    // The agent's clock here stands still since the beginning of the year.
     const { details } = await checkStore(options, { deps });
     expect(details).toMatchObject({ clockAheadMs: expect.any(Number) });
     expect(details!.clockAheadMs as number).toBeGreaterThan(Date.now() - clock.nowMs() - 600_000);

@@ -26,7 +26,7 @@ test.each([
 test('one that hangs is ended in half the time there is', async () => {
   const b = bench();
   const pending = runCheck('setInterval(() => {}, 1000)', b);
-  // The check has got as far as the command once its timer waits.
+  // The check has reached the command once its timer waits.
   while (b.clock.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
   b.clock.advance(10_000);
   const finding = await pending;

@@ -10,10 +10,10 @@ import { hasPostgres, startPostgres } from '../postgres.ts';
 import { bench, storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 
-/** One way; long enough for all that is sent together to leave before an answer to it comes. */
+/** The delay in one direction. It is long enough for everything that is sent together to leave before an answer arrives. */
 const delayMs = 150;
 
-/** A far network in front of a server of loopback, which counts how often the client waits for an answer. */
+/** A far network in front of a server on loopback, which counts how often the client waits for an answer. */
 async function farAway(port: number) {
   const far = { port: 0, roundTrips: 0, connections: 0, close: async () => {} };
   const proxy = createServer((client) => {
@@ -55,7 +55,7 @@ async function polls(port: number, options: Partial<StoreOptions>) {
   after.push(async () => Promise.all(probes.map((probe) => probe.close?.())));
   return {
     far,
-    /** Round trips of one poll of each database, in their order. */
+    /** The round trips of one poll of each database, in order. */
     async round(): Promise<number[]> {
       const counts: number[] = [];
       for (const probe of probes) {
@@ -79,13 +79,13 @@ describe('a store behind a far network: round trips after the connection stands'
       await server.query('CREATE TABLE schema_version (db_name text, curr_version text)', name);
       await server.query(`INSERT INTO schema_version VALUES ('${name}', '0.8')`, name);
     }
-    // SCRAM takes two more than this server's trust.
+    // SCRAM takes two more round trips than this server's trust.
     await server.query("CREATE ROLE agent LOGIN PASSWORD 'pw'; GRANT pg_monitor TO agent");
     for (const name of ['svc', 'svc_visibility'])
       await server.query('GRANT SELECT ON schema_version TO agent', name);
     const databases = { persistence: 'svc', visibility: 'svc_visibility' };
     const { far, round } = await polls(server.port, { user: 'agent', password: 'pw', databases });
-    // Login and questions, in a session of its own; the goodbye waits for nothing.
+    // Login and questions need a separate session; the goodbye waits for nothing.
     expect(await round()).toEqual([3, 3]);
     expect(await round()).toEqual([3, 3]);
     expect(far.connections).toBe(4);

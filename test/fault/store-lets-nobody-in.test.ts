@@ -5,7 +5,8 @@ import { hasMariadb, startMariadb } from '../mariadb.ts';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { bench, storeOn } from '../store-probe.ts';
 
-// What was well at the last check, and lets nothing new in since: the next check says so. It also stands in no one's way.
+// A store that was well at the last check accepts nothing new since then: the next check says so. It does not prevent that change
+// either.
 
 const probes: Probe[] = [];
 const stops: (() => unknown)[] = [];

@@ -23,7 +23,7 @@ test.skipIf(!hasPostgres)(
     expect(await service.isOver('store_down/main/persistence')).toMatchObject({
       ...{ start: since, consequences: '4 roles' },
     });
-    // What the store took down is no incident of its own.
+    // The effects of the store's outage are no incidents of their own.
     const { incidents } = await service.status();
     expect(incidents.filter(({ cause }) => cause.startsWith('role_'))).toEqual([]);
   },

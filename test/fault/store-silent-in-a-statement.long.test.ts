@@ -14,12 +14,12 @@ import { hasPostgres, startPostgres } from '../postgres.ts';
 import { bench, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
-// A store answers the login, and in the middle of the answers to the questions nothing more comes.
+// A store answers the login, and stops in the middle of the answers to the questions.
 
-/** Text of a statement that each poll of a kind sends; what answers it is cut off. */
+/** Matches the text of a statement that each poll of a kind sends; its answer is cut off. */
 const question = /BEGIN READ ONLY|SHOW GLOBAL|information_schema|system\.local/;
 
-/** In front of a server; while `isSilent`, an answer stops after its first bytes and the connection stays open. */
+/** A proxy in front of a server. While `isSilent`, an answer stops after its first bytes and the connection stays open. */
 async function silentProxy(port: number) {
   const clients = new Set<Socket>();
   const proxy = { port: 0, isSilent: false, cut: 0, clients };
@@ -72,19 +72,19 @@ function probesOf(port: number, options: Partial<StoreOptions>): OpenedProbe[] {
 async function runCheck(probe: OpenedProbe) {
   const attempt = probe.run(undefined);
   const outcome = await attempt.outcome;
-  // Nothing of it goes on behind its result.
+  // Nothing of the check continues after its result.
   await attempt.settled;
   return outcome!.finding;
 }
 
-/** More by hand, to see whether anything grows: SILENT_ROUNDS=50. */
+/** Set SILENT_ROUNDS=50 by hand to see whether anything grows. */
 const rounds = Number(process.env.SILENT_ROUNDS ?? 3);
 const limitMs = 300_000 + rounds * 20_000;
 
 setFlagsFromString('--expose_gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** What the process holds between two rounds, once what nobody refers to is collected. */
+/** The resources of the process between two rounds, after a garbage collection. */
 async function held(sessions: () => Promise<number>) {
   const count = await sessions();
   collect();
@@ -97,7 +97,7 @@ type Held = Awaited<ReturnType<typeof held>>;
 const middle = (samples: readonly Held[], of: keyof Held): number =>
   samples.map((sample) => sample[of]).sort((one, other) => one - other)[samples.length >> 1]!;
 
-/** Nothing grows from the first rounds to the last ones; too few rounds show nothing. */
+/** Checks that nothing grows from the first rounds to the last ones; too few rounds show nothing. */
 function expectNoGrowth(samples: readonly Held[]): void {
   if (samples.length < 30) return;
   const [first, last] = [samples.slice(0, 10), samples.slice(-10)];
@@ -107,13 +107,13 @@ function expectNoGrowth(samples: readonly Held[]): void {
   process.stderr.write(`${samples.length} rounds: ${shown.join(', ')}\n`);
   expect(middle(last, 'descriptors')).toBeLessThanOrEqual(middle(first, 'descriptors'));
   expect(middle(last, 'sessions')).toBeLessThanOrEqual(middle(first, 'sessions'));
-  // A leak of 20 kB for each check; the samples themselves and the test runner's records are far below it.
+  // The limit is a leak of 20 kB for each check; the samples themselves and the test runner's records are far below it.
   expect(middle(last, 'heapBytes') - middle(first, 'heapBytes')).toBeLessThan(
     2 * 20_000 * (samples.length - 10),
   );
 }
 
-/** Silence for some checks of each database; `sessions` counts those that the server has of the agent. */
+/** Keeps the store silent for some checks of each database; `sessions` counts the agent's sessions on the server. */
 async function silence(
   proxy: Awaited<ReturnType<typeof silentProxy>>,
   probes: readonly OpenedProbe[],
@@ -131,7 +131,7 @@ async function silence(
     samples.push(await held(sessions));
   }
   expectNoGrowth(samples);
-  // Each check was cut off in the midst of an answer.
+  // Each check was cut off in the middle of an answer.
   expect(proxy.cut).toBeGreaterThanOrEqual(rounds * probes.length);
   await pollUntil(
     async () => proxy.clients.size,
@@ -190,7 +190,7 @@ describe('a store that is silent in the midst of its answers ends each check in 
         ),
       );
       const proxy = await silentProxy(server.port);
-      // Those of the server are the connections that the proxy has to it.
+      // The sessions on the server are the proxy's connections to it.
       const sessions = async () => proxy.clients.size;
       await silence(proxy, probesOf(proxy.port, { kind: 'widecolumn', databases }), sessions);
     },

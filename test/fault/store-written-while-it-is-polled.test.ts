@@ -4,7 +4,7 @@ import { createStoreProbe } from '../../src/probes/stores/store-probe.ts';
 import type { StoreKind } from '../../src/probes/stores/store-report.ts';
 import { bench, storeOn } from '../store-probe.ts';
 
-// What is written while a poll runs, or while its report serves another database of the store, may be in no archive.
+// What is written while a poll runs, or while its report is used for another database of the store, may be in no archive.
 test('a log is whole up to the moment at which the server was asked', async () => {
   const { clock, deps } = bench();
   const log = { archived: '000000010000000000000003', position: '0/4000028', isArchivedWhole: true };

@@ -51,7 +51,7 @@ test('a certificate that breaks while it serves is logged once, and the old one 
     'metrics.pullmetrics.tls.certFile: contains no certificate',
   );
   await spoil(() => rmSync(live.cert), 'certFile: cannot be read (ENOENT');
-  // Whoever replaces two files one after the other has them not fit in between.
+  // If two files are replaced one after the other, they do not fit each other in between.
   await spoil(() => copyFileSync(other.cert, live.cert), 'keyFile: is not the key of the certificate');
   copyFileSync(other.key, live.key);
   expect(await served()).toBe('other');

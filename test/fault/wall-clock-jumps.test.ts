@@ -78,7 +78,7 @@ test.skipIf(!hasPostgres || !hasLibrary).each([
     expect(durationSeconds).toBeLessThanOrEqual(Math.ceil(lastedS));
     expect(durationSeconds).toBeGreaterThan(0);
 
-    // And back to the right time, while all is well.
+    // Then the clock is set back to the right time, while all is well.
     shiftBy(0);
     const well = await service.sees('each probe has run after the second jump', (report) => {
       const isChecked = ({ last }: ProbeStatus) => Math.abs(secondsOf(last!.at) - secondsOf(report.now)) < 60;

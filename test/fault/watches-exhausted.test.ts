@@ -115,7 +115,7 @@ test('a directory that was replaced by another one is watched under its path', a
   doorbell.watch([tail.path('logs')]);
   tail.rename('logs', 'away');
   mkdirSync(tail.path('logs'));
-  // What a scan does; the events of the rename are not those of the new file.
+  // This is what a scan does; the events of the rename are not those of the new file.
   doorbell.watch([tail.path('logs')]);
   await new Promise((resolve) => void setImmediate(resolve));
   const before = rings;

@@ -6,35 +6,35 @@ import { mainFile, type Running, start } from '../../e2e/process.ts';
 import type { Role } from '../../e2e/role.ts';
 import { until } from '../../until.ts';
 
-// `svc-agent recover` is killed after a line of its journal, which is written before and after everything that it does,
-// and run again: the right data, and services that are up, or said to be down.
+// `svc-agent recover` is killed after a line of its journal, which is written before and after everything that it does, and run
+// again. The result must be the right data, and services that are up, or reported to be down.
 
 export type RestoreProcedure = 'database-corruption' | 'cluster-loss';
 
 export interface Stage {
   procedure: RestoreProcedure;
-  /** Folder of the configuration `agent.yaml` and of the state. */
+  /** The folder of the configuration `agent.yaml` and of the state. */
   place: string;
   role: Role;
-  /** As it was before the first round: the backups, the archive of the log. */
+  /** Restores the state before the first round: the backups, the archive of the log. */
   reset?(): Promise<void> | void;
   /** Damages the database. */
   damage(): Promise<void>;
   /** What must be in the database after the restore; leaves no session behind. */
   content(): Promise<unknown>;
-  /** What schedules do between the kill and the next run, such as a backup of what is there. */
+  /** Does what schedules do between the kill and the next run, such as a backup of the present data. */
   meanwhile?(): Promise<void> | void;
 }
 
-/** Where a run is killed. */
+/** The moment at which a run is killed. */
 interface KillPoint {
-  /** Lines of the journal that are written by then. */
+  /** The number of journal lines that are written by then. */
   line: number;
-  /** The processes of the command are killed, too, as when the host ends. */
+  /** Whether the processes of the command are killed, too, as when the host ends. */
   withCommand?: boolean;
-  /** Something further that has to be there before the kill. */
+  /** A further condition before the kill. */
   reached?(): boolean;
-  /** Options of the next run. */
+  /** The options of the next run. */
   args?: readonly string[];
 }
 
@@ -59,7 +59,7 @@ const linesOf = (file: string): JournalLine[] => {
   }
 };
 
-/** Ends every process of the command that is on record. */
+/** Ends every process of the command on record. */
 function killCommand(runs: string, lock: string): void {
   let mark: string;
   try {
@@ -72,7 +72,7 @@ function killCommand(runs: string, lock: string): void {
       const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
       if (variables.includes(`SVC_AGENT_RECOVERY_COMMAND=${mark}`)) process.kill(Number(pid), 'SIGKILL');
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
 }
@@ -128,7 +128,7 @@ async function goesOn(stage: Stage, args: readonly string[], at: string): Promis
     ? /The services (?:are stopped|may be down: .*)\. To start them: \$ /
     : /The services are not deployed\./;
   await stage.meanwhile?.();
-  // A command that outlived its run is waited for.
+  // The next run waits for a command that outlived its run.
   const { status, output, isDown, hasBegun } = await until(`the run goes on ${at}`, async () => {
     const before = {
       isDown: !(await stage.role.isUp()),
@@ -142,7 +142,7 @@ async function goesOn(stage: Stage, args: readonly string[], at: string): Promis
   expect(status, `${at}: ${output}`).toBe(0);
 }
 
-/** After every line of the journal, and at every command with its processes. */
+/** Kills after every line of the journal, and at every command together with its processes. */
 export async function killedEverywhere(stage: Stage): Promise<number> {
   const whole = await stage.content();
   for (let line = 1; ; line++) {

@@ -33,7 +33,7 @@ const schemaTable =
 async function openPlace(): Promise<{ path: string; role: Role }> {
   const { path, remove } = folder();
   onTestFinished(remove);
-  // Servers run as users of their own.
+  // Servers run as separate users.
   chmodSync(path, 0o755);
   const role = await startRole(path);
   onTestFinished(role.remove);
@@ -65,7 +65,7 @@ const backUp = (place: string, line: string) =>
 
 const taken = ({ status, stderr }: ReturnType<typeof backUp>) => expect(status, stderr).toBe(0);
 
-/** The whole cluster is down before it is built again. */
+/** Whether the whole cluster is down before it is built again. */
 const down = (procedure: RestoreProcedure, { stop }: Role) => {
   if (procedure === 'cluster-loss') execFileSync(stop[0]!, stop.slice(1));
 };
@@ -110,10 +110,10 @@ async function postgresDump(procedure: RestoreProcedure): Promise<Stage> {
 const quoted = (words: readonly string[]) =>
   words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
 
-/** What the command starts belongs to nobody: a server goes on after the run. */
+/** The words that start a server which belongs to no command: it outlives the run. */
 const unmarked = 'env -u SVC_AGENT_RECOVERY_COMMAND setsid';
 
-/** A server that the restore itself stops and starts, as its service manager would. */
+/** A stage whose server the restore itself stops and starts, as its service manager would. */
 async function postgresBase(procedure: RestoreProcedure): Promise<Stage> {
   const { path, role } = await openPlace();
   const backups = postgresFolder();
@@ -237,7 +237,7 @@ export async function mariadbDump(procedure: RestoreProcedure): Promise<Stage & 
       rows: await server.sql('SELECT COUNT(*) AS n, SUM(CRC32(data)) AS sum FROM svc_main.executions'),
       later: await server.sql('SELECT i FROM svc_main.later'),
     }),
-    // The jobs of the plan: what the restore itself writes gets into the archive, and half a database into a dump.
+    // Runs the jobs of the plan: what the restore itself writes gets into the archive, and half a database into a dump.
     async meanwhile() {
       await archive();
       dump('b');
@@ -343,7 +343,7 @@ done
     backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {snapshot: {dataDirectory: ${server.data}, keyspace: svc}}}\n`,
     commands: `restore: [bash, ${restore}], safetyCopy: ['true'], `,
   });
-  // The snapshot stays on the node as evidence; its copy is what an operator keeps elsewhere.
+  // The snapshot stays on the node as evidence; its copy is the one that an operator stores elsewhere.
   taken(
     backUp(
       path,

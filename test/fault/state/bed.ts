@@ -21,7 +21,7 @@ export function keptLog(): { log: Log; entries: Entry[] } {
   return { log, entries };
 }
 
-/** A directory that goes with the test. */
+/** A directory that is removed with the test. */
 export function temporaryDirectory(): string {
   const directory = newFolder();
   return directory;
@@ -41,7 +41,7 @@ interface BedOptions {
   fs?: StateFs;
 }
 
-/** A state that is not loaded yet, closed when the test ends. */
+/** A state that is not loaded yet; it is closed when the test ends. */
 export function stateBed({ directory, fsync = false, durables = [], fs }: BedOptions): Bed {
   const { log, entries } = keptLog();
   const values = namedCounters();
@@ -57,7 +57,7 @@ export async function loadedBed(options: BedOptions): Promise<Bed> {
   return bed;
 }
 
-/** What a restart brings back: loads the directory anew and shows it. The state before it must be closed. */
+/** What is shown after a restart: loads the directory again. The state before it must be closed. */
 export async function afterRestart(options: BedOptions): Promise<Readonly<Record<string, number>>> {
   const { state, values } = await loadedBed(options);
   await state.commit();

@@ -14,9 +14,9 @@ export type Operation =
   | 'readdir'
   | 'stat';
 
-/** The real file system, but for operations that a plan refuses. */
+/** The real file system, except for operations that a plan refuses. */
 export interface FaultyFs extends StateFs {
-  /** The system's code with which an operation is to fail, or undefined to let it through. */
+  /** The system's code with which an operation must fail, or undefined to allow it. */
   plan: (operation: Operation, path: string) => string | undefined;
 }
 
@@ -30,7 +30,7 @@ export function faultyFs(): FaultyFs {
     const code = faulty.plan(operation, String(path));
     if (code) throw systemError(code, operation);
   };
-  /** A refused write leaves half of its bytes, as a full disk does. */
+  /** A refused write leaves half of its bytes, as on a full disk. */
   const wrap = (handle: FileHandle, path: string): FileHandle =>
     new Proxy(handle, {
       get(target, key) {

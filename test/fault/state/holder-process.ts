@@ -11,9 +11,9 @@ import { temporaryDirectory } from './bed.ts';
 interface Holder {
   readonly child: ChildProcess;
   readonly pid: number;
-  /** The next line it says. */
+  /** The next line of its output. */
   line(): Promise<string>;
-  /** All lines it says until it ends. */
+  /** All lines of its output until it ends. */
   rest(): Promise<string[]>;
   kill(): Promise<void>;
 }
@@ -40,7 +40,7 @@ function wrap(child: ChildProcess): Holder {
   };
 }
 
-/** Bundles `holder.ts` once for a test; what it starts, as another user if told, ends with the test. */
+/** Bundles `holder.ts` once for a test. What it starts, as another user if one is given, ends with the test. */
 export async function holderStarter({ uid }: { uid?: number } = {}): Promise<StartHolder> {
   const folder = temporaryDirectory();
   chmodSync(folder, 0o755);

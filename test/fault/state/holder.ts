@@ -1,7 +1,6 @@
 /**
- * Run as a process: takes the directory in argv[2] and says `locked`, or says why not. With `count` as argv[3]
- * it commits a counter in a loop and says `shown N` after each publish, until it is killed; with `leave` it has
- * nothing more to do.
+ * Run as a process: locks the directory in argv[2] and prints `locked`, or prints why it cannot. With `count` as argv[3] it
+ * commits a counter in a loop and prints `shown N` after each publish, until it is killed; with `leave` it does nothing more.
  */
 import { createState } from '../../../src/agent/state/state.ts';
 import { systemClock } from '../../../src/core/clock.ts';

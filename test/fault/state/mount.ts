@@ -32,7 +32,7 @@ export function canMount(): boolean {
   }
 }
 
-/** A file system of its own, gone with the test. Call it before what uses it, so that it goes after. */
+/** Mounts a separate file system, which is removed with the test. Call it before what uses it, so that it is removed last. */
 export function tmpfs(size: string): { directory: string; remount(option: 'ro' | 'rw'): void } {
   const directory = mountTmpfs(size);
   onTestFinished(() => unmount(directory));

@@ -1,12 +1,12 @@
 import type { DurableValues, Frozen } from '../../../src/core/durable-store.ts';
 import type { Durable } from '../../../src/core/ports.ts';
 
-/** The plainest durable values: named counters, a table of their names as JSON. */
+/** The simplest durable values: named counters, with a table of their names as JSON. */
 export interface NamedCounters extends DurableValues {
   add(name: string, delta: number): void;
-  /** What views show: nothing but what was published. */
+  /** What views show: only what was published. */
   shown(): Readonly<Record<string, number>>;
-  /** What was counted or restored, shown or not. */
+  /** What was counted or restored, whether it is shown or not. */
   counted(): Readonly<Record<string, number>>;
 }
 
