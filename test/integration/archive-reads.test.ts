@@ -5,7 +5,7 @@ import { manualClock } from '../clock.ts';
 import { newFolder } from '../folder.ts';
 import { type ArchiveSetting, openArchive, openObjectStore } from '../object-store.ts';
 
-// Archived data stays readable: where reads are enabled, the newest object is read back.
+// Archived data must stay readable: if reads are enabled, the newest object is read back.
 
 function directory(): string {
   const path = newFolder();
@@ -80,7 +80,7 @@ test('reads an object that is empty, or that the store does not give: faults; on
   onTestFinished(() => store.close());
   const setting = { uri: 's3://archive/h/', endpoint: store.url, clock, readCheck: true };
   store.objects.set('h/a', '2026-01-02T00:00:00.000Z');
-  // Listed, and not there.
+  // The object is listed, and does not exist.
   expect(await checked(setting)).toMatchObject({
     msg: expect.stringMatching(/deleted meanwhile$/),
   });

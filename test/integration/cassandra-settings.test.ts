@@ -9,7 +9,7 @@ import { pollCassandra, verdict } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
 
-/** More than the few that the checks before it may still hold at the node. */
+/** A limit above the few connections that earlier checks may still have to the node. */
 const limit = 16;
 
 describe.skipIf(!hasCassandra)('Apache Cassandra with other settings, TLS and a limit of connections', () => {

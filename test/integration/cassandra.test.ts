@@ -39,7 +39,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
   const as = (user: string, password: string, database?: string): Promise<Seen> =>
     pollCassandra({ port: server.port, user, password, database });
   const asAgent = (database?: string) => as('Agent', 'pw', database);
-  /** A busy machine may be late with its clients, which a check does without. */
+  /** Waits for a check with the clients: a busy machine may be late with them, and then a check omits them. */
   const withClients = (user: string, password: string) =>
     until('the clients are told', async () => {
       const { found } = await as(user, password, 'svc');
@@ -57,7 +57,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
     const found = await withClients(superuser.username, superuser.password);
     expect(found).toMatchObject({
       serverVersion: rows[0]!.release_version,
-      // Of the cluster: any of its nodes may answer.
+      // The identity is the cluster's: any of its nodes may answer.
       identity: 'svc-agent-test',
       node: String(rows[0]!.host_id),
       schemaVersion: '0.10',
@@ -211,7 +211,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
 
   test('no check leaves a connection behind', async () => {
     await asAgent('svc');
-    // The node forgets a closed connection in its own time.
+    // The node forgets a closed connection after a while.
     await until('the check’s own connection is the only one', async () => {
       const { found } = await asAgent('svc');
       return found?.connections?.ready === 1;

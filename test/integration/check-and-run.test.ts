@@ -15,7 +15,7 @@ import { fakeIo } from '../unit/cli/fake-io.ts';
 const folder = newFolder(afterAll);
 const file = join(folder, 'agent.yaml');
 
-/** Whether a start refuses the configuration; what fails for another reason, such as a port in use, does not count. */
+/** Whether a start refuses the configuration; a failure for another reason, such as a port in use, does not count. */
 async function isRefusedByRun(): Promise<boolean> {
   const load = () => loadConfig({ file, env: {}, cwd: folder });
   const loaded = await load();

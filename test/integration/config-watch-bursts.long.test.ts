@@ -27,7 +27,7 @@ afterEach(() => {
   rmSync(place, { recursive: true, force: true });
 });
 
-/** Reads the file at each change and watches what was read, as a reload does. */
+/** Reads the file at each change and then watches what it read, as a reload does. */
 function follow(file: string): { seen: string } {
   const reader = { seen: '' };
   const load = () => {
@@ -37,7 +37,7 @@ function follow(file: string): { seen: string } {
       reader.seen = readFileSync(file, 'utf8');
       digest = digestOf(Buffer.from(reader.seen));
     } catch {
-      // It is being made again.
+      // The file is being created again.
     }
     stop = watchConfiguration({ [file]: digest }, systemClock, load);
   };
@@ -45,7 +45,7 @@ function follow(file: string): { seen: string } {
   return reader;
 }
 
-/** Every content has the same size, so that only times and digests tell them apart. */
+/** Contents of the same size, so that only times and digests distinguish them. */
 const contentOf = (n: number) => `change: ${String(n).padStart(6, '0')}\n`;
 
 /** A volume as the kubelet mounts it: the file is a link to `..data/agent.yaml`, and `..data` one to a directory. */
@@ -86,7 +86,7 @@ test.each(Object.entries(styles))(
     for (let burst = 0, n = 0; burst < bursts; burst++) {
       for (let left = changesPerBurst; left > 0; left--) {
         change(file, ++n);
-        // Some changes come while a comparison reads, others in the same tick of the file system's clock.
+        // Some changes happen while a comparison reads, others in the same tick of the file system's clock.
         if (left % 5 === 0) await anyMoment(Math.random, 20 * (burst + 1));
       }
       await vi.waitFor(() => expect(reader.seen).toBe(contentOf(n)), { timeout: 30_000, interval: 10 });

@@ -20,7 +20,7 @@ interface Shown {
   name?: string;
 }
 
-/** What the client prints from now on. */
+/** Sets what the client prints from now on. */
 function shows(
   file: string,
   { active, version, clusters = ['dc1', 'dc2', 'dc3'], global = true, history, name = 'orders' }: Shown,
@@ -49,7 +49,7 @@ const three = clusterGroup(
   { rpcAddress: '10.0.0.3:3' },
 );
 
-/** One check of `orders` by a command that prints a file, in a new life of the agent. */
+/** One check of `orders` by a command that prints a file, in a new run of the agent. */
 function runCheck(
   file: string,
   { group, recalled }: { group?: ClusterGroupOptions; recalled?: unknown } = {},
@@ -78,7 +78,7 @@ describe('a domain', () => {
       'svc_domain_retention_seconds{domain="orders"} 604800',
     ]);
     expect(found.details).toMatchObject({ versionOf: 'dc2', failovers: 1 });
-    // The command asks one cluster only, so that nobody knows whether the others agree.
+    // The command queries only one cluster, so it is not known whether the others agree.
     expect(found.details?.notes).toEqual([
       expect.stringMatching(
         /^svc_domain_failover_ready is absent: .* is not known.*; domains\.describe\.command asks this cluster only, put \{address\} into it to ask each cluster$/,

@@ -64,7 +64,9 @@ afterEach(async () => {
   await service.stop();
 });
 
-/** On a connection of its own: the service is this process, and may close an idle one while the next request goes out. */
+/**
+ * Reads a page on a separate connection: the service is this process, and may close an idle one while the next request is sent.
+ */
 const page = async (url: string) => (await fetch(url, { headers: { connection: 'close' } })).text();
 const refused = (url: string) =>
   fetch(url).then(
@@ -302,7 +304,7 @@ onlyShort(describe)('the archives', () => {
     clock.advance(9000);
     const before = files();
     service.obey({ strike: { kind: 'restart', target: 'worker' } });
-    // The next would be due at the tenth second.
+    // The next incident would be due at the tenth second.
     clock.advance(3900);
     expect(files()).toEqual(before);
   });
@@ -328,14 +330,14 @@ onlyShort(describe)('the store', () => {
     });
   const healthOf = async (role: 'frontend' | 'worker') =>
     (await (await fetch(addresses.roles[role].health)).json()) as { ok: boolean; msg: string };
-  /** The service's time goes on in small steps while the store, which has its own, catches up. */
+  /** Advances the service's time in small steps while the store, which has its own time, catches up. */
   const untilLater = (fact: () => Promise<boolean>) =>
     until('the service is so', async () => {
       clock.advance(250);
       return fact();
     });
 
-  /** Strikes again and again, so that the incident is not over before the store has caught up. */
+  /** Begins the incident repeatedly, so that it is not over before the store has caught up. */
   const untilStruck = (incident: Incident, fact: () => Promise<boolean>) =>
     untilLater(async () => {
       service.obey({ strike: incident });

@@ -35,14 +35,14 @@ export interface GrpcServer {
 }
 
 export interface Served {
-  /** `grpc.health.v1.Health/Check`, unless left out. */
+  /** The handler of `grpc.health.v1.Health/Check`, unless left out. */
   check?: Handler;
   /** Handlers of `Health` by the name of their service. */
   own?: Record<string, Handler>;
   certificate?: Certificate;
 }
 
-/** A gRPC server by an implementation of its own, messages by an encoder of their own. */
+/** A gRPC server with an independent implementation and an independent encoder of messages. */
 export async function grpcServer({ check, own = {}, certificate }: Served): Promise<GrpcServer> {
   const server = new grpc.Server();
   if (check !== undefined) {

@@ -11,7 +11,7 @@ import { fakeIo } from '../unit/cli/fake-io.ts';
 const password = 'p-4-svc_agent';
 const databases = { persistence: 'svc', visibility: 'svc_visibility' };
 
-/** What `init` writes of a service whose store is at this port, and the schema of the store as the agent reads it. */
+/** What `init` writes for a service whose store is at this port, and the schema of the store as the agent reads it. */
 async function initialized(port: number, env: Record<string, string>) {
   const folder = newFolder();
   const sql = (name: string) =>

@@ -6,7 +6,7 @@ import type { LineSink } from '../../src/sources/logs/sink.ts';
 import { feed, logDefaults } from '../counting.ts';
 import { testRegistry } from '../registry.ts';
 
-/** One life of the agent: the real registry with sinks over it. The log has the lines of several services if there are several. */
+/** One run of the agent: the real registry with sinks over it. If there are several services, the log has the lines of all. */
 function live(
   rules: readonly LogRule[],
   durable?: DurableStore,
@@ -138,7 +138,7 @@ describe('counts of log lines in the registry', () => {
         'svc_log_entries_total{cluster="dc1",level="error",logger="shard",svc_service="history"}'
       ],
     ).toBe(3);
-    // One more, and then none at all.
+    // Then one tag is added, and then all tags are removed.
     const fourth = third.restart(undefined, { cluster: 'dc1', region: 'eu' });
     expect(
       fourth.shown()[

@@ -36,7 +36,7 @@ const holds = ({ checks }: StoreReport) =>
 const foundOf = ({ checks }: StoreReport, check: string) =>
   checks.find((verdict) => verdict.check === check)?.found;
 
-/** Runs what is printed, as it is. */
+/** Runs the printed statements unchanged. */
 async function grant(server: Mariadb, user: string): Promise<void> {
   const printed = grantStatements('mysql', user, ['svc_main']);
   for (const line of printed) if (line !== '') await server.sql(line.replace('<password>', 'swordfish'));
@@ -74,7 +74,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
     await caughtUp();
   });
 
-  /** Waits until the replica has done what the primary has. */
+  /** Waits until the replica has applied what the primary has written. */
   async function caughtUp(): Promise<void> {
     const [row] = await primary.sql('SHOW MASTER STATUS');
     await replica.sql(`SELECT MASTER_POS_WAIT('${row!.File}', ${row!.Position}, 30)`);
@@ -146,7 +146,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
       const rows = await primary.sql("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
       return Number(rows[0]!.Value);
     };
-    // Connections of earlier checks may still be on their way out.
+    // Connections of earlier checks may still be closing.
     const [seen, own] = await pollMariadb(
       async () => [(await pollStore(primary)).connections!, await counted()] as const,
       ([{ running, idle }, count]) => running! + idle! === count + 1,
@@ -167,7 +167,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
   });
 
   test('with PROCESS, transactions that are left open are named: idle ones and prepared ones', async () => {
-    // What the check says is run as it stands.
+    // The statement in the check's advice is run unchanged.
     const [, grant] =
       /; run (GRANT PROCESS .*)$/.exec(foundOf(await pollStore(primary), 'open_transactions') ?? '') ?? [];
     expect(grant).toBe("GRANT PROCESS ON *.* TO 'full'@'%'");
@@ -176,7 +176,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
     await primary.sql('START TRANSACTION');
     await primary.sql('SELECT * FROM svc_main.schema_version');
     const [own] = await primary.sql('SELECT CONNECTION_ID() AS id');
-    // The server renews that table ten times a second.
+    // The server refreshes that table ten times a second.
     const found = await pollMariadb(
       () => pollStore(primary),
       (seen) => foundOf(seen, 'open_transactions') !== 'no transaction is idle',
@@ -385,7 +385,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
   test('a restart shows as a later start of the same data', async () => {
     const before = await pollStore(replica);
     expect((await pollStore(replica)).startedAtMs).toBe(before.startedAtMs);
-    // The server knows its start by the second.
+    // The server knows its start time in whole seconds.
     await pollMariadb(
       () => replica.sql('SELECT UNIX_TIMESTAMP() AS now'),
       ([row]) => row!.now * 1000 > before.startedAtMs!,

@@ -33,7 +33,7 @@ const read = (env: Readonly<Record<string, string>>) => {
 };
 const shared = () => ({ AWS_SHARED_CREDENTIALS_FILE: join(directory, 'keys') });
 
-/** A server on loopback that answers each request by `answer`. */
+/** A server on loopback that answers each request with `answer`. */
 async function serve(answer: (request: IncomingMessage, body: string) => [string, string] | undefined) {
   const port = await serving((request, response) => {
     let body = '';
@@ -139,7 +139,7 @@ describe('credentials', () => {
     ],
   ])('%s is a fault', async (_, env, message) => {
     if (!('AWS_PROFILE' in env || 'AWS_SHARED_CREDENTIALS_FILE' in env)) {
-      // The chain goes on to the shared file, as every tool that uses it does.
+      // The chain continues with the shared file, as every tool that uses it does.
       await expect(read({ ...shared(), ...env })).resolves.toMatchObject({ accessKeyId: 'AKID' });
     }
     const alone = read({ ...('AWS_PROFILE' in env ? shared() : {}), ...env });

@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     for (const path of [state, folder]) if (path) rmSync(path, { recursive: true, force: true });
   });
 
-  /** The store's probe and the backup's, which sees what the store's found last. */
+  /** Opens the store's probe, and the backup's probe, which sees the last finding of the store's probe. */
   const open = async () => {
     const options = {
       services: [],
@@ -87,7 +87,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     (await server.query('SELECT last_archived_wal AS wal FROM pg_stat_archiver')).rows[0].wal as
       | string
       | null;
-  /** Until the server has archived everything. */
+  /** Waits until the server has archived everything. */
   const atRest = () =>
     pollUntil(
       async () => {
@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
 
   test('while nothing is written, the log of an idle server reaches as far as the last poll', async () => {
     await server.query('INSERT INTO executions VALUES (1)');
-    // Wakes the checkpointer, which after a start sleeps for checkpoint_timeout before it closes a segment.
+    // This wakes the checkpointer, which after a start sleeps for checkpoint_timeout before it closes a segment.
     await server.query('CHECKPOINT');
     await atRest();
     const { poll, close } = await open();
@@ -113,7 +113,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     for (let minutes = 2; minutes <= 60; minutes += 2) {
       clock.advance(2 * minuteMs);
       const found = await poll();
-      // The server writes a record of its own now and then: the poll that meets it cannot know whether it matters.
+      // The server writes a record of its own now and then: a poll that meets it cannot know whether it matters.
       const after = await position();
       const isStill = after === before;
       before = after;
@@ -161,9 +161,9 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
       (isThere) => !isThere,
     );
     expect(await poll()).toMatchObject({ check: false });
-    // The server never archives that one again: from now on there is a gap.
+    // The server never archives that segment again: from now on there is a gap.
     server.configure([`archive_command=cp %p ${archive}/%f`]);
-    // The archiver reads its settings when it next wakes: it may still pass over another one.
+    // The archiver reads its settings when it next wakes, so it may still skip another segment.
     await pollUntil(
       async () => {
         await server.query('INSERT INTO executions VALUES (4)');
@@ -183,7 +183,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     const { poll, close } = await open();
     rmSync(archive, { recursive: true });
     expect(await poll()).toMatchObject({ check: false });
-    // Not a directory.
+    // The archive is not a directory.
     writeFileSync(archive, '');
     expect(await poll()).toMatchObject({ check: 'unknown', reason: 'evidence_unreadable' });
     await close();

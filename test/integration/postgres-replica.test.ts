@@ -49,7 +49,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   });
 
   test('on the primary there is nothing to follow; a standby is no archive', async () => {
-    // The base backup that made the standby receives the log too: its process may outlive it for a moment.
+    // The base backup that made the standby receives the log, too: its process may outlive it for a moment.
     const finding = await pollUntil(
       () => check(primary),
       (finding) => checkGauges(finding).slots === 1 && checkGauges(finding).archive_mode === 0,

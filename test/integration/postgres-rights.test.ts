@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
 
   test('a role with nothing but LOGIN: the store is up, what it may not see is unknown', async () => {
     await server.query('GRANT CONNECT ON DATABASE orders TO nobody');
-    // Without USAGE on its schema the table looks missing to this role; it exists.
+    // Without USAGE on its schema the table looks missing to this role, although it exists.
     const finding = await checkStore(store({ user: 'nobody' }));
     expect(finding.reason).toBeUndefined();
     expect(checksOf(finding)).toMatchObject({

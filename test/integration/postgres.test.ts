@@ -8,7 +8,7 @@ import { pollUntil } from '../until.ts';
 
 const minuteMs = 60_000;
 
-/** Both databases with the table that the service's schema tool makes. */
+/** Creates the table of the service's schema tool in both databases. */
 async function addSchema(server: Postgres): Promise<void> {
   for (const [database, version] of [
     ['orders', '0.10'],
@@ -155,7 +155,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   test('commits that do not wait for the disk, by what is set for another role', async () => {
     const durable = async () => checkGauges(await checkStore(store())).durable_settings;
     await server.query('CREATE ROLE svc; ALTER ROLE svc IN DATABASE template1 SET synchronous_commit = off');
-    // Neither of the store's databases.
+    // This is neither of the store's databases.
     expect(await durable()).toBe(1);
     await server.query('ALTER ROLE svc SET synchronous_commit = off');
     const finding = await checkStore(store());
@@ -241,7 +241,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     expect(checkGauges(await checkStore(store())).connections).toBe(1);
     for (const database of ['postgres', 'orders', 'orders_visibility', 'template1'])
       await server.query('SELECT 1', database);
-    // The server sees a connection of before for a moment longer than we do.
+    // The server sees an earlier connection for a moment longer than the agent.
     const finding = await pollUntil(
       () => checkStore(store()),
       (finding) => gauge(finding, 'svc_store_connections', { state: 'idle' }) === 4,
@@ -344,7 +344,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should not be', () => {
     });
     expect(checksOf(finding)).toMatchObject({ checksum_failures: 'unknown' });
     expect(checkGauges(finding)).not.toHaveProperty('archiver');
-    // One cause is one finding.
+    // One cause results in one finding.
     expect(checkGauges(finding)).not.toHaveProperty('archive_timeout');
     expect(checkGauges(finding)).not.toHaveProperty('checksum_failures');
     expect(gauge(finding, 'svc_store_read_only')).toBe(1);

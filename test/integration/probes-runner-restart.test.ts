@@ -13,13 +13,13 @@ import {
   scripted,
 } from '../unit/probes/runner/bed.ts';
 
-/** Failovers as each domain's own history has them, oldest first. */
+/** The failovers in each domain's history, oldest first. */
 let histories: Record<string, string[]>;
 beforeEach(() => {
   histories = { orders: ['v1'], payments: ['w1'] };
 });
 
-/** Counts entries of the history that it has not seen; those of the first check ever are not news. */
+/** A probe that counts entries of the history that it has not seen; the entries at its first check are not new. */
 function domain(name: string): Scripted {
   const counter = { name: 'svc_domain_failovers_total', labels: { domain: name } } as const;
   const answers = async (_: AbortSignal, recalled: unknown): Promise<Finding> => {
@@ -33,16 +33,16 @@ function domain(name: string): Scripted {
 
 interface Life {
   bed: RunnerBed;
-  /** Looks at each probe once. */
+  /** Runs each probe once. */
   runCheck(...probes: Scripted[]): Promise<void>;
   commit(): Promise<void>;
-  /** Failovers as a reader sees them. */
+  /** The failovers as a reader sees them. */
   shown(): Record<string, unknown>;
-  /** What is not committed is lost. */
+  /** Kills the agent: what is not committed is lost. */
   kill(): Promise<void>;
 }
 
-/** One life of the agent over real state files, its parts put together as the agent does. */
+/** One run of the agent with real state files, its parts assembled as in the agent. */
 async function live(directory: string, ...configured: Scripted[]): Promise<Life> {
   const { clock, log } = probeDeps();
   const durable = createDurableStore();
@@ -155,7 +155,7 @@ describe('failovers across restarts', () => {
     const second = await live(directory, payments);
     await second.commit();
     expect(second.shown()).toEqual(total('payments', 1));
-    // It is back: its total begins anew, what was counted before is not counted again.
+    // The probe is back: its total begins again, and what was counted before is not counted again.
     second.bed.configure(orders, payments);
     await second.runCheck(orders);
     await second.commit();

@@ -12,7 +12,7 @@ import { hasPostgres, type Postgres, postgresProgram, startArchiving } from '../
 import { storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 
-// What PostgreSQL itself writes: a base backup, and an archive with a restore point between two transactions.
+// Files that PostgreSQL itself writes: a base backup, and an archive with a restore point between two transactions.
 describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () => {
   let folder: string;
   let archive: string;
@@ -77,7 +77,7 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     if (folder) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The archive, in which a test changes something. */
+  /** A copy of the archive in which a test changes something. */
   function copied(change: (place: string) => void = () => {}): string {
     const place = newFolder();
     for (const name of readdirSync(archive)) copyFileSync(join(archive, name), join(place, name));
@@ -100,7 +100,7 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
         { timeline: 1 },
       ),
     ).toEqual([{}, {}, {}, {}, {}, {}]);
-    // There is nothing behind it to leave out.
+    // There is nothing after it to leave out.
     expect(await ends(at(point.after))).toEqual([{ isWhole: true }]);
   });
 

@@ -5,28 +5,31 @@ import { bySize } from '../size.ts';
 import { openTail, type Tail } from '../tail.ts';
 
 /**
- * What a writer and a rotation may do to `app.log`, and which lines may be lost by it. Lines are unique, so
- * that the record alone tells what was lost, doubled or out of order.
+ * What a writer and a rotation may do to `app.log`, and which lines may be lost by that. Lines are unique, so the record alone
+ * shows what was lost, doubled or out of order.
  */
 interface Model {
   /** Lines by file generation, in the order written. */
   generations: string[][];
-  /** Lines of the file at `app.log` since it was last emptied: the current generation. */
+  /** Lines of the file at `app.log` since it was last emptied, which may be lost: the current generation. */
   mayLose: Set<string>;
-  /** Lines gone from the disk that were counted after the last save: lost if the tailer is killed. */
+  /** Lines that are gone from the disk and were counted after the last save: they are lost if the tailer is killed. */
   atRisk: Set<string>;
   savedLines: Set<string>;
-  /** Lines of generations that were copied away before anything of them was read: lost if compressed, too. */
+  /** Lines of generations that were copied away before anything of them was read: they are lost if they are compressed, too. */
   unreadCopies: Set<string>;
   next: number;
   partial: boolean;
   rotations: number;
-  /** Gives every change a time of its own, as it has in life; files that change within one tick look alike. */
+  /** Gives every change a distinct time, as in reality; files that change within one tick look alike. */
   timeMs: number;
   copiesMatch: boolean;
-  /** Restarted, and not looked since: nothing is open, so an unread file's inode may be another's by now. */
+  /**
+   * Whether the tailer was restarted and has not looked since: nothing is open, so an unread file's inode may be another's by
+   * now.
+   */
   isBlind: boolean;
-  /** Index of the generation that was current at the last scan. */
+  /** The index of the generation that was current at the last scan. */
   seenGeneration: number;
 }
 
@@ -37,7 +40,7 @@ function stamp(tail: Tail, model: Model, name = 'app.log'): void {
   utimesSync(tail.path(name), model.timeMs / 1000, model.timeMs / 1000);
 }
 
-/** Whole lines of the current generation; an unfinished one is completed first where a command needs that. */
+/** Writes whole lines of the current generation; an unfinished line is completed first if a command needs that. */
 function write(tail: Tail, model: Model, count: number): void {
   if (model.partial) complete(tail, model);
   for (let i = 0; i < count; i++) {
@@ -70,7 +73,7 @@ function nextGeneration(model: Model): void {
   model.partial = false;
 }
 
-/** Lines that are on the disk no more. What nobody counted may be lost; what was not saved is at risk. */
+/** Marks lines that are not on the disk any more. Uncounted lines may be lost; lines that were not saved are at risk. */
 function destroyed(tail: Tail, model: Model, lines: readonly string[]): void {
   const counted = new Set(tail.recorder.lines);
   for (const line of lines) {
@@ -97,8 +100,9 @@ function rotateByRename(tail: Tail, model: Model): void {
 }
 
 /**
- * What is written between the copy and the truncation may be lost: copytruncate's own fault. So may a generation
- * of which nothing was read, unless its copy matches a pattern: nothing tells the file from the one before.
+ * Rotates by copytruncate. What is written between the copy and the truncation may be lost, which is copytruncate's own fault. So
+ * may a generation of which nothing was read, unless its copy matches a pattern: nothing distinguishes the file from the one
+ * before.
  */
 function rotateByCopy(tail: Tail, model: Model, between: number): void {
   if (model.rotations >= 8 || current(model).length === 0) return;
@@ -119,7 +123,7 @@ function rotateByCopy(tail: Tail, model: Model, between: number): void {
   nextGeneration(model);
 }
 
-/** What can happen, by name; `n` is a number from 0 to 29 that says how much. */
+/** What can happen, by name; `n` is a number from 0 to 29 that determines the amount. */
 const happenings: Record<string, (tail: Tail, model: Model, n: number) => Promise<void> | void> = {
   write: (tail, model, n) => write(tail, model, n + 1),
   partial: writePartial,
@@ -168,7 +172,7 @@ const happenings: Record<string, (tail: Tail, model: Model, n: number) => Promis
   },
 };
 
-/** After a restart: if nothing was saved of the generation seen last, younger ones may go unnoticed. */
+/** Allows for a restart: if nothing was saved of the last seen generation, younger generations may go unnoticed. */
 function restarted(tail: Tail, model: Model): void {
   const seen = model.generations[model.seenGeneration]!;
   model.isBlind = !seen.some((line) => model.savedLines.has(line));
@@ -241,7 +245,7 @@ function judge(tail: Tail, model: Model): void {
     counted.filter((line) => !known.has(line)),
     'never written',
   ).toEqual([]);
-  // A line that is never finished counts when its file has fallen quiet, after younger files' lines.
+  // A line that is never finished counts when its file is quiet, after younger files' lines.
   const isWhole = (line: string) => !line.endsWith(' part');
   expect(counted.filter(isWhole), 'out of order').toEqual(
     written.filter((line) => isWhole(line) && countedOnce.has(line)),
@@ -249,7 +253,7 @@ function judge(tail: Tail, model: Model): void {
 }
 
 const runs = bySize({ short: 40, long: 150, nightly: 5000 });
-/** At night other lives are played each time, so that a rare fault is found there and not by an unrelated change. */
+/** The nightly run plays other sequences each time, so that a rare fault is found there and not by an unrelated change. */
 const seed = bySize<number | undefined>({ short: 1, long: 2, nightly: undefined });
 const happening = fc.tuple(fc.constantFrom(...Object.keys(happenings)), fc.nat(29));
 const life = fc.array(happening, { minLength: 3, maxLength: 25 });

@@ -30,7 +30,7 @@ afterEach(async () => {
   outlets = [];
 });
 
-/** `open sesame bob` by libxcrypt. */
+/** The hash of `open sesame bob` by libxcrypt. */
 const hash = '$2b$05$abcdefghijklmnopqrstuubx4l53BqpyA0ox59C0SQbv.4dyNe666';
 
 function outletsDeps(): EndpointsDeps {
@@ -54,7 +54,7 @@ function outletsDeps(): EndpointsDeps {
 
 const file = join(folder, 'agent.yaml');
 
-/** Reads a file and puts it to work beside what is at work, as a reload does. */
+/** Reads a file and puts it into effect beside the running configuration, as a reload does. */
 async function take(text: string, deps: EndpointsDeps): Promise<string> {
   writeFileSync(file, text);
   const { config, faults } = await loadConfig({ file, env: {}, cwd: folder });
@@ -110,7 +110,7 @@ test('healthcheck and status ask a protected admin listener, by the configuratio
   };
   expect(await outcome('--insecure')).toEqual([0, 'ok: OK\n']);
   expect(await outcome()).toEqual([1, expect.stringMatching(/not ok: .*(issuer|verify|self-signed)/)]);
-  // The name is another, and stays so whoever signed it.
+  // The name is wrong, whoever signed the certificate.
   expect(await outcome('--ca', ours.cert)).toEqual([
     1,
     expect.stringContaining("not in the cert's altnames"),
@@ -181,7 +181,7 @@ metrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}
   for (const headers of others) {
     for (const path of [...paths, '/probe?name=x', '/runbooks/SvcServiceDown.md'])
       expect(await statusOf('admin', path, headers), `${path} ${JSON.stringify(headers)}`).toBe(403);
-    // Health checks name any host, and learn nothing but that.
+    // Health checks use any host name, and learn nothing else.
     for (const listener of ['admin', 'admin.health'])
       expect(await statusOf(listener, '/health', headers)).toBe(200);
     expect(await statusOf('metrics', '/metrics', headers)).toBe(200);

@@ -7,9 +7,9 @@ import { rawPage } from '../../recorded-pages.ts';
 import { probeStatusOf, statusFactsOf } from '../../status-report.ts';
 
 /**
- * The pages of a real service, played back through scrape, vocabulary, registry and verdict. Every counter grows by a
- * hundredth of its recorded value in a step, so that the mix of calls, answers and outcomes is the recorded one. A fault changes
- * lines of the pages; the first sentence must name it.
+ * The pages of a real service, played back through scrape, vocabulary, registry and verdict. Every counter grows by a hundredth
+ * of its recorded value in a step, so the mix of calls, answers and outcomes is the recorded one. A fault changes lines of the
+ * pages; the first sentence must name it.
  */
 
 const roles = ['frontend', 'history', 'matching', 'worker'] as const;
@@ -17,7 +17,7 @@ type Role = (typeof roles)[number];
 const stepMs = 15_000;
 const startMs = Date.parse('2026-03-01T08:00:00.000Z');
 
-/** What the verdict may read; the rest of the pages is long. */
+/** Matches what the verdict may read; the rest of the pages is long. */
 const wanted =
   /^(?:cadence_(?:requests|errors|client_requests|client_errors)|workflow_|poll_success_per_tl|poll_timeouts_per_tl|poller_count_per_tl|task_backlog_per_tl|persistence_(?:requests|errors)|task_latency_queue(?:_bucket|_count|_sum| histogram)|memory_|restarts|build_information|shard)/;
 const gauges = /^(?:memory_(?!num_gc|gc)|poller_count|task_backlog|build_information)/;

@@ -6,7 +6,7 @@ import { freePort } from '../../ports.ts';
 import { serving } from '../../serving.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
 
-/** A target whose page has one series, which names its service itself; it may answer late. */
+/** A target whose page has one series, which names its service; the target may answer late. */
 const target = (value: number, delayMs = 0): Promise<number> =>
   serving((_, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');

@@ -8,7 +8,7 @@ import { serving } from '../../serving.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
 import { until } from '../../until.ts';
 
-/** A role that counts how often its page is asked for. */
+/** A role that counts how often its page is requested. */
 async function startRole() {
   let pages = 0;
   const port = await serving((_, response) => {
@@ -19,7 +19,7 @@ async function startRole() {
   return { port, pages: () => pages };
 }
 
-/** What receives the reports: the reporter's configuration, and how many reports brought the role's series. */
+/** A receiver of reports: the reporter's configuration, and how many reports contained the role's series. */
 interface Receiving {
   reporter: string;
   reports(): number;

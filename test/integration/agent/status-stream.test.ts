@@ -29,7 +29,7 @@ interface StreamEvent {
   data: Record<string, unknown>;
 }
 
-/** One connected browser: what it is told, and a wait for the next event. */
+/** One connected browser: the events that it gets, and a wait for the next event. */
 async function listen({ url }: ServedPage, headers: Record<string, string> = {}) {
   const request = get(`${url}/api/events`, { headers, agent: false });
   closing.push(() => request.destroy());
@@ -119,7 +119,7 @@ test('of 200 clients 16 are served, and the others are told to come later; the l
 test('a client that never reads is dropped, and what it did not read is not piled up', async () => {
   const clock = manualClock();
   let fill = 0;
-  // 2 MB that are different each time: more than the kernel takes.
+  // These are 2 MB that are different each time: more than the kernel buffers.
   const served = await serve(() => ({ conflicts: [`${fill++} ${'x'.repeat(2_000_000)}`] }), clock);
   const socket = connect(Number(new URL(served.url).port), '127.0.0.1');
   closing.push(() => socket.destroy());
@@ -134,7 +134,7 @@ test('a client that never reads is dropped, and what it did not read is not pile
   }
   expect(served.live.streams).toBe(0);
   expect(served.drops).toEqual(['slow_reader']);
-  // Reports are made for those who take them alone: a handful fill the kernel's buffers.
+  // Reports are made only for clients that read them: a handful fill the kernel's buffers.
   expect(fill).toBeLessThan(20);
 });
 

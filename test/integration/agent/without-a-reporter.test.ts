@@ -7,7 +7,7 @@ import { serving } from '../../serving.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
 import { until } from '../../until.ts';
 
-// CONTRACT: no reporter anywhere: nothing is re-exported, the admin listener still serves, one warning.
+// CONTRACT: without any reporter nothing is re-exported, the admin listener still serves, and there is one warning.
 test.each(['', 'metrics: {pullmetrics: ~, pushmetrics: ~}\n'])(
   'without a reporter (%j) the admin listener serves, with a warning',
   async (metrics) => {

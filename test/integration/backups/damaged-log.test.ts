@@ -106,7 +106,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
       mkdirSync(path);
       ownedByPostgres(path);
     }
-    // A segment has its name once it is whole: the test damages it as soon as it is there.
+    // A segment gets its name once it is whole, because the test damages it as soon as it is there.
     const archiveCommand = `cp %p ${archive}/%f.tmp && mv ${archive}/%f.tmp ${archive}/%f`;
     server = await startPostgres({
       initdb: ['--wal-segsize=1'],
@@ -118,7 +118,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
       ...['-D', join(folder, 'full', 'base-1'), '--no-sync'],
     ]);
     await writeSegment(3000);
-    // Without a drill nobody knows how long the log takes to replay.
+    // Without a drill the time to replay the log is not known.
     const drill = journalPath(state, 'recovery', drillName('database-corruption', 'main', 'persistence'));
     await recordRun(drill, { startMs: Date.now() - 1000, endMs: Date.now(), status: 0 });
     await open();
@@ -147,14 +147,14 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
       msg: expect.stringContaining(last),
     });
     expect(await poll()).toMatchObject({ reason: 'corrupt', corrupt: undefined });
-    // Later segments are good, but nobody can replay them.
+    // Later segments are good, but cannot be replayed.
     await writeSegment(10);
     clock.advance(20 * minuteMs);
     await open();
     expect(await poll()).toMatchObject({ ready: 0, reason: 'corrupt', integrity: 0, corrupt: undefined });
     expect(found.get('recovery/main/persistence')!.reason).toBe('recovery_point_too_old');
 
-    // A good copy from elsewhere mends it.
+    // A good copy from elsewhere repairs it.
     writeFileSync(join(archive, last), whole);
     await writeSegment(10);
     clock.jumpTo(Date.now() + 1);
@@ -177,7 +177,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
     expect(await poll()).toMatchObject({ reason: 'log_gap' });
     copyFileSync(join(archive, names[0]!), join(archive, cut));
     clock.jumpTo(Date.now() + 1);
-    // Behind what was verified already, but new.
+    // The segment is new, although segments after it were verified already.
     expect(await poll()).toMatchObject({ reason: 'corrupt' });
   });
 });

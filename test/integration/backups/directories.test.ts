@@ -9,7 +9,7 @@ import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
 import { bench, gauge } from '../../store-probe.ts';
 
-// What directories show of backups: sentinels of dumps, and copies of live configuration files.
+// What directories show about backups: sentinels of dumps, and copies of live configuration files.
 
 const hourMs = 36e5;
 let place: string;
@@ -17,7 +17,7 @@ beforeEach(() => {
   place = newFolder();
 });
 
-/** The probe of one backup on a clock that is moved by hand. */
+/** The probe of one backup, with a clock that the test advances. */
 async function probeOf(type: BackupOptions['type'], source: BackupOptions['source']) {
   const clock = manualClock(Date.now());
   const backup: BackupOptions = {
@@ -64,7 +64,7 @@ test('a live file that differs from its newest copy is late after the grace, unt
   const first = await runCheck(0);
   const second = await runCheck(hourMs);
   expect(first.reason).toBeUndefined();
-  // It is good at each check, so that its time moves.
+  // The copy is good at each check, so its time advances.
   expect(second.success! - first.success!).toBeCloseTo(3600, 0);
   writeFileSync(live, 'log: {level: warn}\n');
   await runCheck(60_000);

@@ -29,7 +29,7 @@ import {
 } from '../../postgres.ts';
 import { onlyShort, runs, testOnce } from '../../size.ts';
 
-/** Reads segments of a directory in their order, as the agent's child process does. */
+/** Reads segments of a directory in their order, like the agent's child process. */
 async function verify(
   path: string,
   log: LogKind,
@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
       settings: ['min_wal_size=2MB', 'max_wal_size=64MB'],
     }));
     await server.query('CREATE TABLE executions (i int, state text)');
-    // Records of all lengths, some over several pages and into the next segment, and a long message.
+    // The records have all lengths, some over several pages and into the next segment, and there is a long message.
     await server.query(
       'INSERT INTO executions SELECT i, repeat(md5(i::text), 1 + i % 60) FROM generate_series(1, 4000) i',
     );
@@ -131,7 +131,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     for (let round = 0; round < rounds; round++) {
       const place = join(scratch, 'flipped');
       cpSync(archive, place, { recursive: true });
-      // The last one is cut short by the switch: what is behind it are zeros.
+      // The switch cuts the last segment short: the rest of it is zeros.
       const name = names[round % names.length]!;
       const at = round < 4 ? 2 * round : offsets.next().value!;
       flip(join(place, name), at);
@@ -144,7 +144,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
       if (answer.result === 'corrupt') found += 1;
       rmSync(place, { recursive: true });
     }
-    // What is left are gaps between records, which nobody reads.
+    // The rest are gaps between records, which nobody reads.
     expect(found).toBeGreaterThanOrEqual(0.85 * rounds);
   });
 
@@ -178,7 +178,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     );
     const place = join(scratch, 'across');
     cpSync(archive, place, { recursive: true });
-    // The rest of a record comes behind the header of the first page.
+    // The rest of a record comes after the header of the first page.
     flip(join(place, names[long]!), 41);
     expect(await verify(place, 'wal', [names[long]!])).toMatchObject({ result: 'ok' });
     const before = names[long - 1]!;
@@ -226,7 +226,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     });
     expect(await verify(place, 'wal', [`${names[1]}.br`])).toMatchObject({ result: 'unknown' });
     expect(await verify(place, 'wal', ['000000010000000000000099', right])).toMatchObject({ result: 'ok' });
-    // Of a version that is to come.
+    // The version is a future one.
     const later = Buffer.from(plain);
     later.writeUInt16LE(0xd200, 0);
     writeFileSync(join(place, names[0]!), later);
@@ -300,12 +300,12 @@ onlyShort(describe.skipIf(!hasMariadb))('archived binary log of a real MariaDB',
     expect(await verify(place, 'binlog', [newest])).toMatchObject({ result: 'ok' });
     const { length } = readFileSync(join(place, newest));
     truncateSync(join(place, newest), length - 5);
-    // Without the event that is cut off, it shows what comes before.
+    // Without the event that is cut off, the file shows what comes before it.
     expect((await verify(place, 'binlog', [newest])).contents[newest]).toMatchObject({
       binlog: { isClosed: false, isCut: true },
     });
     copy();
-    // The same file once another came after it.
+    // This is the same file after another one followed it.
     expect(await verify(place, 'binlog', [newest], { newest: 'bin.999999' })).toMatchObject({ result: 'ok' });
   });
 

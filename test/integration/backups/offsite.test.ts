@@ -15,7 +15,7 @@ import {
   secretsOf,
 } from '../../object-store.ts';
 
-// Off-site copies in a bucket: an S3-compatible server that checks signatures.
+// Off-site copies in a bucket of an S3-compatible server that checks signatures.
 
 const hourMs = 36e5;
 let directory: string;
@@ -29,10 +29,10 @@ afterEach(async () => {
 });
 
 const log: Log = { write() {}, named: () => log };
-/** Size of every object of the server. */
+/** The size of every object of the server. */
 const sizeBytes = 7;
 const nowMs = Date.now();
-/** A backup that ended so many hours ago. */
+/** A backup that ended this many hours ago. */
 const backUp = (name: string, hoursAgo: number, bytes = sizeBytes) => {
   writeFileSync(join(directory, name), Buffer.alloc(bytes, 1));
   const endSeconds = (nowMs - hoursAgo * hourMs) / 1000;
@@ -157,7 +157,7 @@ describe('segments of a log', () => {
         put(nameOf(number));
       }
     };
-    // Copies that are older than what is kept here.
+    // These copies are older than what is retained here.
     for (const number of [1, 2, 3]) put(nameOf(number));
     add(4, 10);
     expect(await checked()).toBeUndefined();

@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
     const short = join(scratch, 'short.sql');
     writeFileSync(short, lines.slice(0, -12).join('\n'));
     execFileSync('gzip', [short]);
-    // gzip itself has nothing to say against it.
+    // gzip itself accepts the file.
     execFileSync('gzip', ['-t', `${short}.gz`]);
     expect(await verify(`${short}.gz`)).toMatchObject({
       result: 'corrupt',

@@ -9,14 +9,14 @@ import { hasPostgres, postgresProgram, startArchiving } from '../../postgres.ts'
 
 const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
 
-// `initdb --wal-segsize`: the names of segments count differently, and a base backup needs other ones.
+// With `initdb --wal-segsize` the names of segments count differently, and a base backup needs other segments.
 test.skipIf(!hasPostgres)(
   'a base backup reaches along the archived log of a server whose segments have 1 MiB',
   async () => {
     const { folder, archive, server } = await startArchiving({ initdb: ['--wal-segsize=1'] });
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     onTestFinished(() => server.stop());
-    // Beyond segment 256, where names of segments of 16 MiB would begin anew.
+    // This is beyond segment 256, where names of segments of 16 MiB would begin again.
     await server.query(
       'CREATE TABLE executions AS SELECT i, md5(i::text) AS state FROM generate_series(1, 30000) i',
     );
@@ -35,7 +35,7 @@ test.skipIf(!hasPostgres)(
     expect(plain.log.walSegmentBytes).toBe(2 ** 20);
     expect(replayWal(wal, plain.log)).toMatchObject({ last, isEnough: true });
 
-    // As an archive command that compresses leaves them: the size of the file says nothing.
+    // The files are as a compressing archive command leaves them: their size says nothing.
     for (const name of readdirSync(archive).filter(isSegment)) {
       writeFileSync(join(archive, `${name}.gz`), gzipSync(readFileSync(join(archive, name))));
       unlinkSync(join(archive, name));

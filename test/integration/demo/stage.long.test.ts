@@ -11,7 +11,7 @@ import { newFolder } from '../../folder.ts';
 import { listening } from '../../ports.ts';
 import { until } from '../../until.ts';
 
-/** An agent that listens where its configuration says and is ready at the second time of asking. */
+/** An agent that listens where its configuration says and is ready at the second request. */
 const standIn = `
 import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';

@@ -4,7 +4,7 @@ export interface Instruction {
   readonly rest: string;
 }
 
-/** Comments left out, continued lines joined. */
+/** The instructions of a Dockerfile, without comments and with continued lines joined. */
 export function instructionsOf(text: string): Instruction[] {
   const lines = text.split('\n').filter((line) => !line.startsWith('#'));
   return lines
@@ -17,7 +17,7 @@ export function instructionsOf(text: string): Instruction[] {
     });
 }
 
-/** The instructions of each stage by its name; what stands before the first stage belongs to none. */
+/** The instructions of each stage by its name; instructions before the first stage belong to none. */
 export function stagesOf(instructions: readonly Instruction[]): Map<string, Instruction[]> {
   const stages = new Map<string, Instruction[]>();
   let stage: Instruction[] = [];

@@ -18,7 +18,7 @@ const everything = {
 
 const written = (path: string): Manifest[] => documents(readFileSync(join(kubernetes, path), 'utf8'));
 
-/** A pod's template without what only one of the two ways has: names of images, and how the cluster's name comes. */
+/** A pod's template without what only one of the two ways has: names of images, and how the cluster's name is set. */
 function comparable(manifest: Manifest): Manifest {
   const template = structuredClone(manifest.spec.template);
   const { spec } = template;

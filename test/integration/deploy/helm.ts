@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { root } from '../../unit/house/imports.ts';
 import { documents, type Manifest } from './kustomize.ts';
 
-/** Helm on the path, else the one that CI builds. */
+/** Helm on the path, or else the one that CI builds. */
 const cached = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'svc-agent/bin/helm');
 const program = ['helm', cached].find((name) => spawnSync(name, ['version']).status === 0);
 export const hasHelm = program !== undefined;
@@ -16,10 +16,10 @@ export function helm(...args: string[]): { status: number | null; stdout: string
   return spawnSync(program ?? 'helm', args, { encoding: 'utf8', maxBuffer: 64 * 2 ** 20 });
 }
 
-/** A Helm that was built without its release flags takes the oldest Kubernetes that it knows. */
+/** A Helm that was built without its release flags assumes the oldest Kubernetes that it knows. */
 export const kubeVersion = ['--kube-version', '1.29.0'];
 
-/** What `helm install` would send, with these values over the chart's own (`--set-json`). Throws what Helm says. */
+/** What `helm install` would send, with these values over the chart's own (`--set-json`). Throws Helm's error. */
 export function templated(folder: string, values: Readonly<Record<string, unknown>> = {}): Manifest[] {
   const set = Object.entries(values).flatMap(([key, value]) => [
     '--set-json',

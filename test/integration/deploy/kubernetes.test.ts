@@ -11,7 +11,7 @@ import { hasKustomize, kubernetes, type Manifest, nameOf, rendered } from './kus
 
 const hasPromtool = isInstalled('promtool');
 const roles = ['frontend', 'history', 'matching', 'worker'];
-/** Made by hand, since it is a secret. */
+/** Secrets, which are created by hand. */
 const ownSecrets = ['svc-agent-stores'];
 
 const podOf = (manifest: Manifest): Manifest => manifest.spec.template.spec;
@@ -73,7 +73,7 @@ describe.skipIf(!hasKustomize).each(['shared-volume', 'node-agent'])('overlay %s
         ]);
         const context = { ...pod.securityContext, ...container.securityContext };
         expect(context.seccompProfile, where).toEqual({ type: 'RuntimeDefault' });
-        // It opens the state's folder on the node, and ends.
+        // This container opens the state's folder on the node, and ends.
         if (container.name === 'state-folder') continue;
         expect(context.runAsNonRoot, where).toBe(true);
         expect(context.runAsUser, where).toBeGreaterThan(0);

@@ -11,7 +11,7 @@ export type Manifest = any;
 export const kubernetes = join(root, 'deploy/kubernetes');
 
 const version = spawnSync('kubectl', ['version', '--client'], { encoding: 'utf8' });
-/** Debian's own is too old for components; the one of Kubernetes 1.27 is not. */
+/** Debian's own version is too old for components; the version of Kubernetes 1.27 is not. */
 export const hasKustomize = /Kustomize Version: v[5-9]/.test(version.stdout ?? '');
 
 export const documents = (text: string): Manifest[] =>
@@ -22,7 +22,7 @@ export const documents = (text: string): Manifest[] =>
     return manifest.kind === 'List' ? manifest.items : [manifest];
   });
 
-/** What `kubectl apply -k` would send. Throws what kubectl says. */
+/** What `kubectl apply -k` would send. Throws kubectl's error. */
 export function rendered(folder: string): Manifest[] {
   const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], {
     encoding: 'utf8',
@@ -36,7 +36,7 @@ const kustomizations = readdirSync(kubernetes, { recursive: true, encoding: 'utf
   .filter((path) => path.endsWith('kustomization.yaml'))
   .map((path) => join(kubernetes, path));
 
-/** Files of whole objects that a kustomization of ours names, not patches. */
+/** Files of whole objects, not patches, that a kustomization of ours names. */
 export const resourceFiles = kustomizations.flatMap((file) =>
   ((parse(readFileSync(file, 'utf8')) as { resources?: string[] }).resources ?? [])
     .filter((resource) => resource.endsWith('.yaml'))

@@ -91,7 +91,7 @@ describe.each(shells)(
 
     test.skipIf(!isThere)('without a whole copy nothing is truncated', () => {
       writeFileSync(path('history.log'), 'not to be lost\n');
-      // A folder in the copy's place that cannot be removed as a file.
+      // A folder that cannot be removed as a file is in the copy's place.
       mkdirSync(join(logs, 'history.log.1', 'history.log'), { recursive: true });
       const { status, stderr } = once({ KEEP: '1' });
       expect([status, text('history.log')]).toEqual([0, 'not to be lost\n']);
@@ -101,7 +101,7 @@ describe.each(shells)(
 );
 
 describe.skipIf(!hasLogrotate)('the host’s logrotate configuration', () => {
-  /** The shipped one, for a folder and the user of the test. */
+  /** The shipped configuration, for a folder and the user of the test. */
   function configuration(): string {
     const shipped = readFileSync(join(root, 'deploy/systemd/svc.logrotate'), 'utf8');
     const file = path('logrotate.conf');

@@ -28,8 +28,8 @@ for (const [group, specifier] of Object.entries(groups)) loaded.set(group, await
 export const hasModels = [...loaded.values()].every((models) => models !== undefined);
 
 /**
- * Tells which keys nobody asked for: the validators are generated code that reads every key a schema knows and passes over
- * the others, as a server with field validation does not.
+ * Records the keys that nobody reads: the validators are generated code that reads every key of a schema and ignores the others,
+ * while a server with field validation does not.
  */
 function watched(value: unknown, path: string, unread: Set<string>): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -45,7 +45,7 @@ function watched(value: unknown, path: string, unread: Set<string>): unknown {
       return inner.has(key) ? inner.get(key) : Reflect.get(target, key);
     },
     ownKeys(target) {
-      // Whoever lists the keys takes any: labels, data.
+      // A reader that lists the keys accepts any: labels, data.
       for (const key of Object.keys(target)) unread.delete(`${path}.${key}`);
       return Reflect.ownKeys(target);
     },
@@ -55,12 +55,12 @@ function watched(value: unknown, path: string, unread: Set<string>): unknown {
 /** Fields of the operator's present schema (since its version 0.66) that the models do not have yet. */
 const newerKey = /^spec\.groups\.\d+\.rules\.\d+\.keep_firing_for$/;
 
-/** What is wrong with a manifest by the published schemas: types, values, missing and unknown keys. */
+/** What is wrong with a manifest according to the published schemas: types, values, missing and unknown keys. */
 export function faultsOf(manifest: Manifest): string[] {
   const model = loaded.get(manifest.apiVersion)?.[manifest.kind];
   if (!model) return [`${manifest.apiVersion} ${manifest.kind}: unknown kind`];
   const unread = new Set<string>();
-  // Watched from here on: the constructor makes a copy.
+  // The object is watched from here on: the constructor makes a copy.
   const object = new model(manifest);
   for (const [key, value] of Object.entries(manifest)) object[key] = watched(value, key, unread);
   try {

@@ -7,7 +7,7 @@ import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 
 const systemd = join(root, 'deploy/systemd');
-/** Exposure in tenths: what is left is the network, the host's logs and V8's compiler. */
+/** The exposure in tenths: what remains is the network, the host's logs and V8's compiler. */
 const mostExposure = 16;
 
 let folder: string;
@@ -15,7 +15,7 @@ let unit: string;
 beforeAll(() => {
   folder = newFolder(afterAll);
   unit = join(folder, 'svc-agent.service');
-  // Node may be elsewhere on the machine that tests.
+  // Node may be at another place on the machine that runs the tests.
   const text = readFileSync(join(systemd, 'svc-agent.service'), 'utf8');
   writeFileSync(unit, text.replace('/usr/bin/node', process.execPath));
   cpSync(join(systemd, 'svc-agent.service.d'), `${unit}.d`, { recursive: true });

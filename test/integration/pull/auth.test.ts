@@ -41,7 +41,7 @@ async function listen(auth?: ListenerAuth) {
   return { ...deps, listener, status };
 }
 
-/** Hashes by libxcrypt: `open sesame` and the user's name. */
+/** Hashes by libxcrypt, of `open sesame` and the user's name. */
 const users = {
   alice: '$2y$04$......................aAN59yuY/MkUpjZ.ZLemKXx8KFH..sy',
   bob: '$2b$05$abcdefghijklmnopqrstuubx4l53BqpyA0ox59C0SQbv.4dyNe666',

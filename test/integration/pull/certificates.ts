@@ -5,21 +5,21 @@ import { newFolder } from '../../folder.ts';
 
 const openssl = (...args: string[]): void => void execFileSync('openssl', args, { stdio: 'pipe' });
 
-/** Files of a certificate. */
+/** The files of a certificate. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** A folder of certificates that `openssl` makes. */
+/** A folder of certificates that `openssl` creates. */
 export interface Certificates {
   readonly folder: string;
   authority(name: string, days?: number): Certificate;
-  /** Signed by `by`; `days` after now, or that many before it, is its end. */
+  /** A certificate that `by` signs; it ends `days` from now, or that many days ago if negative. */
   signed(name: string, by: Certificate, options?: { sans?: string; days?: number }): Certificate;
 }
 
-/** The folder is removed after the test, or after the file with `afterAll`. */
+/** Creates the folder, which is removed after the test, or after the file if `after` is `afterAll`. */
 export function makeCertificates(after?: (remove: () => void) => void): Certificates {
   const folder = newFolder(after);
   const files = (name: string): Certificate => ({

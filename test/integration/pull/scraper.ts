@@ -18,7 +18,7 @@ export interface Answer {
   body: Buffer;
 }
 
-/** One request on a connection of its own; rejects when the answer breaks off. */
+/** Sends one request on a separate connection; rejects if the response breaks off. */
 export function get(
   address: string,
   path: string,
@@ -39,7 +39,7 @@ export function get(
   });
 }
 
-/** A bare connection that has sent `text` and reads nothing unless told to. */
+/** A plain connection that has sent `text`, and reads nothing by itself. */
 export async function say(address: string, text: string): Promise<Socket> {
   const { hostname, port } = new URL(`http://${address}`);
   const socket = connect({ host: hostname.replace(/[[\]]/g, ''), port: Number(port) });
@@ -49,7 +49,7 @@ export async function say(address: string, text: string): Promise<Socket> {
   return socket;
 }
 
-/** Everything a connection still sends until it ends. */
+/** Everything that a connection still sends until it ends. */
 export async function rest(socket: Socket): Promise<string> {
   let text = '';
   socket.on('data', (piece: Buffer) => (text += piece.toString('latin1')));
@@ -58,7 +58,7 @@ export async function rest(socket: Socket): Promise<string> {
   return text;
 }
 
-/** A gather that a test answers by hand, or at once from `view`. */
+/** A gather that a test answers by hand, or that is answered at once with `view`. */
 interface ManualGather {
   readonly gather: Gather;
   readonly requests: readonly GatherRequest[];
@@ -89,7 +89,7 @@ export function manualGather(view?: () => TestView): ManualGather {
 export interface Rig {
   readonly address: string;
   readonly clock: ReturnType<typeof manualClock>;
-  /** `component reason` of every drop. */
+  /** The `component reason` of every drop. */
   readonly dropped: string[];
   readonly logged: { level: string; msg: string; fields: LogFields | undefined }[];
   readonly down: Set<string>;
@@ -97,7 +97,7 @@ export interface Rig {
   stop(): Promise<void>;
 }
 
-/** What a listener needs, with a clock moved by hand and lists of what was dropped and logged. */
+/** What a listener needs, with a clock that the test advances and lists of what was dropped and logged. */
 export function listenerDeps() {
   const dropped: string[] = [];
   const logged: Rig['logged'] = [];

@@ -5,7 +5,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import type { Certificate } from './certificates.ts';
 import type { Answer } from './scraper.ts';
 
-/** What a TLS client trusts and shows. */
+/** The certificates that a TLS client trusts and presents. */
 export interface Client {
   trusts: Certificate;
   shows?: Certificate;
@@ -18,7 +18,7 @@ const optionsOf = ({ trusts, shows, more }: Client): ConnectionOptions => ({
   ...more,
 });
 
-/** One HTTPS request on a connection of its own; rejects when there is no whole answer. */
+/** Sends one HTTPS request on a separate connection; rejects if there is no complete response. */
 export function getSecurely(
   address: string,
   path: string,

@@ -115,7 +115,10 @@ test.each([
   expect(await outcome(listener, { trusts: ours, ...(more && { more }) })).toBe(expected);
 });
 
-/** Rows: a policy; then what becomes of a client without a certificate, with ours, with a stranger's, with an expired one. */
+/**
+ * Each row has a policy, then the results for a client without a certificate, with ours, with another authority's, and with an
+ * expired one.
+ */
 test.each([
   ['NoClientCert', 200, 200, 200, 200],
   ['RequestClientCert', 200, 200, 200, 200],

@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-/** One life of an agent: state on disk, registry, and a push reporter to `target`. */
+/** One run of an agent: state on disk, registry, and a push reporter to `target`. */
 async function live(directory: string, target: Aggregator, clock: Clock & { advance(ms: number): void }) {
   const sinceMs = clock.nowMs();
   const durable = createDurableStore();
@@ -95,7 +95,7 @@ async function live(directory: string, target: Aggregator, clock: Clock & { adva
       await stop();
       await state.close();
     },
-    /** Leaves without a last flush, as a kill does. */
+    /** Ends without a last flush, as after a kill. */
     kill: () => state.close(),
   };
 }
@@ -163,7 +163,7 @@ test('the socket keeps no process alive', async () => {
   rig.show([{ name: 'a', kind: 'counter', series: [{ numbers: [1] }] }]);
   await rig.flush();
   await until('the line arrives', () => target.lines().length === 1);
-  // Fewer if a socket of an earlier test has been closed meanwhile.
+  // There are fewer if a socket of an earlier test has been closed meanwhile.
   expect(ours()).toBeLessThanOrEqual(before);
 });
 

@@ -1,4 +1,4 @@
-/** Mutants that mean the same, by alert and what was changed; each with its reason. */
+/** Mutants with the same meaning as the original, by alert and change, each with its reason. */
 const asked = 'one side of `and on (…)` or `unless` is only asked whether it is there';
 const equivalent: readonly (readonly [alert: RegExp, what: RegExp, reason: string])[] = [
   [/Burn$|SvcArchivalStalled/, /^no sum at \d{2,}$/, asked],

@@ -16,7 +16,9 @@ const flipped: Readonly<Record<string, string>> = {
 };
 const inclusive: Readonly<Record<string, string>> = { '>': '>=', '<': '<=' };
 
-/** What goes wrong when rules are edited: comparisons, the threshold, aggregations, guards. */
+/**
+ * The mutants of an expression: what goes wrong when rules are edited, in comparisons, the threshold, aggregations and guards.
+ */
 export function mutantsOf(text: string, threshold: number | undefined): Mutant[] {
   const mutants: Mutant[] = [];
   const add = (what: string, start: number, end: number, by: string) =>
@@ -45,10 +47,10 @@ export function mutantsOf(text: string, threshold: number | undefined): Mutant[]
   return mutants;
 }
 
-/** Whether its groups are single series, whose greatest is their least. */
+/** Whether the groups of an aggregation are single series, whose maximum is their minimum. */
 const isOfOne = ({ grouping }: Aggregate) => grouping?.labels.includes('instance') && !grouping.without;
 
-/** Thresholds that are not this one; of a state the other state. */
+/** Thresholds other than this one; for a state the other state. */
 function others(value: number, op: string): string[] {
   if (op === '==') return [String(1 - value)];
   return value === 0 ? ['-1', '1e12'] : [String(value * 3), String(value / 3)];

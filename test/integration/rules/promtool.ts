@@ -7,7 +7,7 @@ import { isInstalled } from '../../installed.ts';
 
 export const hasPromtool = isInstalled('promtool');
 
-/** Its collector takes a quarter of its time at Go's own setting; this one costs 100 MB. */
+/** With Go's own setting, garbage collection takes a quarter of the time; this setting costs 100 MB. */
 const options = { maxBuffer: 64 << 20, env: { ...process.env, GOGC: '800' } };
 
 export function promtool(...args: string[]): { status: number | null; output: string } {
@@ -15,7 +15,7 @@ export function promtool(...args: string[]): { status: number | null; output: st
   return { status, output: stdout + stderr };
 }
 
-/** Runs promtool over documents, written to a folder that lives as long as the call. */
+/** Runs promtool with documents that are written to a folder which exists as long as the call. */
 export async function promtoolOver(files: Readonly<Record<string, unknown>>, ...args: string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-agent-rules-'));
   try {

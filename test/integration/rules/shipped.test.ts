@@ -11,7 +11,7 @@ import { root } from '../../unit/house/imports.ts';
 import { queriesOf, runbookFiles } from '../../unit/monitoring/runbooks.ts';
 import { hasPromtool, promtool, promtoolOver } from './promtool.ts';
 
-/** A series of every metric that there is, for each of four agents. */
+/** One series of every existing metric, for each of four agents. */
 function someOfAll() {
   const agents = ['a', 'b', 'c', 'd'].map((instance, index) => ({
     cluster: `dc${index % 2}`,
@@ -37,7 +37,10 @@ const hasAmtool = isInstalled('amtool');
 const place = (path: string) => join(root, path);
 const cases = caseFiles();
 const rules = ruleFiles().map(([path]) => path);
-/** promtool evaluates all rules in each case: minutes. alerts.test.ts always runs the cases of all, with the rules of one name. */
+/**
+ * Which cases promtool evaluates with all rules, which takes minutes. alerts.test.ts always runs the cases of all rules, with the
+ * rules of one name.
+ */
 const asShipped = bySize({
   short: ['spec', 'recording'],
   long: [],
@@ -45,7 +48,7 @@ const asShipped = bySize({
 });
 
 describe.skipIf(!hasPromtool)('promtool', () => {
-  /** In the place where `npm run generate` puts them, so that whoever ran the tests has them as well. */
+  /** The cases are written where `npm run generate` puts them, so that they are there after a test run, too. */
   beforeAll(() => {
     mkdirSync(place('rules/tests'), { recursive: true });
     for (const [path, text] of cases) writeFileSync(place(path), text);

@@ -25,9 +25,9 @@ interface Named extends Mutant {
   alert: string;
 }
 
-/** What promtool said of a rule and its mutants. */
+/** promtool's result for a rule and its mutants. */
 interface Verdict {
-  /** What the rule itself did otherwise than its plan says; empty if nothing. */
+  /** The differences between the rule and its plan; empty if there are none. */
   faults: string;
   /** Mutants that no case noticed. */
   survivors: readonly string[];
@@ -43,13 +43,13 @@ function ruleOf({ plan, name }: (typeof rows)[number]): RenderedAlert {
   )!;
 }
 
-/** The rule, and those of its name with other labels. */
+/** The rule, together with the rules that have its name and other labels. */
 const namesakesOf = (name: PackName, { alert }: RenderedAlert): RenderedAlert[] =>
   renderPack(pack(name), shippedOptions)
     .groups.flatMap((group) => group.rules)
     .filter((rule): rule is RenderedAlert => 'alert' in rule && rule.alert === alert);
 
-/** The recorded series that a rule reads, and those that they read, in the order of the pack. */
+/** The recorded series that a rule reads, directly or indirectly, in the order of the pack. */
 function recordsOf(name: PackName, rule: RenderedAlert) {
   const all = renderPack(pack(name), shippedOptions)
     .groups.flatMap((group) => group.rules)
@@ -66,14 +66,14 @@ function recordsOf(name: PackName, rule: RenderedAlert) {
   return all.filter(({ record }) => read.has(record));
 }
 
-/** Runs the rule under its own name and each mutant under a name of its own, all in the same cases. */
+/** Runs the rule under its own name and each mutant under a separate name, all in the same cases. */
 async function run(
   { plan, name, everyMinutes }: (typeof rows)[number],
   rule: RenderedAlert,
   mutants: readonly Named[],
 ) {
   const file = promtoolFile(pack(name), [plan], 'rules.yml', everyMinutes);
-  // promtool compares all alerts of a name; a mutant has a name of its own, without the rule's siblings.
+  // promtool compares all alerts with one name; a mutant has a separate name, without the rule's siblings.
   const alone = promtoolFile(pack(name), [{ ...plan, sibling: undefined }], 'rules.yml', everyMinutes);
   const mutated = mutants.map(({ alert, expr }) => ({ ...rule, alert, expr }));
   const cases = file.tests.map((of, index) => ({
@@ -98,7 +98,10 @@ async function run(
   };
 }
 
-/** Whether rules are mutated: minutes of promtool, in `npm run nightly`. Without it only the rules themselves are tried. */
+/**
+ * Whether rules are mutated, which takes minutes of promtool, in `npm run nightly`. Otherwise only the rules themselves are
+ * tried.
+ */
 export const areMutated = bySize({ short: false, long: false, nightly: true });
 
 /** Tries a rule and its mutants. A mutant that cannot be evaluated is noticed, and the others are tried again. */

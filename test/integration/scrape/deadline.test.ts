@@ -20,7 +20,7 @@ afterEach(async () => {
   await target.close();
 });
 
-/** How long a gather waits for a role that never answers, ms: to the last before it gives up, and the moment it does. */
+/** How long a gather waits for a role that never answers, ms: up to the last moment before it gives up, and when it does. */
 test.each([
   ['what the scraper allows', '10s', 1_200, 1_200],
   ['the timeout of the scrape less the time for the answer', '10s', Number.POSITIVE_INFINITY, 9_500],

@@ -5,8 +5,8 @@ import { type PlayedRole, playRole } from '../../played-pages.ts';
 import { compare, parse, rawPage, recordedCases, type Sample } from '../../recorded-pages.ts';
 
 /**
- * A service with histograms in place of timers, or with both. The families are those that a real server shows in this
- * mode: some timers are gone, others are still there and count nothing. The numbers are those of the recorded pages.
+ * A service with histograms in place of timers, or with both. The families are those of a real server in this mode: some timers
+ * are gone, others are still there and count nothing. The numbers are those of the recorded pages.
  */
 const families = new Set(
   readFileSync(new URL('../../fixtures/real-service/histogram-mode-families.txt', import.meta.url), 'utf8')
@@ -33,7 +33,7 @@ function pageIn(mode: Mode, page: string, isAtRest = false): string {
       /^(\w+?)(_bucket|_sum|_count)\{(.*)\} (\S+)$/.exec(line) ?? [];
     if (!families.has(histogramOf(name))) return [isAtRest ? line.replace(/ \S+$/, ' 0') : line];
     const first = (number: string) => `${name}${ending}{${labels}} ${number}`;
-    // Histograms have bounds of their own; every second one is enough to show it.
+    // Histograms have their own bounds; every second one is enough here.
     const isBound = /le="5/.test(labels);
     const second = (number: string) =>
       isBound ? [] : [`${histogramOf(name)}${ending}{${layout},${labels}} ${number}`];
@@ -47,7 +47,7 @@ function pageIn(mode: Mode, page: string, isAtRest = false): string {
   return grouped(lines);
 }
 
-/** Lines of a family together, as the format asks. */
+/** Puts the lines of a family together, as the format demands. */
 function grouped(lines: readonly string[]): string {
   const byFamily = new Map<string, string[]>();
   for (const line of lines) {

@@ -8,7 +8,7 @@ import { listening } from '../../ports.ts';
 import { openTarget, pageTarget, sampleName, type Target } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
-/** Prometheus reads the same page and says what it has read. */
+/** Prometheus reads the same page and reports what it has read. */
 let directory: string;
 let target: Target;
 let prometheus: ChildProcess;
@@ -72,7 +72,7 @@ interface Result {
 const ownNames = /^(?:up|scrape_.*)$/;
 const numbers: Readonly<Record<string, number>> = { '+Inf': Infinity, '-Inf': -Infinity };
 
-/** Every sample of the page as Prometheus has stored it; `marker` tells this page from the one before. */
+/** Every sample of the page as Prometheus has stored it; `marker` distinguishes this page from the one before. */
 async function readByPrometheus(page: string, marker: string): Promise<Record<string, number>> {
   const marked = `${page}${page.endsWith('\n') ? '' : '\n'}marker_of_this_page{page="${marker}"} 1\n`;
   target.page(marked);
@@ -92,7 +92,7 @@ async function readByPrometheus(page: string, marker: string): Promise<Record<st
   return Object.fromEntries(samples);
 }
 
-/** What the agent has read, without labels that are empty: Prometheus has none. */
+/** What the agent has read, without empty labels, which Prometheus does not have. */
 async function readByUs(page: string): Promise<Record<string, number>> {
   const { samples, invalidLines } = await pageTarget().read(page, 'text', 1000);
   expect(invalidLines).toBe(0);

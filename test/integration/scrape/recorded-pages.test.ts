@@ -54,7 +54,7 @@ describe('the whole', () => {
       const { raw, shown } = pages[page]!;
       const total = (samples: Sample[], metric: string) =>
         samples.reduce((sum, { name, value }) => sum + (name === metric ? value : 0), 0);
-      // A histogram of all calls, which no rule reads; counted a moment later, while calls went on.
+      // This is a histogram of all calls, which no rule reads; it was counted a moment later, while calls continued.
       const all = total(raw, 'persistence_latency_histogram_per_host_count');
       expect(all).toBeGreaterThan(100);
       for (const metric of ['svc_persistence_requests', 'svc_persistence_latency_count']) {

@@ -27,14 +27,14 @@ const product = createVocabulary({
   tags: { product_service: 'svc_service' },
 });
 
-/** A role's page on its way through the real registry. */
+/** Opens a role's page over the real registry. */
 const open = (service: string, rank = 0) =>
   openRole(registry, clock, target.url, {
     ...{ service, rank, globalTags: { cluster: 'dc1' } },
     detector: createVocabularyDetector([catalogVocabulary(), product]),
   });
 
-/** What a reporter would show of the relayed families: `name{label="value",…}` to all numbers of the series. */
+/** What a reporter would show of the relayed families: all numbers of each series, by `name{label="value",…}`. */
 function relayed(): Record<string, number[]> {
   const view = registry.view(({ relayed: isRelayed }) => isRelayed);
   const shown = view.families.flatMap(({ name, series }) =>

@@ -88,7 +88,7 @@ test('a request says what it wants, and uses one connection', async () => {
   });
   expect(request!.headers.accept).toMatch(/^text\/plain;version=0\.0\.4;q=1,application\/openmetrics-text/);
   expect(ports.size).toBe(1);
-  // To pack costs more than it saves where the network is the machine itself, which the name need not tell.
+  // Compression costs more than it saves if the target is on the same machine, even if its name does not show that.
   expect(request!.headers['accept-encoding']).toBeUndefined();
   await scraped.stop();
   const far = await openScrape({ url: target.url.replace('127.0.0.1', '0.0.0.0') }, clock);

@@ -8,7 +8,7 @@ import { manualClock } from '../../clock.ts';
 import { openScrape, openTarget, sampleName } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
-/** Bytes in which no piece of a chunk's length occurs twice. */
+/** Bytes in which no piece with the length of a chunk occurs twice. */
 const bytesOf = (seed: number) =>
   Buffer.from(Uint32Array.from({ length: 500_000 }, (_, n) => n * 8 + seed).buffer);
 
@@ -27,7 +27,7 @@ async function openConnection(bytes: Buffer): Promise<Socket> {
   return socket;
 }
 
-/** Everything that the socket delivers, copied when it comes. */
+/** Everything that the socket delivers, copied when it arrives. */
 async function readAll(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on('readable', () => {
@@ -48,7 +48,7 @@ test('chunks that nobody reads at once are kept, in their order', async () => {
   const [sent, other] = [bytesOf(1), bytesOf(2)];
   const [socket, busy] = await Promise.all([openConnection(sent), openConnection(other)]);
   const chunks: Buffer[] = [];
-  // Every third event reads, and only one chunk; another connection fills the buffer meanwhile.
+  // Every third event reads only one chunk; another connection fills the buffer meanwhile.
   let events = 0;
   const readOne = () => {
     const chunk = socket.read() as Buffer | null;

@@ -5,7 +5,7 @@ import { loadedBed, temporaryDirectory } from '../../fault/state/bed.ts';
 import { faultyFs } from '../../fault/state/faulty-fs.ts';
 import { notedText } from '../../fault/state/values.ts';
 
-/** What stands in a directory, with what a write or a rename would change. */
+/** The content of a directory, with what a write or a rename would change. */
 const listing = (directory: string) =>
   readdirSync(directory).map((name) => [name, statSync(join(directory, name), { bigint: true }).ctimeNs]);
 
@@ -110,7 +110,7 @@ test('sequences go on after a restart', async () => {
     expect(state.status().sequence).toBe(sequence - 1);
     values.add('n', 1);
     expect(await state.commit()).toEqual({ sequence });
-    // The newest snapshot is never the one that is written over.
+    // The newest snapshot is never overwritten.
     expect(readdirSync(directory)).toContain(sequence % 2 === 1 ? 'snapshot-a' : 'snapshot-b');
     await state.close();
   }
@@ -155,7 +155,7 @@ test('a content that is too large for a snapshot is not written, and shown all t
   values.add('n', 1);
   await state.commit();
   const { freeze, publish } = values;
-  // A table that only says that it is so long.
+  // The table only claims to be so long.
   values.freeze = () => ({ ...freeze(), table: { length: 2 ** 30 } as Uint8Array });
   let published = 0;
   values.publish = () => void published++;

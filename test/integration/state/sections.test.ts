@@ -25,7 +25,7 @@ async function directoryWith(text: string): Promise<string> {
   return directory;
 }
 
-/** What the section `push` of a directory holds. */
+/** The section `push` in a directory. */
 async function pushIn(directory: string): Promise<string> {
   const owner = notedText('push', 'nothing there');
   const { state } = await loadedBed({ directory, durables: [owner] });

@@ -33,7 +33,7 @@ it('reads the kernel’s counter each second only while datagrams come', async (
   sender.send('a:1|c', Number(bound.address.split(':').at(-1)), '127.0.0.1');
   await until('the datagram is taken', () => taken === 1);
   expect(waits.splice(0)).toEqual([1_000]);
-  // Once more after the poll that follows the last datagram, because drops may come after it.
+  // There is one more poll after the poll that follows the last datagram, because drops may come after it.
   clock.advance(1_000);
   expect(waits.splice(0)).toEqual([1_000]);
   clock.advance(1_000);

@@ -7,7 +7,9 @@ import { freePort } from '../../ports.ts';
 import { configOf, openRoles } from '../../role-pipeline.ts';
 import { until } from '../../until.ts';
 
-/** A role whose datagrams take over the address of another role; its stream cannot start: somebody else has its port. */
+/**
+ * A role takes over the address of another role for its datagrams; its stream cannot start, because another program has its port.
+ */
 let clock: ManualClock;
 let roles: RolePipeline;
 let udp: string;
@@ -55,7 +57,7 @@ test('does not start while another configuration is prepared, nor after that is 
   await next.swap();
   clock.advance(2_000);
   expect(names()).toEqual([]);
-  // A start under way has come to its end after this.
+  // After this, a start that was under way has ended.
   await roles.stop();
   expect(await isFree()).toBe(true);
 });

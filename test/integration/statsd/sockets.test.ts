@@ -36,7 +36,7 @@ describe('datagrams', () => {
     const bound = open.statsd.status().addresses.listen!;
     const target = bound.replace('0.0.0.0', '127.0.0.1');
     await sendDatagrams(target, ['a:1|c\nb:2|g', 'a:2|c', Buffer.alloc(0), 'bad']);
-    // A datagram that came may still wait for its slice.
+    // A received datagram may still wait for its slice.
     const isRead = () => open!.statsd.status().lines === 4 && open!.drops['statsd/invalid_line'] === 2;
     await until('four datagrams were read', isRead);
     expect(open.statsd.status().datagrams).toBe(4);
@@ -76,7 +76,7 @@ describe('datagrams', () => {
     const log: Log = { write: (_, msg, fields) => void shown.push([msg, fields?.first]), named: () => log };
     const clock = manualClock();
     open = await openStatsd({ listen: '127.0.0.1:0', receiveBufferBytes: 65_536 }, clock, { log });
-    // What Linux reports is twice that, for its own bookkeeping.
+    // Linux reports twice the requested size, for its own bookkeeping.
     if (process.platform === 'linux') expect(open.statsd.status().receiveBufferBytes).toBe(65_536);
     shown.length = 0;
     const address = open.statsd.status().addresses.listen!;

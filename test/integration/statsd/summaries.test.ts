@@ -59,7 +59,7 @@ const page = (format: 'text' | 'openmetrics') => shown((view) => pageOf(view, fo
 const kinds = () =>
   shown(({ families }) => Object.fromEntries(families.map(({ name, kind }) => [name, kind])));
 
-/** Of the only series that there is. */
+/** The first quantile of the only series. */
 function firstQuantile(): number {
   const view = registry.view(({ relayed }) => relayed);
   const series = view.families[0]!.series[0]!;
@@ -68,7 +68,7 @@ function firstQuantile(): number {
   return value;
 }
 
-/** 1 to 1000 ms, each once. */
+/** The values 1 to 1000 ms, each once. */
 const latencies = Array.from(
   { length: 1000 },
   (_, i) => `svc_frontend_client_latency:${i + 1}|ms|#operation:Poll`,
@@ -114,7 +114,7 @@ describe('timers of a service whose block says summary', () => {
     const check = async () => {
       const input = await page('text');
       const { status, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
-      // 3: what its linter dislikes, such as a name without a unit.
+      // Status 3 is what its linter rejects, such as a name without a unit.
       expect([0, 3], stderr).toContain(status);
       return input;
     };
