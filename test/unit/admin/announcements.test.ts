@@ -5,7 +5,7 @@ import type { Change } from '../../../src/agent/report.ts';
 import type { Reply } from '../../../src/reporters/listen/http.ts';
 import { manualClock } from '../../clock.ts';
 
-/** What becomes of an announcement at midnight with the right token, or with these credentials. */
+/** The result of an announcement at midnight with the right token, or with these credentials. */
 async function announced(body: string, authorization: string | undefined = 'Bearer let-me-in') {
   const changes: Change[] = [];
   const drops: string[] = [];

@@ -6,7 +6,7 @@ import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
-/** Lets `seconds` pass, one sample at a time: each waits for a commit. */
+/** Lets `seconds` pass, one sample at a time, because each sample waits for a commit. */
 async function pass(clock: ManualClock, seconds: number): Promise<void> {
   for (let i = 0; i < seconds / 5; i++) {
     clock.advance(5_000);
@@ -63,7 +63,7 @@ test('a sample every 5 s: a role as 1 or 0, what rises as a rate, what is unknow
   await pass(clock, 5);
   seconds = 15;
   await pass(clock, 5);
-  // The total began anew.
+  // The total begins again.
   seconds = 0;
   ok = true;
   await pass(clock, 5);

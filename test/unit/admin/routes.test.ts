@@ -3,7 +3,7 @@ import { healthRoutes, probeRoutes, statusRoutes } from '../../../src/agent/admi
 import type { ProbeReport } from '../../../src/probes/runner/probe-state.ts';
 import type { Reply, Routes } from '../../../src/reporters/listen/http.ts';
 
-/** What a route answers to a request; `closed` gets what is called once the answer has left. */
+/** The answer of a route to a request; `closed` collects what is called once the answer was sent. */
 async function answer(
   routes: Routes,
   target: string,

@@ -3,7 +3,7 @@ import { createEventLoopDelays } from '../../../src/agent/event-loop-lag.ts';
 import { createSelfMetrics } from '../../../src/agent/self-metrics.ts';
 import { manualClock } from '../../clock.ts';
 
-/** An event loop whose turns a test plays. */
+/** An event loop whose turns a test controls. */
 function playedLoop() {
   let elapsedMs = 0;
   let idleMs = 0;
@@ -32,7 +32,7 @@ async function gauges({ registry }: ReturnType<typeof createSelfMetrics>): Promi
 
 const lag = 'svc_agent_event_loop_lag_seconds';
 const of = (number: string) => `svc_agent_nodejs_eventloop_lag_${number}_seconds`;
-/** Two digits of a delay are kept. */
+/** A delay with two digits of precision. */
 const about = (seconds: number) => expect.closeTo(seconds, 2);
 
 it('shows what turns worked, without what they waited, in the collection that follows', async () => {
@@ -70,7 +70,7 @@ it('shows by its timers that the process stood still while it waited', () => {
   const { delays } = playedLoop();
   const clock = manualClock();
   let atMs: number | undefined;
-  // As after SIGSTOP: the timer falls due, and fires 4 s later.
+  // The timer falls due, and fires 4 s later, as after SIGSTOP.
   const late = { ...clock, after: (delayMs: number, call: () => void) => clock.after(delayMs + 4_000, call) };
   delays.watch(late).after(1_000, () => {
     atMs = clock.monotonicMs();

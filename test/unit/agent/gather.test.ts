@@ -49,7 +49,7 @@ test('pages come first, then the commit, then what it did to the state, then the
   expect(taken()).toEqual([...before, 'degraded 1', 'committed 5.5', 'failures +2', ...after]);
   status.failures = 3;
   await gather();
-  // A counter gets what came since the last gather.
+  // A counter gets its increase since the last gather.
   expect(taken()).toContain('failures +1');
 });
 
@@ -88,7 +88,7 @@ test('a view waits for a reload that moves series, and for one that begins meanw
   expect([asked, taken().at(-1)]).toEqual([3, 'view']);
 });
 
-/** Spans that begin from now on, with what is set on them. */
+/** Records the spans that begin from now on, with their attributes. */
 function spans() {
   const begun: { name: string; attributes: object; status?: object; exceptions: unknown[] }[] = [];
   const startActiveSpan = (

@@ -16,7 +16,7 @@ type Read = Awaited<ReturnType<ReloadsDeps['load']>>;
 const none = { faults: [], warnings: [], findings: [], advice: [], discovered: [], files: [], watched: {} };
 const empty: Read = { config: {} as AgentConfig, ...none };
 
-/** Reloads, by default of an empty configuration, whose parts are built like this. */
+/** Reloads, by default of an empty configuration, whose parts are built with `prepare`. */
 function reloadsOf(prepare: ReloadsDeps['prepare'], load: ReloadsDeps['load'] = async () => empty) {
   const self = createSelfMetrics();
   const { log, entries } = keptLog();
@@ -131,7 +131,7 @@ test.each([
       0,
       startedAt,
     ]);
-    // It names the files to watch all the same.
+    // Nevertheless it names the files to watch.
     expect(read).toHaveLength(1);
     reloads.ask();
     await until(

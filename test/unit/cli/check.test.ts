@@ -120,7 +120,7 @@ test('one --service-config takes several files, as several of them do', async ()
     [base, production, base],
     [],
   ]);
-  // A file that is not there is what it was: an argument of its own.
+  // A file that does not exist remains a separate argument.
   expect(named(['--service-config', base!, join(folder, 'agent.yaml')], 1)).toEqual([
     [base],
     [join(folder, 'agent.yaml')],

@@ -1,6 +1,6 @@
 import { type Io, plainScreen } from '../../../src/agent/cli/io.ts';
 
-/** An Io that keeps what was written. */
+/** An Io that stores its output. */
 export function fakeIo(cwd: string, env: Record<string, string> = {}): Io & { out(): string; err(): string } {
   let [out, err] = ['', ''];
   return {

@@ -20,7 +20,7 @@ async function printed(...args: string[]): Promise<string> {
   return io.out();
 }
 
-/** Validates each document by an implementation that is not ours; undefined where none is installed. */
+/** Validates each document with an independent implementation; undefined if none is installed. */
 function faultsOf(schemaText: string, documents: readonly unknown[]): number[] | undefined {
   writeFileSync(join(folder, 'schema.json'), schemaText);
   writeFileSync(join(folder, 'documents.json'), JSON.stringify(documents));

@@ -5,7 +5,7 @@ import { faultLine } from '../../../src/core/errors.ts';
 import { runs } from '../../size.ts';
 import { agentFile } from './agent-file.ts';
 
-/** Either a configuration or faults, each on one line; never both, never neither, never a throw. */
+/** Either a configuration or faults, each on one line; fails if there are both, neither, or an exception. */
 async function outcomeOf(content: string | Uint8Array, serviceFile?: string) {
   const loaded = await validate({
     file: agentFile(content),
@@ -69,7 +69,7 @@ const yamlish = fc
   .array(fc.constantFrom(...words, ...marks), { maxLength: 40 })
   .map((parts) => parts.join(''));
 
-/** Maps of known words with anything in them. */
+/** Maps of known words with arbitrary content. */
 const nested = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: 'small' },

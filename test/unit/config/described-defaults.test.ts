@@ -5,7 +5,7 @@ import { backupTypes } from '../../../src/core/reasons.ts';
 import { parseDuration } from '../../../src/core/text-formats.ts';
 import { backupBlock } from '../../../src/probes/backups/block.ts';
 
-// Defaults that depend on another key are in descriptions only: they have to be those that apply.
+// Defaults that depend on another key are only in descriptions, which must state the ones that apply.
 
 interface Schema {
   description?: string;
@@ -25,7 +25,7 @@ function described(schema: Schema, path: readonly string[]): string | undefined 
   return schema.anyOf?.map((each) => described(each, path)).find(Boolean);
 }
 
-/** `Default: full 30d, incremental and log 7d, config forever.` as ms by type; Infinity where there is no limit. */
+/** Parses `Default: full 30d, incremental and log 7d, config forever.` into ms by type; Infinity if there is no limit. */
 function defaultsIn(path: string): Record<string, number> {
   const text = described(configurationSchema() as Schema, ['backups', '[]', ...path.split('.')]) ?? '';
   const [, list = ''] = /Default: ([^.]*)\./.exec(text) ?? [];

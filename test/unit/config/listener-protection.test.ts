@@ -23,7 +23,7 @@ const tls = {
   preferServerCipherSuites: false,
   curvePreferences: ['X25519'],
 };
-/** The same block as the Prometheus web configuration spells it, by hand. */
+/** The same block in the spelling of the Prometheus web configuration, written by hand. */
 const prometheus = {
   cert_file: '/a.pem',
   key_file: '/a.key',

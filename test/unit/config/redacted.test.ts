@@ -13,7 +13,8 @@ test.each([
   ['a text without a secret', 'a text without a secret'],
 ])('%s is shown as %s', (text, shown) => expect(redacted(text)).toBe(shown));
 
-// As long as a configuration file may be. Tried anew from each character, one of these would take hours.
+// The texts are as long as a configuration file may be. If an expression were tried again from each character, one of them would
+// take hours.
 test.each(['$' + '{A:', '?', '&a', 'https://', 'a.', '@', '?a='])('%s without an end is redacted', (part) => {
   const text = part.repeat((1 << 20) / part.length);
   expect(redacted(text).length).toBeLessThanOrEqual(text.length + 1);

@@ -4,7 +4,7 @@ import { createReadSecret } from '../../../src/agent/read-secret.ts';
 import { errorText } from '../../../src/core/errors.ts';
 import { agentFile } from './agent-file.ts';
 
-/** Blocks that hold a secret; SECRET stands at each place where somebody may write it by mistake. */
+/** Blocks that hold a secret; SECRET is at each place where somebody may write it by mistake. */
 const secret = 'hunter2Zx81';
 const holders: Record<string, string> = {
   'a listener': 'metrics: {pullmetrics: {listenAddress: "127.0.0.1:9464", auth: HERE}}',

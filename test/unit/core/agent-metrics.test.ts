@@ -9,7 +9,7 @@ const table = readFileSync(new URL('../../fixtures/contract-metrics.md', import.
 
 const list = (text = '') => text.split(',').filter(Boolean);
 
-/** Rows of the contract's table: a name with labels of its own, beside those in braces behind the group. */
+/** The rows of the contract's table: a name with its own labels, in addition to those in braces after the group. */
 const inTable = table.split('\n').flatMap((row) => {
   const [, head = '', cells = ''] = row.split('|');
   const [, group = '', , groupTags] = /^\s*(\w+)\s*(`\{([\w,]+)\}`)?/.exec(head) ?? [];

@@ -19,7 +19,7 @@ import {
 } from '../../../src/core/byte-table.ts';
 import { runs } from '../../size.ts';
 
-/** A table of whole texts, by the functions that its users call. */
+/** A table of whole texts, through the functions that its users call. */
 function texts(hashOf = (view: DataView, length: number) => hashRange(hashSeed, view, 0, length)) {
   const table = createByteTable();
   const of = (text: string) => {
@@ -95,7 +95,7 @@ test('when it is trimmed, the keys that are left keep their ids, and the memory 
   const left = ids.filter((id) => id < 100 && id % 3 !== 0);
   for (const id of ids) if (!left.includes(id)) removeKey(table, id);
   expect(trimTable(table)).toBe(true);
-  // The last id in use is 98, so that 99 ids fit into the next power of two.
+  // The last id in use is 98, so 99 ids fit into the next power of two.
   expect([table.size, table.end]).toEqual([66, 99]);
   const columns = [table.keyAt, table.keyLength, table.hash, table.next];
   expect(columns.map(({ length }) => length)).toEqual([128, 128, 128, 128]);
@@ -120,7 +120,7 @@ test('the arena is replaced by a larger one only when a key does not fit', () =>
   expect(table.arena).toBe(arena);
   removeKey(table, second);
   const third = add('z');
-  // A quarter more than the keys that are left.
+  // There is room for a quarter more than the remaining keys.
   expect(table.arena.length).toBe(5001);
   expect([find('x'.repeat(4000)), find('z')]).toEqual([first, third]);
 });

@@ -11,7 +11,7 @@ const inTable = table.split('\n').flatMap((row) => {
   }));
 });
 
-/** The contract's sentence on kinds, as a table; the first pattern that matches counts. */
+/** The contract's sentence on kinds, as a table; the first pattern that matches is used. */
 const kindRules: [RegExp, string, string][] = [
   [/_(requests|errors)$/, 'counter', 'none'],
   [/^svc_restarts$|^svc_memory_num_gc$|^svc_workflow_/, 'counter', 'none'],

@@ -3,7 +3,7 @@ import type { OpenIntake } from '../../../src/core/intake.ts';
 import type { Kind } from '../../../src/core/model.ts';
 import { testRegistry } from '../../registry.ts';
 
-/** Opens a series of a kind and gives it the value 1 in whatever way the kind takes it. */
+/** Opens a series of a kind and gives it the value 1 in the way that the kind allows. */
 function put(intake: OpenIntake, kind: Kind, name: string) {
   const handle = intake.parts(kind, name, {}, { bounds: [1], quantiles: ['0.5'] });
   handle.part(0).set(1);

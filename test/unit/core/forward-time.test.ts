@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { monotonicWallTime } from '../../../src/core/clock.ts';
 import { manualClock } from '../../clock.ts';
 
-/** Rows: what happens in turn, `jump` to a wall time or `pass` ms, and what is told after each. */
+/** Each row has the events in order, `jump` to a wall time or `pass` ms, with the expected time after each. */
 test.each<[string, readonly (readonly ['jump' | 'pass', number, number])[]]>([
   [
     'is the wall clock',

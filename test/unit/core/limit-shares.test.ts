@@ -3,7 +3,7 @@ import { isUsedUp, type SourceUse } from '../../../src/core/limit-shares.ts';
 
 const sourceOf = (series: number): SourceUse => ({ series, heapBytes: 0 });
 
-/** A limit of 100: 75 are for whoever comes first, and 25 are shares of the sources. */
+/** The limit is 100: 75 are first come, first served, and 25 are shares of the sources. */
 test.each<[what: string, series: number[], total: number, isOver: boolean]>([
   ['what is for all is left', [74, 0], 74, false],
   ['what is for all is used up, and so is its share', [75, 0], 75, false],

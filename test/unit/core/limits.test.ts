@@ -143,7 +143,7 @@ describe('the heap that series may take', () => {
 });
 
 describe('a source that starts after another has taken all it can', () => {
-  /** Opens up to `count` gauges, each in a family of its own; returns how many are shown. */
+  /** Opens up to `count` gauges, each in a separate family; returns how many are shown. */
   const fill = ({ gauge }: Intake, shown: () => object, prefix: string, count: number) => {
     for (let i = 0; i < count; i++) gauge(`${prefix}_${i}`, {}).set(1);
     return Object.keys(shown()).filter((key) => key.startsWith(`${prefix}_`)).length;

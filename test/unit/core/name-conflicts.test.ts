@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { OpenIntake } from '../../../src/core/intake.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
-/** Raw names that all sanitize to `a_a_a_…`: each of the separators is one of two. */
+/** Raw names that all sanitize to `a_a_a_…`: each separator is one of two characters. */
 const rawName = (i: number) =>
   Array.from({ length: 16 }, (_, bit) => ((i >> bit) & 1 ? 'a.' : 'a-')).join('');
 
@@ -28,7 +28,7 @@ describe('8,192 raw names that sanitize to one family', () => {
   it.each(orders)('of two kinds, %s, leave the name to the smallest and close', (_, at) => {
     const { registry, intake, shown } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 200 } });
     const source = intake();
-    // Half of the names are a gauge, of which each is a series of its own.
+    // Half of the names are gauges, each of which is a separate series.
     for (let i = 0; i < count; i++) {
       const n = at(i);
       if (n % 2) source.gauge(rawName(n), { n: `${n}` }).set(1);
@@ -66,7 +66,7 @@ describe('closing an intake in slices', () => {
     const source = intake();
     many(source);
     const left: number[] = [];
-    // Each look at the clock, after 64 series, finds it 3 ms further on.
+    // Each read of the clock, after 64 series, advances it by 3 ms.
     const nowMs = clock.monotonicMs;
     let lookups = 0;
     clock.monotonicMs = () => nowMs() + 3 * lookups++;

@@ -4,7 +4,7 @@ import { hashText } from '../../../src/core/labels.ts';
 import type { Kind, RawTags, Shape } from '../../../src/core/model.ts';
 import { type TestRegistry, testRegistry, wideLimits } from '../../registry.ts';
 
-/** A registry with room for one series of each family: whatever more there are is over the limit. */
+/** A registry with room for one series of each family: all further ones are over the limit. */
 function full(own: Partial<Parameters<TestRegistry['intake']>[0]> = {}, series = 1000) {
   const bed = testRegistry({
     limits: { ...wideLimits, seriesPerMetric: 1, series, forbiddenTags: ['secret'] },
@@ -83,7 +83,7 @@ test('over the limit of all, the first series of a family is refused if it would
   expect([refused('c', 'limit_total'), refused('g', 'limit_total')]).toEqual([0, 0]);
   expect(decide(source, 'gauge', 'g')).toBe('refused');
   expect(refused('g', 'limit_total')).toBe(1);
-  // A thousand families have an overflow series; no further one gets one.
+  // A thousand families have an overflow series, so no further family gets one.
   for (let i = 0; i < 1000; i++) source.counter(`c${i}`, {}).add(1);
   expect(decide(source, 'counter', 'c')).toBe('refused');
 });

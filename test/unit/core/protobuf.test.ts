@@ -134,7 +134,7 @@ test.each([0x7f, 0x80, 0x3fff, 0x4000, 0x1f_ffff, 0x20_0000])(
   'a part of %d bytes has a length that others read',
   (bytes) => {
     const writer = createProtobufWriter(16);
-    // The field's tag and length are part of what is inside.
+    // The field's tag and length are part of the content.
     writer.open(100_000);
     writer.chunk(5, new Uint8Array(bytes).fill(7));
     writer.close();
@@ -143,7 +143,7 @@ test.each([0x7f, 0x80, 0x3fff, 0x4000, 0x1f_ffff, 0x20_0000])(
   },
 );
 
-// Encoded by hand: https://protobuf.dev/programming-guides/encoding
+// These were encoded by hand: https://protobuf.dev/programming-guides/encoding
 test.each<[string, number[], unknown]>([
   ['a varint of ten bytes', [0x08, ...Array(9).fill(0x80), 0x01], [[1, 2 ** 63]]],
   ['a varint of eleven bytes', [0x08, ...Array(10).fill(0x80), 0x01], 'ends within a field'],

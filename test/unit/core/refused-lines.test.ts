@@ -9,7 +9,7 @@ const hashOf = (text: string) => {
   return lineHash(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
 };
 
-/** A source of one counter family as scrape has it: handles for what is admitted, hashes for the rest. */
+/** A source of one counter family, like a scrape: handles for admitted series, hashes for the rest. */
 function source(seriesPerMetric: number, mostLines = 1000) {
   const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric } });
   const { intake, store } = bed.page();
@@ -107,7 +107,7 @@ describe('lines over the limit', () => {
     page({ a: 1, d: 5, e: 5 });
     page({ a: 1, d: 6, e: 6 });
     expect(refused.size).toBe(2);
-    // What d and e counted before is unknown: they may be lines that were forgotten.
+    // The earlier counts of d and e are unknown: they may be lines that were forgotten.
     expect(sum()).toBe(Number(before) + 2);
   });
 
@@ -146,7 +146,7 @@ describe('lines over the limit', () => {
     expect(refused.size).toBe(2);
     page({ a: 1, b: 5, c: Number.POSITIVE_INFINITY });
     page({ a: 1, b: 7, c: 4 });
-    // The total of b is not known before 5; c goes on from 3.
+    // The total of b is not known before 5; c continues from 3.
     expect(sum()).toBe(3 + 2 + 1);
     const full = source(1, 1);
     full.page({ a: 1, b: 1, c: Number.NaN, d: 2 });

@@ -6,7 +6,9 @@ import type { Kind } from '../../../src/core/model.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 import { runs } from '../../size.ts';
 
-/** What a place should show: a total alone as it is, several by their increases, gone members remembered. */
+/**
+ * What a place should show: the total of a single member unchanged, the increases of several; members that left are remembered.
+ */
 interface Place {
   key: string;
   members: Map<string, number>;
@@ -17,7 +19,7 @@ interface Place {
 
 const cap = 2;
 
-/** The registry's counters, done the slow and obvious way. */
+/** The registry's counters, computed in the slow and obvious way. */
 function createModel() {
   const places = new Map<string, Place>();
   const seats = new Map<string, Place>();
@@ -129,7 +131,7 @@ const wish = fc.record({
 });
 type Wish = typeof wish extends fc.Arbitrary<infer T> ? T : never;
 
-/** Opens every wish in this order, then gives each its own numbers. */
+/** Opens every wish in this order, then gives each its numbers. */
 function fulfil(wishes: readonly Wish[]) {
   const { registry, intake, shown } = testRegistry();
   const sources: OpenIntake[] = [intake({ rank: 0 }), intake({ rank: 1, service: 'history' })];

@@ -3,7 +3,7 @@ import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import type { Kind } from '../../../src/core/model.ts';
 import { testRegistry } from '../../registry.ts';
 
-/** An intake of the agent's own series, and one of what senders send. */
+/** An intake for the agent's own series, and one for received series. */
 function both() {
   const bed = testRegistry();
   const own = bed.intake({ component: 'probes', relayed: false, received: false, rank: 5 });

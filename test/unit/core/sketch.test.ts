@@ -4,7 +4,7 @@ import { addTo, clearPart, createSketch, maxBins, quantilesOf } from '../../../s
 
 const quantiles = [0.01, 0.5, 0.75, 0.95, 0.99, 0.999, 1];
 const parts = 3;
-/** A number that so many observations had, in one part of the window. */
+/** A number with its count of observations, in one part of the window. */
 interface Observed {
   part: number;
   value: number;
@@ -25,7 +25,7 @@ function read(sketch: ReturnType<typeof createSketch>, of: readonly number[] = q
   return [...into];
 }
 
-/** By sorting all there was: the smallest number at or below which this share lies. */
+/** Computes a quantile by sorting all observations: the smallest number at or below which this share is. */
 function exact(observed: readonly Observed[], of: readonly number[] = quantiles): number[] {
   const all = observed
     .flatMap(({ value, weight }) => Array<number>(weight).fill(value))
@@ -33,7 +33,7 @@ function exact(observed: readonly Observed[], of: readonly number[] = quantiles)
   return of.map((quantile) => all[Math.ceil(quantile * all.length) - 1] ?? Number.NaN);
 }
 
-/** 1 %, and what a logarithm's last digits come to. */
+/** The error is 1 %, plus the rounding of a logarithm. */
 const isNear = (got: number, wanted: number) =>
   Object.is(got, wanted) || Math.abs(got - wanted) <= Math.abs(wanted) * (0.01 + 1e-9) + 1e-300;
 
@@ -106,7 +106,7 @@ describe('quantiles are within 1 % of those by sorting', () => {
   });
 
   test('weights that are not whole', () => {
-    // Of 10 in all, 7.5 lie at 1 and 2.5 at 3.
+    // Of 10 in total, 7.5 are at 1 and 2.5 at 3.
     const sketch = createSketch(1);
     for (let n = 0; n < 3; n++) addTo(sketch, 0, 1, 2.5);
     addTo(sketch, 0, 3, 2.5);
@@ -119,7 +119,7 @@ test('nothing observed is not a number', () => {
 });
 
 describe('bounds', () => {
-  // Each in a bin of its own, and three times as many as there may be.
+  // Each value has a separate bin, and there are three times as many as allowed.
   const wide = Array.from({ length: 3 * maxBins }, (_, i) => 1.03 ** (i - maxBins));
   const shuffled = fc.sample(fc.shuffledSubarray(wide, { minLength: wide.length }), {
     seed: 7,

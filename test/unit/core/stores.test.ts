@@ -99,7 +99,7 @@ describe('a page', () => {
       store.swap();
     }
     const [other, view] = [registry.view(), registry.view()];
-    // One of the two views alone protects the page.
+    // The other view alone protects the page.
     other.release();
     const series = view.families.find((family) => family.name === 'a')!.series[0]!;
     for (let round = 0; round < 4; round++) {
@@ -200,7 +200,7 @@ describe('durable values', () => {
     expect(registry.durable.freeze().table).not.toBe(table);
   });
 
-  /** A second life of the state: what a restart reads from the last freeze. */
+  /** A second run with the state: what a restart reads from the last freeze. */
   const restart = (registry: ReturnType<typeof durable>['registry']) => {
     const { table, values } = registry.durable.freeze();
     const store = createDurableStore();
@@ -350,7 +350,7 @@ describe('durable values', () => {
     expect(next.restore('counter', 'x', { tags: ['a'] })).toEqual([{ a: '1' }, { a: '2' }]);
     commit();
     expect(shown()).toEqual(both);
-    // One that was asked for is its handle's.
+    // A series that was requested belongs to its handle.
     next.counter('x', { a: '2' }).add(1);
     commit();
     next.close();

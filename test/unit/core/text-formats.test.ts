@@ -13,7 +13,7 @@ import {
   withinInterval,
 } from '../../../src/core/text-formats.ts';
 
-// Go's time.ParseDuration, and days and weeks.
+// The formats of Go's time.ParseDuration, and days and weeks.
 test.each([
   ['0s', 0],
   ['1ns', 1e-6],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTwinChoice } from '../../../src/core/twins.ts';
 
-/** Which twin of `calls` and `calls_h` is taken after each page; a page has the counts of both. */
+/** The twin of `calls` and `calls_h` that is used after each page; a page has the counts of both. */
 function taken(pages: [first: number, second: number][]): string {
   const choice = createTwinChoice({ suffix: '_h' }, ['calls', 'calls_h', 'alone']);
   choice.sends(new Set(['calls', 'calls_h', 'alone', 'other_h']));

@@ -20,7 +20,7 @@ const all = [catalogVocabulary(), cadence, temporal];
 
 const readme = readFileSync(new URL('../../../vocabularies/README.md', import.meta.url), 'utf8');
 
-/** Names in the page, with `, \`_latency\`` after a name standing for another one with that ending. */
+/** The names on the page; `, \`_latency\`` after a name stands for another name with that suffix. */
 const documented = new Set(
   [...readme.matchAll(/`(svc_\w+)`((?:, `_\w+`)*)/g)].flatMap(([, name = '', endings = '']) => [
     name,

@@ -11,7 +11,7 @@ const begin = () => {
   return { clock, domains: createDomains({ clock, random: createRandom(1), archives }) };
 };
 
-// By hand: dc1 has 1, 11, 21, …, dc2 has 2, 12, 22, …
+// Computed by hand: dc1 has 1, 11, 21, …, dc2 has 2, 12, 22, …
 it.each([
   [1, 'dc2', 2],
   [2, 'dc1', 11],

@@ -37,8 +37,8 @@ it('refuses a metric that the catalog does not give the role', () => {
 
 const hasPromtool = isInstalled('promtool');
 
-// promtool's linter wants `_total` and base units, which the specification's names do not have; exit status 3
-// is lint alone, 1 a page that does not parse.
+// promtool's linter demands `_total` and base units, which the specification's names do not have; exit status 3 is only lint, 1 a
+// page that does not parse.
 it.skipIf(!hasPromtool).each(roles)('promtool reads the page of %s', (role) => {
   const process = createRoleProcess({ role, ratePerSecond: 10, startMs: 0 }, createRandom(3));
   process.advance(60_000, {});

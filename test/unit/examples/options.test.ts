@@ -101,7 +101,7 @@ describe('an incident', () => {
     const random = createRandom(5);
     const seen = Array.from({ length: 100 }, () => randomIncident(random, allowed));
     expect(new Set(seen.map(({ kind }) => kind))).toEqual(new Set(allowed));
-    // Each is one that could have been asked for.
+    // Each of them could have been requested.
     for (const { kind, target } of seen)
       expect(parseIncident(`${kind} ${target}`, allowed).target).toBe(target);
   });

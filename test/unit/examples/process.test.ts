@@ -8,7 +8,7 @@ const startMs = Date.UTC(2026, 0, 1);
 const begin = (role: Role, seed = 7, second = 0) =>
   createRoleProcess({ role, ratePerSecond: 20, startMs: startMs + second * 1000 }, createRandom(seed));
 
-/** Lives on from second `from` to second `to` in steps of a quarter second. */
+/** Runs the process from second `from` to second `to` in steps of a quarter second. */
 function live(process: RoleProcess, from: number, to: number, conditions: Conditions = {}) {
   const logged = [];
   for (let second = from + 0.25; second <= to; second += 0.25) {

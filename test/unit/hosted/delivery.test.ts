@@ -9,7 +9,7 @@ import { type ManualClock, manualClock } from '../../clock.ts';
 import { runs } from '../../size.ts';
 import { until } from '../../until.ts';
 
-/** A batch of points that are told apart by their number. */
+/** A batch of points that are distinguished by their number. */
 const batchOf = (values: readonly number[]) => ({ points: values.length, values }) as unknown as Batch;
 const valuesOf = (batch: Batch) => (batch as unknown as { values: readonly number[] }).values;
 
@@ -21,10 +21,10 @@ const failure = (over: Partial<PostFailure> = {}): PostFailure => ({
 const busy = failure({ isTransient: true });
 const away = failure({ reason: 'refused', cause: 'receiver' });
 
-/** No receiver, and no queue, is asked more often: a loop without an end becomes a failure of the test. */
+/** Limits of requests to a receiver and to the queue: an endless loop becomes a failure of the test. */
 const [mostRequests, mostPeeks] = [4000, 40_000];
 
-/** A delivery between a queue and a receiver that answers as `answer` says; `random` is that of the backoff. */
+/** A delivery between a queue and a receiver that answers with `answer`; `random` is used by the backoff. */
 function deliver(batches: readonly number[][], answer: (values: readonly number[]) => Answer, random = 0.5) {
   const clock = manualClock();
   const queued = batches.map((values) => ({ batch: batchOf(values), entry: {} }) as unknown as QueuedBatch);
@@ -136,7 +136,7 @@ describe('what the receiver fails at', () => {
     const run = deliver([[1, 2, 3, 4], [5]], (values) => (values.length > 1 ? failure() : 'taken'));
     await pass(run.clock, () => run.queued.length === 0);
     expect(run.requests.map(({ length }) => length).slice(0, 7)).toEqual([4, 4, 4, 4, 4, 1, 2]);
-    // Only what fails while it is known to be the cause makes later requests smaller.
+    // Only failures while the batch is known to be the cause make later requests smaller.
     expect(run.refused.every((points) => points > 1)).toBe(true);
     expect(run.refused.length).toBeGreaterThan(0);
   });
@@ -167,7 +167,7 @@ describe('what the receiver fails at', () => {
   test('a point is dropped after three failures in a row, not before', async () => {
     const run = deliver([[666], [2]], (values) => (values.includes(666) ? failure() : 'taken'));
     await pass(run.clock, () => run.queued.length === 0);
-    // Five until the batch may be the cause, then three more.
+    // There are five requests until the batch may be the cause, then three more.
     expect(run.requests.filter((values) => values.includes(666))).toHaveLength(5 + 3);
     expect(run.drops).toEqual([['rejected', 1]]);
     expect(run.taken).toEqual([2]);
@@ -322,13 +322,13 @@ describe('the end', () => {
     await settled();
     for (; ended === undefined; await settled()) run.clock.advance(60_000);
     await ended;
-    // The last point, the first one, and one of the two.
+    // These are the last point, the first one, and one of the two.
     expect(run.requests.map(String)).toEqual([...Array(5).fill('1,2'), '2', '1', '2', '1,2']);
   });
 });
 
 describe('each point arrives, whatever the receiver fails at', () => {
-  /** Batches of points, at some of which the receiver fails, but never at all of a batch; the last one is healthy. */
+  /** Batches of points, of which the receiver fails at some, but never at all points of a batch; the last batch is healthy. */
   const world = fc.record({
     sizes: fc.array(
       fc.record({
@@ -338,9 +338,9 @@ describe('each point arrives, whatever the receiver fails at', () => {
       { minLength: 1, maxLength: 6 },
     ),
     failing: fc.constantFrom(failure(), failure({ reason: 'reset' })),
-    /** The receiver fails at everything at first. */
+    /** The number of requests at the beginning at which the receiver always fails. */
     outage: fc.constantFrom(0, 0, 7, 40),
-    /** It fails at more points than this in one request, in time of need only. */
+    /** If a request has more points than this, the receiver answers that it is busy. */
     most: fc.constantFrom(1, 5, 100),
   });
 
@@ -364,7 +364,7 @@ describe('each point arrives, whatever the receiver fails at', () => {
         await pass(run.clock, () => run.queued.length === 0);
         expect(run.requests.length).toBeLessThan(mostRequests);
         const all = Array.from({ length: next }, (_, value) => value);
-        // Once each: a point that is sent alone is not sent again with its batch.
+        // Each point arrives once: a point that is sent alone is not sent again with its batch.
         expect([...run.taken].sort((a, b) => a - b)).toEqual(all.filter((value) => !isPoison(value)));
         // The points of one place are one series: their order is that of the batches.
         for (let place = 0; place < 12; place++) {

@@ -10,9 +10,9 @@ import { runs } from '../../size.ts';
 
 const maxBytes = 8000;
 const maxAgeMs = 60_000;
-/** What a record takes beside its body, and a file beside its records (docs in segment.ts). */
+/** The bytes of a record in addition to its body, and of a file in addition to its records (docs in segment.ts). */
 const [recordHead, fileHead] = [32, 16];
-/** Files are freed one at a time: a file, and the heads of all, may hold nothing that is needed. */
+/** The usable bytes: files are freed one at a time, so one file, and the heads of all, may contain nothing that is needed. */
 const usableBytes = maxBytes / 2;
 
 type Step =
@@ -41,7 +41,7 @@ interface Known {
   timeMs: number;
 }
 
-/** A queue in files, and what has to be in it: a list. */
+/** A queue in files, and a list of what must be in it. */
 function createWorld() {
   const root = mkdtempSync(join(tmpdir(), 'svc-agent-queue-'));
   const clock = manualClock();
@@ -69,7 +69,10 @@ function createWorld() {
   const sizeOf = (batches: readonly Known[]) => batches.reduce((sum, { bytes }) => sum + bytes, 0);
   const filesNow = () => readdirSync(directory).sort();
 
-  /** Takes what the queue has dropped from the list: the oldest, too old ones first, and not more than it must. */
+  /**
+   * Removes from the list what the queue has dropped: the oldest batches, those that are too old first, and no more than
+   * necessary.
+   */
   const settle = (incoming: number) => {
     const drops = dropped;
     dropped = [];
@@ -88,7 +91,7 @@ function createWorld() {
     expect(onDisk.length).toBeLessThanOrEqual(list.length + 1);
   };
   const bodyOf = (points: number, bytes: number) => Buffer.alloc(bytes - recordHead, points);
-  /** The oldest batch is what was appended, byte for byte. */
+  /** The oldest batch equals what was appended, byte for byte. */
   const oldest = async () => {
     const queued = await queue.peek(0);
     settle(0);
@@ -108,7 +111,7 @@ function createWorld() {
       const bytes = bodyBytes + recordHead;
       await queue.append({ format: 'rw2', points: last, timeMs, body: bodyOf(last, bytes) } as Batch);
       const incoming = { points: last, bytes, timeMs };
-      // Drops come before the new one.
+      // Drops come before the new batch.
       const before = shown;
       shown = [before[0] - bytes, list.length > dropped.length ? before[1] : undefined];
       settle(bytes);
@@ -130,7 +133,7 @@ function createWorld() {
       await oldest();
       queue.release();
     },
-    /** The newest write may be cut off. */
+    /** Kills the process; the newest write may be cut off. */
     async kill(tornBytes: number) {
       const from = directory;
       directory = join(root, String(++folders));
@@ -144,7 +147,7 @@ function createWorld() {
       }
       queue = open();
       await queue.open();
-      // Of a batch that ends early its file is counted.
+      // If a batch ends early, its file is counted.
       if (cut > 0) expect(dropped.shift()).toEqual(['corrupt', 1]);
       settle(0);
     },

@@ -9,9 +9,9 @@ import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
 
 const bodyBytes = 968;
-/** What a batch takes of the queue, with the head of its record. */
+/** The bytes of a batch in the queue, including the head of its record. */
 const batchBytes = 1000;
-/** Four of them, with the heads of their records, are 16 MiB. */
+/** Four of these bodies, with the heads of their records, are 16 MiB. */
 const quarterBytes = 2 ** 22 - 32;
 
 /** A queue with room for three batches, in memory unless there is a directory, and what it drops. */
@@ -30,7 +30,7 @@ function openQueue(directory?: string, maxBytes = 3 * batchBytes) {
     },
   );
   onTestFinished(async () => void (await queue.close()));
-  /** Batches are told apart by their number of points. */
+  /** Batches are distinguished by their number of points. */
   const append = (points: number, bytes = bodyBytes) =>
     queue.append({ format: 'otlp', points, timeMs: clock.nowMs(), body: Buffer.alloc(bytes) } as Batch);
   return { clock, dropped, failures, queue, append };
@@ -40,11 +40,11 @@ test('a batch that may be in transit is not dropped for a newer one: those behin
   const { queue, append, dropped } = openQueue();
   for (const points of [1, 2, 3]) await append(points);
   const inTransit = await queue.peek(0);
-  // To look at the one behind it changes nothing.
+  // Reading the batch behind it changes nothing.
   expect((await queue.peek(1))?.batch.points).toBe(2);
   await append(4);
   expect(dropped).toEqual(['queue_full 2']);
-  // Nor if the one behind it is given up meanwhile.
+  // Nothing changes either if the batch behind it is given up meanwhile.
   await queue.remove((await queue.peek(1))!);
   for (const points of [5, 6]) await append(points);
   expect(dropped).toEqual(['queue_full 2', 'queue_full 4']);
@@ -64,7 +64,7 @@ test('a batch that is given back may be dropped, and so may one that grows too o
   clock.advance(60_000);
   expect((await queue.peek(1))?.batch.points).toBe(3);
   clock.advance(1);
-  // The held one stays, though it is too old.
+  // The held batch stays, although it is too old.
   expect((await queue.peek(0))?.batch.points).toBe(2);
   expect(dropped).toEqual(['queue_full 1', 'too_old 3', 'too_old 4']);
   queue.release();
@@ -81,7 +81,7 @@ test('what is kept in memory is told at the end, by its points', async () => {
   expect(failures).toEqual([]);
 });
 
-/** A file of the queue with batches of one, two and three points; its head has 16 bytes, that of each record 32. */
+/** A file of the queue with batches of one, two and three points; its head has 16 bytes, and the head of each record has 32. */
 async function threeInAFile(): Promise<string> {
   const directory = newFolder();
   const { queue, append } = openQueue(directory, 16 * 5 * batchBytes);
@@ -91,7 +91,7 @@ async function threeInAFile(): Promise<string> {
   return directory;
 }
 
-/** What a new process delivers of a directory, by points, and what it drops. */
+/** The batches that a new process delivers from a directory, by points, and what it drops. */
 async function restarted(directory: string) {
   const { queue, dropped } = openQueue(directory, 16 * 5 * batchBytes);
   await queue.open();
@@ -106,7 +106,7 @@ async function restarted(directory: string) {
 }
 
 const secondAt = 16 + batchBytes;
-/** Another number in the head of the second record, under a checksum that holds. */
+/** Changes a number in the head of the second record, and corrects the checksum. */
 function resealed(file: Buffer, at: number): Buffer {
   file.writeUInt32LE(9, secondAt + at);
   file.writeUInt32LE(crc32(file.subarray(secondAt, secondAt + 28)), secondAt + 28);
@@ -164,7 +164,7 @@ test('a new file takes the number after all others, whoever made them', async ()
   expect(readdirSync(directory).sort()).toEqual([
     ...['000000000000.queue', '000000000001.queue', '000000000002.queue', 'README'],
   ]);
-  // The first file is of another process: this one did not open the queue.
+  // The first file belongs to another process, because this one did not open the queue.
   expect(await restarted(directory)).toEqual([[1, 2, 3, 4], ['corrupt 1']]);
   expect(readdirSync(directory)).toContain('README');
 });
@@ -179,14 +179,14 @@ const filesIn = (directory: string) =>
 
 test('a file is filled to its share of the queue, and emptied when all of it was delivered', async () => {
   const directory = newFolder();
-  // Files of two batches each.
+  // Each file has two batches.
   const { queue, append, failures } = openQueue(directory, 16 * (16 + 2 * batchBytes));
   const deliver = async () => queue.remove((await queue.peek(0))!);
   for (const points of [1, 2, 3]) await append(points);
   const [whole, begun] = [16 + 2 * batchBytes, 16 + batchBytes];
   expect(filesIn(directory)).toEqual({ '000000000000.queue': whole, '000000000001.queue': begun });
   await deliver();
-  // What was delivered twice leaves the other batch of its file alone.
+  // Delivering a batch twice does not affect the other batch of its file.
   const second = (await queue.peek(0))!;
   expect(second.batch.points).toBe(2);
   await queue.remove(second);
@@ -194,7 +194,7 @@ test('a file is filled to its share of the queue, and emptied when all of it was
   expect(filesIn(directory)).toEqual({ '000000000001.queue': begun });
   await deliver();
   expect(filesIn(directory)).toEqual({ '000000000001.queue': 16 });
-  // One batch that is larger than the share of a file has a file for itself.
+  // A batch that is larger than the share of a file has its own file.
   await append(4, 2 * whole);
   expect(filesIn(directory)).toEqual({ '000000000001.queue': 16 + 32 + 2 * whole });
   expect(failures).toEqual([]);
@@ -257,7 +257,7 @@ test('16 MiB are kept in memory at most while the disk cannot be written, the ol
   expect((await queue.peek(0))?.batch.points).toBe(2);
 });
 
-/** The next writes to any file take this part of what they are given; 0: the disk is full. */
+/** Makes the next writes to any file write only this part of their bytes; with 0 the disk is full. */
 async function writesTake(parts: number[]): Promise<void> {
   const file = await open(join(newFolder(), 'any'), 'w');
   const handles = Object.getPrototypeOf(file);

@@ -63,7 +63,7 @@ const specs: FamilySpec[] = [
   { name: 'odd', kind: 'untyped', series: [{ numbers: [Number.POSITIVE_INFINITY] }] },
 ];
 
-/** Written by hand from the remote write specification. */
+/** The expected labels, written by hand from the remote write specification. */
 const expected: [string, number][] = [
   [
     'svc_requests[["instance","host-1"],["job","frontend"],["operation","Start"],["svc_service","frontend"]]',

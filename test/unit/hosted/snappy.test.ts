@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { packSnappy, unpackSnappy } from '../../../src/reporters/hosted/wire/snappy.ts';
 import { runs } from '../../size.ts';
 
-/** Bytes with repetitions near and far, as bodies have. */
+/** Bytes with repetitions near and far, like real bodies. */
 const bodies = fc
   .array(fc.record({ piece: fc.uint8Array({ minLength: 1, maxLength: 80 }), times: fc.nat({ max: 2000 }) }), {
     maxLength: 12,

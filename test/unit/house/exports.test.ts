@@ -5,13 +5,13 @@ import { importsOf, root, sourceFiles } from './imports.ts';
 
 const folders = ['src', 'tools', 'test', 'bench', 'examples'];
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
-/** They load bundles and set-ups by path. */
+/** Modules that load bundles and set-ups by path. */
 const loaders = ['generate', 'preview', 'mutants', 'bench'].map((name) => read(`scripts/${name}.mjs`));
 const isTest = (file: string): boolean => /^(?:test|bench)\//.test(file);
 const mentions = (text: string, name: string): number =>
   text.match(new RegExp(`\\b${name}\\b`, 'g'))?.length ?? 0;
 
-/** The exports that no other file mentions that imports theirs, and those of the program that only tests use. */
+/** The exports that no file which imports theirs mentions, and the exports of the program that only tests use. */
 function unused(texts: ReadonlyMap<string, string>): string[] {
   const importers = new Map<string, string[]>();
   for (const [file, text] of texts)
@@ -31,7 +31,7 @@ function unused(texts: ReadonlyMap<string, string>): string[] {
   );
 }
 
-/** Tables of the program that tests hold against other tables. */
+/** Tables of the program that tests compare with other tables. */
 const exceptions = ['src/agent/verdict/causes.ts: canCause', 'src/agent/verdict/kinds.ts: unjudged'];
 
 test('another file uses each export', () => {

@@ -4,9 +4,12 @@ import { expect, test } from 'vitest';
 import { parseAst } from 'vitest/node';
 import { root, sourceFiles } from './imports.ts';
 
-/** A screen. A factory is measured without the functions in it, as a class would be without its methods. */
+/**
+ * A function has at most as many lines as a screen. A factory is measured without the functions in it, as a class would be
+ * without its methods.
+ */
 const linesLimit = 60;
-/** A factory with all its functions: whoever reads one of them has the variables of all in mind. */
+/** The limit for a factory with all its functions: a reader of one of them has to know the variables of all. */
 const factoryLimit = 220;
 
 interface Node {
@@ -31,10 +34,10 @@ function count(text: string, character: string, start: number, end: number): num
 
 const isFunction = ({ type }: Node) => /Function(?:Declaration|Expression)$/.test(type);
 
-/** Returns one literal: the rows of a dashboard, the fields of a series. */
+/** Whether a function only returns one literal, such as the rows of a dashboard or the fields of a series. */
 const isTable = ({ body }: Node) => body?.type === 'ObjectExpression' || body?.type === 'ArrayExpression';
 
-/** The functions of a source that are longer than a screen, with their own lines. */
+/** The functions of a source that are longer than a screen, with their own numbers of lines. */
 function tooLong(text: string): string[] {
   const linesIn = (start: number, end: number) => 1 + count(text, '\n', start, end);
   const found: string[] = [];

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** One import of a source file; `to` is a path below src for our own files, else the package's name. */
+/** One import of a source file; `to` is a path below src for our own files, otherwise the package's name. */
 export interface Import {
   from: string;
   to: string;
@@ -21,7 +21,7 @@ export function sourceFiles(folder: string): string[] {
 
 const specifier = /(?:\bfrom\s*|\bimport\s*\(?\s*)['"]([^'"]+)['"]/g;
 
-/** Comments and strings that only look like imports are few and would only make the test stricter. */
+/** The imports of a file. Comments and strings that only look like imports are few, and would only make the test stricter. */
 export function importsOf(file: string, text: string): Import[] {
   return [...text.matchAll(specifier)].map(([, name]) => {
     const own = name!.startsWith('.');

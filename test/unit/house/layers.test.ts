@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { allImports, type Import, importsOf, root, sourceFiles } from './imports.ts';
 
-/** Which part of the house a file belongs to: core, sources, probes, reporters, monitoring or agent. */
+/** The part of the program to which a file belongs: core, sources, probes, reporters, monitoring or agent. */
 const roomOf = (file: string) => file.split('/')[1] ?? '';
 const middle = ['sources', 'probes', 'reporters', 'monitoring'];
 
-/** What is wrong with an import, or undefined. */
+/** What is wrong with an import; undefined if nothing is. */
 function faultOf({ from, to, own }: Import): string | undefined {
   const [room, target] = [roomOf(from), roomOf(to)];
   if (!own) return room === 'core' && !to.startsWith('./') ? `core imports ${to}` : undefined;
@@ -47,7 +47,7 @@ function edgesOf(imports: readonly Import[]): Map<string, string[]> {
   return edges;
 }
 
-/** Folders beside each other that import each other, each pair once. */
+/** Adjacent folders that import each other, each pair once. */
 function siblings(imports: readonly Import[]): string[] {
   const pairs = new Set<string>();
   for (const { from, to, own } of imports) {

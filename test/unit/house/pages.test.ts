@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root, sourceFiles } from './imports.ts';
 
-/** Everything of the project that a page may name, as paths with a slash in front. */
+/** Everything in the project that a page may name, as paths with a slash in front. */
 const tree = ['src', 'test', 'tools', 'bench', 'scripts', 'examples', 'docs', '.ci']
   .flatMap((folder) => [
     folder,
@@ -17,13 +17,15 @@ const code = sourceFiles('src')
 const pages = ['docs/internals.md', 'CONTRIBUTING.md'];
 const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
 
-/** What a command of the project writes, as .gitignore has it. */
+/** What commands of the project write, according to .gitignore. */
 const written = textOf('.gitignore').split('\n');
 
-/** Files of an example, and places for a name of one's own. */
+/** Whether a path is a file of an example, or has a placeholder for a name. */
 const isExample = (path: string) => /[A-Z]{4}|tracing\.mjs/.test(path);
 
-/** What has the form of a file or a folder of the project: with an ending in the whole page, without one in backticks. */
+/**
+ * Texts with the form of a file or a folder of the project: with an extension in the whole page, without one only in backticks.
+ */
 function pathsIn(page: string): string[] {
   const files = [...textOf(page).matchAll(/[\w./-]+\.(?:ts|mjs|txt)\b/g)].map(([path]) =>
     path.replace(/^\.\//, ''),

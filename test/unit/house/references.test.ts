@@ -12,8 +12,8 @@ import { alertsOf, packs } from '../../../src/monitoring/packs.ts';
 import { fakeIo } from '../cli/fake-io.ts';
 import { root } from './imports.ts';
 
-// What a page names between backticks has to exist: metrics, alerts, keys of the configuration, paths of the listeners,
-// the words of closed lists, and messages.
+// What a page names in backticks must exist: metrics, alerts, keys of the configuration, paths of the listeners, the words of
+// closed lists, and messages.
 
 const pagesIn = (folder: string): string[] =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -28,7 +28,7 @@ const pages = [
   ...runbooks,
 ].sort();
 const textOf = (page: string): string => readFileSync(join(root, page), 'utf8');
-/** The text between backticks, outside of blocks. */
+/** The texts in backticks, outside of blocks. */
 const spansOf = (page: string): readonly string[] => [
   ...new Set(
     [
@@ -39,7 +39,7 @@ const spansOf = (page: string): readonly string[] => [
   ),
 ];
 
-/** A name of the change log that is gone, and names that CONTRIBUTING has in its examples. */
+/** A name in the change log that no longer exists, and names in the examples of CONTRIBUTING. */
 const others = new Set(['SvcStoreCheckFailing', 'SvcShardsUnbalanced', 'svc_x']);
 
 const metrics = [...catalog, ...agentMetrics].map(({ name }) => name);
@@ -55,7 +55,10 @@ function pagesOfSource(): string {
     .join('\n');
 }
 
-/** A name as pages write it: with an asterisk for a part, with labels, or with a suffix of a histogram. */
+/**
+ * Whether a text is the name of a series as pages write it: with an asterisk for a part, with labels, or with a suffix of a
+ * histogram.
+ */
 function isSeries(written: string): boolean {
   if (written.endsWith('_') || written.includes('*'))
     return metrics.some((name) => name.startsWith(written.split('*')[0]!));
@@ -105,9 +108,9 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
-/** Commands of other programs, and of the agent, that consist of words alone. */
+/** Matches commands of other programs, and of the agent, that consist only of words. */
 const commandLine = /^(?:npm|npx|apt|git|node|kubectl|svc-agent) /;
-/** Files, and names of other programs' settings, which have dots, too. */
+/** Matches files, and names of other programs' settings, which have dots, too. */
 const fileEnding =
   /\.(?:ts|js|mjs|md|json|yaml|yml|txt|log|css|svg|html|conf|timer|service|sh|gz|lock|prom|cjs)$/;
 const answered =
@@ -120,7 +123,7 @@ interface Schema {
   additionalProperties?: Schema | boolean;
 }
 
-/** The maps that a value may be, lists and maps by name unfolded. */
+/** The maps that a value may be; lists and maps by name are unfolded. */
 function mapsOf(schema: Schema): readonly Schema[] {
   return [
     ...(schema.properties ? [schema] : []),
@@ -142,7 +145,7 @@ const maps: Schema[] = [];
 
 const isKey = (key: string): boolean => maps.some(({ properties }) => key in properties!);
 
-/** Whether the keys of a path follow each other somewhere in the configuration. A name of a map may stand between two. */
+/** Whether the keys of a path follow each other somewhere in the configuration. The name of a map may be between two keys. */
 function isPath(path: string): boolean {
   const follow = (from: readonly Schema[], keys: readonly string[]): boolean => {
     const [key, ...rest] = keys;
@@ -154,7 +157,7 @@ function isPath(path: string): boolean {
   return follow(maps, path.replaceAll('[]', '').split('.'));
 }
 
-/** What a command prints for --help, with the options of every command that reads a configuration. */
+/** The output of a command for --help, with the options of every command that reads a configuration. */
 const helps = new Map<string, Promise<string>>();
 function helpOf(command: string): Promise<string> {
   const read = async () => {

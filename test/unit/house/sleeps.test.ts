@@ -16,7 +16,7 @@ const linesWith = (wanted: RegExp, except: readonly string[]): string[] =>
 
 test('no test sleeps: it moves the clock, or waits for a fact with until', () => {
   const sleep = /new Promise\b.*=> (?:void )?setTimeout\(|setTimeout\b.*from 'node:timers\/promises'/;
-  // It renders pictures of a live page, and is no test.
+  // This file renders pictures of a live page, and is no test.
   expect(linesWith(sleep, ['until.ts', 'preview/preview.ts'])).toEqual([]);
 });
 
@@ -25,13 +25,13 @@ test('no test starts a program to sleep', () => {
 });
 
 test('no test asserts how much memory a process takes', () => {
-  // After a garbage collection the heap is what is held, whatever else the process did.
+  // Files that measure the heap after a garbage collection, when it contains only what is in use, whatever else the process did.
   const afterCollection = [
     'fault/store-silent-in-a-statement.long.test.ts',
     'fault/statsd-summaries-over-the-limit.test.ts',
     'integration/agent/status-stream.test.ts',
   ];
-  // The memory limit that the image and the manifests are shipped with is what it holds.
+  // The test of the memory limit with which the image and the manifests are shipped.
   const shippedLimit = 'e2e/limits-as-shipped.long.test.ts';
   expect(linesWith(/process\.memoryUsage|VmRSS|VmHWM/, [...afterCollection, shippedLimit])).toEqual([]);
 });

@@ -17,7 +17,7 @@ const number32 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 const file = {
   dev: fc.bigInt(0n, 2n ** 64n - 1n),
   ino: fc.bigInt(0n, 2n ** 64n - 1n),
-  // -1: to be compared again.
+  // -1 means that the copy is to be compared again.
   size: fc.integer({ min: -1, max: Number.MAX_SAFE_INTEGER - 1 }),
   mtimeNs: fc.bigInt(0n, 2n ** 62n),
 };

@@ -28,7 +28,7 @@ function createReading() {
   };
 }
 
-/** What the contract asks for, by `JSON.parse`. */
+/** What the contract demands, computed with `JSON.parse`. */
 function expected(line: Buffer): Record<string, string> | undefined {
   let parsed: unknown;
   try {
@@ -69,7 +69,7 @@ const escaped = (text: string) =>
   [...Array(text.length).keys()]
     .map((i) => `\\u${text.charCodeAt(i).toString(16).padStart(4, '0')}`)
     .join('');
-/** A string in one of the spellings that JSON has for it. */
+/** A string in one of the spellings that JSON allows. */
 const quoted = (text: fc.Arbitrary<string>) =>
   fc.tuple(text, fc.nat(3)).map(([value, way]) => (way > 0 ? JSON.stringify(value) : `"${escaped(value)}"`));
 /** A key of one escaped character is not compared: Node 26.10 sometimes reads it as a backslash. */
@@ -95,7 +95,7 @@ const line = fc
   .tuple(gap, fc.oneof({ weight: 9, arbitrary: objectText }, { weight: 1, arbitrary: jsonText }), gap)
   .map((parts) => Buffer.from(parts.join('')));
 
-/** Bytes replaced, removed or put in; no newline, which would make two lines of it. */
+/** Lines in which bytes are replaced, removed or inserted, but no newline, which would make two lines. */
 const mutated = fc
   .tuple(line, fc.array(fc.tuple(fc.nat(400), fc.nat(255), fc.nat(2)), { minLength: 1, maxLength: 3 }))
   .map(([bytes, changes]) => {

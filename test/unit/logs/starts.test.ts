@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createCounting, feed } from '../../counting.ts';
 
-/** What is heard of these lines. */
+/** The events that these lines cause. */
 function heard(services: readonly string[], ...lines: string[]): string[] {
   const events: string[] = [];
   const options = Object.fromEntries(services.map((service) => [service, {}]));

@@ -5,7 +5,7 @@ const at = '2026-01-02T03:04:05.678901234Z';
 const entry = '{"level":"info"}';
 const docker = (log: string, stream = 'stdout') => `${JSON.stringify({ log, stream, time: at })}\n`;
 
-/** Entries and drops, and the bytes counted, of a file that is not finished. */
+/** The entries and drops of a file that is not finished, and the bytes counted. */
 function count(lines: readonly string[], container: 'auto' | 'none' | 'cri' | 'docker' = 'auto') {
   const counting = createCounting({ history: { container } });
   feed(counting.open(), ...lines);

@@ -18,10 +18,10 @@ const alerts = packs
   .flatMap((pack) => renderPack(pack, shippedOptions).groups.flatMap(({ rules }) => rules))
   .filter((rule): rule is RenderedAlert => 'alert' in rule);
 
-/** Labels that come with the series, so that no rule says what they are. */
+/** Labels that come from the series, so that no rule states their values. */
 const ofSeries = ['reason', 'svc_service', 'cause', 'store'];
 
-/** The alerts that all matchers of a list may take. */
+/** The alerts that all matchers of a list may match. */
 function taken(matchers: readonly string[]): RenderedAlert[] {
   return alerts.filter((alert) =>
     matchers.every((matcher) => {

@@ -96,7 +96,7 @@ describe('the shipped rules', () => {
   const recorded = packs.flatMap(({ groups }) =>
     groups.flatMap(({ records = [] }) => records.map((r) => r.record)),
   );
-  /** What the spec's own words do wrong; each must still be wrong, else it is no exception any more. */
+  /** The faults of the spec's literal conditions; each must still be a fault, or it is no exception any more. */
   const literal = [{ lint: 'gauge', rule: 'SvcTaskListBacklogGrowth' }];
 
   test.each(packs.map((pack) => [pack.name, pack] as const))('%s', (name, pack) => {

@@ -63,7 +63,7 @@ describe('what is shipped', () => {
     }
   });
 
-  /** Prometheus ends an alert with the first evaluation that misses its series: an agent that starts again is enough. */
+  /** Prometheus ends an alert at the first evaluation that misses its series: the restart of an agent is enough. */
   test('an alert on a state of the moment outlives a gap in its series', () => {
     const alerts = alertsOf(pack('recommended')).filter(
       ({ name, severity }) => severity !== 'info' && name !== 'SvcRoleAbsent',
@@ -83,7 +83,7 @@ describe('what is shipped', () => {
     ).toEqual(kept.sort());
   });
 
-  /** The spec's table of alert thresholds, as PromQL; only the agents that repeat each other are taken together. */
+  /** The spec's table of alert thresholds as PromQL, in which only agents that repeat each other are merged. */
   test.each([
     ['SvcServiceDown', 'up{job="frontend"} == 0'],
     ['SvcHighRestartRate', 'rate(svc_restarts[5m]) > 0.1'],

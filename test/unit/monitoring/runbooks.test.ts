@@ -20,7 +20,7 @@ const commands = runbookFiles.flatMap((file) =>
   ),
 );
 
-/** Commands of the agent that runbooks and alerts tell an operator to use, as words. */
+/** The commands of the agent that runbooks and alerts tell an operator to use, as words. */
 function ownCommands(): (readonly [command: string])[] {
   const said = [...commands, ...packs.flatMap(alertsOf).map(({ firstSteps }) => firstSteps)];
   const inText = runbookFiles.flatMap((file) => [...text(file).matchAll(/`(svc-agent [a-z][^`\n]*)`/g)]);
@@ -67,7 +67,7 @@ describe('runbooks', () => {
     expect([hasCommand, afterwards.length > 0]).toEqual([true, true]);
   });
 
-  /** Alerts at which series or counters that others read come to an end or stand still, or whose own condition does. */
+  /** Alerts during which series or counters that others read, or their own condition, end or stand still. */
   test.each([
     ['SvcAgentDown'],
     ['SvcArchivalStalled'],
@@ -94,7 +94,7 @@ describe('runbooks', () => {
     expect(links.filter((link) => !existsSync(join(folder, dirname(file), link)))).toEqual([]);
   });
 
-  /** The spec's table, Command-line operations: each row, and every option of it. */
+  /** The spec's table Command-line operations: each row, and every option of it. */
   test.each([
     ['domain register', '--global_domain', '--active_cluster', '--clusters', '--retention', '--description'],
     ['domain describe', '--domain'],

@@ -40,7 +40,7 @@ const good: RehearsalAnswer = {
   ...{ workflows: 700, newestRowMs: startMs - 60_000 },
 };
 
-/** A row with a process that answers as told, and a clock that is moved by hand. */
+/** A row with a process that gives these answers, and a clock that the test advances. */
 async function rehearsing(answer: () => RehearsalAnswer | undefined) {
   const state = newFolder();
   const clock = manualClock(startMs);
@@ -153,7 +153,7 @@ test.each<[string, Partial<RehearsalAnswer>, object]>([
 });
 
 test('a proof holds for two intervals; then, and if there never was one, the rehearsal is missing', async () => {
-  // Those that are due later never come to an end.
+  // Later rehearsals never end.
   const answers = [good];
   const proven = await rehearsing(() => answers.shift());
   await proven.done();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { bcryptForm, bcryptMatches } from '../../../src/reporters/listen/auth.ts';
 
-/** What libxcrypt makes of these passwords, but for the last row, which is Openwall's own test vector. */
+/** The hashes that libxcrypt makes of these passwords; the last row is Openwall's own test vector. */
 const hashes = [
   ['secret', '$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a'],
   ['', '$2y$04$......................w74bL5gU7LSJClZClCa.Pkz14aTv/XO'],

@@ -20,7 +20,7 @@ describe('client addresses', () => {
   ])('%s is %s', (address, client) => expect(clientOf(address)).toBe(client));
 });
 
-/** A listener's connections with sockets that are only addresses. */
+/** A listener's connections with sockets that have only addresses. */
 function openConnections(limits: Partial<ConnectionLimits> = {}) {
   let dropped = 0;
   let port = 0;
@@ -93,7 +93,7 @@ test('unknown clients leave room for those that were served before', () => {
   expect(unknown.every(({ isAdmitted }) => isAdmitted)).toBe(true);
   expect(unknown.filter(({ isOpen }) => isOpen())).toHaveLength(12);
   for (const one of unknown) if (one.isOpen()) one.start();
-  // All are busy: an unknown client is refused, a served one has 4 connections left.
+  // All connections are busy: an unknown client is refused, while a served one has 4 connections left.
   expect(bed.connect('10.0.1.1').isAdmitted).toBe(false);
   expect(bed.connectAll(Array(4).fill('192.0.2.1')).every(({ isAdmitted }) => isAdmitted)).toBe(true);
 });

@@ -4,7 +4,7 @@ import { createPasswordCheck } from '../../../src/reporters/listen/auth.ts';
 const hash = (cost: string, letter: string) => `$2b$${cost}$${letter.repeat(53)}`;
 const users = { alice: hash('05', 'a'), bob: hash('07', 'b') };
 
-/** A check whose hashes are compared by hand: `right` says which password has which hash. */
+/** A check whose hashes are compared by hand: `right` says which password belongs to which hash. */
 function checkOf(right: Record<string, string>) {
   const asked: { password: string; hash: string }[] = [];
   const waiting: (() => void)[] = [];

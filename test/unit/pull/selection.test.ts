@@ -9,7 +9,7 @@ const everywhere: ReportedServices = {
   shows: () => true,
   watches: (service: string) => roles.includes(service),
 };
-/** A block of the role frontend: only its series are reported there. */
+/** A block of the role frontend, in which only its series are reported. */
 const ownBlock: ReportedServices = { ...everywhere, shows: (service: string) => service === 'frontend' };
 
 const taken = (query: string, shown: ReportedServices) => {

@@ -61,7 +61,7 @@ const families: FamilySpec[] = [
 
 const promtool = 'promtool';
 const hasPromtool = isInstalled(promtool);
-/** Status 3 is lint alone; 1 is a page it cannot read. */
+/** Whether promtool can read a page: status 3 is only lint; 1 is a page that it cannot read. */
 function readable(text: string): boolean {
   const { status } = spawnSync(promtool, ['check', 'metrics'], { input: text });
   return status === 0 || status === 3;

@@ -5,7 +5,7 @@ import { count, type PushedFamily, pushedView } from '../../push.ts';
 
 interface Bench {
   baseline: Baseline;
-  /** What a flush that gets through carries, by family name; lines that carry nothing are left out. */
+  /** The increases in a successful flush, by family name; lines without an increase are left out. */
   flush(specs: readonly PushedFamily[]): Record<string, number | number[]>;
   notFinite: number;
   discarded: number;
@@ -280,9 +280,9 @@ describe('the section', () => {
     const after = [
       count('log', 6, at(100)),
       histogram([1, 4, 5, 4], 110),
-      // Its process' counters began again at 0.
+      // The counters of its process began again at 0.
       count('statsd', 9, at(1001)),
-      // Committed by somebody else before the restart, never pushed.
+      // This total was committed by an earlier process before the restart, and was never pushed.
       count('late', 2, at(130)),
     ];
     expect(flush(after)).toEqual({ log: 1, h: [0, 1, 0.5, 1], statsd: 9, late: 2 });
@@ -362,7 +362,7 @@ describe('the section', () => {
       'with a service that is a number',
       (bytes) => withFacts(bytes, { sinceMs: 0, forgot: false, services: [1] }),
     ],
-    // Two series of three numbers each: there is no seventh.
+    // There are two series of three numbers each, and no seventh number.
     ['that points outside by one', (bytes) => bytes.writeUInt32LE(4, 12 + factsBytes() + 8)],
     ['with an entry of nothing', (bytes) => bytes.writeUInt32LE(0, 12 + factsBytes() + 12)],
     [

@@ -5,16 +5,16 @@ import { inMemory, type PushedFamily, type PushRig, startPush, systemError } fro
 import { aggregate } from '../../push-lines.ts';
 import { runs } from '../../size.ts';
 
-/** One thing that is counted: where it lives, and what has happened so far by the test's own books. */
+/** A counted thing: where it is, and what has happened to it according to the test's own books. */
 interface Counted {
   readonly id: string;
   readonly life: 'durable' | 'process' | 'role';
   total: number;
   startMs: number;
   shown: boolean;
-  /** Increases that ever happened while a flush could still see them. */
+  /** The increases that ever happened while a flush could still see them. */
   increases: number;
-  /** Its increases since a flush last looked. */
+  /** The increases since the last flush. */
   unseen: number;
 }
 
@@ -23,7 +23,7 @@ interface World {
   readonly tagFormat: TagFormat;
   readonly counted: readonly Counted[];
   readonly received: string[];
-  /** What the next sends fail with. */
+  /** The errors of the next sends. */
   readonly fails: { next: (string | undefined)[] };
   rig: PushRig;
 }
@@ -38,7 +38,7 @@ const make = (id: string, life: Counted['life']): Counted => ({
   unseen: 0,
 });
 
-/** Two series of each life; bucket 0.5 of the histogram gets every second observation. */
+/** Two series of each thing; bucket 0.5 of the histogram gets every second observation. */
 function viewOf({ counted }: World): PushedFamily[] {
   const shown = counted.filter((one) => one.shown);
   const series = (one: Counted, numbers: number[]) => ({
@@ -109,7 +109,7 @@ async function flush(world: World): Promise<void> {
   }
 }
 
-/** What a step does to the world; the books are kept here, not asked of the reporter. */
+/** Applies a step to the world; the test keeps the books and does not query the reporter. */
 async function take(world: World, step: Step): Promise<void> {
   const { counted } = world;
   world.nowMs += 1;
@@ -133,7 +133,7 @@ async function take(world: World, step: Step): Promise<void> {
   }
 }
 
-/** An orderly stop, then the section as the last commit has it; what the process alone counted is gone. */
+/** An orderly stop, then the section of the last commit; what only the process had counted is gone. */
 async function restart(world: World): Promise<void> {
   await flush(world);
   await world.rig.stop();
@@ -143,7 +143,7 @@ async function restart(world: World): Promise<void> {
   }
 }
 
-/** What an aggregator must have in the end; buckets are looked at by themselves. */
+/** What an aggregator must have at the end; buckets are checked separately. */
 function expectedOf({ counted, tagFormat }: World): Record<string, number> {
   const expected: Record<string, number> = {};
   const add = (name: string, one: Counted, value: number) => {
@@ -211,7 +211,7 @@ test('killed at any moment: never more than was counted, and what comes after ar
           total += before;
           show();
           if (moment === 'before commit') {
-            // The kill comes first: the file of before is what the next start reads.
+            // The kill comes first: the next start reads the file from before.
             isDead = true;
             await rig.flush();
             continue;

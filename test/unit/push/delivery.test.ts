@@ -9,7 +9,7 @@ interface FakeSocket extends EventEmitter {
   closes: number;
 }
 
-/** Sockets without a kernel. `fail` has the codes with which the next sends fail, undefined for one that succeeds. */
+/** Sockets without a kernel. `fail` has the codes with which the next sends fail, undefined for a send that succeeds. */
 function network() {
   const sockets: FakeSocket[] = [];
   const sent: string[] = [];
@@ -81,7 +81,7 @@ test('a refusal tells of the datagram before it, whose lines are counted once', 
   expect(Object.fromEntries(rig.dropped)).toEqual({ send_failed: 2 });
   await rig.flush();
   expect(net.sent).toEqual(['a:1|c\nb:1|c', 'a:1|c']);
-  // Between two sends only a refusal tells of the last datagram.
+  // Between two sends, only a refusal reports about the last datagram.
   net.sockets[0]!.emit('error', systemError('EHOSTUNREACH'));
   expect(Object.fromEntries(rig.dropped)).toEqual({ send_failed: 2 });
   net.sockets[0]!.emit('error', systemError('ECONNREFUSED'));

@@ -109,7 +109,7 @@ test.each<[TagFormat, FamilySpec, string[]]>([
   ['none', pause, ['gc.quantile.0_5:0.25|g', 'gc_sum:7.5|c', 'gc_count:9|c']],
   ['dogstatsd', { name: 'g', kind: 'gauge', series: [{ numbers: [0.7] }] }, ['g:0.7|g|#instance:h1']],
   ['influx', { name: 'u', kind: 'untyped', series: [{ numbers: [2] }] }, ['u,instance=h1:2|g']],
-  // A signed gauge is a change: the absolute value takes two lines.
+  // A signed gauge is a change, so the absolute value needs two lines.
   ['none', { name: 'g', kind: 'gauge', series: [{ numbers: [-5] }] }, ['g:0|g\ng:-5|g']],
   [
     'dogstatsd',
@@ -164,7 +164,7 @@ describe('values that would end a tag', () => {
   });
 });
 
-/** How a value arrives: the test's own table of what each format cannot carry. */
+/** The characters that each format cannot represent, and so loses, according to the test's own table. */
 const lost: Record<TagFormat, RegExp> = {
   suffix: /[.:|@#,=;/[\]\s\p{Cc}]/gu,
   influx: /[:|@#,=;[\]\s\p{Cc}]/gu,

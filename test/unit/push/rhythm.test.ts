@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runEvery } from '../../../src/core/clock.ts';
 import { manualClock } from '../../clock.ts';
 
-/** A task that ends when told. */
+/** A task that ends when the test says so. */
 function slowTask() {
   const ends: (() => void)[] = [];
   let running = 0;
@@ -19,7 +19,7 @@ function slowTask() {
   };
 }
 
-/** Lets everything that is settled run on. */
+/** Lets everything continue that is settled. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('the first beat comes after one interval, and then each on its own', async () => {
@@ -50,7 +50,7 @@ test('never two at a time; what a long one runs over is left out, and the beat s
   expect(ends).toHaveLength(1);
   ends[0]!();
   await settled();
-  // 450 ms: the beats at 200, 300 and 400 are gone, the next is at 500.
+  // The time is 450 ms: the beats at 200, 300 and 400 were skipped, the next is at 500.
   clock.advance(49);
   expect(ends).toHaveLength(1);
   clock.advance(1);

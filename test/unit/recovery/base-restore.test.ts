@@ -18,7 +18,7 @@ import { newFolder } from '../../folder.ts';
 
 const segment = '000000010000000000000003';
 
-/** As PostgreSQL fills in a restore_command and runs it. */
+/** Fills in a restore_command and runs it, like PostgreSQL. */
 const fetch = (command: string, file: string, to: string) =>
   execFileSync(
     'sh',
@@ -41,7 +41,7 @@ test.each([
     const to = join(place, 'RECOVERYXLOG');
     fetch(restoreCommand(place)!, segment, `'${to.replaceAll("'", `'\\''`)}'`);
     expect(readFileSync(to)).toEqual(content);
-    // The end of the log: PostgreSQL goes on when a file is not there.
+    // This is the end of the log: PostgreSQL continues when a file does not exist.
     expect(() => fetch(restoreCommand(place)!, '000000010000000000000004', '/dev/null')).toThrow();
     rmSync(place, { recursive: true });
   },
@@ -91,7 +91,7 @@ test('the archive of a store is that of its write-ahead log', () => {
   expect(walArchive('main', { backups: [entry('main', { kind: 'segments', log: 'wal' })] })).toBeUndefined();
 });
 
-/** Runs the lines that an operator gets, with `DATA_DIRECTORY` in a folder, without a change of owners. */
+/** Runs the lines that an operator gets, with `DATA_DIRECTORY` in a folder, without changing owners. */
 function restored(folder: string, ...[archive, until]: [string?, Parameters<typeof baseRestore>[2]?]) {
   const data = join(newFolder(), 'data');
   mkdirSync(data);

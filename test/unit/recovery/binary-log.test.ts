@@ -65,7 +65,7 @@ test.each([
   const folder = newFolder();
   const [plain, packed] = [join(folder, 'a.sql'), join(folder, 'a.sql.gz')];
   writeFileSync(plain, text);
-  // Much more than is read: what is read of it ends in the middle of the compressed data.
+  // The file is much longer than what is read, which ends in the middle of the compressed data.
   writeFileSync(
     packed,
     gzipSync(`${text}${Array.from({ length: 200_000 }, (_, at) => `${at * 7919}`).join(',')}`),

@@ -156,7 +156,7 @@ const ofRows: CheckCase[] = [
     {},
     unknown('the newest row is of 2026-11-23T11:00:00.000Z; the recovery point is not known'),
   ),
-  // What was written at the very time of --until is left out, too.
+  // Rows from exactly the time of --until are left out, too.
   ofNewestRow(
     '2026-11-23T11:59:00Z',
     { ...at, subject: { until: '2026-11-23T11:59:00Z' } },
@@ -234,7 +234,7 @@ test('workers poll again once more polls are counted than at the first look', as
     no('no poll has been counted yet'),
     yes('2 polls since the start'),
   ]);
-  // Nobody may be there at night who works.
+  // At night there may be nobody who works.
   expect(check.isAdvisory).toBe(true);
   expect(await answerOf(checksWhere({}).pollersBack())).toEqual(
     unknown('set services.matching.scrape to let svc-agent check it'),

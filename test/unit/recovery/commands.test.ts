@@ -36,7 +36,7 @@ describe('the client is what the description command has before its own words', 
     ['cli --do {domain} --tls domain describe', 'cli --tls'],
     ['cli --domain={domain} --tls domain describe', 'cli --tls'],
     ['cli --address {address} domain describe', 'cli --address front1:7833'],
-    // Global options behind it may be anything.
+    // Global options after it may be anything.
     ['cli domain describe --address {address}', undefined],
     ['cli domain describe --cluster {cluster}', undefined],
     ['cli domain list', undefined],

@@ -47,7 +47,7 @@ test('a restore: what was rehearsed, for the size that the backup has now, and t
     {
       procedure: 'database-corruption',
       subject: 'main/persistence',
-      // Copy and check twice, the log once.
+      // Copy and check count twice, the log once.
       timeSeconds: 152,
       basis: 'the restore alone, as rehearsed 1h ago, for a backup of 2.00 times the size',
       lossSeconds: 120,

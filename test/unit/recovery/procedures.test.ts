@@ -4,7 +4,7 @@ import { procedures, type RecoveryStep } from '../../../src/agent/recovery/proce
 
 type Situation = Parameters<(typeof procedures)['failback']['steps']>[0];
 
-/** Checks that are known by what asks for them, with its arguments. */
+/** Checks whose names are the functions that create them, with their arguments. */
 const named = <T extends object>(lists: readonly string[] = []) =>
   new Proxy({} as T, {
     get:
@@ -36,7 +36,7 @@ function situation(
   };
 }
 
-/** What a person reads off a step: conditions, commands or the work by hand, and proofs. */
+/** The parts of a step that a person reads: conditions, commands or the work by hand, and proofs. */
 const short = ({
   id,
   needs,

@@ -55,10 +55,10 @@ test('without a server one check says what to do, and the others do not repeat w
 
 type Deps = Parameters<typeof createRestoreChecks>[0];
 
-/** What the server answers, by a part of the statement. */
+/** The server's answers, by a part of the statement. */
 type Answers = Readonly<Record<string, string>>;
 
-/** The checks of a restore from `backup`, where the server answers like this; an answer of `!` is a failure. */
+/** The checks of a restore from `backup` with these answers of the server; the answer `!` is a failure. */
 function checksOf(
   kind: 'postgres' | 'mysql',
   backup: string | undefined,
@@ -226,7 +226,7 @@ test('space is known on this host only', async () => {
       new RegExp(`^true: \\d+ MiB free in ${place}, the dump has 1 MiB$`),
     );
   const { bavail, bsize, blocks } = statfsSync(place);
-  // A file with a hole takes no space, and a restore of it would.
+  // A file with a hole takes no space, but a restore of it would.
   truncateSync(dump, Math.min(bavail * bsize + 2 ** 34, blocks * bsize * 2, 2 ** 43));
   expect(await checksOf('postgres', dump, answers, local)('space')).toMatch(
     /^false: \d+ MiB free in .*, the dump has \d+ MiB$/,

@@ -30,7 +30,7 @@ const planOf = (
   } as never);
 
 /**
- * Programs in place of the real ones: each notes its arguments and what it reads, one line a run, and prints that of
+ * Replacements for the real programs: each records its arguments and its input, one line per run, and prints the output of
  * `mysqldump` and `mysqlbinlog`.
  */
 function programs() {

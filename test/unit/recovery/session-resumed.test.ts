@@ -5,7 +5,7 @@ import { holds, operator, sessions, step } from '../../recovery-session.ts';
 
 const leaves = (what: string) => ({ what, undo: `undo ${what}` });
 
-/** Steps of which `bad` fails until it is told otherwise. */
+/** Steps of which `bad` fails until the test changes it. */
 function resumable() {
   let isFixed = false;
   const steps = [
@@ -38,7 +38,7 @@ test('a run that stopped says what it leaves, and goes on at its step', async ()
   });
   fix();
   const who = operator([true, false]);
-  // The operator says no where the roles start: what was restored is settled, and the start is not.
+  // The operator says no at the start of the roles: what was restored is settled, and the start is not.
   expect(await run(steps, who)).toMatchObject({
     ok: false,
     left: [leaves('starting'), leaves('repoint')],

@@ -11,7 +11,7 @@ const subject = { store: 'main', database: 'persistence' } as const;
 const recordOf = (state: string) =>
   join(state, 'recovery-runs', 'store.main.persistence.lock', 'command.json');
 
-/** A process that runs until the test ends it, with variables of its own. */
+/** A process with its own variables that runs until the test ends it. */
 async function running(
   command: readonly [string, ...string[]],
   env: Readonly<Record<string, string>>,
@@ -94,7 +94,7 @@ test('a command is on record until its end, by its process and by the mark of th
     .split(' ');
   expect(JSON.parse(readFileSync(recordOf(state), 'utf8'))).toMatchObject({
     pid: child.pid,
-    // proc(5): the time when the process began is the 22nd field.
+    // proc(5): the 22nd field is the time when the process began.
     start: `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${stat[22 - 3]}`,
   });
   expect(lock.commandEnded(false)).toBe(`pid ${child.pid}: sleep 600.25`);
@@ -112,11 +112,11 @@ interface Left {
   isDestructive: boolean;
   command?: [string, ...string[]];
   runs?: [string, ...string[]];
-  /** The run was killed before it recorded the process. */
+  /** Whether the run was killed before it recorded the process. */
   forgets?: boolean;
 }
 
-/** What a killed run left on record of a command, while a process of it runs. */
+/** The record of a command that a killed run left, while a process of the command runs. */
 async function left({ isDestructive, command = ['sleep', '600.25'], runs = command, forgets }: Left) {
   const state = newFolder();
   const lock = await lockSubject(state, 'cluster-loss', subject);

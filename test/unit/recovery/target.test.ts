@@ -7,7 +7,7 @@ import { newFolder } from '../../folder.ts';
 
 type Target = Parameters<typeof restoreTarget>[0];
 
-/** A folder with a dump that records its place in the binary log, and three files of that log. */
+/** A folder with a dump that states its position in the binary log, and three files of that log. */
 function place() {
   const folder = newFolder();
   mkdirSync(join(folder, 'log'));

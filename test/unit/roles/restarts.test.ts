@@ -12,7 +12,7 @@ const readingsOf = (values: Readonly<Record<string, number>>): Readings => ({
   values: (family) => (family in values ? [{ labels: {}, value: values[family]! }] : []),
 });
 
-/** One life of the agent; `next` is the one that follows, with what the last commit kept. */
+/** One run of the agent; `next` is the run that follows, with the state of the last commit. */
 function life(before?: { section: Uint8Array; table: Uint8Array; values: Float64Array }) {
   const durable = createDurableStore();
   if (before) durable.restore(before.table, before.values);

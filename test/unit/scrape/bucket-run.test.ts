@@ -9,7 +9,10 @@ import { createPageReader } from '../../../src/sources/scrape/exposition/page-re
 const viewOf = (bytes: Buffer) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 const valueAt = (line: string) => line.lastIndexOf(' ') + 1;
 
-/** Whether `second` is taken as another bucket of the histogram that `first` is a bucket of; `before` stands before both. */
+/**
+ * Whether `second` counts as another bucket of the histogram to which the bucket `first` belongs; `before` is the text before
+ * both.
+ */
 function goesOn(first: string, second: string, before = ''): boolean {
   const bytes = Buffer.from(`${before}${first}\n${second}\n`);
   const view = viewOf(bytes);
@@ -56,7 +59,7 @@ describe('a bucket that follows one that is left out', () => {
     ['no blank behind the labels', 'latency_bucket{domain="all",le="1"},2'],
   ])('is read as any line: %s', (_, line) => {
     expect(goesOn(bucket, line)).toBe(false);
-    // A value before it is not taken for its own.
+    // The value before it does not count as its own.
     expect(goesOn(bucket, line, 'x1\n')).toBe(false);
   });
 
@@ -105,7 +108,7 @@ describe('a page with histograms that are left out', () => {
   const page = (value: number) =>
     `${histogram('all', value)}\n${histogram('one', value)}\n${histogram('all', value)}\n${histogram('two', value)}\n`;
 
-  /** The values of the known lines after a page in chunks of so many bytes, and the number of its samples. */
+  /** The values of the known lines after a page in chunks of this many bytes, and the number of its samples. */
   function read(chunkBytes: number, isEnding = false) {
     const table = createLineTable();
     const refused = createRefusedLines(100);

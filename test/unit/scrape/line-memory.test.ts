@@ -6,11 +6,11 @@ test('the targets share the limit, and each may have its part of a quarter of it
   const [first, second] = [memory.open(), memory.open()];
   expect([memory.limitBytes, first.limitBytes]).toEqual([100, 100]);
   expect([first.set(50), second.set(50)]).toEqual([true, true]);
-  // 101 together; half of a quarter is 12.5 for each.
+  // Together these are 101; each has half of a quarter, 12.5.
   expect(second.set(51)).toBe(false);
   expect([first.set(90), second.set(12)]).toEqual([false, true]);
   expect(second.set(13)).toBe(false);
-  // What the first no longer takes is for the second.
+  // The second may use what the first no longer uses.
   expect([first.set(20), second.set(80)]).toEqual([true, true]);
   first.close();
   expect([second.set(100), second.set(101)]).toEqual([true, false]);

@@ -377,7 +377,7 @@ test('invalid UTF-8 makes a line broken, not the page', async () => {
   expect(taken.invalidLines).toBe(1);
 });
 
-/** Limits, a page that has as much as they allow, one that has more, and the reason for which that is not taken. */
+/** Limits, a page with as much as they allow, a page with more, and the reason why that page is refused. */
 const limited: Record<string, [limits: object, page: string, over: string, reason: string]> = {
   bytes: [{ bodyBytes: 8 }, 'a 1\nb 1\n', 'a 1\nb 10\n', 'too_large'],
   samples: [{ samples: 2 }, 'a 1\nb 1\n', 'a 1\nb 1\nc 1\n', 'too_many_samples'],
@@ -391,7 +391,7 @@ const limited: Record<string, [limits: object, page: string, over: string, reaso
 test.each(Object.entries(limited))('a page over its limit of %s is not taken', async (_, row) => {
   const [limits, page, over, reason] = row;
   const target = pageTarget(limits);
-  // Each page anew has all that is allowed.
+  // Each page may use all that is allowed.
   for (const __ of [1, 2]) expect(await target.read(page)).toMatchObject({ invalidLines: 0 });
   const held = target.intake.samples();
   await expect(target.read(over)).rejects.toMatchObject({ reason });
@@ -500,7 +500,7 @@ test('a series has at most 10,000 lines: those beyond are invalid, also on the n
     const taken = await target.read(page.replace('x 1', `x ${value}`));
     expect(taken.invalidLines).toBe(2003);
     expect(taken.samples[s('x', {})]).toBe(value);
-    // With the sum, the count and +Inf.
+    // The sum, the count and +Inf are included.
     expect(Object.keys(taken.samples)).toHaveLength(10_000 + 1);
   }
   const after = await target.read('x 3\n');

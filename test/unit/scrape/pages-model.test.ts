@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { pageTarget, sampleName } from '../../scrape.ts';
 import { runs } from '../../size.ts';
 
-/** Lines of a target that restarts, grows, shrinks and reorders its page as it likes. */
+/** Lines of a target that restarts, grows, shrinks and reorders its page at random. */
 const label = fc.constantFrom('', 'a', 'bb', 'two words', 'é', '}{', 'x"y', 'back\\slash', 'n\nl');
 const series = fc.record({ name: fc.constantFrom('m', 'mm', 'm_total', 'other'), label });
 const line = fc.record({ series, value: fc.double({ noNaN: true }) });
@@ -14,10 +14,10 @@ const page = fc.record({
   }),
   typed: fc.constantFrom('', '# TYPE m gauge\n', '# TYPE m counter\n# HELP m Help.\n'),
   typeLast: fc.boolean(),
-  /** Lines before the others: when they are gone, these get other ids. */
+  /** Lines before the others: when they are gone, the others get new ids. */
   before: fc.constantFrom(0, 0, 100),
   chunkBytes: fc.integer({ min: 1, max: 200 }),
-  /** Fails as a whole: nothing of it may be taken. */
+  /** Whether the page fails as a whole, so that nothing of it may be used. */
   broken: fc.boolean(),
 });
 

@@ -1,4 +1,4 @@
-/** CRC-32 bit by bit (ISO 3309, polynomial 0xEDB88320), so as not to ask the code under test. */
+/** CRC-32 bit by bit (ISO 3309, polynomial 0xEDB88320), independent of the code under test. */
 export function crcOf(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   for (const byte of bytes) {
@@ -28,7 +28,7 @@ export interface Parts {
   sections?: readonly (readonly [string, string])[];
 }
 
-/** A snapshot laid out by hand, for a little-endian machine, without its checksum. */
+/** A snapshot composed by hand, for a little-endian machine, without its checksum. */
 export function bodyOf(parts: Parts): Buffer {
   const { magic = 'svcstatL', version = 1, table = '', sequence = 1, values = [], sections = [] } = parts;
   return Buffer.concat([

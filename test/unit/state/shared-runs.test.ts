@@ -7,7 +7,7 @@ interface Run {
   reject(error: Error): void;
 }
 
-/** Runs that the test moves by hand. */
+/** Runs that the test ends by hand. */
 function manualRuns() {
   const runs: Run[] = [];
   const shared = createSharedRuns<string>(
@@ -32,7 +32,7 @@ test('callers share a run until it shuts, later ones share the next, which waits
   runs[0]!.resolve('first');
   expect(await Promise.all(early)).toEqual(['first', 'first', 'first']);
   await settle();
-  // The end of the first run does not shut the one that began then.
+  // The end of the first run does not shut the run that began then.
   late.push(shared.join());
   expect(runs).toHaveLength(2);
   runs[1]!.shut();

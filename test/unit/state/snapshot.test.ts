@@ -21,7 +21,7 @@ const contentOf = ({ table = '', values = [], sections = [] }: Parts): SnapshotC
   sections: new Map(sections.map(([name, text]) => [name, Buffer.from(text)])),
 });
 
-/** Decodes, or says what it was refused for; anything but a clean refusal fails the test. */
+/** Decodes bytes, and returns the reason if they are refused; any other error fails the test. */
 function refusalOf(bytes: Uint8Array): string | undefined {
   try {
     decodeSnapshot(bytes);

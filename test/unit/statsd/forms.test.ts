@@ -6,7 +6,7 @@ import { lineReader } from '../../statsd.ts';
 
 const limit = 4;
 
-/** A reader over a registry with room for four series a metric, and what has come of its lines. */
+/** A reader over a registry with room for four series per metric, and the results of its lines. */
 function open() {
   const bed = testRegistry({
     limits: { seriesPerMetric: limit, series: 1000, forbiddenTags: [], allowValues: [] },
@@ -24,7 +24,7 @@ function open() {
   return {
     read,
     knownLines,
-    /** Lines that were parsed in full so far, and did not fail at it. */
+    /** The number of lines that were parsed in full so far, without a failure. */
     parsed: () => parsed,
     numbers: (): Record<string, number> => ({
       ...Object.fromEntries(
@@ -44,12 +44,12 @@ type Bed = ReturnType<typeof open>;
 
 const line = (value: string) => `calls:1|c|#client:${value},zone:west`;
 
-/** Reads so many lines of one form, of which the first four get series. */
+/** Reads this many lines of one form, of which the first four get series. */
 function flood({ read }: Bed, count: number): void {
   for (let n = 0; n < count; n++) read(line(`c${n}`));
 }
 
-/** What a text changes. */
+/** The changes that a text causes. */
 function effect({ read, numbers }: Bed, text: string): Record<string, number> {
   const before = numbers();
   read(text);
@@ -61,7 +61,7 @@ const overflow = 'calls{overflow="true",svc_service="frontend"}';
 const tags = (count: number) => Array.from({ length: count }, (_, n) => `t${n}:x`).join(',');
 const counted = { [overflow]: 1, limited: 1 };
 const replaced = { ...counted, forbidden: 1 };
-/** `isParsed`: whether the line is parsed in full once its form is known. */
+/** `isParsed` says whether the line is parsed in full once its form is known. */
 const rows: [what: string, text: string, isParsed: boolean, effect: Record<string, number>][] = [
   ['another value', line('new'), false, counted],
   ['a value of a series', line('c2'), false, { 'calls{client="c2",svc_service="frontend",zone="west"}': 1 }],
@@ -118,7 +118,7 @@ test.each(rows)(
   (_, text, isParsed, expected) => {
     const fresh = open();
     flood(fresh, limit);
-    // The first line over the limit makes the overflow series.
+    // The first line over the limit creates the overflow series.
     fresh.read(line('over'));
     const first = effect(fresh, text);
     const known = open();
@@ -129,14 +129,14 @@ test.each(rows)(
     const before = again.parsed();
     expect(effect(again, text)).toEqual(first);
     expect(again.parsed() - before).toBe(Number(isParsed));
-    // A value that is refused, or replaced, counts once; its increases count each time.
+    // A value that is refused or replaced counts once; its increases count each time.
     const { limited, forbidden, ...always } = first;
     expect(effect(known, text)).toEqual(always);
     expect(first).toEqual(expected);
   },
 );
 
-/** How many of so many further lines of a form are parsed in full. */
+/** How many of this many further lines of a form are parsed in full. */
 function parsedOf({ read, parsed }: Bed, count: number, of: (n: number) => string): number {
   const before = parsed();
   for (let n = 0; n < count; n++) read(of(n));
@@ -146,7 +146,7 @@ function parsedOf({ read, parsed }: Bed, count: number, of: (n: number) => strin
 test('128 lines of a form are parsed in full, and then one of 1,024', () => {
   const bed = open();
   flood(bed, limit);
-  // The first one over the limit makes the overflow series.
+  // The first line over the limit creates the overflow series.
   expect(parsedOf(bed, 200, (n) => line(`first${n}`))).toBe(129);
   const more = 1024 - 128 - 71;
   expect(parsedOf(bed, more - 1, (n) => line(`more${n}`))).toBe(0);
@@ -155,7 +155,7 @@ test('128 lines of a form are parsed in full, and then one of 1,024', () => {
   expect(parsedOf(bed, 1022, (n) => line(`later${n}`))).toBe(0);
   expect(parsedOf(bed, 1, (n) => line(`next${n}`))).toBe(1);
   bed.knownLines.forgetRefused();
-  // All is as at the beginning.
+  // Everything is as at the beginning.
   expect(parsedOf(bed, 200, (n) => line(`again${n}`))).toBe(129);
 });
 

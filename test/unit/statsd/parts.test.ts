@@ -17,7 +17,7 @@ import { detectedLines, recordingIntake } from '../../statsd.ts';
 import { until } from '../../until.ts';
 
 describe('the table of the kernel', () => {
-  // The rows are of a real /proc/net/udp and udp6.
+  // The rows come from a real /proc/net/udp and udp6.
   const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
  1234: 0100007F:1FBD 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 451236 2 0000000000000000 7031
  1300: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000   100        0 20125 2 0000000000000000 0
@@ -126,7 +126,7 @@ describe('senders', () => {
     expect([senders.allows(late), timesAsked()]).toEqual([false, 2]);
     nowMs += 1;
     expect([senders.allows(late), timesAsked()]).toEqual([true, 3]);
-    // What is remembered is one of 1,024 at most; then all are judged anew.
+    // At most 1,024 addresses are remembered; then all are checked again.
     for (let n = 0; n < 1023; n++) senders.allows(`203.0.${n >> 8}.${n & 255}`);
     expect([senders.allows(late), timesAsked()]).toEqual([true, 1026]);
     expect([senders.allows('192.0.2.1'), senders.allows(late), timesAsked()]).toEqual([false, true, 1028]);
@@ -238,7 +238,7 @@ describe('turns', () => {
   });
 });
 
-/** Everything behind a socket, with a clock that is moved by hand. */
+/** Everything behind a socket, with a clock that the test advances. */
 function path(detector = createVocabularyDetector([])) {
   const clock = manualClock();
   const slices = createSliceQueue(clock);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { runs } from '../../size.ts';
 import { lineBed, type Recorded } from '../../statsd.ts';
 
-/** A second reader of DogStatsD and statsd lines, by splitting strings, for lines that are right. */
+/** A second reader of valid DogStatsD and statsd lines, which splits strings. */
 function referenceOf(datagram: string): Record<string, Recorded> {
   const shown: Record<string, Recorded> = {};
   for (const line of datagram.split('\n')) {

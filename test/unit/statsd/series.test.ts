@@ -149,7 +149,7 @@ test('summaries over the limit are refused, and what they would have taken is co
   expect(recorder.share(open('h', { i: '2' }, 'histogram', 2))).toBe(one);
   recorder.take(one, 5, false);
   expect(bed.dropped('refused_series')).toBe(1);
-  // Four times as much is no number.
+  // Four times this value is no number.
   recorder.take(first, Number.MAX_VALUE / 2, false);
   recorder.take(first, 3, false);
   expect(bed.dropped('not_finite')).toBe(1);

@@ -12,7 +12,7 @@ import { until } from '../../until.ts';
 
 const minute = 60_000;
 
-/** Lines into a registry, with timers as summaries and a clock that is moved by hand. */
+/** Reads lines into a registry, with timers as summaries and a clock that the test advances. */
 function path(detector: VocabularyDetector = createVocabularyDetector([], true)) {
   const bed = testRegistry();
   const { clock } = bed;
@@ -36,12 +36,12 @@ function path(detector: VocabularyDetector = createVocabularyDetector([], true))
     intake,
     stop,
     read,
-    /** Quantiles rounded to the bound of their error, then sum, then count. */
+    /** Quantiles, rounded to the bound of their error, then sum, then count. */
     took: (key = 'took{svc_service="frontend"}') => {
       const numbers = bed.shown()[key] as number[] | undefined;
       return numbers?.map((value) => Number(value.toPrecision(6)));
     },
-    /** What has no hurry is done. */
+    /** Waits until work without a deadline is done. */
     async swept() {
       let isDone = false;
       slices.whenIdle(() => {
@@ -102,7 +102,7 @@ describe('timers, histograms and distributions', () => {
   test('a sample rate weighs, and lines of several rates and types are one series', () => {
     const { read, took } = path();
     read('took:1000|ms|@0.1\ntook:3|h\ntook:3000:3000|ms');
-    // Ten of 1 s and three of 3 s: the median is 1, the next is 3.
+    // There are ten of 1 s and three of 3 s: the median is 1, the next is 3.
     expect(took()).toEqual([near(1), near(1), near(3), near(3), near(3), 19, 13]);
   });
 

@@ -61,7 +61,7 @@ test('a cause that ended while the agent was down still explains what has not be
   look(first, 30, { probes: [store(30, true), history(30)], exceeded: [errors()] });
   const second = restarted(first);
   const started = { startedAt: atOf(60) };
-  // Nothing of it is known yet, and then the store is well.
+  // The store is unknown at first, and then it is well.
   look(second, 61, { ...started, probes: [unchecked(store(0, false)), unchecked(history(0))] });
   const report = look(second, 70, { ...started, probes: [store(69, false), history(65)] });
   expect(report.verdict).toMatchObject({
@@ -96,7 +96,7 @@ test('errors that stop and begin again within the window of their rate are two i
   const { verdict, incidents } = look(judge, 160, { exceeded: [errors([40, 155])] });
   expect(verdict.problems).toMatchObject([{ since: atOf(155), evidence: [{ at: atOf(155) }] }]);
   expect(incidents).toMatchObject([{ cause: 'persistence_errors', start: atOf(10), end: atOf(40) }]);
-  // The start is fixed from then on, also when the pause is no longer in the history.
+  // The start stays the same from then on, even when the pause is no longer in the history.
   for (const exceeded of [errors([40, 155]), errors()])
     expect(look(judge, 200, { exceeded: [exceeded] })).toMatchObject({
       verdict: { problems: [{ since: atOf(155) }] },
@@ -118,7 +118,7 @@ test('a pause before an incident, and one that not all of its errors had, begin 
     expect(report.verdict.problems).toMatchObject([{ since: atOf(10) }]);
     expect(report.incidents).toEqual([]);
   }
-  // What all had is a pause.
+  // The pause that all of them have in common is their pause.
   const { verdict } = look(judge, 170, { exceeded: [errors([40, 155]), errors([50, 165])] });
   expect(verdict.problems).toMatchObject([{ since: atOf(155) }]);
   expect(look(judge, 170, {}).incidents.at(-1)).toMatchObject({ end: atOf(50) });
@@ -215,7 +215,7 @@ test('a cause of two consequences is named once when it is over', () => {
   expect(look(judge, 40, { probes: [store(40, false)], exceeded }).verdict.sentence).toBe(
     'Store main recovered; it is not known yet whether the consequences are over.',
   );
-  // Both are one again when the store is down again.
+  // Both are one problem again when the store is down again.
   expect(look(judge, 50, { probes: [store(50, true)], exceeded }).verdict.problems).toMatchObject([
     { kind: 'store_down', consequences: ['persistence_errors/history', 'persistence_errors/matching'] },
     {},
@@ -234,7 +234,7 @@ test('a clock that jumps while a cause lasts does not end what it explains', () 
     return judge.judge(statusFactsOf(facts), Date.parse(atOf(wall)), seconds * 1e3).verdict;
   };
   at(30, 0, true);
-  // The jump and the end are seen at once.
+  // The jump and the end are seen at the same time.
   expect(at(40, 600, false).level).toBe('unknown');
 });
 
@@ -273,7 +273,7 @@ test('what outlasted its cause is of it again if it is back at once, and not whe
     look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
     for (let at = 70; at < seconds; at += 5)
       look(judge, at, { probes: [store(at, false)], exceeded: [errors()] });
-    // It is of it in the first report that has both, and from then on.
+    // It is its effect in the first report that has both, and from then on.
     const causes = [seconds, seconds + 5].map((at) => {
       const again = { ...store(at, true), since: atOf(seconds) };
       const { problems } = look(judge, at, { probes: [again], exceeded: [errors()] }).verdict;
@@ -312,7 +312,7 @@ test('a check that fails for another reason has another cause from then on, unle
   expect(at(405, 'persistence', down).find(({ kind }) => kind === 'role_down')?.causedBy).toBe(
     'store_down/main',
   );
-  // What it failed of at first, it fails of since then.
+  // The reason of its first failure is valid since the first failure.
   expect(at(410, 'not_ok', down).find(({ kind }) => kind === 'role_down')?.since).toBe(atOf(10));
 });
 

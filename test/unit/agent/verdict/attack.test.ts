@@ -67,7 +67,7 @@ test('a consequence that outlasts its cause becomes a cause, with the start that
   expect(after.incidents).toMatchObject([
     { id: 'store_down/main', start: atOf(10), end: atOf(120), consequences: '1 role' },
   ]);
-  // And when it ends, it is an incident of its own.
+  // When it ends, it becomes a separate incident.
   look(judge, 180, { probes: [up('store/main', 180), up('health/history', 180)] });
   const { incidents } = look(judge, 300, { probes: [up('store/main', 300), up('health/history', 300)] });
   expect(incidents.map(({ id, start, end }) => [id, start, end])).toEqual([
@@ -117,7 +117,7 @@ test.each([
   ['an hour ahead', 3_600, 40],
   ['an hour back', -3_600, 40],
   ['a second ahead', 1, 40],
-  // As a clock is slewed: it has taken longer.
+  // If a clock is slewed, the problem has taken longer.
   ['less than a second ahead', 0.9, 40.9],
 ])('an incident lasts as long as time has passed, though the clock jumps %s', (_, jump, lasted) => {
   const judge = createJudge();
@@ -172,7 +172,7 @@ test('readings of a clock that jumps keep their spans: a rate is over monotonic 
     });
   }
   const { exceeded } = readings.report();
-  // Four a second are below the limit of five; the share of the closed ones is not.
+  // Four a second are below the limit of five, but the share of the closed ones is above its limit.
   expect(exceeded.map(({ value }) => value)).toEqual(['100% of the closed workflows timed out']);
 });
 
@@ -211,6 +211,6 @@ test('a role, a kind and labels that nobody knows are told as they are', () => {
   });
   expect(verdict.problems.map(({ id }) => id)).toContain('role_down/gateway');
   expect(verdict.problems.map(({ id }) => id)).toContain('heap/Ünbekannt <b>');
-  // It is called by nobody that the table knows, so that it explains nobody.
+  // The table knows no role that calls it, so it explains no other role.
   expect(verdict.problems.find(({ id }) => id === 'role_down/history')?.causedBy).toBeUndefined();
 });

@@ -117,7 +117,7 @@ describe('an incident', () => {
     look(6, undefined);
     book.update([], at(9), never);
     expect(book.incidents(at(9))).toMatchObject([{ consequences: '5 more' }]);
-    // A problem of another kind on the same line took down what it did.
+    // A problem of another kind on the same line has its own consequences.
     look(100, '4 roles', 4);
     look(101, '1 role', 1, 'other');
     book.update([], at(109), never);

@@ -9,7 +9,7 @@ const refused = { ...last, reason: 'refused', msg: 'connection refused' } as con
 const down = (name: Parameters<typeof probeStatusOf>[0], since: string, reason: object = refused) =>
   probeStatusOf(name, { ...refused, ...reason }, { since: `2026-01-01T${since}.000Z` });
 const up = (name: Parameters<typeof probeStatusOf>[0]) => probeStatusOf(name, last);
-/** Each problem with what explains it. */
+/** Each problem with the problem that explains it. */
 const causesIn = (facts: Partial<StatusFacts>) =>
   statusReportOf({ now, ...facts }).verdict.problems.map(({ id, causedBy }) =>
     causedBy === undefined ? id : `${id} by ${causedBy}`,

@@ -32,7 +32,7 @@ test('a change of the service’s dynamic configuration is dated by its file, on
   expect(find(facts('2026-01-01T00:09:00.000Z'))).toEqual([]);
 });
 
-/** What changes from one report to the next, as `KIND AT: WHAT`. */
+/** The changes from one report to the next, as `KIND AT: WHAT`. */
 const changesFrom = (...reports: Partial<StatusFacts>[]) => {
   const find = createChangeFinder();
   const now = '2026-01-01T00:10:00.000Z';

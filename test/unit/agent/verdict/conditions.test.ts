@@ -4,8 +4,8 @@ import { conditions } from '../../../../src/agent/verdict/conditions.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 
 /**
- * Each condition exactly at its limit and just above it, and the sample in which it is first a problem. The values are
- * worked out by hand from the limits of the alerts; a sample is taken every 15 seconds.
+ * Each condition exactly at its limit and just above it, and the sample in which it is first a problem. The values are computed
+ * by hand from the limits of the alerts; a sample is taken every 15 seconds.
  */
 
 const stepMs = 15_000;
@@ -19,9 +19,9 @@ interface Case {
   rows(step: number, level: number): Families;
   at: number;
   above: number;
-  /** The first sample that shows it; the first of all is 0. */
+  /** The first sample that shows the problem; samples are numbered from 0. */
   from: number;
-  /** The start that is told, in seconds after the first sample. */
+  /** The reported start, in seconds after the first sample. */
   since?: number;
 }
 
@@ -131,7 +131,7 @@ const cases: readonly Case[] = [
       svc_matching_tasklist_backlog: [row('matching', level, list)],
       svc_matching_pollers: [row('matching', 0, list)],
     }),
-    // Nine tenths of the span are enough, as samples are some seconds apart.
+    // Nine tenths of the span are enough, because samples are some seconds apart.
     ...{ at: 0, above: 1, from: 8, since: 0 },
   },
   {
@@ -398,7 +398,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** For each sample the kinds that are exceeded, and the last report. */
+/** The kinds that are exceeded in each sample, and the last report. */
 function played({ rows, kind }: Case, level: number, steps: number, apartMs = stepMs) {
   const readings = createServiceReadings();
   const shown: boolean[] = [];
@@ -523,7 +523,7 @@ test('three calls in a quarter of a minute are enough to judge a share', () => {
 test('one ended workflow in a hundred seconds is enough to judge a share', () => {
   const timeouts = (each: number) =>
     kindsAfter(60, (step) => ({
-      // Within each five minutes are four of these steps.
+      // Every five minutes contain four of these steps.
       svc_workflow_timeout: [row('history', Math.floor(step / 5) * each, orders)],
     }));
   expect(timeouts(0.75)).toEqual(['workflow_timeouts']);

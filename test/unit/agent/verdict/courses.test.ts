@@ -5,18 +5,18 @@ import { fleet } from '../../../fleet/judged.ts';
 import { bySize } from '../../../size.ts';
 
 /**
- * Courses of incidents over time: within planned work, minutes apart, one that outlasts another, one that comes back. What
- * the first sentence must name is what was put into the fleet.
+ * Courses of incidents over time: within planned work, minutes apart, one that outlasts another, one that comes back. The first
+ * sentence must name the faults of the fleet.
  */
 
-/** So many looks are a minute. */
+/** The number of samples in a minute. */
 const minute = 4;
-/** A canary that is silent is seen after a quarter of an hour. */
+/** The time until a silent canary is seen: a quarter of an hour, plus two minutes. */
 const longestUnseen = 17 * minute;
 
 type Judged = Pick<StatusReport, 'verdict'>;
 const isNamed = ({ says }: IncidentType, { verdict }: Judged) => says.test(verdict.sentence);
-/** What is said to be a cause, and is about none of the faults. */
+/** Problems that the verdict calls causes and that belong to none of the faults. */
 const strange = ({ problems }: Verdict, ...faults: IncidentType[]): string[] =>
   problems
     .filter(({ causedBy, what }) => causedBy === undefined && !faults.some((fault) => isAbout(fault, what)))
@@ -24,7 +24,7 @@ const strange = ({ problems }: Verdict, ...faults: IncidentType[]): string[] =>
 
 const isElsewhere = (one: IncidentType, other: IncidentType) =>
   one !== other && (one.place === undefined || one.place !== other.place);
-/** All that can be hidden behind another fault, with it. */
+/** Every pair of faults of which one can be hidden behind the other. */
 const hidden = incidentTypes.flatMap((behind) =>
   incidentTypes
     .filter((before) => isElsewhere(behind, before) && isBehind(behind, before))
@@ -37,7 +37,7 @@ const named = (pairs: readonly (readonly [IncidentType, IncidentType])[]) =>
 const alone = (types: readonly IncidentType[]) => types.map((type) => [type.name, type] as const);
 const typeNamed = (name: string) => incidentTypes.find((type) => type.name === name)!;
 
-/** What planned work stops: the role that a fault is in, or else the store. */
+/** The role to which planned work applies: the role with the fault, or else the store. */
 const workOn = ({ place }: IncidentType) =>
   incidentTypes.find(({ name }) => name === `${place} is killed`) ?? typeNamed('store is shutting down');
 
@@ -68,7 +68,7 @@ test.each(alone(every(incidentTypes, { short: 9, long: 5, nightly: 1 })))(
 
 test.each(
   named(
-    // A role that logs fatal entries has a word of its own.
+    // A role that logs fatal entries has its own reason.
     every(hidden, { short: 80, long: 32, nightly: 1 }, 3).filter(([first]) => first.name !== 'a fatal entry'),
   ),
 )('%s, and a quarter of an hour later %s: both are named', (_, __, first, second) => {

@@ -26,7 +26,7 @@ describe('a failing probe', () => {
         at: atOf(-1),
       },
     ]);
-    // Of a check that is well there is no phase in which it failed.
+    // If a check is well, there is no phase in which it failed.
     const [flapping] = found({
       probes: [probe('health/history', { phasesMs } as never, { flapping: true })],
     });
@@ -124,7 +124,7 @@ test('a result is stale after three intervals and a timeout', () => {
         ),
       ],
     });
-  // The wall clock was set: what counts is the time that went by.
+  // The wall clock was set: the time that has passed counts.
   const jumped = (ageMs: number) => ({ intervalMs: 10_000, timeoutMs: 5_000, ageMs });
   const of = (ageMs: number) =>
     kindsOf({ probes: [probe('health/history', { at: atOf(-86_400) }, jumped(ageMs))] });
@@ -161,7 +161,7 @@ describe('the checks of a store', () => {
     expect(kindsOf({ probes: [weak, backup({ store: 'other', type: 'log' })] })).toEqual([]);
     expect(kindsOf({ probes: [weak, backup({ store: 'main', type: 'full' })] })).toEqual([]);
     expect(kindsOf({ probes: [weak, backup(), { ...backup(), last: undefined }] })).toEqual([]);
-    // A store is no backup of itself.
+    // The probe of a store does not count as a backup.
     const other = probe('store/main/q', { details: { store: 'main', type: 'log' } });
     expect(kindsOf({ probes: [weak, other] })).toEqual([]);
   });
@@ -169,7 +169,7 @@ describe('the checks of a store', () => {
     expect(kindsOf({ probes: [store([], { readOnly: true })] })).toEqual(['read_only']);
     expect(kindsOf({ probes: [store([], { readOnly: true, replica: true })] })).toEqual([]);
     expect(kindsOf({ probes: [store([], { readOnly: false })] })).toEqual([]);
-    // They say nothing of another kind of probe.
+    // They say nothing about another kind of probe.
     expect(kindsOf({ probes: [probe('health/history', { details: { readOnly: true } })] })).toEqual([]);
   });
 });
@@ -231,7 +231,7 @@ test('a log file is about its role if it has one', () => {
   for (const state of ['following', 'missing', 'not read: another role has it'])
     expect(log(state)).toEqual([]);
   expect(log('it is not read: ')).toHaveLength(1);
-  // The alert: 64 MiB.
+  // The limit of the alert is 64 MiB.
   expect(log('following', 64 * 2 ** 20)).toEqual([]);
   expect(log('following', 64 * 2 ** 20 + 1)).toMatchObject([{ kind: 'log_lag', detail: '64 MiB behind' }]);
   const fault = (services: string[]) =>
@@ -268,7 +268,7 @@ test('what the agent says of itself', () => {
 
 test('a lag of replication above its limit', () => {
   const lag = (lagSeconds: number) => found({ replication: [{ source: 'a', target: 'b', lagSeconds }] });
-  // The alert: more than five minutes.
+  // The limit of the alert is five minutes.
   expect(lag(300)).toEqual([]);
   expect(lag(300.5)).toMatchObject([
     { kind: 'replication_lag', subject: 'a to b', about: { clusters: ['a', 'b'] } },

@@ -3,7 +3,7 @@ import { type IncidentType, incidentTypes, isBehind } from '../../../fleet/incid
 import { fleet } from '../../../fleet/judged.ts';
 import { bySize } from '../../../size.ts';
 
-/** A fleet that is well for six minutes; then faults are put in, a minute apart, and a quarter of an hour passes. */
+/** A fleet is well for six minutes; then faults begin, a minute apart, and a quarter of an hour passes. */
 function play(faults: readonly IncidentType[], isShuffled = false) {
   const { world, look } = fleet();
   let before = look();
@@ -24,7 +24,7 @@ test.each(incidentTypes.map((type) => [type.name, type] as const))(
     const { before, verdict } = play([type]);
     expect(before.sentence).toMatch(/^All is well/);
     expect(verdict.sentence).toMatch(type.says);
-    // Databases of one store that fail are one store in the sentence.
+    // Databases of one failing store are one store in the sentence.
     expect(verdict.cause?.what.replace(/store main\/persistence/, 'store main')).toMatch(type.says);
   },
 );

@@ -35,7 +35,7 @@ const pairs = inhibitions.flatMap(({ source_matchers: source, target_matchers: t
 );
 
 test.each(pairs)('an incident of kind %s explains %s, and is as grave', (cause, alert) => {
-  // A backlog that does not fall is one that grows, over two hours.
+  // A backlog that does not fall is a backlog that grows, over two hours.
   const effects = kindsOf(alert === 'SvcTaskListBacklogNotFalling' ? 'SvcTaskListBacklogGrowth' : alert);
   expect(effects.some((effect) => canCause(cause, effect))).toBe(true);
   const own = alerts.get(kinds[cause].alerts[0]!)!;
@@ -59,8 +59,8 @@ test('what can be down because of a store is inhibited while the store is down',
     .filter((kind) => canCause('store_down', kind))
     .flatMap((kind) => [...kinds[kind].alerts] as string[])
     .filter((alert) => !inhibited.has(alert) && !(roleAlerts as string[]).includes(alert));
-  // Backups that are missing, damaged or kept elsewhere matter most while the store is down. A failover and a domain on
-  // which clusters disagree do, too, and so does an expired certificate.
+  // Backups that are missing, damaged or not off-site matter most while the store is down. So do a failover, a domain on which
+  // clusters disagree, and an expired certificate.
   expect([...new Set(explained)].sort()).toEqual([
     ...['SvcBackupAge', 'SvcBackupIntegrity', 'SvcBackupNeverSucceeded', 'SvcBackupOffsiteAge'],
     ...['SvcCertificateExpiring', 'SvcDomainDisagreement', 'SvcDomainTooFewClusters', 'SvcRecoveryUnknown'],

@@ -95,7 +95,7 @@ test('several consequences of one cause are all its own', () => {
 });
 
 describe('after a restart of the agent', () => {
-  /** The incidents at a moment after a restart at 100 s, of what lasted before and is not seen now. */
+  /** The incidents at a moment after a restart at 100 s, from problems that lasted before and are not seen now. */
   const endedAt = (facts: Partial<StatusFacts>, seconds: number, now: Partial<StatusFacts> = {}) => {
     const first = createJudge();
     look(first, 50, facts);
@@ -110,7 +110,7 @@ describe('after a restart of the agent', () => {
     expect([endedAt(was, 101, unchecked), endedAt(was, 900, unchecked), endedAt(was, 101, well)]).toEqual([
       0, 0, 1,
     ]);
-    // A backup has a line for each of its problems.
+    // A backup has a separate line for each of its problems.
     const backup = {
       probes: [probeStatusOf('backup/full', { at: atOf(10), reason: 'late', msg: '' } as never)],
     };
@@ -122,7 +122,7 @@ describe('after a restart of the agent', () => {
   });
   test('a value lasts until it can be judged again', () => {
     const was = { exceeded: [exceeded('persistence_errors', 10)] };
-    // Rates over two minutes, and one more until the alert would see them.
+    // These are the two minutes of rates, and one more until the alert would see them.
     expect([endedAt(was, 100 + 179), endedAt(was, 100 + 180)]).toEqual([0, 1]);
   });
   test('what is neither lasts for a minute, and what the agent knows of itself not at all', () => {

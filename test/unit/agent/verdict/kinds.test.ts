@@ -9,7 +9,7 @@ const beganAt = '2026-01-01T01:00:00.000Z';
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 type Facts = Partial<StatusFacts>;
 
-/** A failing probe, as it is at each look. */
+/** A failing probe that is the same in each report. */
 const failing =
   (
     name: Parameters<typeof probeStatusOf>[0],
@@ -33,7 +33,7 @@ const logFault =
 
 const domain = (details: object) => failing('domain/orders', { details: details as never });
 
-/** How each kind appears: facts at a time of day, and what the problem then says. */
+/** How each kind appears: facts at a time of day, and the text of the problem. */
 const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Facts, what: string]>> = {
   disk_full: [
     failing('store/main/p', check('free_space', 'data_at_risk')),
@@ -353,7 +353,7 @@ test('a kind is not less severe than its alert, except where one row stands for 
     ]) => (alerts.get(name!) === severity ? [] : [`${kind}: ${severity}, ${name}: ${alerts.get(name!)}`]),
   );
   expect(differing).toEqual([
-    // A domain that cannot fail over is more than one that spans few clusters.
+    // A domain that cannot fail over is more severe than a domain with few clusters.
     'failover: warning, SvcDomainTooFewClusters: info',
   ]);
 });

@@ -28,7 +28,7 @@ test('a restart of the agent keeps the start of a problem, also before its first
     verdict: { problems: [], level: 'unknown' },
     incidents: [],
   });
-  // The probe of a new process knows nothing of the beginning.
+  // The probe of a new process does not know the beginning.
   const { verdict } = look(second, 50, { ...started, ...store(50, true, 50) });
   expect(verdict.problems[0]?.since).toBe(atOf(10));
   expect(verdict.sentence).toBe('Store main refuses connections (since 00:00:10 UTC).');
@@ -164,7 +164,7 @@ test('what changed in the half hour before stands beside the cause, and on the t
     'restart: role history restarted',
     'version: the version of history changed from 1.0 to 1.1',
   ]);
-  // A restart may as well be a consequence; the newest of the others is in the sentence.
+  // A restart may be a consequence, too; the newest of the other changes is in the sentence.
   expect(report.verdict.sentence).toBe(
     'Store main refuses connections (since 00:00:20 UTC). Shortly before, at 00:00:15 UTC: store/main has a new certificate, valid until 2028-01-01T00:00:00.000Z.',
   );
@@ -177,11 +177,11 @@ test('what changed in the half hour before stands beside the cause, and on the t
     `${atOf(11)} failover`,
     `${atOf(5)} deploy`,
   ]);
-  // What changed after the start is no cause of it.
+  // A change after the start is no cause of it.
   judge.announce({ at: atOf(25), kind: 'note', what: 'later' });
   const later = look(judge, 30, facts(30, true, changed)).verdict.problems[0]?.changes;
   expect(later?.map(({ what }) => what)).not.toContain('later');
-  // Half an hour later it explains nothing.
+  // Half an hour later the change explains nothing.
   look(judge, 2_000, facts(2_000, false, changed));
   expect(look(judge, 2_100, facts(2_100, true, changed)).verdict.problems[0]?.changes).toBeUndefined();
   expect(look(restarted(judge), 2_200, facts(2_200, true, changed)).changes).toHaveLength(7);
@@ -207,7 +207,7 @@ test('announced maintenance lasts until its end', () => {
   expect(look(judge, 60, store(60, false)).maintenance).toBeUndefined();
 });
 
-/** Errors of history in a window that still has the outage, of a role whose check has not run since, or new ones. */
+/** Errors of history in a window that still contains the outage, of a role whose check has not run since, or new errors. */
 const errors = (since: number) => ({
   exceeded: [
     {
@@ -363,7 +363,7 @@ test('the last words of a role that is down are its newest fatal entry, with wor
   expect(wordsOf([entry('error', 'alone', 9)])).toMatchObject([
     { text: 'error: alone (workflow w-1, run r-1)' },
   ]);
-  // Words of an hour ago are about something else.
+  // Log entries from an hour ago are about something else.
   expect(wordsOf([entry('fatal', 'old', -3600)])).toEqual([]);
 });
 
@@ -434,7 +434,7 @@ describe('what the role that counts it cannot say any more', () => {
     expect(silent.verdict.headline).toBe(
       'Role history cannot be scraped; it is no longer known whether workflows of domain orders time out',
     );
-    // It has an incident of its own, which lasts.
+    // It is a separate incident, which lasts.
     expect(timelineOf(silent).map(({ at, kind, text }) => `${at} ${kind} ${text}`)).toEqual([
       `${atOf(0)} began role history cannot be scraped: refused`,
       `${atOf(0)} began workflows of domain orders time out: 9`,
@@ -443,7 +443,7 @@ describe('what the role that counts it cannot say any more', () => {
       'scrape_down/history',
       'workflow_timeouts/orders',
     ]);
-    // The window of its alert is five minutes, the time that it must hold five more, and one for what is late.
+    // The window of its alert is five minutes, it must hold for five more, and there is one for what is late.
     const returned = look(judge, 90, back);
     expect(returned.verdict).toMatchObject({
       level: 'unknown',
@@ -618,7 +618,7 @@ describe('an archive that is behind', () => {
         exceeded: readings.report().exceeded,
       });
     return {
-      /** What is said after a quarter of an hour of samples. */
+      /** The sentence after a quarter of an hour of samples. */
       pass(from: number, completes: boolean, newest: number) {
         for (let at = from; at < from + 900; at += 60) {
           completed += completes ? 5 : 0;
@@ -685,7 +685,7 @@ describe('an archive that is behind', () => {
     expect(pass(0, false, -100 * hour).verdict.problems).toEqual([]);
     expect(pass(hour, false, -100 * hour).verdict.problems).toEqual([]);
     const { verdict } = pass(2 * hour, true, -100 * hour);
-    // It began when workflows began to complete.
+    // The problem began when workflows began to complete.
     expect(verdict.problems.map(({ since }) => since >= atOf(2 * hour))).toEqual([true, true]);
   });
 });

@@ -10,7 +10,7 @@ const problem = ({ about = {}, ...more }: Given): Begun => ({
   about,
 });
 const said = (text: string) => ({ evidence: [{ source: 'log' as const, text }] });
-/** Health checks with these reasons; undefined is well. One role at least lives. */
+/** Health checks with these reasons; undefined means well. At least one role is alive. */
 const facts = (...reasons: (string | undefined)[]) =>
   statusFactsOf({
     probes: (reasons.length > 0 ? reasons : [undefined]).map((reason, i) =>
@@ -236,7 +236,7 @@ test('a store explains processes that are gone if at least half of the roles are
   expect(explains(store, gone, 'refused', 'refused', undefined, undefined)).toBe(true);
   expect(explains(store, gone, 'refused', 'too_slow', undefined)).toBe(false);
   expect(explains(store, { ...gone, ...said('fatal: panic') }, 'refused')).toBe(false);
-  // A role that has not been checked yet is neither; other probes are no roles.
+  // A role that has not been checked yet counts as neither; other probes are no roles.
   const unchecked = { ...probeStatusOf('health/x'), last: undefined };
   const others = [probeStatusOf('cluster/a'), probeStatusOf('cluster/b')];
   const probes = [probeStatusOf('health/history', { reason: 'refused', msg: '' }), unchecked, ...others];
@@ -277,7 +277,7 @@ test('causes are in the order of the worst that they explain, then of kinds, the
   const warning: Given = { kind: 'certificate', subject: 'certificate' };
   const heap: Given = { kind: 'heap', subject: 'history', about: { role: 'history' } };
   expect(order(warning, history)).toEqual(['history', 'certificate']);
-  // A warning that explains something critical is before what is critical by itself.
+  // A warning that explains something critical comes before a problem that is critical by itself.
   expect(order({ kind: 'backup_late', subject: 'backup' }, heap, history)).toEqual([
     'history',
     'history',

@@ -5,7 +5,7 @@ import { createTracks } from '../../../../src/agent/verdict/tracks.ts';
 
 const stepMs = 15_000;
 
-/** Samples of series that a function of the step gives, for a number of steps. */
+/** Takes a number of samples of series that are a function of the step. */
 function sampled(steps: number, rowsAt: (step: number) => Readonly<Record<string, Row[]>>) {
   const readings = createServiceReadings();
   for (let step = 0; step <= steps; step++) {
@@ -23,7 +23,7 @@ const row = (service: string, value: number, labels: Record<string, string> = {}
 const kindsOf = (report: ReturnType<typeof sampled>) => report.exceeded.map(({ kind }) => kind);
 
 test.each([
-  // The alert: more than 10 a second.
+  // The limit of the alert is 10 a second.
   ['at the limit', 150, []],
   ['above the limit', 151, ['persistence_errors']],
 ])('counted persistence errors %s', (_, perStep, kinds) => {
@@ -73,7 +73,7 @@ test('what is usual stands beside what is above the limit', () => {
       about: { domain: 'orders' },
     },
   ]);
-  // It was 60 a minute, and rose for the two minutes that a rate takes.
+  // It was 60 a minute, and rose for the two minutes of the rate's span.
   expect(Number(report.exceeded[0]!.usual)).toBeGreaterThanOrEqual(60);
   expect(Number(report.exceeded[0]!.usual)).toBeLessThan(120);
 });
@@ -171,7 +171,7 @@ test('a track keeps a quarter of an hour, knows a reset, and is bounded', () => 
     tracks.set('total', 'a', total);
     for (let key = 0; key < 5_000; key++) tracks.set('many', `${key}`, 1);
   }
-  // 10 + 10 + 5 after the reset + 10, in a minute.
+  // The increases are 10 + 10 + 5 after the reset + 10, in a minute.
   expect(tracks.rate('total', 'a', 60_000)).toBeCloseTo(35 / 60);
   expect(tracks.increase('total', 'a', 30_000)).toBe(15);
   expect(tracks.least('total', 'a', 60_000)).toBe(5);
@@ -211,7 +211,7 @@ test('what is usual is kept of 4,000 values', () => {
     sampled(126, (step) => {
       if (step === 0) return behind(step, known, 100);
       if (step < 125) return {};
-      // Of a store that was not there before.
+      // This store was not there before.
       const [one] = behind(
         step,
         1,
@@ -292,7 +292,7 @@ describe('errors that pause', () => {
 describe('a role that falls silent', () => {
   const silentOf = (report: ReturnType<typeof sampled>) =>
     report.exceeded.map(({ kind, silent = [] }) => [kind, ...silent]);
-  /** Ten minutes with errors up to a step, and calls up to another one. */
+  /** Ten minutes with errors up to one step, and calls up to another. */
   const counted = (errorsUntil: number, callsUntil: number, errors = 3_000) =>
     sampled(40, (step) => ({
       svc_persistence_errors: [row('history', Math.min(step, errorsUntil) * errors)],

@@ -19,7 +19,7 @@ const unscraped = (service: string, reason: 'refused' | 'status') => ({
   ...{ page: undefined, firstInvalid: undefined, vocabulary: undefined },
 });
 const well = ['frontend', 'matching', 'worker'].map((role) => up(`health/${role}` as Name));
-/** Each problem with what explains it. */
+/** Each problem with the problem that explains it. */
 const causesIn = (facts: Partial<StatusFacts>) =>
   statusReportOf({ now, ...facts }).verdict.problems.map(({ id, causedBy }) =>
     causedBy === undefined ? id : `${id} by ${causedBy}`,

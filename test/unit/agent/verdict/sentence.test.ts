@@ -229,6 +229,6 @@ test('each problem says what it is, since when, and what to do', () => {
       runbook: 'SvcStoreRecoveryWeak',
     },
   ]);
-  // What to do first is the alert's.
+  // What to do first comes from the alert.
   expect(verdict.problems[1]?.firstSteps).toMatch(/^Read the message of the health endpoint\. /);
 });

@@ -3,7 +3,7 @@ import { createTracks, type Tracks } from '../../../../src/agent/verdict/tracks.
 
 const stepMs = 15_000;
 
-/** Tracks with a value of each step; a step without one has no value. */
+/** Tracks with one value for each step; a step may have no value. */
 function tracksOf(
   values: readonly (number | undefined)[],
   more: Partial<{ stepMs: number; wasThere: true }> = {},
@@ -22,7 +22,7 @@ describe('a rate', () => {
   test('is the increase over what is known of the span, once that is a minute', () => {
     expect(tracksOf([0, 15, 30, 45]).rate('a', 'k', 120_000)).toBeUndefined();
     expect(tracksOf([0, 15, 30, 45, 60]).rate('a', 'k', 120_000)).toBe(1);
-    // Of what was before the span nothing is left.
+    // Nothing from before the span is left.
     expect(tracksOf(steps(30, (step) => (step < 10 ? step * 1_000 : 9_000))).rate('a', 'k', 120_000)).toBe(0);
   });
   test('is known between two values that are a minute apart', () => {
@@ -56,7 +56,7 @@ test('a counter that appears began at 0 if its sender was there in the sample be
   const appears = (wasThere?: true) =>
     tracksOf([undefined, 7, 9], { wasThere: wasThere! }).increase('a', 'k', 60_000);
   expect([appears(), appears(true)]).toEqual([2, 9]);
-  // The first sample of all has none before it, and a counter that is there has its values.
+  // The first sample has no sample before it, so a counter in it began earlier with its value.
   expect(tracksOf([7, 9], { wasThere: true }).increase('a', 'k', 60_000)).toBe(2);
   expect(tracksOf([7, 9, 9, 12], { wasThere: true }).increase('a', 'k', 60_000)).toBe(5);
 });
@@ -70,14 +70,14 @@ test('the first step of a span is how long it has grown', () => {
 describe('the least value of a span', () => {
   test('is known once the span is whole, with the value that held when it began', () => {
     const values = steps(9, (step) => (step === 0 ? 1 : 5));
-    // Exactly two minutes; a sample that is late leaves the one before it in.
+    // The span is exactly two minutes; a late sample leaves the sample before it in the span.
     expect(tracksOf(values).least('a', 'k', 120_000)).toBe(1);
     expect(tracksOf(values.slice(0, 7)).least('a', 'k', 120_000)).toBeUndefined();
     expect(tracksOf(values, { stepMs: 15_100 }).least('a', 'k', 120_000)).toBe(1);
     expect(tracksOf([1, 1, 5, 5, 5, 5, 5, 5, 5, 5, 5], { stepMs: 15_100 }).least('a', 'k', 120_000)).toBe(5);
-    // Where a sample is just at its beginning, the one before that does not count.
+    // If a sample is exactly at the beginning of the span, the sample before it does not count.
     expect(tracksOf([0, ...values]).least('a', 'k', 120_000)).toBe(1);
-    // Where the one that held then is missing, an older one does not stand for it.
+    // If the sample that was valid then is missing, an older one does not replace it.
     const missing = [1, undefined, 5, 5, 5, 5, 5, 5, 5, 5];
     expect(tracksOf(missing, { stepMs: 15_100 }).least('a', 'k', 120_000)).toBeUndefined();
   });
@@ -97,7 +97,7 @@ test('how long a value has been the same', () => {
   expect(tracksOf([1, 1, 2, 2, 2]).unchangedMs('a', 'k')).toBe(2 * stepMs);
   expect(tracksOf([0, 0, 0]).unchangedMs('a', 'k')).toBe(2 * stepMs);
   expect(tracksOf([1, undefined]).unchangedMs('a', 'k')).toBeUndefined();
-  // What was away and is back the same has not changed.
+  // A value that was missing and is back the same has not changed.
   expect(tracksOf([1, undefined, undefined, 1]).unchangedMs('a', 'k')).toBe(3 * stepMs);
 });
 
@@ -105,7 +105,7 @@ test('a quarter of an hour is kept, and no more', () => {
   const growing = steps(200, (step) => step);
   expect(tracksOf(growing).increase('a', 'k', 3_600_000)).toBe(60);
   expect(tracksOf(growing).rate('a', 'k', 900_000)).toBe(1 / 15);
-  // A sample without a value has none of 61 samples ago.
+  // A sample without a value does not take the value from 61 samples ago.
   const away = [100, ...steps(61, () => undefined), 5, 5];
   expect(tracksOf(away).increase('a', 'k', 3_600_000)).toBe(0);
   const gaps = steps(68, (step) => ({ 5: 100, 60: 5, 67: 5 })[step]);
@@ -140,7 +140,10 @@ test('4,000 values are kept; what has been away for a whole history makes room',
 
 describe('a pause of a counter', () => {
   const leastMs = 75_000;
-  /** Grows by `by` in each step of the first `grows`, then stands still for `stands`, then grows again for `again`. */
+  /**
+   * A counter that grows by `by` in each of the first `grows` steps, then stands still for `stands`, then grows again for
+   * `again`.
+   */
   const paused = (grows: number, stands: number, again: number, by = 10) => [
     ...steps(grows, (step) => step * by),
     ...steps(stands, () => (grows - 1) * by),
@@ -173,7 +176,7 @@ describe('a pause of a counter', () => {
     });
   });
   test('is one if exactly ten steps are missing in it', () => {
-    // Two in each of eight steps of 2^14 ms, so that the numbers are exact: in five steps ten are missing.
+    // It grows by two in each of eight steps of 2^14 ms, so that the numbers are exact: in five steps ten are missing.
     const missing = (by: number) =>
       tracksOf(paused(9, 5, 3, by), { stepMs: 2 ** 14 }).pause('a', 'k', leastMs);
     expect(missing(2)).toBeDefined();
@@ -186,7 +189,7 @@ describe('a pause of a counter', () => {
 
 describe('a sum', () => {
   const hourMs = 3_600_000;
-  /** Samples of a counter at hours; undefined: it is missing. */
+  /** Samples of a counter at hours; undefined means that it is missing. */
   const summed = (...samples: [hour: number, value: number | undefined][]) => {
     const tracks = createTracks();
     for (const [hour, value] of samples) {

@@ -4,7 +4,7 @@ import type { Begun, Found } from '../../../../src/agent/verdict/found.ts';
 import { createSilence, isWhy, sourcesOf } from '../../../../src/agent/verdict/unread.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
-/** What each problem is read from, what of that cannot be read, and what is said of the problem meanwhile. */
+/** The sources of each problem, which of them cannot be read, and what is said about the problem meanwhile. */
 
 type Given = Pick<Found, 'kind'> & Partial<Found>;
 const foundOf = (given: Given): Found => ({ subject: '', about: {}, evidence: [], ...given });
@@ -15,7 +15,7 @@ test.each<[Given, string[]]>([
   [{ kind: 'heap', from: ['page/history'] }, ['page/history']],
   [{ kind: 'state' }, []],
   [ofProbe('store_down', 'store/main'), ['result/store/main']],
-  // A probe without results says so itself.
+  // A probe without results is a problem that shows itself.
   [ofProbe('stale', 'store/main'), []],
   [ofProbe('schema', 'store/main'), ['result/store/main', 'target/store/main']],
   [ofProbe('backup_late', 'backup/n'), ['result/backup/n', 'backup/backup/n']],
@@ -171,7 +171,10 @@ describe('a problem whose source cannot be read', () => {
   const facts = (...down: string[]) =>
     statusFactsOf({ scrapes: ['history', 'worker'].map((role) => page(role, !down.includes(role))) });
   const at = (ms: number, ...down: string[]) => ({ facts: facts(...down), nowMs: ms + 1e6, monotonicMs: ms });
-  /** The time that the condition of a heap needs after a start, by its table: ten minutes of values, and one. */
+  /**
+   * The time that the condition on a heap needs after a start, according to its table: ten minutes of values, and one more
+   * minute.
+   */
   const settledMs = 11 * 60_000;
 
   test('stays with what it was, since when that is, and why; and settles once it can be read', () => {

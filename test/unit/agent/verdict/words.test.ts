@@ -21,7 +21,7 @@ const role = (name: string, more: Partial<Begun> = {}): Given => ({
   about: { role: name },
   ...more,
 });
-/** A cause with what it explains. */
+/** A cause with the problems that it explains. */
 const caused = (cause: Given, ...effects: Given[]): Explained[] => [
   { found: problem(cause) },
   ...effects.map((one) => ({ found: problem(one), causedBy: idOf(problem(cause)) })),
@@ -257,7 +257,7 @@ test('a sentence has the start of the first of each kind, with its day if that i
 test('what is over, and what has not been checked again', () => {
   expect(overTextOf('store_down', 'main')).toBe('store main recovered');
   expect(overTextOf('frontend_latency', '')).toBe('the frontend answers fast again');
-  // Kinds of another version.
+  // These are kinds of another version.
   expect(overTextOf('later', 'main')).toBe('main recovered');
   expect(overTextOf('later', '')).toBe('recovered');
   const stores = ['main/p', 'main/v', 'other/p'].map((subject) => ({ kind: 'store_down' as const, subject }));

@@ -45,7 +45,7 @@ export const variables: readonly VariableJson[] = [
   ),
 ];
 
-/** A dashboard that no lint has anything against. */
+/** A dashboard in which no lint finds a fault. */
 export const good: DashboardJson = {
   uid: 'svc-example',
   title: 'Svc / Example',

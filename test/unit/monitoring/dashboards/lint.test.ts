@@ -10,7 +10,7 @@ const judged = (...dashboards: DashboardJson[]) => [
 
 const chosen = 'environment=~"$environment", cluster=~"$cluster"';
 const of = `${chosen}, svc_service=~"$role", instance=~"$instance"`;
-/** One series per cluster, so that nothing else can be wrong with it. */
+/** A query with one series per cluster, so that nothing else can be wrong with it. */
 const query = (expr: string, unit = 'short') => withTarget({ expr, legendFormat: '{{cluster}}' }, unit);
 const loki = (expr: string) =>
   withPanel({ targets: [{ ...target, expr, datasource: { ...datasource, type: 'loki' } }] });

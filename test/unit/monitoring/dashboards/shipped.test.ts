@@ -107,7 +107,7 @@ describe('the shipped dashboards', () => {
     expect(new Set(uids).size).toBe(uids.length);
   });
 
-  /** The limits as the spec's table and the objectives have them, read off and not computed. */
+  /** The limits as in the spec's table and the objectives, copied and not computed. */
   test.each([
     ['persistence', 'Failed calls by role', [10]],
     ['persistence', '99th percentile by operation', [1]],

@@ -46,7 +46,7 @@ describe('newest object', () => {
         let walk: BucketListing = { of: 'a' };
         for (let at = 0; at < times.length; at += size) {
           const objects = times.slice(at, at + size).map((time, index) => object(`k${at + index}`, time));
-          // Each page in a check of its own, and a restart between any two.
+          // Each page is read in a separate check, with a restart between any two.
           const kept = JSON.parse(JSON.stringify(walk)) as unknown;
           walk = withPage(
             resumedListing(kept, 'a'),

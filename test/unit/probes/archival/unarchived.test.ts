@@ -7,8 +7,8 @@ import { manualClock } from '../../../clock.ts';
 import { probeDeps } from '../../../cluster-group.ts';
 import { newFolder } from '../../../folder.ts';
 
-// A worker that archives what is closed as its retention ends, and then stops: what it would have archived is counted
-// here by hand, workflow by workflow.
+// A worker archives closed workflows when their retention ends, and then stops; what it would have archived is counted here by
+// hand, workflow by workflow.
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -60,7 +60,7 @@ async function archive({ status = 'enabled' as const } = {}) {
     },
     async check() {
       const finding = await probe.check(new AbortController().signal, memory);
-      // As across a restart.
+      // The memory passes through JSON, as in a restart.
       memory = JSON.parse(JSON.stringify(finding.remember));
       const gauge = (name: string) => finding.gauges?.find((one) => one.name === name)?.value;
       return {
@@ -80,7 +80,7 @@ test('what is closed and archived in time is no loss; what comes due while nothi
   close('orders', 1000);
   expect(await check()).toMatchObject({ due: 0, next: undefined });
   const startedMs = clock.nowMs();
-  // A workflow an hour for ten days; from the seventh on, each hour's is archived.
+  // One workflow closes per hour for ten days; from the seventh day on, each hour's workflow is archived.
   for (let hour = 1; hour <= 10 * 24; hour++) {
     clock.advance(hourMs);
     close('orders', 1);
@@ -95,7 +95,7 @@ test('what is closed and archived in time is no loss; what comes due while nothi
     await check();
   }
   const { unarchived, due, next, msg } = await check();
-  // Slots of four hours, and an hour of grace: at most five of the 24 are not counted yet.
+  // With slots of four hours and an hour of grace, at most five of the 24 are not counted yet.
   expect(unarchived).toBeGreaterThanOrEqual(19);
   expect(unarchived).toBeLessThanOrEqual(24);
   expect(due).toBeGreaterThanOrEqual(20);
@@ -125,7 +125,7 @@ test('a restart of the role is no loss, and a domain that does not archive is no
   clock.advance(dayMs / 2);
   expect(await check()).toMatchObject({ unarchived: 0, due: 5 });
   clock.advance(dayMs);
-  // An archive without any object holds nothing of it.
+  // An archive without objects contains none of it.
   expect(await check()).toMatchObject({ unarchived: 5, due: 0 });
 });
 

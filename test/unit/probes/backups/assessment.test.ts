@@ -41,7 +41,7 @@ const evidence = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Evidence
 });
 const good: VerifyAnswer = { result: 'ok', msg: '' };
 
-/** Assesses again and again as the agent does, across restarts too: the ledger goes through JSON. */
+/** Assesses repeatedly as the agent does, even across restarts: the ledger passes through JSON. */
 function assessing(options = full) {
   let ledger: Ledger | undefined;
   const totals: Record<string, number> = {};
@@ -136,7 +136,7 @@ describe('each result once', () => {
     const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     b.at(startMs + 4 * dayMs + hourMs, evidence([ofDay(0), ofDay(1), ofDay(4)]));
-    // Days 2 and 3 have none: the first of them is told as late, the other as missed.
+    // Days 2 and 3 have no backup: the first is reported as late, the other as missed.
     expect(b.totals).toEqual({ success: 3, late: 1, missed: 1 });
   });
 
@@ -269,7 +269,7 @@ describe('verification', () => {
     expect(b.at(startMs + dayMs + hourMs, evidence([ofDay(0), small])).reason).toBe('shrunken');
     const after = ofDay(2, { sizeBytes: 480 });
     expect(b.at(startMs + 2 * dayMs + hourMs, evidence([ofDay(0), small, after])).reason).toBeUndefined();
-    // The shrunken one was no success, so the slot passed without one.
+    // The shrunken backup was no success, so the slot passed without one.
     expect(b.totals).toEqual({ success: 2, shrunken: 1, late: 1 });
   });
 });
@@ -306,7 +306,7 @@ test('a snapshot that is still on the node after its off-site copy', async () =>
       nowMs,
     });
   };
-  // The newest one is being copied.
+  // The newest backup is being copied.
   expect(await findingWith('day-0')).toMatchObject({
     reason: 'snapshot_not_cleared',
     msg: 'snapshots with an off-site copy still on the node: day-0',
@@ -352,7 +352,7 @@ describe('configuration', () => {
     b.at(startMs + 8 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
     expect(b.totals.late).toBe(1);
     expect(b.at(startMs + 9 * 6e4, evidence([copy], { drift: [] })).reason).toBeUndefined();
-    // The next one has its own grace.
+    // The next copy has its own grace.
     b.at(startMs + 20 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
     b.at(startMs + 24 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
     expect(b.totals.late).toBe(1);
@@ -441,7 +441,7 @@ describe('the first look at a directory', () => {
     expect(b.at(startMs + dayMs + hourMs, seen, () => undefined).ledger.counted).toEqual({
       [keyOf(ofDay(0))]: 'success',
     });
-    // What has ended since waits for its verification as well, whether it is the newest or not.
+    // What has ended since waits for its verification, too, whether it is the newest or not.
     const later = evidence([ofDay(1), ofDay(2), ofDay(3)]);
     const assessed = b.at(startMs + 3 * dayMs + hourMs, later, ({ id }) =>
       id === 'day-1' ? good : undefined,
@@ -462,7 +462,7 @@ describe('what may be built upon', () => {
     const second = ofDay(1, over);
     const assessed = assessing(options).at(second.endMs, evidence([ofDay(0), second]));
     expect(assessed.ledger.counted[keyOf(second)]).toBe(result);
-    // A good check of its content does not make a backup of a wrong size usable.
+    // A good check of its content does not make a backup with a wrong size usable.
     const usable = result === 'success' ? [ofDay(0), second] : [ofDay(0)];
     expect(assessed.usable).toEqual(usable);
   });
@@ -535,7 +535,7 @@ describe('how late a backup may be', () => {
   const minuteMs = 6e4;
   const lasting = (day: number, minutes: number) =>
     ofDay(day, { endMs: startMs + day * dayMs + minutes * minuteMs });
-  /** The first minute after the last backup at which it is late. */
+  /** The first minute after the last backup in which it is late. */
   const lateAfter = (options: BackupOptions, artifacts: Artifact[]): number => {
     const b = assessing(options);
     for (const artifact of artifacts) b.at(artifact.endMs, evidence([artifact]));

@@ -12,7 +12,7 @@ import { runs } from '../../../size.ts';
 
 const mib = 2 ** 20;
 const minuteMs = 60_000;
-/** How PostgreSQL writes names and positions, from its documentation. */
+/** Names and positions in PostgreSQL's notation, from its documentation. */
 const hex = (value: number, digits: number) => value.toString(16).toUpperCase().padStart(digits, '0');
 const lsnOf = (byte: number) => `${hex(Math.floor(byte / 2 ** 32), 1)}/${hex(byte % 2 ** 32, 1)}`;
 const nameOf = (timeline: number, number: number, bytes: number) => {
@@ -26,7 +26,7 @@ const segmentsOf = (contents: Record<string, SegmentContent | undefined>): Segme
   }));
 
 describe('a base backup and an archive of a server that fails over', () => {
-  /** How a segment is in the archive. */
+  /** The state of a segment in the archive. */
   const states = ['good', 'good', 'good', 'good', 'good', 'gone', 'damaged', 'unread', 'unverified'] as const;
   const world = fc.record({
     bytes: fc.constantFrom(mib, 16 * mib, 1024 * mib),
@@ -35,7 +35,7 @@ describe('a base backup and an archive of a server that fails over', () => {
     switches: fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 3 }),
     states: fc.array(fc.constantFrom(...states), { minLength: 40, maxLength: 40 }),
     tail: fc.integer({ min: 1, max: 4 }),
-    /** Halves of segments from the first; the end lies `lengthHalves` later. */
+    /** Halves of segments from the first; the end is `lengthHalves` later. */
     startHalves: fc.integer({ min: 0, max: 6 }),
     lengthHalves: fc.integer({ min: 1, max: 4 }),
   });
@@ -45,7 +45,7 @@ describe('a base backup and an archive of a server that fails over', () => {
       fc.property(world, ({ bytes, first, switches, states: kept, tail, startHalves, lengthHalves }) => {
         const begin = first * bytes;
         const half = bytes / 2;
-        // The history of the newest timeline, as the server writes it, and who wrote each half.
+        // This is the history of the newest timeline, as the server writes it, and the writer of each half.
         const history: Switch[] = [];
         const writer: number[] = [];
         for (const [index, halves] of switches.entries()) {
@@ -90,7 +90,7 @@ describe('a base backup and an archive of a server that fails over', () => {
         const start = Math.min(startHalves, writer.length - 1);
         const end = Math.min(start + lengthHalves, writer.length);
         const timeline = writer[start]!;
-        // A backup that ends on another timeline has one range for each; this one ends where its own does.
+        // A backup that ends on another timeline has one range for each timeline; this backup ends where its own timeline does.
         const own = writer.lastIndexOf(timeline) + 1;
         const endHalf = Math.min(end, own);
         const range = { timeline, start: lsnOf(begin + start * half), end: lsnOf(begin + endHalf * half) };
@@ -116,7 +116,7 @@ describe('a base backup and an archive of a server that fails over', () => {
         expect([replay.first, replay.last]).toEqual([expected[0], expected.at(-1)]);
         const isEnough = number * bytes >= begin + endHalf * half;
         expect(replay.isEnough).toBe(isEnough);
-        // Without an archived file of a later place this is the end of the archive, which is no fault.
+        // Without an archived file of a later position this is the end of the archive, which is no fault.
         const later = Object.keys(contents).some((name) => numberOf(name, bytes) >= number);
         if (expected.length > 0 && !later) expect(replay.ends).toBeUndefined();
         else expect(replay.ends).toContain(obstacle);
@@ -217,7 +217,7 @@ describe('a base backup', () => {
     const next = good(after === undefined ? {} : { after });
     const contents = { [name(2)]: open, [name(3)]: next };
     expect(replayWal([range], archiveOf(contents)).last).toBe(name(goesOn ? 3 : 2));
-    // Where no record goes on, it does not matter what was read before.
+    // If no record continues, it does not matter what was read before.
     for (const before of [wal({ remainder: {} } as never), wal({} as never), good()])
       expect(replayWal([range], archiveOf({ ...contents, [name(2)]: before })).last).toBe(name(3));
   });
@@ -226,7 +226,7 @@ describe('a base backup', () => {
     const contents = { [name(2)]: good({ newestMs: 5 }), [name(3)]: good() };
     const reached = (server: object) => replayWal([range], archiveOf(contents, server)).newestMs;
     expect(reached({ archived: name(3), wholeUntilMs: 9 })).toBe(9);
-    // The time that a commit shows may be later than the one that the server stated before.
+    // The time of a commit may be later than the time that the server stated before.
     expect(reached({ archived: name(3), wholeUntilMs: 4 })).toBe(5);
     expect(reached({ archived: name(4), wholeUntilMs: 9 })).toBe(5);
     expect(reached({ archived: name(3), archivedBytes: bytes + 1, wholeUntilMs: 9 })).toBe(5);
@@ -280,11 +280,11 @@ describe('a base backup', () => {
 
 describe('a dump and an archive of binary logs', () => {
   const file = (number: number) => `binlog.${String(number).padStart(6, '0')}`;
-  /** The backup's position is in each file. */
+  /** The position of the backup, in each file. */
   const places = { 4: '', 100: '', 101: '' };
   const copy = fc.record({
     state: fc.constantFrom('good', 'good', 'good', 'good', 'gone', 'damaged', 'unread', 'unverified'),
-    /** A copy made while the server wrote the file ends early: it has no last event, and fewer transactions. */
+    /** A copy that was made while the server wrote the file ends early: it has no last event, and fewer transactions. */
     isEarly: fc.constantFrom(false, false, false, true),
     transactions: fc.nat(2),
     hasGtids: fc.boolean(),
@@ -321,8 +321,8 @@ describe('a dump and an archive of binary logs', () => {
             contents[file(firstNumber + index)] = state === 'unread' ? undefined : content;
           return { isGood: state === 'good', isWhole: !isEarly, isAll: copied === written, hasGtids };
         });
-        // A file is followed by the next one if nothing was written between the two copies: by the positions that both
-        // show, else by the last event of the first.
+        // A file is followed by the next one if nothing was written between the two copies, according to the positions in both,
+        // or else to the last event of the first.
         let reached = -1;
         for (let index = at; copies[index]?.isGood; index++) {
           const before = copies[index - 1]!;

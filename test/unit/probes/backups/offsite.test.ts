@@ -4,7 +4,7 @@ import { type Copied, compareOffsite } from '../../../../src/probes/backups/offs
 const hourMs = 36e5;
 const nowMs = Date.UTC(2026, 5, 1);
 
-/** Backups of so many hours, the oldest first; `copied` are the numbers of those with a copy. */
+/** Compares this many hourly backups, the oldest first; `copied` tells which numbers have a copy. */
 async function compared(count: number, copied: (index: number) => boolean, everyHours = 24) {
   const backups = Array.from({ length: count }, (_, index): Copied => {
     const hoursAgo = (count - index) * everyHours - everyHours + 1;
@@ -25,7 +25,7 @@ async function compared(count: number, copied: (index: number) => boolean, every
 
 const findAll = () => Promise.reject(new Error('only of a log'));
 
-// The newest of each is one hour old, so that it still has time.
+// The newest of each is one hour old, so there is still time for its copy.
 test.each<[string, (index: number) => boolean, string[], number]>([
   ['all', () => true, [], 9],
   ['all but the newest', (index) => index < 9, [], 8],
@@ -47,13 +47,13 @@ test('of a hundred thousand segments few are looked up', async () => {
 
 describe('of a log', () => {
   const minuteMs = 60_000;
-  /** Segments of one minute each; all of them had their time. */
+  /** Segments of one minute each, all of which had their time. */
   const segments = (count: number, from = 0) =>
     Array.from({ length: count - from }, (_, index): Copied => {
       return { id: `s${index + from}`, endMs: nowMs - (10_000 - index - from) * minuteMs, sizeBytes: 16 };
     });
   const numberOf = (id: string) => Number(id.slice(1));
-  /** The missing ones and the number of the segment up to which all are copied. */
+  /** The missing segments, and the number of the segment up to which all are copied. */
   async function comparedFrom(
     backups: readonly Copied[],
     isCopied: (n: number) => boolean,

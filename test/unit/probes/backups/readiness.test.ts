@@ -83,7 +83,7 @@ const base = {
 };
 
 const segmentBytes = 16 * 2 ** 20;
-/** Archived segments, each of which shows a commit one minute after that of the one before it. */
+/** Archived segments, each with a commit one minute after the commit of the one before. */
 function archive(
   names: readonly string[],
   histories: [number, Switch[]][] = [],
@@ -202,7 +202,7 @@ describe('how far a database can be restored', () => {
   });
 
   describe('over a switch of timeline', () => {
-    // Timeline 2 left the first in the middle of segment 3.
+    // Timeline 2 left the first one in the middle of segment 3.
     const history: [number, Switch[]][] = [[2, [{ timeline: 1, lsn: '0/3800000' }]]];
     test.each<[string, string[], [number, Switch[]][], number | undefined]>([
       ['with the history and the first segment', [name(2), name(3, 2), name(4, 2)], history, 2],

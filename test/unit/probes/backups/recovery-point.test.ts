@@ -21,7 +21,7 @@ const artifactOf = (over: Partial<Artifact>): Artifact => ({
   ...over,
 });
 
-/** A backup with these artifacts, all verified. */
+/** A backup with these artifacts, all of which are verified. */
 function standing(
   type: BackupType,
   artifacts: Partial<Artifact>[],
@@ -44,7 +44,7 @@ function standing(
   };
 }
 
-/** The recovery point, or why it is unknown; and what it is made of. */
+/** The recovery point with its chain, or why it is unknown. */
 function recovered(...standings: Standing[]) {
   const { chain, unknown } = recoveryOf(standings, nowMs);
   return chain ? [chain.recoveryPointMs, ...chain.links.map(({ what }) => what)] : unknown!.msg;

@@ -6,7 +6,8 @@ import { parseCheckpoints, timeOfName } from '../../../../src/probes/backups/fil
 import { parseReport as parseAt } from '../../../../src/probes/backups/tool-reports.ts';
 import type { ArchivedLog } from '../../../../src/probes/stores/store-report.ts';
 
-// Shapes as the tools' manuals show them, shortened; those of test/e2e/backup-reports.long.test.ts are the tools' own.
+// The reports are shortened from the tools' manuals; the reports in test/e2e/backup-reports.long.test.ts are from the tools
+// themselves.
 
 const nowMs = Date.UTC(2026, 0, 3);
 const parseReport = (format: ReportFormat, text: string) => parseAt(format, text, nowMs);
@@ -130,7 +131,7 @@ test('WAL-G: positions are numbers, and give the log that a backup needs', () =>
 });
 
 describe('Barman', () => {
-  // As Barman 3.4 prints them, shortened; its host is one hour ahead of UTC.
+  // The reports are shortened from Barman 3.4, on a host that is one hour ahead of UTC.
   const done = (backup_id: string, end_time: string, end_time_timestamp: string) => ({
     ...{ backup_id, end_time, end_time_timestamp, status: 'DONE', size_bytes: 10, wal_size_bytes: 5 },
   });

@@ -44,7 +44,7 @@ const read = async (text: string, size = text.length) => {
 
 test('a log goes on from the place of a dump, by its file, its position and its transactions', async () => {
   const gtids = "-- SET GLOBAL gtid_slave_pos='2-7-5,0-1-44';";
-  // However the bytes arrive.
+  // The result is the same however the bytes arrive.
   for (const size of [7, 64, 4096])
     expect((await read(dump({ gtids }), size)).binlog).toEqual({
       ...{ file: 'bin.000002', position: 322, gtids: '0-1-44,2-7-5' },

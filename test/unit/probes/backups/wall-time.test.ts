@@ -25,7 +25,7 @@ test.each([
 test('an hour that the clock showed twice is the first one, unless daylight saving time decides', () => {
   expect(at('2026-10-25 02:30:00', 'Europe/Berlin', true)).toBe('2026-10-25T00:30:00');
   expect(at('2026-10-25 02:30:00', 'Europe/Berlin', false)).toBe('2026-10-25T01:30:00');
-  // Of another zone.
+  // The time belongs to another zone.
   expect(at('2026-11-24 09:00:00', 'Europe/Berlin', true)).toBeUndefined();
 });
 

@@ -5,7 +5,7 @@ import { parseDescription } from '../../../../src/probes/domains/description.ts'
 const folder = new URL('../../../fixtures/domains/', import.meta.url);
 const dayMs = 86_400_000;
 
-/** What each answer says, by hand. */
+/** The content of each answer, read by hand. */
 const table: Record<string, unknown> = {
   'text-global.txt': {
     name: 'orders',

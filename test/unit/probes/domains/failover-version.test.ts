@@ -27,8 +27,8 @@ test.each([
 });
 
 /**
- * The next version of a failover as the service makes it (github.com/cadence-workflow/cadence,
- * common/cluster/metadata.go): the round of the current one, one more if that would fall behind.
+ * The next version of a failover as the service computes it (github.com/cadence-workflow/cadence, common/cluster/metadata.go): in
+ * the round of the current version, or in the next round if that version would be lower.
  */
 function nextVersion(current: number, initial: number, increment: number): number {
   const version = Math.floor(current / increment) * increment + initial;

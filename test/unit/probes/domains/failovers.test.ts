@@ -17,7 +17,7 @@ interface Seen {
 const entry = (atMs: number, to: string): FailoverEntry => ({ key: `${atMs} ${to}`, atMs, to });
 const [e1, e2, e3] = [entry(1000, 'b'), entry(2000, 'a'), entry(3000, 'b')];
 
-/** Looks one after the other, each in a new life of the agent: what is kept passes through JSON. */
+/** Makes checks one after the other, each in a new run of the agent: what is remembered passes through JSON. */
 function counts(checks: readonly Seen[]): number[] {
   let kept: unknown;
   return checks.map((seen) => {
@@ -149,7 +149,7 @@ describe('failovers between checks', () => {
   );
 });
 
-/** A domain that fails over, and what looks at it may show. */
+/** A domain that fails over, and what a check of it may show. */
 const steps = fc.array(
   fc.record({
     failovers: fc.nat(7),

@@ -6,7 +6,7 @@ import { planDomains } from '../../../../src/probes/domains/plan.ts';
 import { probeDeps, probeOnce, probesOptions } from '../../../cluster-group.ts';
 import { newFolder } from '../../../folder.ts';
 
-/** A check of a domain whose client prints this. */
+/** A check of a domain whose client prints this text. */
 function checked(printed: string, uri = 'file:///var/lib/svc/archive', archival = true) {
   const folder = newFolder();
   writeFileSync(join(folder, 'printed'), printed);
@@ -75,7 +75,7 @@ describe('a domain', () => {
       reason: undefined,
       details: { archives: { history: { uri, ok: true, msg: expect.stringContaining('writable') } } },
     });
-    // It was there, so that its absence is a fault.
+    // The archive was there before, so its absence is a fault.
     rmSync(own, { recursive: true });
     const gone = await check();
     expect(gone.reason).toBe('not_found');

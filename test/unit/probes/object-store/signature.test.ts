@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { refusalCode, signatureOf } from '../../../sigv4.ts';
 
-/** The examples that the Amazon S3 API reference works through. */
+/** The examples in the Amazon S3 API reference. */
 const secret = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
 const scope = '20130524/us-east-1/s3/aws4_request';
 const emptyHash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';

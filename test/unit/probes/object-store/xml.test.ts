@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { readXml, type XmlElement } from '../../../../src/probes/object-store/answers.ts';
 
 const leaf = (name: string, text: string): XmlElement => ({ name, text, children: [] });
-/** Without what only serves the reader. */
+/** An element without the fields that only the reader uses. */
 const bare = ({ name, text, children }: XmlElement): XmlElement => ({
   name,
   text,

@@ -18,7 +18,7 @@ interface Life {
   recalled?: unknown;
 }
 
-/** A life of the agent that looks at one page after the other, 15 s apart. */
+/** A run of the agent that reads one page after the other, 15 s apart. */
 async function checks(pages: Page[], { group = two, replication, recalled }: Life = {}) {
   const domains = { watch: [], replication: replication && { intervalMs: 15_000, ...replication } };
   const [row] = planReplication(probesOptions({ clusterGroupMetadata: group, domains }));
@@ -59,7 +59,7 @@ describe('the lag', () => {
       'svc_replication_lag_seconds{source_cluster="dc1",target_cluster="dc2"} 340',
       'svc_replication_lag_seconds{source_cluster="dc1",target_cluster="dc3"} 0',
     ];
-    // As a vocabulary translates it, and as the service itself sends it.
+    // The metric is given as a vocabulary translates it, and as the service itself sends it.
     expect(await lagOf({ svc_replication_latency: shards(1) }, { group: three })).toEqual(expected);
     expect(await lagOf({ replication_latency: shards(1e9) }, { group: three })).toEqual(expected);
     const lag = { metric: 'replication_latency', unit: 'nanoseconds' } as const;

@@ -9,16 +9,16 @@ import { createRunner, type Runner, type RunnerOptions } from '../../../../src/p
 import { type ManualClock, manualClock } from '../../../clock.ts';
 import { type TestRegistry, testRegistry } from '../../../registry.ts';
 
-/** Lets everything run that waits for nothing but its turn in the event loop. */
+/** Lets everything run that waits only for its turn in the event loop. */
 export async function rest(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** One check that a scripted probe was asked for; it lasts until the test ends it. */
+/** One check of a scripted probe; it lasts until the test ends it. */
 interface ScriptedCheck {
   readonly signal: AbortSignal;
   readonly recalled: unknown;
-  /** Settles it, and lets the runner deal with that. */
+  /** Settles the check, and lets the runner handle the result. */
   finds(finding?: Partial<Finding>): Promise<void>;
   throws(error: unknown): Promise<void>;
 }
@@ -27,7 +27,7 @@ interface ScriptedCheck {
 export interface Scripted {
   row: ProbeRow;
   readonly checks: ScriptedCheck[];
-  /** The last of them. */
+  /** The last of the checks. */
   readonly lastCheck: ScriptedCheck;
   opened: number;
   closed: number;
@@ -39,7 +39,7 @@ export interface Script {
   timeoutMs?: number;
   failureThreshold?: number;
   successThreshold?: number;
-  /** Answers by itself, at once. */
+  /** If set, the probe answers by itself at once. */
   answers?: (signal: AbortSignal, recalled: unknown) => Promise<Finding>;
 }
 
@@ -103,14 +103,14 @@ export interface RunnerBed extends TestRegistry {
   entries: Entry[];
   heard: [name: string, ok: boolean][];
   intakes: BedIntakes;
-  /** Hands the rows to the runner, with the intakes as they are. */
+  /** Passes the rows to the runner, with the present intakes. */
   configure(...probes: Scripted[]): void;
-  /** Moves the clock on in steps, and lets what falls due in each come to rest. */
+  /** Advances the clock in steps, and lets what falls due in each step finish. */
   pass(ms: number, stepMs?: number): Promise<void>;
-  /** Moves the clock to the moment at which the probe is next due; returns its last check then. */
+  /** Advances the clock to the time at which the probe is next due; returns its last check then. */
   due(probe: Scripted): Promise<ScriptedCheck>;
   report(probe: Scripted): ProbeReport;
-  /** What views show of a probe's series, durable ones as committed. */
+  /** What views show of a probe's series, with the committed values of durable ones. */
   series(start?: string): Record<string, number | number[]>;
 }
 
@@ -148,7 +148,7 @@ function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntake
 
 interface BedOptions extends Partial<RunnerOptions> {
   onResult?: OnResult;
-  /** What a life before this one left. */
+  /** The store that an earlier run left. */
   durable?: DurableStore;
 }
 
@@ -210,7 +210,7 @@ export async function dueBed(probe: Scripted, options: BedOptions = {}): Promise
   return bed;
 }
 
-/** Other intakes in the place of those a bed has, as a reload brings them. */
+/** Replaces the intakes of a bed, as a reload does. */
 export function renewIntakes(bed: RunnerBed, globalTags: RawTags = {}): void {
   bed.intakes.close();
   bed.intakes = openIntakes(bed, globalTags);

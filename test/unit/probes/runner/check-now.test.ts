@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
 import { dueBed, rest, runnerBed, scripted } from './bed.ts';
 
-/** What a check came to; undefined as long as it has not come. */
+/** The result of a check; undefined as long as there is none. */
 function followed(report: Promise<ProbeReport | undefined>) {
   const seen: { report?: ProbeReport; isOver: boolean } = { isOver: false };
   void report.then((report) => {

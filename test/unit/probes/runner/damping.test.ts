@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { createDamping, createFlapping } from '../../../../src/probes/runner/probe-state.ts';
 
-/** `+` is a check that went well, `-` one that failed. */
+/** Checks as text: `+` succeeded, `-` failed. */
 const checks = (text: string) => [...text].map((sign) => sign === '+');
 
 describe('the damped state', () => {
-  // Below each check the state after it: u up, d down, . not known.
+  // Below each check is the state after it: u up, d down, . not known.
   test.each<[string, object, string, string]>([
     ['turns at once unless told', {}, '+--+-', 'uddud'],
     ['begins down', {}, '-+', 'du'],

@@ -38,7 +38,7 @@ test('probes of one phase run first at the start, and then at the same moments, 
       expect(firstMs).toBe(delayMs);
       return (nowMs + thenMs) % intervalMs;
     };
-    // Started a moment later, within the same interval.
+    // The agent was started a moment later, within the same interval.
     const early = at('backup/nightly', 0, noon);
     expect(at('backup/hourly', 0, noon + 3)).toBe(early);
     expect(at('recovery/main/persistence', 100, noon + 5)).toBe((early + 100) % intervalMs);

@@ -88,7 +88,7 @@ describe('a reload of a probe whose key changed', () => {
     bed.configure(after);
     expect(lastCheck.signal.aborted).toBe(true);
     expect(bed.report(after)).toMatchObject({ state: undefined, last: undefined, history: [] });
-    // Its counters were the same series: they go on. Its gauges were what the old one had seen.
+    // Its counters are the same series, so they continue. Its gauges were those of the old probe.
     expect(bed.series('svc_role')).toMatchObject({ [notOk()]: 1 });
     expect(bed.series('svc_role_up')).toEqual({});
     await lastCheck.finds({ reason: 'not_ok', msg: 'too late', remember: { seen: 8 } });

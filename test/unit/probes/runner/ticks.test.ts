@@ -5,7 +5,7 @@ import { manualClock } from '../../../clock.ts';
 
 const phase = { firstMs: 100, thenMs: 1700, intervalMs: 1000 };
 
-/** A clock whose timers come late by what `lateMs` says, one after the other. */
+/** A clock whose timers are late by the numbers in `latenessMs`, one after the other. */
 function lateClock(latenessMs: number[]) {
   const hand = manualClock();
   const clock: Clock = {

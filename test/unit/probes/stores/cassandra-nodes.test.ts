@@ -15,7 +15,7 @@ const seen = (rows: readonly object[], peers = 2): WatchedNodes => ({
   snapshots: { rows: [] },
 });
 
-/** Polls, 30 seconds apart; each gives the state of the check `nodes` and what was found. */
+/** Polls that are 30 seconds apart; for each, the state of the check `nodes` and its text. */
 function polls(...all: WatchedNodes[]) {
   const clock = manualClock();
   const watch = watchNodes(clock);

@@ -22,7 +22,7 @@ const local: CassandraRow = {
 };
 const byDatacenter = { class: 'org.apache.cassandra.locator.NetworkTopologyStrategy', dc1: '3' };
 
-/** What a healthy node of Cassandra 4 or 5 answers, by what stands behind FROM. */
+/** The answers of a healthy node of Cassandra 4 or 5, by the text after FROM. */
 const healthy: Record<string, readonly CassandraRow[] | Error> = {
   'system.local': [local],
   'system.peers_v2': [
@@ -46,7 +46,7 @@ const healthy: Record<string, readonly CassandraRow[] | Error> = {
   'system_views.gossip_info': [{ address: '10.0.0.1', generation: 1, heartbeat: 1 }],
 };
 
-/** Polls of a node that answers as scripted; each statement it was sent is kept. */
+/** Polls of a node that gives scripted answers; each statement that it gets is recorded. */
 function scripted(changes: Record<string, readonly CassandraRow[] | Error> = {}) {
   const answers = { ...healthy, ...changes };
   const sent: string[] = [];

@@ -11,7 +11,7 @@ const directories = [
 const signal = () => AbortSignal.timeout(5000);
 const disk = (freeBytes: number, totalBytes = 100 * gibibyte) => ({ device: 1, freeBytes, totalBytes });
 
-/** One poll every five minutes; `freeAt` gives the free GiB after so many minutes. */
+/** Polls every five minutes; `freeAt` returns the free GiB after this many minutes. */
 async function watch(freeAt: (minute: number) => number, minutes: number) {
   const clock = manualClock();
   let minute = 0;
@@ -28,7 +28,7 @@ describe('free space', () => {
     ['much of it', () => 50, 0, true, 'data and WAL: 50.0 of 100.0 GiB free'],
     ['five of a hundred', () => 5, 0, true, 'data and WAL: 5.0 of 100.0 GiB free'],
     ['less than that', () => 4.9, 0, false, 'data and WAL: 4.9 of 100.0 GiB free'],
-    // 30 GiB at 0.1 GiB a minute are 300 minutes; 20 at the same rate 200.
+    // 30 GiB at 0.1 GiB a minute are 300 minutes, 20 GiB at the same rate 200.
     [
       'five hours left',
       (minute) => 42 - 0.1 * minute,
@@ -53,7 +53,7 @@ describe('free space', () => {
     ['too short a time to tell', (minute) => 30 - minute, 25, true, 'data and WAL: 5.0 of 100.0 GiB free'],
     ['it grows', (minute) => 10 + minute / 10, 120, true, 'data and WAL: 22.0 of 100.0 GiB free'],
     ['a month and more', (minute) => 30 - minute / 10_000, 120, true, 'data and WAL: 30.0 of 100.0 GiB free'],
-    // It stopped an hour and a half ago: two hours are remembered.
+    // The decrease stopped an hour and a half ago; two hours are remembered.
     [
       'a fall that is over',
       (minute) => Math.max(20, 40 - minute),

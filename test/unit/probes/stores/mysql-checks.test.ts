@@ -22,7 +22,7 @@ describe('how long binary logs are kept', () => {
     [{ expire_logs_days: '7.000000' }, true],
     [{ expire_logs_days: '6.999' }, false],
     [{ expire_logs_days: '0' }, true],
-    // The one in seconds goes first; where it is 0 the one in days counts.
+    // The setting in seconds takes precedence; if it is 0, the setting in days is used.
     [{ binlog_expire_logs_seconds: '3600', expire_logs_days: '30' }, false],
     [{ binlog_expire_logs_seconds: '0', expire_logs_days: '3' }, false],
     [{ binlog_expire_logs_seconds: '0', expire_logs_days: '0' }, true],

@@ -45,7 +45,7 @@ describe('what was thrown, in the agent’s words', () => {
     expect(mysqlFault(thrown({ code }))).toEqual({ reason, msg: expect.stringMatching(/^words/) });
   });
 
-  // A system's error has a number too, which is not the server's.
+  // A system error also has a number, which is not the server's.
   test('an errno of the system is not one of the server', () => {
     expect(mysqlFault(thrown({ errno: -111, code: 'ECONNREFUSED' })).reason).toBe('refused');
   });

@@ -10,7 +10,7 @@ import { type Reply, scripted, syntaxError, variables } from './mysql-scripted.t
 
 type Seen = ServerReport & DatabaseReport;
 
-/** One poll of everything by a server that calls itself MySQL before the login. */
+/** One complete poll of a server that calls itself MySQL before the login. */
 async function polled(
   { run }: Pick<ReturnType<typeof scripted>, 'run'>,
   over: Partial<PollRequest> = {},
@@ -20,7 +20,7 @@ async function polled(
   return { ...server!, ...database, checks: [...server!.checks, ...database.checks] };
 }
 
-/** Rows as the manual of MySQL 8.4 documents them, where the server differs from MariaDB. */
+/** Rows from the manual of MySQL 8.4, for what differs from MariaDB. */
 const variables84 = {
   binlog_expire_logs_auto_purge: 'ON',
   binlog_expire_logs_seconds: '2592000',

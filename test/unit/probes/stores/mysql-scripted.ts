@@ -1,11 +1,11 @@
 import type { MysqlRow, RunStatements } from '../../../../src/probes/stores/mysql-questions.ts';
 
-/** What a server answers: rows, or the error that it sends. */
+/** The answer of a server: rows, or an error. */
 export type Reply = readonly MysqlRow[] | { errno: number; sqlState: string; sqlMessage: string };
 
 /**
- * A server by its answers: the first pattern that a statement matches counts; what matches none is a syntax error.
- * Keeps each statement that it was asked, and how many round trips that took.
+ * A server with scripted answers: the first pattern that a statement matches is used; a statement that matches none is a syntax
+ * error. Records each statement, and the number of round trips.
  */
 export function scripted(answers: readonly (readonly [RegExp, Reply])[]) {
   const asked: string[] = [];

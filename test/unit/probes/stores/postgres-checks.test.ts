@@ -10,7 +10,7 @@ const mebibyte = 1024 * 1024;
 const slot = { name: 'one', active: true, status: 'reserved', held: 0 };
 const receives = (archiving: string | null, hidden = 0) => ({ receivers: { archiving, hidden } });
 
-/** A primary on which everything is as it should be. */
+/** The facts of a primary on which everything is right. */
 const well: PostgresFacts = {
   version: '15.1',
   standby: false,
@@ -86,7 +86,7 @@ describe('one thing is different', () => {
     ['of a second more', idles(901), 'open_transactions', false],
     ['others are hidden, one that is old is not', idles(901, true), 'open_transactions', false],
     ['others are hidden', idles(1, true), 'open_transactions', 'unknown'],
-    // A slot in use belongs to a standby or a subscriber, as far as anybody knows: neither is an archive.
+    // A slot in use probably belongs to a standby or a subscriber, neither of which is an archive.
     ['archiving off, a slot in use', { ...off, slots: { list: [slot] } }, 'archive_mode', false],
     ['archiving off, pg_receivewal', { ...off, ...receives('pg_receivewal') }, 'archive_mode', true],
     ['archiving off, receivers that are hidden', { ...off, ...receives(null, 1) }, 'archive_mode', 'unknown'],

@@ -24,7 +24,7 @@ const conversation = fc
     ...messages.map(([letter, body]) => message(letter, Buffer.from(body))),
   ]);
 
-/** Whether all bytes pass, cut at these places. */
+/** Whether all bytes pass if they are cut at these places. */
 function passes(bytes: Buffer, cuts: readonly number[]): boolean {
   const guard = createProtocolGuard();
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];

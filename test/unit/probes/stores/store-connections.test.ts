@@ -25,7 +25,7 @@ interface Opened {
   closed: boolean;
 }
 
-/** A kind of store that remembers what it was asked; `answering` may throw, or never come. */
+/** A kind of store that records the requests; `answering` may throw, or never settle. */
 function scripted() {
   const opened: Opened[] = [];
   const script = {
