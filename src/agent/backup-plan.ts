@@ -164,7 +164,9 @@ const inCrontab = (text: string) => text.replaceAll('%', '\\%');
 const cronLine = ({ name, cron }: PlannedJob, { configFile }: PlanOptions, path: string): string =>
   `${cron} root svc-agent backup run --job ${name}${configFile ? ` -c ${inCrontab(quoted(configFile))}` : ''} -- ${inCrontab(quoted(path))}`;
 
-/** The first lines of a script: other users may not read the rows of a dump, and local times in a dump are UTC, as the entry says. */
+/**
+ * The first lines of a script: other users may not read the rows of a dump, and local times in a dump are UTC, as the entry says.
+ */
 const preamble = ['umask 027', 'export TZ=UTC'];
 
 const scriptOf = (job: PlannedJob): string =>
