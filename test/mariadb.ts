@@ -51,7 +51,7 @@ function newFolder(): string {
  */
 const withTemporaryFilesIn = (folder: string) => ({ ...process.env, TMPDIR: folder });
 
-/** `layout`: settings that only a new data directory takes. */
+/** `layout` has settings that only a new data directory accepts. */
 function newData(data: string, layout: readonly string[]): void {
   const make = (made: string) => {
     mkdirSync(made);

@@ -13,7 +13,7 @@ export function mostOpenFiles(): number | undefined {
     const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
     return found ? Number(found[1]) : undefined;
   } catch {
-    // Only Linux has this file.
+    // Only Linux has `/proc/self/limits`.
     return undefined;
   }
 }

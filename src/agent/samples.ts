@@ -39,7 +39,10 @@ export interface Samples {
   openLog: OpenSink;
   /** Counts a page as if the service had answered with it. Throws `usage` for an unknown service or a refused page. */
   page(service: string, text: string): Promise<void>;
-  /** Counts lines of statsd as if the service had sent them. Throws `usage` for an unknown service. */
+  /**
+   * The series that a scrape of the agent would return now. The agent's own series are left out, except for counts of what was
+   * dropped or refused.
+   */
   datagrams(service: string, text: string): Promise<void>;
   /** What a scrape of the agent would show now. Of the agent's own series only those of drops and refusals are included. */
   series(): SampledSeries;

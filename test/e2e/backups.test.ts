@@ -212,7 +212,7 @@ backups:
       execFileSync('mv', [`${dumps}-away`, dumps]);
     }
     await until('judged again', async () => (await ready(agent)) === '1');
-    // What was away was counted before.
+    // Backups that were moved away and back had been counted before.
     expect(await successes()).toBe(before);
   });
 

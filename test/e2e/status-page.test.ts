@@ -122,7 +122,7 @@ const everyAppearance: readonly Appearance[] = [
 const everyPair = everyAppearance.filter(
   ([width, , isIll, dark]) => (width === 768 || width === 1920) === (isIll === dark),
 );
-/** Each width, state and colour scheme once, not all combinations. */
+/** Each state and each colour scheme once, not all combinations. */
 const someAppearances: readonly Appearance[] = [
   [320, 780, true, false],
   [768, 1024, false, true],

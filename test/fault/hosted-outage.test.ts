@@ -43,7 +43,7 @@ test('what is older than the queue’s age goes, oldest first, counted by its sa
     bed.show([counter(value), { ...counter(-value), name: 'other' }]);
     await bed.tick(10_000);
   }
-  // Of 20 batches those of the last 60 s are left: the newest and the six before it.
+  // There were 20 batches. Only the batches of the last 60 s are left: the newest and the six before it.
   expect(bed.drops).toEqual({ 'hosted/too_old': 13 * 2 });
   receiver.reply(written);
   await bed.stop();

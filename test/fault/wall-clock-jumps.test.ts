@@ -31,7 +31,7 @@ test.skipIf(!hasPostgres || !hasLibrary).each([
     const shiftBy = (seconds: number) => writeFileSync(shift, `${seconds < 0 ? '' : '+'}${seconds}\n`);
     shiftBy(0);
     const service = await startLiveService({
-      // Nothing else may fail, not even once, however busy the machine is.
+      // The long timeouts ensure that nothing else fails, not even once, however busy the machine is.
       ...{ healthTimeout: '6s', storeTimeout: '10s' },
       env: {
         LD_PRELOAD: library!,

@@ -115,7 +115,7 @@ interface SituationContext {
   io: Io;
   /** When the run began. */
   startMs: number;
-  /** What an earlier, unfinished run restored. */
+  /** What an earlier, unfinished run chose to restore; undefined without such a run. */
   held: Chosen | undefined;
   copiesFirst: boolean;
 }

@@ -171,8 +171,8 @@ function elsewhere(key: string, known: readonly string[]): string | undefined {
 }
 
 /**
- * Faults of a union: those of the alternative that accepts the type of the value. If there are several, the alternative with the
- * fewest faults.
+ * The faults of a union: the faults of the alternative that accepts the type of the value, or, if several accept it, of the
+ * alternative with the fewest faults.
  */
 function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: TreePath): PlacedFault[] {
   const fitting = issue.errors.filter(

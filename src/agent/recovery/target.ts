@@ -78,7 +78,7 @@ const untilOf = ({ until, untilXid, untilName, untilTimeline }: Subject): Restor
 interface Target {
   subject: Subject;
   chain: ChainShown | undefined;
-  /** What an earlier, unfinished run restored. */
+  /** What an earlier, unfinished run chose to restore; undefined without such a run. */
   held: Chosen | undefined;
   config: AgentConfig;
 }

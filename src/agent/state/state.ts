@@ -201,7 +201,10 @@ interface StateDeps {
 }
 
 interface Committed {
-  /** The sequence of the snapshot with the shown values; while degraded, that of the last snapshot that could be written. */
+  /**
+   * The sequence number of the snapshot with the shown values; while the state is degraded, the number of the last snapshot that
+   * could be written.
+   */
   readonly sequence: number;
   /** Why the shown values are only in memory; undefined if they are in the snapshot. */
   readonly degraded?: DegradedReason;

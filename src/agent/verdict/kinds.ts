@@ -30,7 +30,7 @@ const row = (
 
 /**
  * Every kind of problem, causes before their effects: disk and server, store, role, domain, workflows, then backups and the agent
- * itself. Only a problem of an earlier row explains a problem (`causes.ts`). The limits are those of the alerts, so that they are
+ * itself. Only a problem of an earlier row explains a problem (`causes.ts`). The limits come from the alerts, so that they are
  * declared once.
  */
 const rows = {

@@ -41,9 +41,11 @@ type ClosedWorkflows = Record<string, ClosedInDomain>;
 
 /** The closed workflows that retention deletes. */
 interface Deletions {
-  /** Those whose retention elapsed after the newest object was written; undefined while that time is not known. */
+  /**
+   * The number of workflows whose retention elapsed after the newest object was written; undefined while that time is not known.
+   */
   unarchived?: number;
-  /** Those whose retention elapses within a day. */
+  /** The number of workflows whose retention elapses within a day. */
   due: number;
   /** When the next retention elapses, ms since the epoch; undefined if no closed workflow is known. */
   nextMs?: number;

@@ -99,7 +99,7 @@ export function assess(
   const newest = sorted.at(-1);
   for (const { artifact, result } of sorted) {
     if (result === undefined) continue;
-    // Of the artifacts from before the first start of the agent, only the newest is counted.
+    // Only the newest of the artifacts from before the first start of the agent is counted.
     const isOld = before === undefined && artifact !== newest?.artifact;
     once(keyOf(artifact), result, isOld);
     if (result === 'success') countSuccess(options, ledger, artifact, nowMs, count, before);
@@ -194,7 +194,7 @@ function sortArtifacts(
     const answer = verified[keyOf(found)];
     const artifact = answer?.content ? { ...found, content: { ...found.content, ...answer.content } } : found;
     const verification = artifact.verified ? { result: artifact.verified } : answer;
-    // Of the artifacts from before the first start of the agent, only the newest is verified.
+    // Only the newest of the artifacts from before the first start of the agent is verified.
     const isDue = artifact.endMs > sinceMs || index === artifacts.length - 1;
     const isAwaited =
       isDue && verification === undefined && artifact.verify !== undefined && integrity.level !== 'none';
@@ -261,7 +261,7 @@ function assessSlots(
   ledger.overdue = overdue;
 }
 
-/** Whether copies are compared with live files: those of the configuration are. */
+/** Whether copies are compared with live files, which is done for backups of the configuration. */
 const isCompared = ({ source }: BackupOptions) => source.kind === 'configuration';
 
 /** Assesses a copy of the configuration. It is good as long as it equals the live files, so its time moves with the clock. */

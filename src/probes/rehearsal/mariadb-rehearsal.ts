@@ -72,10 +72,10 @@ async function restoreFiles(backup: string, sandbox: Sandbox, phases: Phases): P
   return data;
 }
 
-/** Says how the files of InnoDB are laid out. */
+/** The path of the file that states the layout of the InnoDB files. */
 const layoutIn = (data: string) => join(data, 'backup-my.cnf');
 
-/** Throws CannotLook for a table with a DATA DIRECTORY: the dictionary of the backup names the file of the store there. */
+/** Throws CannotLook if a table has a DATA DIRECTORY: the dictionary in the backup names the store's own file for it. */
 function refuseFilesElsewhere(backup: string): void {
   const names = readdirSync(backup, { recursive: true, encoding: 'utf8' });
   const linked = names.find((name) => name.endsWith('.isl'));
@@ -86,7 +86,7 @@ function refuseFilesElsewhere(backup: string): void {
   );
 }
 
-/** Removes from the layout of a copy the directories of the store: a server would open the files of the store in them. */
+/** Removes the store's directories from the layout of a copy: a server would open the files of the store in them. */
 function keepInside(data: string): void {
   const layout = layoutIn(data);
   if (!existsSync(layout)) return;

@@ -3,13 +3,16 @@ import { join } from 'node:path';
 import { CannotLook } from './rehearsal.ts';
 import type { Sandbox } from './sandbox.ts';
 
-// How a throwaway server gets the log of PostgreSQL, and what of it must not be replayed.
+// Gives a throwaway server the archived log of PostgreSQL, and stops the recovery before a part that must not be replayed.
 
-/** The setting `restore_command` that fetches a segment from an archive: as it is, from a folder as Barman keeps them, or unpacked. */
+/**
+ * Returns the setting `restore_command`. It fetches a segment from an archive: a plain copy, a copy in a folder as Barman stores
+ * them, or a gzip file, which it unpacks.
+ */
 export async function restoreCommand(directory: string, sandbox: Sandbox): Promise<string> {
   const script = join(sandbox.path, 'fetch');
   const readable =
-    // As it is, or in the folder of its log file.
+    // The segment is in the directory itself, or in the folder of its log file.
     `f="$1/$2"; [ -e "$f" ] || [ -e "$f.gz" ] || f="$1/$(printf %.16s "$2")/$2"`;
   const lines = [readable, '[ ! -e "$f" ] || exec cp "$f" "$3"', '[ -e "$f.gz" ] && gzip -dc "$f.gz" > "$3"'];
   writeFileSync(script, `${lines.join('\n')}\n`, { mode: 0o644 });
@@ -29,13 +32,13 @@ export async function restoreCommand(directory: string, sandbox: Sandbox): Promi
   return `sh ${shellWord(script)} ${shellWord(directory)} %f %p`;
 }
 
-/** A word for a shell inside a setting, in which % begins a placeholder. */
+/** Quotes a word for a shell command within a setting, in which % begins a placeholder. */
 const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`).replaceAll('%', '%%')}'`;
 
 /**
- * Looks for the creation of a tablespace in a segment: $1 the directory of pg_waldump, $2 a directory of its own, $3 the name of
- * the segment, $4 its path. The segment before is kept, because a record may begin there. An exit status above 125 ends the
- * recovery.
+ * Looks for the creation of a tablespace in a segment. Parameters: $1 is the directory of pg_waldump, $2 a working directory, $3
+ * the name of the segment, $4 its path. The previous segment stays in the working directory, because a record may begin there. An
+ * exit status above 125 ends the recovery.
  */
 const guardScript = `
 case $3 in *[!0-9A-F]*) exit 0 ;; esac
@@ -54,14 +57,14 @@ for old in "$log"/*; do [ "$old" = "$log/$3" ] || rm "$old"; done
 interface GuardedLog {
   /** The setting `restore_command`. */
   fetch: string;
-  /** Why the recovery was ended, if it was. */
+  /** Why the guard ended the recovery; undefined if it did not. */
   fault(): CannotLook | undefined;
 }
 
 /**
- * Guards against a log that creates a tablespace. It names the directory of the store, and a server that replays it links that
- * directory, and truncates and overwrites the files of the store in it (PostgreSQL's documentation, Continuous Archiving, Caveats).
- * `fetch`: a `restore_command`. Throws CannotLook if the data directory has such a log in itself.
+ * Guards against a log that creates a tablespace. Such a log names a directory of the store. A server that replays it links that
+ * directory, and truncates and overwrites the files of the store in it (PostgreSQL's documentation, Continuous Archiving,
+ * Caveats). `fetch` is a `restore_command`. Throws CannotLook if the data directory already contains such a log.
  */
 export async function guardLog(
   { programs, data, fetch }: { programs: string; data: string; fetch: string },

@@ -60,7 +60,7 @@ export interface Plot<B extends Bed> {
   name: string;
   /** Settings of the server. */
   settings?: readonly string[];
-  /** Set if nothing goes wrong: at the level `full` the agent must claim a point, that of the start of the last backup. */
+  /** Set if nothing goes wrong: at the level `full` the agent must claim a recovery point, the start of the last backup. */
   isGood?: true;
   /** Set if that is so only if the configuration states the zone. */
   needsZone?: true;

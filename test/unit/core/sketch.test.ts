@@ -106,7 +106,7 @@ describe('quantiles are within 1 % of those by sorting', () => {
   });
 
   test('weights that are not whole', () => {
-    // Of 10 in total, 7.5 are at 1 and 2.5 at 3.
+    // The total weight is 10: the weight at 1 is 7.5, and the weight at 3 is 2.5.
     const sketch = createSketch(1);
     for (let n = 0; n < 3; n++) addTo(sketch, 0, 1, 2.5);
     addTo(sketch, 0, 3, 2.5);
