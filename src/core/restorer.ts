@@ -196,7 +196,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
       addClaim(family.claims, { kind, rawName, help: shape.help ?? '' });
       admission.settle(family);
       const { index } = source.store;
-      // This is determined before the first series leaves the state.
+      // The common labels are determined before the first series leaves the state.
       if (index) common ??= yield* commonLabels(index, source.service);
       return index && !family.taken && family.kind === kind ? yield* reopen(index, one, shape) : [];
     },

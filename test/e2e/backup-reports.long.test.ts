@@ -37,7 +37,7 @@ const hourMs = 3_600_000;
 const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 const hasPgBackRest = hasPostgres && has('pgbackrest', 'version');
 const hasBarman = hasPostgres && has('barman', '--version');
-/** Debian has no package of it: these tests run only where it is installed. */
+/** Debian has no package of WAL-G: its tests run only where it is installed. */
 const hasWalG = hasPostgres && has('wal-g', '--version');
 
 function flipMiddle(path: string): void {

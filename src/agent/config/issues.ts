@@ -147,7 +147,7 @@ const otherNames: Readonly<Record<string, readonly string[]>> = {
   ca: ['caFile', 'clientCaFile'],
 };
 
-/** Blocks of keys that are easily written one level too high. */
+/** For keys that are easily written one level too high: the block that each belongs to. */
 const blocksOfKeys: Readonly<Record<string, string>> = {
   pullmetrics: 'metrics',
   pushmetrics: 'metrics',

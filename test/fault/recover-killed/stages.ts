@@ -65,7 +65,7 @@ const backUp = (place: string, line: string) =>
 
 const taken = ({ status, stderr }: ReturnType<typeof backUp>) => expect(status, stderr).toBe(0);
 
-/** Whether the whole cluster is down before it is built again. */
+/** For `cluster-loss`, stops the role: the whole cluster is down before it is built again. */
 const down = (procedure: RestoreProcedure, { stop }: Role) => {
   if (procedure === 'cluster-loss') execFileSync(stop[0]!, stop.slice(1));
 };
