@@ -126,14 +126,16 @@ const alerting = [
   'demo-tutorial',
   'healthy',
   'one-cause',
-  'outage-ends',
   'recorded-alerts',
   'recorded-dashboards',
   'truth-table',
   'two-cluster-agents',
   'two-environments',
 ].map((name) => `test/e2e/${name}.long.test.ts`);
-const alertingAtNight = [...alerting, 'test/e2e/demo-alert.nightly.test.ts'];
+const alertingAtNight = [
+  ...alerting,
+  ...['demo-alert', 'outage-ends'].map((name) => `test/e2e/${name}.nightly.test.ts`),
+];
 
 /** Files that take a minute or more. They begin first, so that the others end beside them. */
 const longest = [
