@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
-import { problemsIn } from '../../../../src/agent/verdict/evidence.ts';
+import { isPageDown, problemsIn } from '../../../../src/agent/verdict/evidence.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
 const now = '2026-01-01T12:00:00.000Z';
@@ -286,4 +286,15 @@ test('a certificate that ends within 14 days, and one that has ended', () => {
   });
   expect(certificate(1)).not.toHaveProperty('predicate');
   expect(certificate(0)?.predicate).toBe('has|have expired');
+});
+
+const lastFailure = { reason: 'status', what: '500', atMs: 0 };
+test.each([
+  ['down', 'scrape_down/history', { up: false, lastFailure }, true],
+  ['of another role', 'scrape_down/matching', { up: false, lastFailure }, false],
+  ['up again', 'scrape_down/history', { up: true, lastFailure }, false],
+  ['not scraped yet', 'scrape_down/history', { up: false }, false],
+])('the page of a line is %s', (_, line, page, isDown) => {
+  const scrapes = [{ service: 'history', ...page }] as unknown as StatusFacts['scrapes'];
+  expect(isPageDown(line, statusFactsOf({ scrapes }))).toBe(isDown);
 });

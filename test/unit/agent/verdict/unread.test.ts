@@ -69,7 +69,7 @@ const lag = [
   { source: 'a', target: 'b', lagSeconds: 1 },
   { source: 'c', target: 'd', lagSeconds: 1 },
 ];
-const unchecked = (name: 'health/history' | 'store/main' | 'domain/a') => ({
+const unchecked = (name: Parameters<typeof probeStatusOf>[0]) => ({
   ...probeStatusOf(name),
   last: undefined,
 });
@@ -251,6 +251,35 @@ describe('a problem whose source cannot be read', () => {
     ]);
     expect(silence.of(restored, [], [open], later(settledMs - 1))).toHaveLength(1);
     expect(silence.of(restored, [], [open], later(settledMs))).toEqual([]);
+  });
+  const just = new Date(1e6 - 1e3).toISOString();
+  test.each([
+    ['whose state was written', 'state/', {}, false],
+    [
+      'whose backup has no result yet',
+      'probe/backup/a backup_late',
+      { probes: [unchecked('backup/a')] },
+      true,
+    ],
+    [
+      'whose backup has a result',
+      'probe/backup/a backup_late',
+      { probes: [probeStatusOf('backup/a')] },
+      false,
+    ],
+    [
+      'whose backup has a longer name',
+      'probe/backup/ab backup_late',
+      { probes: [probeStatusOf('backup/a')] },
+      true,
+    ],
+    ['whose page was not scraped yet', 'scrape_down/history', {}, true],
+  ])('is one of an earlier agent, a second after the start of this one, %s', (_, line, more, isUnread) => {
+    const silence = createSilence();
+    silence.restore([{ ...earlier, line }]);
+    const all = statusFactsOf({ startedAt: just, ...more });
+    silence.of([], [], [{ line, from: [] }], { ...at(0), facts: all });
+    expect(silence.isUnread(line)).toBe(isUnread);
   });
   test.each([
     ['found by a check', { line: 'probe/health/history' }, {}],
