@@ -43,6 +43,7 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
   const wal = () => join(backups, 'wal');
   const base = () => join(backups, 'base-20260101T000000Z');
   const dump = () => join(backups, 'a.dump');
+  const address = () => ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
   /** When the newest row in the archived log was committed. */
   let newestMs: number;
 
@@ -61,7 +62,7 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
     await server.query('CREATE ROLE service');
     for (const statement of schema) await server.query(statement, 'svc');
     await server.query('ALTER TABLE executions OWNER TO service', 'svc');
-    const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    const port = address();
     postgresProgram('pg_basebackup', [...port, '-D', base(), '--wal-method=none', '--checkpoint=fast']);
     postgresProgram('pg_dump', [...port, '-Fc', '-f', dump(), 'svc']);
     writeFileSync(join(backups, 'a.sql.gz'), gzipSync(postgresProgram('pg_dump', [...port, 'svc'])));
@@ -184,6 +185,12 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
       msg,
     });
     expect(inSpace().toString()).toBe(before);
+    // A dump is restored without it, and into the database that is there.
+    for (const options of [['-Fc'], [], ['--create', '--clean']]) {
+      const inSpaces = join(backups, 'spaces.dump');
+      postgresProgram('pg_dump', [...address(), ...options, '-f', inSpaces, 'svc']);
+      expect(rehearsed(request({ backup: inSpaces }))).toMatchObject({ result: 'ok', workflows: 3001 });
+    }
     const copy = join(backups, 'base-20260103T000000Z');
     execFileSync('cp', ['-a', base(), copy]);
     execFileSync('bash', ['-c', `cp -a ${wal()}/* ${copy}/pg_wal`]);
@@ -338,6 +345,14 @@ describe.skipIf(!hasMariadb || !hasMariadbTools)('a copy of the files of a Maria
     const msg =
       'table svc.other has a DATA DIRECTORY, in which a throwaway server would open the file of the store';
     expect(rehearse(copyAs('linked'))).toMatchObject({ result: 'unknown', msg });
+    const dump = path('linked.sql');
+    const client = ['--no-defaults', `--socket=${path('s')}`, '--user=root', `--result-file=${dump}`];
+    execFileSync('mariadb-dump', [...client, 'svc']);
+    expect(readFileSync(dump, 'utf8')).toContain(`DATA DIRECTORY='${elsewhere}`);
+    // As when the store is lost: a file would be in the way of its restore.
+    await server.sql('DROP TABLE svc.other');
+    expect(rehearse(dump)).toMatchObject({ result: 'ok', workflows: 1 });
+    expect(readdirSync(elsewhere, { recursive: true }).filter((name) => /\./.test(String(name)))).toEqual([]);
   });
 });
 

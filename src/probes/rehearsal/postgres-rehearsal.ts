@@ -14,6 +14,7 @@ import { cannotRead, headOf, unpackedFile } from './backup-content.ts';
 import { copyBackup } from './copy-tree.ts';
 import { guardLog, restoreCommand } from './postgres-log.ts';
 import { postgresServers, programOf } from './programs.ts';
+import { createErrorReader } from './psql-errors.ts';
 import { asUnknown, CannotLook, type Phases, type RehearsalRequest, type Restored } from './rehearsal.ts';
 import { lastWords, type RunningProgram, type Sandbox } from './sandbox.ts';
 
@@ -66,15 +67,12 @@ async function restoreDump(
   await phases.measure('restore', async () => {
     const at = [...connection(sandbox, administrator), '--dbname', database];
     if (isDirectory || headOf(backup).subarray(0, 5).toString() === 'PGDMP') {
-      const options = [...at, '--exit-on-error', '--no-owner', '--no-acl'];
+      const options = [...at, '--exit-on-error', '--no-owner', '--no-acl', '--no-tablespaces'];
       await sandbox.run([join(programs, 'pg_restore'), ...options, backup], { asAgent: true });
     } else await restoreText(programs, at, backup, sandbox);
   });
   return { ask: asker(programs, sandbox, administrator, database) };
 }
-
-/** Roles of the real server are not part of a dump of one database. */
-const missingRole = /role ".*" does not exist/;
 
 async function restoreText(
   programs: string,
@@ -83,20 +81,22 @@ async function restoreText(
   sandbox: Sandbox,
 ): Promise<void> {
   const { stream, fault } = unpackedFile(backup, sandbox);
-  const argv = [join(programs, 'psql'), ...at, '--no-psqlrc', '--quiet', '--output=/dev/null'];
+  const argv = [
+    join(programs, 'psql'),
+    ...at,
+    '--no-psqlrc',
+    '--quiet',
+    '--echo-errors',
+    '--output=/dev/null',
+  ];
   const program = sandbox.start(argv, { asAgent: true, input: stream });
-  let errors = '';
-  let rest = '';
-  program.child.stderr!.on('data', (chunk: Buffer) => {
-    const lines = (rest + chunk.toString()).split('\n');
-    rest = lines.pop()!;
-    // One error is enough, and a dump of another kind has millions.
-    errors ||= lines.find((line) => /ERROR:|FATAL:/.test(line) && !missingRole.test(line)) ?? '';
-  });
+  const errors = createErrorReader();
+  program.child.stderr!.on('data', errors.take);
   program.child.stdout!.resume();
   const [ended, unpacked] = await Promise.all([program.ended, fault]);
   if (sandbox.signal.aborted) throw sandbox.signal.reason;
-  const why = unpacked ?? ended ?? (errors === '' ? undefined : `psql: ${errors.trim().slice(0, 300)}`);
+  const error = errors.end();
+  const why = unpacked ?? ended ?? (error && `psql: ${error.trim().slice(0, 300)}`);
   if (why !== undefined) throw new Error(why);
 }
 
