@@ -51,24 +51,32 @@ const distinctNames: ConsistencyRule = ({ tree }) => [...twice(tree, 'stores'), 
 /** Types of backups that need a store; backups of the type `config` contain files. */
 const storeTypes: ReadonlySet<string> = new Set<BackupType>(['full', 'incremental', 'log']);
 
-/** Faults for backups of a store that is not configured. */
-const backupsOfStores: ConsistencyRule = ({ tree }) => {
+/** A fault if the text at a path is not the name of a configured store. */
+function unknownStore(tree: TreeNode, path: TreePath): PlacedFault[] {
+  const store = textAt(tree, ...path);
   const stores = itemsAt(tree, 'stores').flatMap((_, index) => textAt(tree, 'stores', index, 'name') ?? []);
-  return itemsAt(tree, 'backups').flatMap((_, index) => {
+  if (store === undefined || stores.includes(store)) return [];
+  const near = nearest(store, stores);
+  const known = stores.length === 0 ? 'add it to stores, which is empty' : `known are ${stores.join(', ')}`;
+  return [faultAt(tree, path, `no such store; ${near ? `did you mean ${near}?` : known}`)];
+}
+
+const rehearsedStores: TreePath = ['recovery', 'rehearsal', 'stores'];
+
+/** Faults for rehearsals of a store that is not configured: they would never run. */
+const rehearsalsOfStores: ConsistencyRule = ({ tree }) =>
+  itemsAt(tree, ...rehearsedStores).flatMap((_, index) => unknownStore(tree, [...rehearsedStores, index]));
+
+/** Faults for backups of a store that is not configured. */
+const backupsOfStores: ConsistencyRule = ({ tree }) =>
+  itemsAt(tree, 'backups').flatMap((_, index) => {
     const path: TreePath = ['backups', index, 'store'];
-    const store = scalarAt(tree, ...path);
-    if (store === undefined) {
-      const type = textAt(tree, 'backups', index, 'type');
-      return type === undefined || !storeTypes.has(type)
-        ? []
-        : [faultAt(tree, path, 'missing; name an entry of stores')];
-    }
-    if (typeof store !== 'string' || stores.includes(store)) return [];
-    const near = nearest(store, stores);
-    const known = stores.length === 0 ? 'add it to stores, which is empty' : `known are ${stores.join(', ')}`;
-    return [faultAt(tree, path, `no such store; ${near ? `did you mean ${near}?` : known}`)];
+    if (scalarAt(tree, ...path) !== undefined) return unknownStore(tree, path);
+    const type = textAt(tree, 'backups', index, 'type');
+    return type === undefined || !storeTypes.has(type)
+      ? []
+      : [faultAt(tree, path, 'missing; name an entry of stores')];
   });
-};
 
 /** A fault if the limit per metric is above the total limit. */
 const limitsFit: ConsistencyRule = ({ tree }) => {
@@ -202,6 +210,7 @@ const rules: readonly ConsistencyRule[] = [
   rulesWithinForbiddenTags,
   distinctNames,
   backupsOfStores,
+  rehearsalsOfStores,
   limitsFit,
   ({ tree }) => clusterFaults(tree),
   describedThroughClusters,

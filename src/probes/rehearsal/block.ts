@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
 import * as z from 'zod';
 import { parsedAs, span } from '../../core/text-formats.ts';
 import { storeRoles } from '../stores/store-options.ts';
@@ -46,7 +47,8 @@ export const rehearsalBlock = () =>
     .transform(
       (given): RehearsalOptions | undefined =>
         given && {
-          directory: given.directory,
+          // The server and its tools run in other directories, where a relative path would mean another one.
+          directory: resolve(given.directory),
           maxBytes: given.maxBytes,
           stores: given.stores,
           databases: given.databases,

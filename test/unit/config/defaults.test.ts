@@ -227,3 +227,9 @@ describe('secrets', () => {
     ]);
   });
 });
+
+test('a relative directory of rehearsals is that of the directory in which the agent was started', async () => {
+  const { faults, config } = await load('recovery: {rehearsal: {directory: scratch}}');
+  expect(faults).toEqual([]);
+  expect(config?.recovery?.rehearsal?.directory).toBe(join(process.cwd(), 'scratch'));
+});
