@@ -105,19 +105,17 @@ const sizedAtNight = ['e2e/mutated-config', 'integration/rules/alerts', 'integra
   (name) => `test/${name}.test.ts`,
 );
 
-const usual = [
-  project('unit', filesOf('unit'), pure),
-  project('contract', filesOf('contract'), pure),
-  project('integration', filesOf('integration'), { ...waiting, ...shared, exclude: [longFiles] }),
-  project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: [...alone, longFiles, nightlyFiles] }),
-  project('fault-alone', alone, waiting),
-  project('e2e', filesOf('e2e'), {
-    ...waiting,
-    ...shared,
-    exclude: [longFiles, nightlyFiles],
-    testTimeout: 600_000,
-  }),
-];
+const usualWithout = (exclude: string[]) => {
+  const others = [...exclude, longFiles, nightlyFiles];
+  return [
+    project('unit', filesOf('unit'), { ...pure, exclude }),
+    project('contract', filesOf('contract'), { ...pure, exclude }),
+    project('integration', filesOf('integration'), { ...waiting, ...shared, exclude: others }),
+    project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: [...alone, ...others] }),
+    project('fault-alone', alone, { ...waiting, exclude }),
+    project('e2e', filesOf('e2e'), { ...waiting, ...shared, exclude: others, testTimeout: 600_000 }),
+  ];
+};
 
 /** Files in which a real Prometheus evaluates rules with windows of seconds, or a demo is watched. */
 const alerting = [
@@ -174,19 +172,21 @@ class LongestFirst extends BaseSequencer {
  * to those files.
  */
 const eachAlone = (name: string, include: string[], options: Options) =>
-  project(name, include, { maxWorkers: 4, ...options });
+  project(name, include, { maxWorkers: 4, sequence: { groupOrder: 2 }, ...options });
 const inBackground = { setupFiles: ['test/background.ts', 'test/environment.ts'] };
 const ofSize = (first: string[], others: string[], testTimeout: number) => [
   eachAlone('alerting', first, { testTimeout }),
   eachAlone('background', others, { ...inBackground, exclude: first, testTimeout }),
 ];
 const long = ofSize(alerting, [longFiles, ...sized], 600_000);
+/** All that `npm test` and `npm run long` run. Files of both run once, in the size of the latter. */
+const whole = [...usualWithout(sized), ...long];
 const nightly = ofSize(alertingAtNight, [longFiles, nightlyFiles, ...sized, ...sizedAtNight], 0);
 
 export default defineConfig({
   test: {
     globalSetup: 'test/templates.ts',
     sequence: { sequencer: LongestFirst },
-    projects: { long, nightly }[size] ?? usual,
+    projects: { long, whole, nightly }[size] ?? usualWithout([]),
   },
 });

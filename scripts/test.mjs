@@ -1,5 +1,5 @@
-// npm test: types, lint, build and the tests, in a fresh clone. With TEST_SIZE=long or nightly: build and the long tests; with
-// arguments, which go to vitest: build and those tests. The last line is `N passed, N failed`.
+// npm test: types, lint, build and the tests, in a fresh clone. With TEST_SIZE=whole: also the long tests; with long or nightly:
+// build and the long tests; with arguments, which go to vitest: build and those tests. The last line is `N passed, N failed`.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ const types = (name, ...args) => {
 };
 // These run beside each other and beside the build, which ends first.
 const checks =
-  process.env.TEST_SIZE === undefined && files.length === 0
+  [undefined, 'whole'].includes(process.env.TEST_SIZE) && files.length === 0
     ? [
         types('all'),
         types('page', '-p', 'src/agent/admin/page'),

@@ -1,19 +1,21 @@
 import { test } from 'vitest';
 
-const sizes = ['short', 'long', 'nightly'] as const;
-type Size = (typeof sizes)[number];
+const sizes = ['short', 'long', 'whole', 'nightly'] as const;
 
-function sizeOf(text = 'short'): Size {
+function sizeOf(text = 'short'): (typeof sizes)[number] {
   const found = sizes.find((name) => name === text);
   if (!found) throw new Error(`TEST_SIZE: unknown size, got "${text}"; use ${sizes.join(', ')}`);
   return found;
 }
 
 /**
- * How much of a repeating test runs: `npm test` is short, `npm run long` and `npm run nightly` set the other sizes. A short run
- * still shows every behaviour once.
+ * Which tests run, and how often a repeating test repeats: `npm test` is short, `npm run long` and `npm run nightly` set the other
+ * sizes. A short run still shows every behaviour once. CI is whole: the tests of a short run and of a long one, where those that
+ * are in both repeat as in a long run.
  */
-const size = sizeOf(process.env.TEST_SIZE);
+const run = sizeOf(process.env.TEST_SIZE);
+const size = run === 'whole' ? 'long' : run;
+type Size = typeof size;
 
 /** Accepts the arguments of a definition, and defines nothing. */
 const nothing = Object.assign(() => {}, { each: () => () => {}, skipIf: () => nothing });
@@ -23,7 +25,7 @@ const nothing = Object.assign(() => {}, { each: () => () => {}, skipIf: () => no
  * `define` is `describe` or `describe.skipIf(…)`.
  */
 export const onlyShort = <Define extends object>(define: Define): Define =>
-  size === 'short' ? define : (nothing as unknown as Define);
+  run === 'short' || run === 'whole' ? define : (nothing as unknown as Define);
 
 /** Defines a test that does not repeat, like `test` does. */
 export const testOnce = onlyShort(test);
