@@ -32,7 +32,7 @@ export function statusFactsOf(facts: Partial<StatusFacts> = {}): StatusFacts {
     replication: [],
     exceeded: [],
     telemetryTruth: {},
-    counting: [],
+    counted: {},
     versions: {},
     backups: [],
     certificates: [],

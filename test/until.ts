@@ -1,6 +1,6 @@
 interface Patience {
   /**
-   * The pause between two polls. By default it grows from 1 to 25 ms with the time that has passed, and is at least twice the
+   * The pause between two polls. By default it grows from 1 to 100 ms with the time that has passed, and is at least twice the
    * duration of a poll, so that waiting leaves the processor to what is waited for.
    */
   everyMs?: number;
@@ -52,7 +52,7 @@ export async function until<T>(
       throw new Error(`not within ${withinMs / 1000} s: ${what}${cause ? `; last: ${cause}` : ''}`, {
         cause,
       });
-    const patientMs = Math.max(Math.min(25, 1 + passedMs / 40), Math.min(500, 2 * (nowMs - pollMs)));
+    const patientMs = Math.max(Math.min(100, 1 + passedMs / 40), Math.min(500, 2 * (nowMs - pollMs)));
     await pause(everyMs ?? patientMs);
   }
 }

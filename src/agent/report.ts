@@ -270,8 +270,11 @@ export interface StatusFacts {
   exceeded: readonly Exceeded[];
   /** By role, the share of the logged persistence errors that its own metrics count; only while its log has such errors. */
   telemetryTruth: Readonly<Record<string, number>>;
-  /** The pages and logs that have counted anything since the agent started, such as `page/history`. */
-  counting: readonly string[];
+  /**
+   * When each page and log last counted anything, such as `page/history`; only those that have since the agent started. To a
+   * quarter of a minute.
+   */
+  counted: Readonly<Record<string, string>>;
   /** The versions that roles report about themselves. */
   versions: Readonly<Record<string, string>>;
   backups: readonly BackupReport[];

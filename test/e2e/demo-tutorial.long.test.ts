@@ -69,7 +69,8 @@ test.skipIf(!hasPrometheus || !hasAlertmanager)(
     await until(
       'the alert is in Alertmanager',
       prints(5, ports, [/^"alertname":"SvcStoreDown"\s*$/]),
-      patience,
+      // It takes two minutes, and each attempt starts programs.
+      { everyMs: 5000 },
     );
     expect(playBlock(7, ports).trim()).toBe('"alertname":"SvcStoreDown"');
     playBlock(6, ports);

@@ -9,7 +9,7 @@ import { createTracks } from './tracks.ts';
 export interface ReadingsReport {
   exceeded: readonly Exceeded[];
   telemetryTruth: Readonly<Record<string, number>>;
-  counting: readonly string[];
+  counted: Readonly<Record<string, string>>;
   versions: Readonly<Record<string, string>>;
 }
 
@@ -56,10 +56,10 @@ export function createServiceReadings(): ServiceReadings {
   let held = new Map<string, Held>();
   const usual = new Map<string, number>();
   const origins: Origins = new Map();
-  const counting = new Set<string>();
+  const counted = new Map<string, string>();
   let seen: ReadonlySet<string> = new Set();
   let sampledMs = 0;
-  let report: ReadingsReport = { exceeded: [], telemetryTruth: {}, counting: [], versions: {} };
+  let report: ReadingsReport = { exceeded: [], telemetryTruth: {}, counted: {}, versions: {} };
 
   const noteUsual = (id: string, value: number) => {
     const known = usual.get(id);
@@ -140,14 +140,15 @@ export function createServiceReadings(): ServiceReadings {
       sampledMs = monotonicMs;
       seen = collect(rows, tracks, seen, origins);
       for (const source of tracks.keys(countedTrack))
-        if (tracks.increase(countedTrack, source, rateMs) > 0) counting.add(source);
+        if (tracks.increase(countedTrack, source, rateMs) > 0)
+          counted.set(source, new Date(nowMs - tracks.unchangedMs(countedTrack, source)!).toISOString());
       const next = new Map<string, Held>();
       const exceeded = conditions.flatMap((condition, place) => judge(condition, place, nowMs, next));
       held = next;
       report = {
         exceeded,
         telemetryTruth: truthOf(tracks),
-        counting: [...counting],
+        counted: Object.fromEntries(counted),
         versions: versionsIn(rows),
       };
     },

@@ -155,17 +155,25 @@ interface Moment {
   monotonicMs: number;
 }
 
+/** A source that counts nothing for this long is silent: pages are read at least once a minute. */
+const silentMs = 75_000;
+
 /**
- * The sources of a problem that have counted nothing since the restart, for a problem that only an earlier agent has seen. What a
- * hanging role counted before is not known any more. The page of a role says more than its log, so the log counts only without a
- * page.
+ * The sources of a problem that say nothing about whether it lasts, for a problem that only an earlier agent has seen: those that
+ * are silent and have counted nothing since values could show the problem. What they counted before that may be from before
+ * the restart, such as lines of a log that were not read yet, or from before the role hung. The page of a role says more than its
+ * log, so the log counts only without a page.
  */
-function uncounted(from: readonly Source[], { counting, scrapes, statsd, logs }: StatusFacts): Source[] {
+function uncounted({ line, from = [] }: Line, facts: StatusFacts, nowMs: number): Source[] {
+  const { counted, scrapes, statsd, logs } = facts;
   const roles = [...scrapes, ...statsd].map(({ service }) => `page/${service}`);
   const watched = new Set([...roles, ...logs.flatMap(({ services }) => services.map((one) => `log/${one}`))]);
   const all = from.filter((source) => watched.has(source));
   const pages = all.filter((source) => source.startsWith('page/'));
-  return (pages.length > 0 ? pages : all).filter((source) => !counting.includes(source));
+  return (pages.length > 0 ? pages : all).filter((source) => {
+    const lastMs = Date.parse(counted[source] ?? '');
+    return !(lastMs >= nowMs - silentMs || lastMs >= settledMs(line, facts));
+  });
 }
 
 const kindOf = (line: string): string => line.slice(0, line.indexOf('/'));
@@ -175,13 +183,19 @@ const knownAtOnce: ReadonlySet<string> = new Set(['state', 'reload']);
 /** For this long after a start of the agent, a problem that it cannot see does not count as over. */
 const settleMs = 60_000;
 
+/** When the values of a line have had the time that they need after a start of the agent. */
+const settledMs = (line: string, { startedAt }: StatusFacts): number =>
+  Date.parse(startedAt) + Math.max(settlingMs(kindOf(line)), settleMs);
+
 /** Whether nothing can be said yet about a line that an earlier agent has seen. */
-function isUnknownYet(line: string, { probes, startedAt }: StatusFacts, nowMs: number): boolean {
-  const probe = probes.find(({ name }) => line === `probe/${name}` || line.startsWith(`probe/${name} `));
+function isUnknownYet(line: string, facts: StatusFacts, nowMs: number): boolean {
+  const probe = facts.probes.find(
+    ({ name }) => line === `probe/${name}` || line.startsWith(`probe/${name} `),
+  );
   if (probe) return probe.last === undefined;
   const kind = kindOf(line);
   if (knownAtOnce.has(kind)) return false;
-  return nowMs - Date.parse(startedAt) < Math.max(settlingMs(kind), settleMs);
+  return nowMs < settledMs(line, facts);
 }
 
 export function createSilence(): Silence {
@@ -197,10 +211,11 @@ export function createSilence(): Silence {
       const seen = new Set(now.flatMap((one) => [idOf(one), lineOf(one)]));
       const next = new Map<string, Unread & { readMs?: number }>();
       for (const line of seen) earlier.delete(line);
-      for (const { line, from = [], cause } of open) {
+      for (const problem of open) {
+        const { line, from = [], cause } = problem;
         if (seen.has(line)) continue;
         const known = unread.get(line);
-        const quiet = earlier.has(line) ? uncounted(from, facts) : (silent.get(line) ?? []);
+        const quiet = earlier.has(line) ? uncounted(problem, facts, nowMs) : (silent.get(line) ?? []);
         const sources = from.filter((source) => !isRead(source) || quiet.includes(source));
         const one = { sinceMs: known?.sinceMs ?? nowMs, sources, wasCause: cause !== undefined };
         const readMs = sources.length > 0 ? monotonicMs : known?.readMs;

@@ -8,6 +8,9 @@ import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
 import { probeStatusOf } from '../../../status-report.ts';
 
+/** The page of history last counted something at this moment. */
+const counted = (seconds: number) => ({ counted: { 'page/history': atOf(seconds) } });
+
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 
 const store = (seconds: number, isDown: boolean, from = seconds) => ({
@@ -462,7 +465,7 @@ describe('what the role that counts it cannot say any more', () => {
     look(first, 0, { ...back, exceeded: [timeouts] });
     const second = restarted(first);
     expect(look(second, 3_600, { startedAt: atOf(30), ...dead }).incidents).toEqual([]);
-    const { incidents } = look(second, 7_200, { startedAt: atOf(30), ...back, counting: ['page/history'] });
+    const { incidents } = look(second, 7_200, { startedAt: atOf(30), ...back, ...counted(7_200) });
     expect(incidents.find(({ id }) => id === 'workflow_timeouts/orders')?.end).toBe(atOf(7_200));
   });
 });
@@ -486,7 +489,7 @@ test('what was within its limit only because a role counts nothing is unknown, a
   expect(look(judge, 3_600, {}).incidents).toMatchObject([{ id: 'workflow_failures/orders' }]);
 });
 
-test('what began before a restart is not over while the role has counted nothing since: it may hang', () => {
+test('what began before a restart is not over while the role counts nothing: it may hang', () => {
   const failing = {
     kind: 'workflow_failures',
     ...{ about: { domain: 'orders' }, value: '9', limit: '5', since: atOf(0), from: ['page/history'] },
@@ -502,8 +505,11 @@ test('what began before a restart is not over while the role has counted nothing
     headline: 'It is no longer known whether workflows of domain orders fail',
     problems: [{ since: atOf(0), unreadSince: atOf(7_200) }],
   });
-  look(second, 7_260, { startedAt: atOf(60), scrapes, counting: ['page/history'] });
-  const { incidents } = look(second, 10_800, { startedAt: atOf(60), scrapes, counting: ['page/history'] });
+  // What it counted at once is from before the restart, such as the rest of a log.
+  const early = { startedAt: atOf(60), scrapes, ...counted(75) };
+  expect(look(second, 7_230, early).incidents).toEqual([]);
+  look(second, 7_260, { startedAt: atOf(60), scrapes, ...counted(7_260) });
+  const { incidents } = look(second, 10_800, { startedAt: atOf(60), scrapes, ...counted(10_800) });
   expect(incidents).toMatchObject([{ id: 'workflow_failures/orders', start: atOf(0), end: atOf(10_800) }]);
   // Nobody watches the role any more.
   expect(look(restarted(first), 7_200, { startedAt: atOf(60) }).incidents).toHaveLength(1);

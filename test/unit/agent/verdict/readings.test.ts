@@ -151,8 +151,8 @@ test('how much of the errors in the log the metrics show', () => {
   expect(truth(500)).toBe(1);
 });
 
-test('what has counted since the start: what a page or a log has at first, or a gauge that changes, does not count', () => {
-  const { counting } = sampled(8, (step) => ({
+test('what has counted since the start, and when: what a page or a log has at first, or a gauge that changes, does not count', () => {
+  const { counted } = sampled(8, (step) => ({
     svc_persistence_requests: [row('history', 500 + (step === 2 ? 1 : 0)), row('matching', 70)],
     svc_log_entries_total: [
       row('worker', 10 + step, { level: 'info' }),
@@ -160,7 +160,11 @@ test('what has counted since the start: what a page or a log has at first, or a 
     ],
     svc_matching_tasklist_backlog: [row('matching', step, { domain: 'orders', tasklist: 'default' })],
   }));
-  expect([...counting].sort()).toEqual(['log/worker', 'page/history']);
+  // A counter that falls began again, and counted its value.
+  expect(counted).toEqual({
+    'log/worker': '2026-01-01T00:02:00.000Z',
+    'page/history': '2026-01-01T00:00:45.000Z',
+  });
 });
 
 test('a track keeps a quarter of an hour, knows a reset, and is bounded', () => {

@@ -228,7 +228,7 @@ describe('a problem whose source cannot be read', () => {
     silence.restore([earlier]);
     const all = statusFactsOf({
       startedAt: new Date(-3_600_000).toISOString(),
-      counting,
+      counted: Object.fromEntries(counting.map((source) => [source, new Date(1e6).toISOString()])),
       scrapes: [page('history', true), page('worker', true)],
       statsd: [{ service: 'matching' }] as unknown as StatusFacts['statsd'],
       logs: [{ services: ['history'] }] as unknown as StatusFacts['logs'],
@@ -236,16 +236,53 @@ describe('a problem whose source cannot be read', () => {
     silence.of([], [], [{ line: open.line, from }], { ...at(0), facts: all });
     expect(silence.isUnread(open.line)).toBe(isUnread);
   });
+  test.each([
+    ['before its values could show it', settledMs - 1, true],
+    ['when its values could show it', settledMs, false],
+    ['longer ago than a page may be old', 3_600_000 - 75_001, false],
+    ['just now', 3_600_000, false],
+  ])('is one of an earlier agent, and its page counted %s', (_, countedMs, isUnread) => {
+    const silence = createSilence();
+    silence.restore([earlier]);
+    const facts = statusFactsOf({
+      startedAt: new Date(1e6).toISOString(),
+      counted: { 'page/history': new Date(1e6 + countedMs).toISOString() },
+      scrapes: [page('history', true)],
+    });
+    silence.of([], [], [{ line: open.line, from: ['page/history'] }], { ...at(3_600_000), facts });
+    expect(silence.isUnread(open.line)).toBe(isUnread);
+  });
+  test('is one of an earlier agent, whose page counted until shortly before its values could show it', () => {
+    const facts = statusFactsOf({
+      startedAt: new Date(1e6).toISOString(),
+      counted: { 'page/history': new Date(1e6 + settledMs - 30_000).toISOString() },
+      scrapes: [page('history', true)],
+    });
+    const isUnreadAt = (ms: number) => {
+      const silence = createSilence();
+      silence.restore([earlier]);
+      silence.of([], [], [{ line: open.line, from: ['page/history'] }], { ...at(ms), facts });
+      return silence.isUnread(open.line);
+    };
+    // It is silent 75 s after it last counted.
+    expect([settledMs - 1, settledMs, settledMs + 45_000, settledMs + 45_001].map(isUnreadAt)).toEqual([
+      ...[true, false],
+      ...[false, true],
+    ]);
+  });
   test('is one of an earlier agent, whose values need minutes', () => {
     const started = (ms: number) => ({ ...facts(), startedAt: new Date(1e6 + ms).toISOString() });
-    const counting = ['page/history', 'page/worker'];
+    const counted = (ms: number) => {
+      const now = new Date(1e6 + ms).toISOString();
+      return { counted: { 'page/history': now, 'page/worker': now } };
+    };
     const silence = createSilence();
     const restored = silence.restore([earlier]);
     const { about, subject } = heap;
     expect(restored).toMatchObject([
       { kind: 'heap', subject, about, sinceMs: 5, from: open.from, evidence: [] },
     ]);
-    const later = (ms: number) => ({ ...at(ms), facts: { ...started(0), counting } });
+    const later = (ms: number) => ({ ...at(ms), facts: { ...started(0), ...counted(ms) } });
     expect(silence.of(restored, [], [open], later(10))).toMatchObject([
       { ...restored[0], unread: { sinceMs: 1e6 + 10, sources: [], wasCause: true } },
     ]);
