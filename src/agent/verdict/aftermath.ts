@@ -1,5 +1,5 @@
 import type { Evidence } from '../report.ts';
-import { type Explained, type IsInTime, isEarlyEnough } from './causes.ts';
+import { type Explained, type IsInTime, isCauseAt } from './causes.ts';
 import { lookBackMs } from './conditions.ts';
 import {
   type Begun,
@@ -73,12 +73,12 @@ export function createAftermath(): Aftermath {
       return (cause, effect) => {
         const shownMs = shownSinceMs(effect);
         const known = remembered.get(lineOf(effect));
-        if (!known) return isEarlyEnough(cause, shownMs);
+        if (!known) return isCauseAt(cause, shownMs);
         const lasts = known.endMs === undefined && (lines.has(known.line) || isUnknown(known.line));
-        if (lasts) return known.line === lineOf(cause) || isEarlyEnough(cause, shownMs);
+        if (lasts) return known.line === lineOf(cause) || isCauseAt(cause, shownMs);
         const { endMs = nowMs } = known;
         // While the problem only looks back, it is not known whether it lasts at all. Any problem that is seen may explain it.
-        return looksBack(effect, endMs, nowMs) || isEarlyEnough(cause, Math.max(shownMs, endMs));
+        return looksBack(effect, endMs, nowMs) || isCauseAt(cause, Math.max(shownMs, endMs));
       };
     },
     of(all, nowMs, isUnknown) {

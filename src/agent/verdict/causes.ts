@@ -14,12 +14,19 @@ export interface Explained {
 const toleranceMs = 180_000;
 
 /** Whether a cause began early enough for a problem that began at a moment. */
-export const isEarlyEnough = (cause: Pick<Begun, 'sinceMs'>, startMs: number): boolean =>
-  cause.sinceMs <= startMs + toleranceMs;
+export const isEarlyEnough = ({ sinceMs }: Pick<Begun, 'sinceMs'>, startMs: number): boolean =>
+  sinceMs <= startMs + toleranceMs;
+
+/**
+ * Whether a cause lasted when a problem began at a moment. What began after it was no longer known whether the cause lasts does not
+ * show that it does.
+ */
+export const isCauseAt = (cause: Begun, startMs: number): boolean =>
+  isEarlyEnough(cause, startMs) && (!cause.unread || startMs <= cause.unread.sinceMs + toleranceMs);
 
 /** Whether the times of two problems allow that the first is the cause of the second. */
 export type IsInTime = (cause: Begun, effect: Begun) => boolean;
-const byStart: IsInTime = (cause, effect) => isEarlyEnough(cause, shownSinceMs(effect));
+const byStart: IsInTime = (cause, effect) => isCauseAt(cause, shownSinceMs(effect));
 
 type Related = (cause: Begun, effect: Begun, facts: Pick<StatusFacts, 'probes'>) => boolean;
 

@@ -489,6 +489,32 @@ test('what was within its limit only because a role counts nothing is unknown, a
   expect(look(judge, 3_600, {}).incidents).toMatchObject([{ id: 'workflow_failures/orders' }]);
 });
 
+test.each([
+  ['shortly after', 90, true],
+  ['long after', 3_600, false],
+])('what begins %s it is no longer known whether its cause lasts', (_, seconds, isExplained) => {
+  const judge = createJudge();
+  const errors = {
+    ...{ kind: 'persistence_errors', about: { role: 'history' }, since: atOf(0), from: ['page/history'] },
+    ...{ value: '20', limit: '10' },
+  };
+  const requests = {
+    ...{ kind: 'request_errors', about: { role: 'frontend' }, since: atOf(seconds), from: ['page/frontend'] },
+    ...{ value: '9 %', limit: '5 %' },
+  };
+  look(judge, 0, { exceeded: [errors] });
+  const silent = { ...errors, silent: ['page/history'] };
+  look(judge, 60, { exceeded: [silent] });
+  const { verdict } = look(judge, seconds, { exceeded: [silent, requests] });
+  const of = (kind: string) => verdict.problems.find((problem) => problem.kind === kind);
+  expect(of('request_errors')?.causedBy).toBe(isExplained ? 'persistence_errors/history' : undefined);
+  expect(verdict.headline).toMatch(
+    isExplained
+      ? /^Role history has persistence errors; .* because of it/
+      : /^Requests from frontend fail; it is no longer known whether role history has persistence errors/,
+  );
+});
+
 test('what began before a restart is not over while the role counts nothing: it may hang', () => {
   const failing = {
     kind: 'workflow_failures',
