@@ -73,7 +73,7 @@ test('a tag that is forbidden, with any number of values: one series, and a rare
   });
 });
 
-test('histograms over the limit openLine in one, gauges are refused', () => {
+test('histograms over the limit are counted in one series, gauges are refused', () => {
   const { read, shown } = open();
   flood(read, 30_000, (n) => `took:50|ms|#client:c${n}\nsize:1|g|#client:c${n}`);
   const all = shown();
