@@ -101,7 +101,8 @@ export function createAftermath(): Aftermath {
           continue;
         }
         const { endMs = nowMs } = known;
-        if (looksBack(one.found, endMs, nowMs)) left.add(one);
+        // Nothing shows the problem any more, and the cause that it had is over.
+        if (one.found.unread || looksBack(one.found, endMs, nowMs)) left.add(one);
         next.set(line, { ...known, endMs });
       }
       for (const one of all) {

@@ -106,8 +106,10 @@ const keyOf = (one: OpenProblem | undefined): string =>
   );
 
 /** A problem with what the last update recorded of it. */
-const continued = (one: OpenProblem, before: OpenProblem | undefined): OpenProblem =>
-  worst({ ...one, jumpedMs: before?.jumpedMs }, before);
+function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
+  const cause = one.cause ?? (one.isOlder ? before?.cause : undefined);
+  return worst({ ...one, jumpedMs: before?.jumpedMs, ...(cause && { cause }) }, before);
+}
 
 /** Consequences end one by one before their cause does, so the worst consequences are remembered. */
 function worst(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {

@@ -45,13 +45,15 @@ const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] 
 const historyFaults = ['shard_movement', 'task_latency'] as const;
 const listFaults = ['list_unpolled', 'list_stalled', 'backlog_growth'] as const;
 const workFaults = [...listFaults, ...(['workflow_timeouts', 'workflow_failures', 'canary'] as const)];
+/** Problems of work that failing or slow calls cause. A few failing calls do not keep workers from polling. */
+const workOfCalls = workFaults.filter((kind) => kind !== 'list_unpolled');
 const archiveFaults = ['archival_stalled', 'retention_unarchived'] as const;
 const domainFaults = ['domain', 'failover', 'disagreement'] as const;
 const replicationFaults = ['replication_failures', 'replication_lag', 'replication'] as const;
-const backupFaults = [
-  ...(['wal_stalled', 'backup_failed', 'backup_missing', 'backup_late', 'backup_damaged'] as const),
-  ...(['backup_offsite', 'recovery', 'not_proven'] as const),
-];
+/** Problems of backups that begin when a store cannot be read. */
+const backupsNotMade = ['wal_stalled', 'backup_failed', 'backup_missing', 'backup_late'] as const;
+const recoveryFaults = ['recovery', 'not_proven'] as const;
+const backupFaults = [...backupsNotMade, ...(['backup_damaged', 'backup_offsite'] as const)];
 
 const sameStore: Related = (cause, effect) => cause.about.store === effect.about.store;
 const sameRole: Related = (cause, effect) => cause.about.role === effect.about.role;
@@ -68,6 +70,9 @@ const calls: Readonly<Record<string, readonly string[]>> = {
 /** Whether one role calls another. A role with an unknown name is called by none and calls none. */
 const isCalledBy = (callee = '', caller = ''): boolean => calls[caller]?.includes(callee) ?? false;
 
+/** Reasons of a scrape that fails because nothing serves the page. */
+const mayBeGone: ReadonlySet<string> = new Set(['refused', 'timeout', 'closed']);
+
 /** Matches log texts in which a role blames its store. */
 const blamesStore =
   /persist|database|sql|cassandra|\bstore\b|shard|connection|dial tcp|timed? ?out|unavailable|schema/i;
@@ -75,6 +80,9 @@ const blamesStore =
 const ownReasons: ReadonlySet<string> = new Set([
   ...['resolve', 'tls', 'tls_expired', 'tls_untrusted', 'tls_hostname', 'not_in_ring', 'credentials'],
 ]);
+
+/** Whether the reason of an effect is its own: credentials, certificates, names. */
+const isOfItself = ({ reason = '' }: Begun): boolean => ownReasons.has(reason);
 
 /** Whether the last log entries of a role are fatal and blame something other than its store. */
 function blamesItself({ evidence }: Begun): boolean {
@@ -133,15 +141,35 @@ const replicates: Related = ({ about: { role = '' } }) => role === 'history' || 
 /** Whether the role is the frontend, which reads domains from the store. */
 const isFrontend: Related = ({ about: { role } }) => role === 'frontend';
 
+/**
+ * Narrows what a role explains: a page that cannot be scraped is a reason only if the process may be gone. It is none if the page
+ * answers with an error, or if the role passes its health check.
+ */
+const ifProcess =
+  (related: Related): Related =>
+  (cause, effect, facts) =>
+    (cause.kind !== 'scrape_down' ||
+      (mayBeGone.has(cause.reason ?? '') &&
+        !facts.probes.some(({ name, last }) => name === `health/${cause.about.role}` && last?.ok))) &&
+    related(cause, effect, facts);
+
 const rules: readonly Rule[] = [
-  { causes: ['disk_full'], effects: ['store_down', 'read_only', 'data_at_risk'], related: sameStore },
+  {
+    causes: ['disk_full'],
+    effects: ['store_down', 'read_only', 'data_at_risk'],
+    related: (cause, effect, facts) => sameStore(cause, effect, facts) && !isOfItself(effect),
+  },
   {
     causes: ['connections'],
     effects: ['store_down'],
     related: (cause, effect, facts) =>
       sameStore(cause, effect, facts) && effect.reason === 'too_many_connections',
   },
-  { causes: lostStore, effects: [...backupFaults, 'flapping', 'stale', 'data_at_risk'], related: sameStore },
+  {
+    causes: lostStore,
+    effects: [...backupsNotMade, ...recoveryFaults, 'flapping', 'stale', 'data_at_risk'],
+    related: sameStore,
+  },
   { causes: lostStore, effects: processFaults, related: isOfStore },
   { causes: ['read_only', 'schema'], effects: processFaults, related: saysStore },
   // A role refuses to start with the wrong schema.
@@ -159,28 +187,33 @@ const rules: readonly Rule[] = [
     effects: ['persistence_latency', 'request_errors', 'frontend_latency', ...historyFaults],
     related: always,
   },
-  { causes: ['heap', 'gc_pause', ...deadRole], effects: [...processFaults, 'flapping'], related: sameRole },
+  {
+    causes: ['heap', 'gc_pause'],
+    effects: [...processFaults, 'flapping'],
+    related: (cause, effect, facts) => sameRole(cause, effect, facts) && !isOfItself(effect),
+  },
+  { causes: deadRole, effects: [...processFaults, 'flapping'], related: sameRole },
   { causes: ['heap'], effects: ['gc_pause'], related: sameRole },
   {
     causes: deadRole,
     effects: ['stale', 'log_silent', 'persistence_errors', 'persistence_latency', 'gc_pause'],
     related: sameRole,
   },
-  { causes: processFaults, effects: ['role_down', 'role_failing'], related: isCaller },
+  { causes: processFaults, effects: ['role_down', 'role_failing'], related: ifProcess(isCaller) },
   {
     causes: ['gc_pause', ...processFaults],
     effects: ['request_errors', 'frontend_latency'],
-    related: ofRequests,
+    related: ifProcess(ofRequests),
   },
   // A host that ends or stands still gives up its shards.
-  { causes: ['heap', 'gc_pause', ...processFaults], effects: historyFaults, related: sameRole },
+  { causes: ['heap', 'gc_pause', ...processFaults], effects: historyFaults, related: ifProcess(sameRole) },
   {
     causes: ['shard_movement'],
     effects: ['task_latency', 'request_errors', 'frontend_latency'],
     related: always,
   },
-  { causes: historyFaults, effects: workFaults, related: always },
-  { causes: processFaults, effects: workFaults, related: runsWork },
+  { causes: historyFaults, effects: workOfCalls, related: always },
+  { causes: processFaults, effects: workFaults, related: ifProcess(runsWork) },
   { causes: deadRole, effects: replicationFaults, related: replicates },
   { causes: deadRole, effects: domainFaults, related: isFrontend },
   {
@@ -190,16 +223,21 @@ const rules: readonly Rule[] = [
   },
   {
     causes: ['persistence_errors'],
-    effects: [...callFaults, ...historyFaults, ...workFaults],
+    effects: [...callFaults, ...historyFaults, ...workOfCalls],
     related: always,
   },
   {
     causes: ['request_errors', 'frontend_latency'],
-    effects: ['frontend_latency', ...workFaults],
+    effects: ['frontend_latency', ...workOfCalls],
     related: always,
   },
   { causes: listFaults, effects: workFaults, related: sameWork },
-  { causes: ['cluster_down'], effects: [...replicationFaults, ...domainFaults], related: sharesCluster },
+  {
+    causes: ['cluster_down'],
+    effects: [...replicationFaults, ...domainFaults],
+    related: (cause, effect, facts) =>
+      sharesCluster(cause, effect, facts) && effect.reason !== 'command_missing',
+  },
   { causes: ['cluster_down'], effects: ['replication'], related: always },
   { causes: replicationFaults, effects: ['replication_lag', 'replication', 'failover'], related: always },
   {
@@ -212,7 +250,7 @@ const rules: readonly Rule[] = [
     effects: archiveFaults,
     related: (cause, effect) => cause.about.archive === effect.about.archive,
   },
-  { causes: backupFaults, effects: ['recovery', 'not_proven'], related: sameStore },
+  { causes: [...backupFaults, ...recoveryFaults], effects: recoveryFaults, related: sameStore },
   {
     causes: [...processFaults, 'store_down', 'cluster_down'],
     effects: ['certificate'],

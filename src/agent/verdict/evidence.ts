@@ -230,9 +230,14 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
 
 /**
  * The pages that cannot be scraped. The page of a role that fails its health check is not listed as a problem, unless the page
- * failed earlier.
+ * failed earlier; nor is it listed after the role is back until it was scraped again.
  */
-function scrapeProblems({ scrapes }: StatusFacts, ofProbes: readonly Found[]): Found[] {
+function scrapeProblems({ scrapes, probes }: StatusFacts, ofProbes: readonly Found[]): Found[] {
+  const isBack = (service: string, failedMs: number) =>
+    probes.some(
+      ({ name, last, since }) =>
+        name === `health/${service}` && last?.ok && Date.parse(since ?? '') > failedMs,
+    );
   const isOfRole = (service: string, sinceMs: number) =>
     ofProbes.some(
       ({ kind, about, sinceMs: failsSinceMs }) =>
@@ -244,6 +249,7 @@ function scrapeProblems({ scrapes }: StatusFacts, ofProbes: readonly Found[]): F
     // If there never was a page, its time is unknown.
     if (up || !lastFailure || isOfRole(service, lastTakenMs ?? Number.POSITIVE_INFINITY)) return [];
     const { reason, what, atMs } = lastFailure;
+    if (isBack(service, atMs)) return [];
     const detail = reasonOf({ last: { reason, msg: what } });
     const at = new Date(atMs).toISOString();
     const evidence: Evidence[] = [{ source: 'probe', text: `scrape of ${service}: ${detail}`, at }];

@@ -86,6 +86,8 @@ export interface ExplainedBy {
 export interface OpenProblem {
   line: string;
   sinceMs: number;
+  /** Set if the problem began before the one that explains it now: what it was until then is an incident of its own. */
+  isOlder?: boolean;
   /** How far the wall clock has jumped since the start, ms; absent if it has not. */
   jumpedMs?: number;
   /** The sources of the problem (`unread.ts`). */

@@ -133,25 +133,29 @@ export function consequencesText(all: readonly Found[], causes: readonly About[]
 
 const inVerb = (parts: readonly string[], one: string, many: string): string[] => {
   if (parts.length === 0) return [];
-  return [`${listed(parts)} ${parts.length === 1 && parts[0]!.startsWith('1 ') ? one : many}`];
+  return [`${listed(parts)} ${parts.length === 1 && /^(?:1|the) /.test(parts[0]!) ? one : many}`];
 };
+
+/** The roles that are down because of something else in the same role, such as a large heap: `the role` or `2 of the roles`. */
+function ownDown(down: readonly Found[], causes: readonly Begun[]): string[] {
+  const alive = new Set(causes.flatMap(({ kind, about }) => (kinds[kind].isDown ? [] : (about.role ?? []))));
+  const roles = new Set(down.flatMap(({ about: { role = '' } }) => (alive.has(role) ? role : [])));
+  if (roles.size === 0) return [];
+  return [roles.size === 1 && causes.length === 1 ? 'the role' : `${roles.size} of the ${plural('role', 2)}`];
+}
 
 /** The consequences as a clause: `; 4 roles are down and 1 domain suffers because of it`. */
 function becauseText(all: readonly Found[], causes: readonly Begun[]): string {
   if (all.length === 0) return '';
   const isOne = new Set(causes.map(nameOf)).size === 1;
-  const down = new Map(
-    subjectsOf(
-      all.filter(({ kind }) => kinds[kind].isDown),
-      causes,
-    ),
-  );
+  const dead = all.filter(({ kind }) => kinds[kind].isDown);
+  const down = new Map(subjectsOf(dead, causes));
   const suffering = subjectsOf(all, causes).map(([noun, of]): [string, Set<string>] => [
     noun,
     new Set([...of].filter((one) => !down.get(noun)!.has(one))),
   ]);
   const clauses = [
-    ...inVerb(numbersOf([...down]), 'is down', 'are down'),
+    ...inVerb([...ownDown(dead, causes), ...numbersOf([...down])], 'is down', 'are down'),
     ...inVerb(numbersOf(suffering), 'suffers', 'suffer'),
   ];
   if (clauses.length === 0) return `; ${isOne ? 'it causes' : 'they cause'} ${moreText(all.length)}`;

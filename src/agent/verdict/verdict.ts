@@ -3,7 +3,7 @@ import type { MaintenanceWindow } from '../config/types.ts';
 import type { Change, ChangeKind, Problem, StatusFacts, StatusReport, Verdict } from '../report.ts';
 import { createAftermath } from './aftermath.ts';
 import { createIncidentBook } from './book.ts';
-import { type Explained, explained } from './causes.ts';
+import { type Explained, explained, isEarlyEnough } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
 import { isPageDown, problemsIn } from './evidence.ts';
 import {
@@ -207,6 +207,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     { found, causedBy }: Explained,
     problem: Problem,
     effects: readonly Explained[],
+    cause: Begun | undefined,
   ): OpenProblem => {
     const { id, severity, kind, subject, what, changes } = problem;
     const { about, predicate, detail } = found;
@@ -218,6 +219,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       line: lineOf(found),
       sinceMs: found.sinceMs,
       from: sourcesOf(found),
+      ...(cause && !isEarlyEnough(cause, found.sinceMs) && { isOlder: true }),
       ...(causedBy === undefined && {
         cause: {
           ...{ id, severity, kind, subject, what, consequences, affected: effects.length, changes },
@@ -242,6 +244,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown, book.goesOn));
       const { left, over, unchecked, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
+      const seen = new Set(all.map((one) => lineOf(one.found)));
       const effects = consequencesOf(lasting);
       const effectsOf = ({ found: one }: Explained) => effects.get(idOf(one)) ?? [];
       const problems = lasting.map((one) =>
@@ -252,8 +255,16 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         ),
       );
       // A problem that is left of a cause has begun, but becomes no incident of its own.
-      const open = [
-        ...lasting.flatMap((one, i) => (one.found.unread ? [] : [openOf(one, problems[i]!, effectsOf(one))])),
+      const causes = new Map(lasting.map(({ found: one }) => [idOf(one), one]));
+      const open: OpenProblem[] = [
+        ...lasting.flatMap((one, i) =>
+          one.found.unread ? [] : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''))],
+        ),
+        // The page of a role that is down is no incident beside that of the role.
+        ...book
+          .lasting()
+          .filter(({ line }) => isPageDown(line, facts) && !seen.has(line))
+          .map(({ line, sinceMs }) => ({ line, sinceMs })),
         ...[...left].map(({ found: { sinceMs }, found: one }) => ({ line: lineOf(one), sinceMs })),
       ].map((one) => ({ ...one, explainedBy: explainedBy.get(one.line) }));
       book.update(open, nowMs, isUnknown);

@@ -59,10 +59,10 @@ test('what can be down because of a store is inhibited while the store is down',
     .filter((kind) => canCause('store_down', kind))
     .flatMap((kind) => [...kinds[kind].alerts] as string[])
     .filter((alert) => !inhibited.has(alert) && !(roleAlerts as string[]).includes(alert));
-  // Backups that are missing, damaged or not off-site matter most while the store is down. So do a failover, a domain on which
-  // clusters disagree, and an expired certificate.
+  // Backups that are missing matter most while the store is down. So do a failover, a domain on which clusters disagree, and an
+  // expired certificate.
   expect([...new Set(explained)].sort()).toEqual([
-    ...['SvcBackupAge', 'SvcBackupIntegrity', 'SvcBackupNeverSucceeded', 'SvcBackupOffsiteAge'],
+    ...['SvcBackupAge', 'SvcBackupNeverSucceeded'],
     ...['SvcCertificateExpiring', 'SvcDomainDisagreement', 'SvcDomainTooFewClusters', 'SvcRecoveryUnknown'],
     'SvcRetentionBeforeArchive',
   ]);

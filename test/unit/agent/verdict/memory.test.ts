@@ -617,10 +617,7 @@ test('the page of a role that is killed does not come back because the health ch
   }
   const { verdict, incidents } = look(judge, 210, facts(210, true, true));
   expect(verdict.problems).toEqual([]);
-  expect(incidents.map(({ id, end }) => `${id} ${end}`).sort()).toEqual([
-    `role_down/history ${atOf(210)}`,
-    `scrape_down/history ${atOf(210)}`,
-  ]);
+  expect(incidents.map(({ id, end }) => `${id} ${end}`)).toEqual([`role_down/history ${atOf(210)}`]);
 });
 
 describe('an archive that is behind', () => {

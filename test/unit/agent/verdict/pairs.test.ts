@@ -121,6 +121,16 @@ describe('what explains what', () => {
       { kind: 'cluster_down', reason: 'tls_expired', about: { probe: 'p' } },
       { kind: 'certificate', about: { probe: 'p' } },
     ],
+    [
+      'a page that nothing serves, the work',
+      { kind: 'scrape_down', reason: 'refused', about: { role: 'frontend' } },
+      { kind: 'list_unpolled', about: { domain: 'd', tasklist: 't' } },
+    ],
+    [
+      'a heap, a role that does not answer',
+      { kind: 'heap', about: { role: 'history' } },
+      { ...history, reason: 'timeout' },
+    ],
   ])('%s', (_, cause, effect) => {
     expect(explains(cause, effect)).toBe(true);
   });
@@ -128,6 +138,34 @@ describe('what explains what', () => {
 
 describe('what does not', () => {
   test.each<[string, Given, Given]>([
+    [
+      'a full disk, a store that refuses the password',
+      { kind: 'disk_full', about: { store: 'main' } },
+      { ...store, reason: 'credentials' },
+    ],
+    [
+      'a heap, a certificate that expired',
+      { kind: 'heap', about: { role: 'history' } },
+      { ...history, reason: 'tls_expired' },
+    ],
+    [
+      'a page that answers with an error, the work',
+      { kind: 'scrape_down', reason: 'status', about: { role: 'frontend' } },
+      { kind: 'list_unpolled', about: { domain: 'd', tasklist: 't' } },
+    ],
+    [
+      'a page that answers with an error, requests',
+      { kind: 'scrape_down', reason: 'status', about: { role: 'frontend' } },
+      requests('frontend', 'history'),
+    ],
+    ['requests that fail, a list', requests('any', 'matching'), { kind: 'list_unpolled', about: {} }],
+    ['persistence errors, a list', errorsOf('history'), { kind: 'list_unpolled', about: {} }],
+    ['a store, a backup that is damaged', store, { kind: 'backup_damaged', about: { store: 'main' } }],
+    [
+      'a cluster, a domain for which the client is missing',
+      cluster('b'),
+      { kind: 'domain', reason: 'command_missing', about: { clusters: ['b'] } },
+    ],
     ['a full disk, another store', { kind: 'disk_full', about: { store: 'other' } }, store],
     [
       'few connections, a store that refuses',
