@@ -75,6 +75,8 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['copied, truncated and compressed', 3_003],
   ['logs of one name', 1_082],
   ['unfinished archives of kubelet', 1_310],
+  ['moved to another directory', 1_074],
+  ['deleted for good', 1_467],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

@@ -12,8 +12,8 @@ export interface Glimpse {
 }
 
 /**
- * Remembers files that are seen in passing between two listings. If such a file is gone before it is listed, only its size is
- * known.
+ * Remembers what is seen in passing between two listings. If a file is gone before it is listed or read, its size is the only
+ * thing that is known of what it held. So the size of a followed file is recorded, whatever it was looked up for.
  */
 export interface Glimpses {
   /** The disk, with its calls watched. */
@@ -25,7 +25,9 @@ export interface Glimpses {
   readonly count: number;
 }
 
-export function createGlimpses(disk: Disk, generations: Pick<Generations, 'readAt' | 'knownAt'>): Glimpses {
+type GlimpsesOf = Pick<Generations, 'readAt' | 'knownAt' | 'relocate'>;
+
+export function createGlimpses(disk: Disk, generations: GlimpsesOf): Glimpses {
   let homes: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map();
   let seen = new Map<string, Glimpse>();
   /** Descriptors and paths of files that were opened, and whose size was not looked up yet. */
@@ -33,10 +35,17 @@ export function createGlimpses(disk: Disk, generations: Pick<Generations, 'readA
 
   const note = (path: string, stat: FileStat | undefined) => {
     if (stat?.kind !== 'file' || stat.size === 0) return;
-    const group = homes.get(dirname(path))?.get(basename(path));
-    if (group === undefined) return;
     const key = fileKey(stat);
-    if (!generations.readAt(key) && !generations.knownAt(key)) seen.set(key, { path, stat, group });
+    const of = generations.readAt(key);
+    if (of?.place) {
+      const { fd, real, size } = of.place;
+      // Under another name, a file that is not open may be a new one with the inode.
+      if (stat.size > size && (fd !== undefined || path === real))
+        generations.relocate(of, { size: stat.size });
+      return;
+    }
+    const group = homes.get(dirname(path))?.get(basename(path));
+    if (group !== undefined && !generations.knownAt(key)) seen.set(key, { path, stat, group });
   };
 
   return {

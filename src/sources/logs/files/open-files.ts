@@ -1,7 +1,6 @@
 import { systemCode } from '../../../core/errors.ts';
-import { fileKey } from './discovery.ts';
 import type { Disk, Problems } from './disk.ts';
-import type { Generations, Place } from './generations.ts';
+import type { Place } from './generations.ts';
 
 /**
  * Open files, of a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
@@ -22,13 +21,7 @@ export interface OpenFiles {
 const exhausted = new Set(['EMFILE', 'ENFILE']);
 const cannotOpen = 'file cannot be opened';
 
-interface OpenFilesDeps {
-  disk: Disk;
-  problems: Problems;
-  generations: Pick<Generations, 'readAt' | 'relocate'>;
-}
-
-export function createOpenFiles({ disk, problems, generations }: OpenFilesDeps, maxOpen: number): OpenFiles {
+export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number): OpenFiles {
   const held = new Set<Place>();
   /** Lowered when the system allows fewer open files, so that the rest of the process can open files, too. */
   let limit = maxOpen;
@@ -71,19 +64,12 @@ export function createOpenFiles({ disk, problems, generations }: OpenFilesDeps, 
     }
   };
 
-  /** Reports the size of an opened file, which may become the only thing that is known of its content. */
-  const see = (file: Place, size: number) => {
-    const of = generations.readAt(fileKey(file));
-    if (of?.place === file && size > file.size) generations.relocate(of, { size });
-  };
-
   const openChecked = (file: Place): number | undefined => {
     const fd = openPath(file.real);
     let isSame = false;
     try {
       const stat = disk.fstat(fd);
       isSame = stat.dev === file.dev && stat.ino === file.ino;
-      if (isSame) see(file, stat.size);
     } finally {
       if (!isSame) disk.close(fd);
     }

@@ -1,0 +1,3 @@
+import { playKind } from '../../rotation-kinds.ts';
+
+playKind('moved to another directory');
