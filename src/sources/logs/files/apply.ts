@@ -220,13 +220,19 @@ export function createApply(deps: ScanDeps, places: Places) {
 
   /**
    * Passes over a file in a format that is not read. It is counted as skipped unless it may be the archive of a generation that
-   * was read.
+   * was read and is in no listed file any more.
    */
-  const passForeign = async (sighting: Sighting, group: string, content: Content) => {
+  const passForeign = async (
+    sighting: Sighting,
+    group: string,
+    content: Content,
+    sightings: ReadonlyMap<string, Sighting>,
+  ) => {
     const { mtimeNs, size } = sighting.stat;
     const isKnown = [...generations.ended(group)].some((one) => {
       const copies = generations.copiesOf(one);
-      return copies.length === 0 || copies.some((copy) => copy.mtimeNs === mtimeNs || copy.absences > 0);
+      const isGone = copies.every((copy) => !sightings.has(fileKey(copy)));
+      return isGone || copies.some((copy) => copy.mtimeNs === mtimeNs);
     });
     const last = generations.group(group).at(-1);
     await pass(sighting, group, content, last?.number);
@@ -251,8 +257,10 @@ export function createApply(deps: ScanDeps, places: Places) {
         if (action.of && action.isPart && content) rememberPart(action.of, content);
       } else if (action.do === 'miss') miss(sighting, file);
       else if (action.do === 'pass') {
-        const isForeign = content && !file.isOlder && isCompressed(sighting.paths[0]!);
-        if (isForeign) await passForeign(sighting, file.group, content);
+        // An archive that was passed over before, and has grown, counts once.
+        const isBefore = content && file.formerly && marksAgree(file.formerly.chain, content.start);
+        if (content && !file.isOlder && isBefore !== true)
+          await passForeign(sighting, file.group, content, sightings);
         else await pass(sighting, file.group, content);
       } else if (action.do === 'copy') {
         logEvent('file is a copy', sighting.paths[0]!, action.of);

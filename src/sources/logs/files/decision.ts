@@ -26,6 +26,8 @@ export interface FileFacts {
   readonly isNewGroup: boolean;
   /** Whether the file was empty when it was first seen, and holds something now. */
   readonly wasBlank: boolean;
+  /** Whether the name is that of an archive in a format that is not read. */
+  readonly isForeign: boolean;
   /** Whether the plain file of an archive is beside it: a compressor deletes the plain file last. */
   readonly hasPlainBeside: boolean;
   /** Whether the file may be unfinished: it has changed in the last ten seconds, as far as this agent has seen. */

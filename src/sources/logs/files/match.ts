@@ -27,7 +27,8 @@ const isContent = (content: FileFacts['content']): content is Content => typeof 
  * Decides what each file is that is not followed. All rules are in this module. It reads no file and changes nothing.
  *
  *   the file                                        counts as
- *   older than its log                              passed over
+ *   older than its log, or an archive in another    passed over
+ *   format than gzip
  *   beginning, or all, of a followed generation     a copy; at a log's own path under an unrelated name after ten quiet seconds
  *                                                   a log of its own
  *   all of a lost or ended generation, and more     that generation, which goes on in it
@@ -139,6 +140,9 @@ function decideAlone(file: FileFacts): Action | undefined {
   }
   if (content === 'denied' && !file.isMember) return { do: 'wait', file, isSoon: false };
   if (content === 'unfinished') return file.isFresh ? { do: 'wait', file, isSoon: true } : undefined;
+  // The archive is passed over once it is whole, because its size counts as skipped.
+  if (file.isForeign && isContent(content) && !content.isGzip)
+    return file.isFresh && !isPassed(file) ? { do: 'wait', file, isSoon: false } : { do: 'pass', file };
   // The file is being written. An empty file has the same beginning as every file.
   if (isContent(content) && content.size === 0 && !file.isHome) return { do: 'wait', file, isSoon: false };
   return undefined;

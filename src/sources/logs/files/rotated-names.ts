@@ -7,6 +7,9 @@ export const isCompressed = (name: string): boolean => compressedName.test(name)
 /** Whether a name is that of a gzip file, the one compressed format that is read. */
 export const isGzip = (name: string): boolean => name.endsWith('.gz');
 
+/** Whether a name is that of an archive in a format that is not read. */
+export const isForeign = (name: string): boolean => isCompressed(name) && !isGzip(name);
+
 const plainName = (name: string): string => name.replace(compressedName, '');
 
 /** The names that svlogd and multilog give to rotated files: finished, being processed, or unprocessed. */

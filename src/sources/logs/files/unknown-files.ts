@@ -5,7 +5,7 @@ import { fileKey, type Sighting } from './discovery.ts';
 import { type Generation, isBlank, type Known, noBytes } from './generations.ts';
 import { groupBy } from './match.ts';
 import { areNamesReliable, type Observed } from './observe.ts';
-import { firstEntryMs, isCompressed, plainNamesOf } from './rotated-names.ts';
+import { firstEntryMs, isCompressed, isForeign, plainNamesOf } from './rotated-names.ts';
 
 /** How long after its last change a file may be an unfinished copy or archive. */
 export const unfinishedMs = 10_000;
@@ -129,6 +129,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
         isSettled: areNamesReliable(seen, sighting),
         isNewGroup: newGroups.has(group),
         wasBlank: blankGroups.has(group),
+        isForeign: paths.every(isForeign),
         hasPlainBeside: plainNamesOf(paths[0]!).some(isListed),
         isFresh: isFresh(key, sighting),
         content: contents.of(sighting),
