@@ -148,9 +148,8 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
       const startAt = isFirst ? pattern.startAt : 'beginning';
       const visited = new Set<string>();
       const go = async (directory: string, s: number, depth: number): Promise<void> => {
-        const step = steps[s];
+        const step = steps[s]!;
         const isLast = s === steps.length - 1;
-        if (step === undefined) return;
         if (isLast) {
           const test =
             step === anyDepth

@@ -110,7 +110,6 @@ const isPlain = ({ content }: FileFacts): boolean =>
 
 /** Whether a file may hold what a log holds. The log may have grown since it was looked at. */
 function beginsAlike(file: FileFacts, log: FileFacts): boolean {
-  if (file === log) return false;
   if (!isContent(file.content) || !isContent(log.content)) return true;
   const [own, other] = [file.content.start, log.content.start];
   const length = Math.min(own.length, other.length);
@@ -201,7 +200,7 @@ function decideByFollowed(
 const isArchiveOf = ({ isGzip, size }: Content, { place, size: own }: Generation): boolean =>
   isGzip && place !== undefined && place.state !== 'live' && !place.isGzip && size === own;
 
-/** Whether a lost generation is in a file, or may be in it. */
+/** Whether a lost generation is, or may be, in a file that is not at a log's path. */
 function mayBeLost(
   { lost }: World,
   file: FileFacts,
@@ -209,7 +208,6 @@ function mayBeLost(
   ask: (file: FileFacts, of: Generation) => Answer,
 ): boolean {
   if (pairs.length > 0) return true;
-  if (file.isHome) return false;
   for (const of of lost) {
     const isKnown = isUnread(of) && knownBytes(of) > 0;
     if (isKnown && isNearby(of, file, knownBytes(of)) && mayHold(of, file, ask)) return true;

@@ -10,7 +10,7 @@ import type { Place } from './generations.ts';
 export interface OpenFiles {
   /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
   open(file: Place): number | undefined;
-  /** Opens the file if there is room for it. With `fd`, a descriptor that is already open, room is made. */
+  /** Opens the file if there is room for it. With `fd`, a descriptor of a file that has none yet, room is made. */
   hold(file: Place, fd?: number): void;
   close(file: Place): void;
   /** Hands an open file's descriptor over. */
@@ -98,9 +98,8 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
   return {
     open,
     hold(file, fd) {
-      if (file.fd !== undefined) {
-        if (fd !== undefined) disk.close(fd);
-      } else if (fd !== undefined) {
+      if (file.fd !== undefined) return;
+      if (fd !== undefined) {
         makeRoom(held.size + 1 - limit);
         file.fd = fd;
         held.add(file);
