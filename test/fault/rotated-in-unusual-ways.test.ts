@@ -1,7 +1,6 @@
 import { copyFileSync, linkSync, renameSync, symlinkSync, truncateSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createComparedFiles } from '../../src/sources/logs/files/compared-files.ts';
-import { createContents } from '../../src/sources/logs/files/contents.ts';
+import { createComparedFiles, createContents } from '../../src/sources/logs/files/contents.ts';
 import { systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createSchedule } from '../../src/sources/logs/files/schedule.ts';
 import { manualClock } from '../clock.ts';

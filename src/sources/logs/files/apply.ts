@@ -2,8 +2,7 @@ import { crc32 } from 'node:zlib';
 import type { Log } from '../../../core/ports.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, learn, marksAgree, noChain } from './chain.ts';
-import type { ComparedFiles } from './compared-files.ts';
-import type { Contents } from './contents.ts';
+import type { ComparedFiles, Contents } from './contents.ts';
 import type { Action, FileFacts } from './decision.ts';
 import { fileKey, type Sighting } from './discovery.ts';
 import {

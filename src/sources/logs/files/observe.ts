@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Apply, ScanDeps } from './apply.ts';
 import { type Content, compare, learn, tailBytes } from './chain.ts';
-import type { Seen } from './compared-files.ts';
+import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
 import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
 import { type Disk, type FileStat, saysAbsent } from './disk.ts';
