@@ -16,7 +16,6 @@ import {
   seenBytes,
   unreadBytes,
 } from './generations.ts';
-import type { Glimpses } from './glimpses.ts';
 import { partBytes } from './match.ts';
 import type { Places, PlacesDeps } from './places.ts';
 import { isCompressed } from './rotated-names.ts';
@@ -28,7 +27,6 @@ export interface ScanDeps extends PlacesDeps {
   compared: ComparedFiles;
   contents: Contents;
   slices: Slices;
-  glimpses: Glimpses;
 }
 
 /** How many copies of a generation's first few bytes are remembered. */

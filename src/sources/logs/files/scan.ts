@@ -3,9 +3,8 @@ import { createApply, type ScanDeps } from './apply.ts';
 import { type Answer, batchesOf, type FileFacts } from './decision.ts';
 import { noPicture, type Picture } from './discovery.ts';
 import { type Generation, isStale, knownBytes, noBytes, seenBytes, unreadBytes } from './generations.ts';
-import type { Glimpse } from './glimpses.ts';
 import { createGroups, type Groups } from './groups.ts';
-import { createLosses } from './losses.ts';
+import { createLosses, type Glimpse, type Glimpses } from './losses.ts';
 import { match } from './match.ts';
 import { createObserve, type Observed, postpone } from './observe.ts';
 import { createPlaces } from './places.ts';
@@ -53,7 +52,7 @@ const observed = (picture: Picture, groups: Groups, unsettledScans: number): Obs
   needsScan: false,
 });
 
-export function createScan(deps: ScanDeps): Scan {
+export function createScan(deps: ScanDeps & { glimpses: Glimpses }): Scan {
   const { clock, generations, glimpses, reader, sinks, compared, slices } = deps;
   const places = createPlaces(deps);
   const apply = createApply(deps, places);
