@@ -284,8 +284,24 @@ for (const { causes, effects, related } of rules)
 export const canCause = (cause: KindOfProblem, effect: KindOfProblem): boolean =>
   relations.has(`${cause} ${effect}`);
 
+/** How late a check may notice something beside its interval and its timeout. */
+const checkDelayMs = 15_000;
+
+/**
+ * Whether the check of a cause passed after a role had failed its own check, and the role does not say that it lacks anything. Then
+ * the role has a cause of its own. A role that blames another part may notice its faults long before a check does.
+ */
+function wasWell(cause: Begun, effect: Begun, { probes }: StatusFacts): boolean {
+  if (effect.kind !== 'role_down' && effect.kind !== 'role_failing') return false;
+  const check = probes.find(({ name }) => name === cause.about.probe);
+  if (!check || dependentReasons.has(effect.reason ?? '') || saysFatal(effect)) return false;
+  const lateMs = check.intervalMs + check.timeoutMs + checkDelayMs;
+  return shownSinceMs(effect) + lateMs < cause.sinceMs;
+}
+
 const followsFrom = (effect: Begun, cause: Begun, facts: StatusFacts, isInTime: IsInTime): boolean =>
   isBefore(cause, effect) &&
+  !wasWell(cause, effect, facts) &&
   (relations.get(`${cause.kind} ${effect.kind}`)?.some((related) => related(cause, effect, facts)) ??
     false) &&
   isInTime(cause, effect);

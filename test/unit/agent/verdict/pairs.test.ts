@@ -338,3 +338,27 @@ test('a chain of causes leads to the first one', () => {
     ...['heap/history', 'heap/history', 'heap/history'],
   ]);
 });
+
+test.each([
+  ['a role that hangs long before its store is down', { reason: 'timeout' }, 100, false],
+  ['a role that hangs at the last check that the store passed', { reason: 'timeout' }, 49, true],
+  ['a role that says that it lacks something', { reason: 'persistence' }, 100, true],
+  [
+    'a role that ended with words on its store',
+    { reason: 'timeout', ...said('fatal: sql: gone') },
+    100,
+    true,
+  ],
+])('%s', (_, more, seconds, isExplained) => {
+  const check = { intervalMs: 30_000, timeoutMs: 4_000 };
+  const all = explained(
+    [
+      problem({ ...history, ...more }),
+      problem({ ...store, about: { store: 'main', probe: 'store/main' }, sinceMs: 1000 * seconds }),
+    ],
+    statusFactsOf({ probes: [probeStatusOf('store/main', {}, check), probeStatusOf('health/worker')] }),
+  );
+  expect(all.find(({ found }) => found.kind === 'role_down')?.causedBy).toBe(
+    isExplained ? 'store_down/main' : undefined,
+  );
+});
