@@ -95,8 +95,22 @@ export const workflowPlans: readonly Plan[] = [
         [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
         [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
       },
+      'half of the workflows, as of those of the canary': {
+        ...withCanary('0+108x40'),
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
+        [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
+      },
     },
     more: [
+      {
+        shows: 'a canary that loses as many, which is not on purpose',
+        series: {
+          ...withCanary('0+972x40'),
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
+          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+        },
+        fires: '90%',
+      },
       {
         shows: 'every outcome counts',
         series: {

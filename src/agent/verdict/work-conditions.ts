@@ -1,4 +1,5 @@
 import { withUnit } from '../../monitoring/alert.ts';
+import { largestCanaryShare } from '../../monitoring/alerts/workflows.ts';
 import { isCanary } from './collected.ts';
 import { type Condition, type Judged, limited, longMs, minute, onRateOf, shareOf } from './condition.ts';
 import { limitOf } from './kinds.ts';
@@ -34,11 +35,14 @@ function closedShare(track: string, key: string, { tracks, spanMs }: Judged, clo
 
 const isOfCanary = (key: string): boolean => isCanary((JSON.parse(key) as { domain: string }).domain);
 
-/** The share of timeouts. If the canary has as large a share, the success of the canary counts instead. */
+/**
+ * The share of timeouts. If the canary has as large a share, the success of the canary counts instead, unless the share is larger
+ * than any that a canary intends.
+ */
 const timeoutShare: Condition['value'] = (key, judged) => {
   const own = isOfCanary(key) ? undefined : closedShare('timeouts', key, judged);
   const ofCanary = closedShare('canary timeouts', '{}', judged, 'canary closed') ?? 0;
-  return own !== undefined && own <= ofCanary ? 0 : own;
+  return own !== undefined && own <= Math.min(ofCanary, largestCanaryShare) ? 0 : own;
 };
 
 const failureShare: Condition['value'] = (key, judged) =>

@@ -5,6 +5,11 @@ const byDomain = `${site}, domain`;
 
 /** Matches the domains of a canary, which starts workflows all the time. Some of them fail or time out on purpose. */
 export const canaryDomains = '.*canary.*';
+/**
+ * The largest share of timeouts of a canary that can be intended. A canary that loses more shows an outage, and excuses no other
+ * domain's share above this.
+ */
+export const largestCanaryShare = 0.5;
 const canary = `{domain=~"${canaryDomains}"}`;
 const others = `{domain!~"${canaryDomains}"}`;
 /** Selects canaries that complete workflows steadily: a canary of archival is silent for a long time. */
@@ -59,11 +64,11 @@ export const workflows: RuleGroup = {
     {
       name: 'SvcWorkflowTimeoutShare',
       severity: 'warning',
-      // If a canary has as large a share, its success counts instead: SvcCanaryFailing.
+      // If a canary has as large a share, its success counts instead: SvcCanaryFailing. One success does not excuse every timeout.
       expr: (names, threshold) =>
         [
           `${share(names, 'timeout')} > on (${site}) group_left () (`,
-          `${share(names, 'timeout', canary, site)} > ${threshold}`,
+          `clamp_max(${share(names, 'timeout', canary, site)}, ${largestCanaryShare}) > ${threshold}`,
           `or 0 * ${rateOf(names, 'timeout', others, site)} + ${threshold}`,
           `) and ${rateOf(names, 'timeout', others, byDomain)} > 0.01`,
         ].join('\n'),
@@ -72,7 +77,7 @@ export const workflows: RuleGroup = {
       for: '10m',
       summary: 'A large share of the workflows of domain {{ $labels.domain }} times out.',
       description:
-        '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold, and more than the share of the canary, if there is one.',
+        '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold. If there is a canary, this is also more than its share, or more than half.',
       firstSteps: 'Find the workflow types that time out; check the task latency of their task lists.',
       dashboard: 'history',
     },

@@ -191,6 +191,21 @@ const cases: readonly Case[] = [
     ...{ at: 10, above: 11, from: 24 },
   },
   {
+    kind: 'workflow_timeouts',
+    what: 'more than half, although a canary loses nearly all',
+    rows: (step, level) => ({
+      svc_workflow_timeout: [
+        row('history', step * level, orders),
+        row('history', step * 39, { domain: 'the_canary' }),
+      ],
+      svc_workflow_completed: [
+        row('history', step * (40 - level), orders),
+        row('history', step, { domain: 'the_canary' }),
+      ],
+    }),
+    ...{ at: 20, above: 21, from: 24 },
+  },
+  {
     kind: 'workflow_failures',
     what: 'more than a fifth of those that close, for five minutes',
     rows: (step, level) => ({
