@@ -11,6 +11,7 @@ import {
 } from '../report.ts';
 import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
+import { pendingText } from '../verdict/pending.ts';
 import { messageOf } from '../verdict/probe-text.ts';
 import { timeText } from '../verdict/sentence.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
@@ -80,21 +81,34 @@ function workOf(values: { check?: boolean; for?: string; watch?: boolean }): Und
   throw new AgentError('usage', { where: '--for', what: 'unknown work', got: values.for, allowed });
 }
 
-/** Prints whether the work may begin, as one sentence; the exit status says the same. */
-function check({ verdict, now }: StatusReport, work: Undertaking, isJson: boolean, { stdout }: Io): number {
+/** A sentence as a clause within another: a word has a small letter there, but not an abbreviation. */
+const asClause = (sentence: string): string =>
+  sentence.replace(/^[A-Z](?=[a-z]* )/, (letter) => letter.toLowerCase());
+
+/**
+ * Whether the work may begin, with the problems that block it. A check without a result could find one, whatever other problem is
+ * known.
+ */
+export function readinessOf(report: StatusReport, work: Undertaking) {
+  const { verdict, now, ready } = report;
   const { level, problems } = verdict;
   const since = (problem: Problem) => timeText(Date.parse(problem.since), Date.parse(now));
   const blocking = problems.filter(({ blocks }) => blocks.includes(work));
   const first = blocking.find(({ causedBy }) => causedBy === undefined) ?? blocking[0];
   const more = blocking.length - 1;
   const others = more > 0 ? `, and ${more} more ${more === 1 ? 'problem' : 'problems'}` : '';
-  const why =
-    level === 'unknown' ? verdict.headline : first && `${first.what} (since ${since(first)})${others}`;
+  const blocked = first && `${first.what} (since ${since(first)})${others}`;
+  const unknown = ready ? pendingText(report) : 'the agent is starting';
+  const why = level === 'unknown' ? asClause(verdict.headline) : (blocked ?? unknown);
   const sentence = why === undefined ? `The ${work} may begin.` : `The ${work} should wait: ${why}.`;
-  const ok = why === undefined;
-  const json = { ok, for: work, sentence, problems: blocking.map(({ id }) => id) };
-  stdout(`${isJson ? JSON.stringify(json) : plain(sentence)}\n`);
-  return ok ? 0 : 1;
+  return { ok: why === undefined, for: work, sentence, problems: blocking.map(({ id }) => id) };
+}
+
+/** Prints whether the work may begin, as one sentence; the exit status says the same. */
+function check(report: StatusReport, work: Undertaking, isJson: boolean, { stdout }: Io): number {
+  const readiness = readinessOf(report, work);
+  stdout(`${isJson ? JSON.stringify(readiness) : plain(readiness.sentence)}\n`);
+  return readiness.ok ? 0 : 1;
 }
 
 const isWrong = (level: Level) => level === 'critical' || level === 'warning';

@@ -2,6 +2,7 @@ import type { ProbeStatus, StatusFacts, Verdict } from '../report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, type Found, idOf } from './found.ts';
 import { isKind, kinds, overPredicates } from './kinds.ts';
+import { pendingText } from './pending.ts';
 
 /** A predicate in the singular or the plural: `is|are down`. */
 const inNumber = (predicate: string, isPlural: boolean): string =>
@@ -260,15 +261,7 @@ export function verdictWithoutProblems(facts: StatusFacts): Pick<Verdict, 'level
       level: 'unknown',
       headline: 'Nothing is watched: the configuration names no role, store or log',
     };
-  const pending = [
-    ...facts.probes.filter(({ last }) => !last),
-    ...facts.scrapes.filter(({ up, lastFailure }) => !up && !lastFailure),
-  ].length;
-  const checks = facts.probes.length + facts.scrapes.length;
-  if (pending > 0)
-    return {
-      level: 'unknown',
-      headline: `Nothing is wrong so far; ${pending} of ${checks} checks have no result yet`,
-    };
+  const pending = pendingText(facts);
+  if (pending !== undefined) return { level: 'unknown', headline: `Nothing is wrong so far; ${pending}` };
   return { level: 'ok', headline: `All is well: ${listed(all)}` };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { plainScreen, screenOf } from '../../../src/agent/cli/io.ts';
-import { statusLines } from '../../../src/agent/cli/status.ts';
-import type { Problem, StatusReport } from '../../../src/agent/report.ts';
+import { readinessOf, statusLines } from '../../../src/agent/cli/status.ts';
+import { type Problem, type StatusReport, undertakings } from '../../../src/agent/report.ts';
 import { statusReportOf } from '../../status-report.ts';
 
 const now = '2026-01-02T03:04:05.000Z';
@@ -168,4 +168,49 @@ test('what a cause takes down and what nobody can tell because of it are told ap
     'because of it: call a fails, call b fails, call c fails and 1 more',
     'cannot be checked because of it: domain a fails, domain b fails, domain c fails and 1 more',
   ]);
+});
+
+describe.each(undertakings)('--check --for %s', (work) => {
+  const unchecked = {
+    ...probe('health/history', true, ''),
+    last: undefined,
+  } as StatusReport['probes'][number];
+  const verdictOf = (change: Partial<StatusReport['verdict']>) => ({ ...report().verdict, ...change });
+  const harmless = verdictOf({ ok: false, level: 'warning', problems: [problemOf({ id: 'advice/x' })] });
+
+  test('a problem that blocks nothing does not stand for the checks without a result', () => {
+    expect(readinessOf(report({ verdict: harmless }), work)).toEqual({
+      ok: true,
+      for: work,
+      sentence: `The ${work} may begin.`,
+      problems: [],
+    });
+    const probes = [probe('health/frontend', true, 'OK'), unchecked];
+    expect(readinessOf(report({ verdict: harmless, probes }), work)).toMatchObject({
+      ok: false,
+      sentence: `The ${work} should wait: 1 of 2 checks have no result yet.`,
+    });
+    expect(readinessOf(report({ verdict: harmless, ready: false }), work)).toMatchObject({
+      ok: false,
+      sentence: `The ${work} should wait: the agent is starting.`,
+    });
+  });
+
+  test('a problem that blocks the work is named before the checks without a result', () => {
+    const blocking = problemOf({ id: 'store_down/main', what: 'store main is down', blocks: [work] });
+    const verdict = verdictOf({ ok: false, level: 'critical', problems: [blocking] });
+    expect(readinessOf(report({ verdict, probes: [unchecked] }), work)).toMatchObject({
+      ok: false,
+      sentence: `The ${work} should wait: store main is down (since 03:03:05 UTC).`,
+      problems: ['store_down/main'],
+    });
+  });
+
+  test.each([
+    ['Nothing is wrong so far', 'nothing is wrong so far'],
+    ['WAL is late', 'WAL is late'],
+  ])('what is not known continues the sentence: %s', (headline, clause) => {
+    const verdict = verdictOf({ ok: false, level: 'unknown', headline });
+    expect(readinessOf(report({ verdict }), work).sentence).toBe(`The ${work} should wait: ${clause}.`);
+  });
 });
