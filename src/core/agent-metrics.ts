@@ -244,7 +244,7 @@ const verdict = group('verdict', [], {
   svc_telemetry_truth_ratio: [
     'gauge',
     'none',
-    'Share of the persistence errors in the log of a role that its own metrics show; absent while it logs none.',
+    'Share of the persistence errors in the log of a role that its own metrics show; absent while it logs none, or until its page was read for longer than the window of five minutes.',
     ['svc_service'],
   ],
   svc_maintenance: [

@@ -260,13 +260,25 @@ export const conditions: readonly Condition[] = [
   },
 ];
 
-/** The share of the logged persistence errors that the role's own metrics count, by role; only for roles that log such errors. */
+const truthMs = 5 * minute;
+
+/**
+ * Whether a role's page was read all the time, so that its count compares with the log. After a start, the agent reads entries
+ * that are older than the first page; a minute more lets them leave the window. A role without a page sends its counts.
+ */
+const wasPageRead = (tracks: Tracks, key: string): boolean =>
+  tracks.newest('read', key) === undefined || (tracks.least('read', key, truthMs + minute) ?? 0) > 0;
+
+/**
+ * The share of the logged persistence errors that the role's own metrics count, by role; only for roles that log such errors and
+ * whose page was read all the time.
+ */
 export function truthOf(tracks: Tracks): Record<string, number> {
   const truth: Record<string, number> = {};
   for (const key of tracks.keys('persistence logged')) {
-    const logged = tracks.rate('persistence logged', key, 5 * minute) ?? 0;
-    if (logged === 0) continue;
-    truth[roleOf(key)] = Math.min(1, (tracks.rate('persistence errors', key, 5 * minute) ?? 0) / logged);
+    const logged = tracks.rate('persistence logged', key, truthMs) ?? 0;
+    if (logged === 0 || !wasPageRead(tracks, key)) continue;
+    truth[roleOf(key)] = Math.min(1, (tracks.rate('persistence errors', key, truthMs) ?? 0) / logged);
   }
   return truth;
 }

@@ -605,6 +605,26 @@ test('the truth is told of roles that log errors, once a minute of them is known
   expect(early.telemetryTruth).toEqual({});
 });
 
+test('the log of an outage before the start tells no truth of a page that counts from before', () => {
+  // The page has counted the 900 errors of the outage; their entries are read after its first sample.
+  const truthAfter = (samples: number, logged: (step: number) => number, up: (step: number) => number) =>
+    reported(samples, (step) => ({
+      svc_role_scrape_up: [row('history', up(step))],
+      svc_persistence_errors: [row('history', 900)],
+      svc_log_persistence_errors_total: [row('history', logged(step))],
+    })).telemetryTruth;
+  const backlog = (step: number) => (step === 0 ? 0 : 900);
+  for (let samples = 1; samples < 60; samples++)
+    expect(
+      truthAfter(samples, backlog, () => 1),
+      `${samples}`,
+    ).toEqual({});
+  // Errors that the page really does not count are told of, once the page was read for the window.
+  const lasting = (step: number) => 900 + step;
+  expect(truthAfter(40, lasting, () => 1)).toEqual({ history: 0 });
+  expect(truthAfter(40, lasting, (step) => (step === 35 ? 0 : 1))).toEqual({});
+});
+
 test('a role crashes no more once it has run for longer than any pause between restarts', () => {
   const crashing = cases.find(({ kind }) => kind === 'crash_loop')!;
   // The last restart is in sample 3.
