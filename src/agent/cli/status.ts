@@ -11,9 +11,8 @@ import {
 } from '../report.ts';
 import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
-import { pendingText } from '../verdict/pending.ts';
 import { messageOf } from '../verdict/probe-text.ts';
-import { timeText } from '../verdict/sentence.ts';
+import { pendingText, timeText } from '../verdict/sentence.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
 import {

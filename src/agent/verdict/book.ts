@@ -107,8 +107,9 @@ const keyOf = (one: OpenProblem | undefined): string =>
 
 /** A problem with what the last update recorded of it. */
 function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
-  const cause = one.cause ?? (one.isOlder ? before?.cause : undefined);
-  return worst({ ...one, jumpedMs: before?.jumpedMs, ...(cause && { cause }) }, before);
+  const isOlder = one.cause ? undefined : (one.isOlder ?? before?.isOlder);
+  const cause = one.cause ?? (isOlder ? before?.cause : undefined);
+  return worst({ ...one, isOlder, jumpedMs: before?.jumpedMs, ...(cause && { cause }) }, before);
 }
 
 /** Consequences end one by one before their cause does, so the worst consequences are remembered. */

@@ -1,3 +1,4 @@
+import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
 import { type Begun, idOf, isFatal, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
@@ -71,7 +72,9 @@ const calls: Readonly<Record<string, readonly string[]>> = {
 const isCalledBy = (callee = '', caller = ''): boolean => calls[caller]?.includes(callee) ?? false;
 
 /** Reasons of a scrape that fails because nothing serves the page. */
-const mayBeGone: ReadonlySet<string> = new Set(['refused', 'timeout', 'closed']);
+const mayBeGone: ReadonlySet<string> = new Set<ScrapeFailureReason>([
+  ...(['refused', 'unreachable', 'reset', 'too_slow'] as const),
+]);
 
 /** Matches log texts in which a role blames its store. */
 const blamesStore =

@@ -7,6 +7,8 @@ export const minute = 60_000;
  * Rates are computed over this span, or over less after a start. An alert waits longer; a reader of the page should not have to.
  */
 export const rateMs = 2 * minute;
+/** A counter that has not grown for this long has paused: pages are read at least once a minute. */
+export const leastPauseMs = 75_000;
 export const longMs = 10 * minute;
 
 /** The data that a condition is evaluated with. */

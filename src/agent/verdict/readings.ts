@@ -1,7 +1,7 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import type { Exceeded } from '../report.ts';
 import { type About, collect, countedTrack, type Origins, type Rows } from './collected.ts';
-import { type Condition, rateMs } from './condition.ts';
+import { type Condition, leastPauseMs, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
 import { createTracks } from './tracks.ts';
 
@@ -31,8 +31,6 @@ interface Held {
 
 /** The usual value is an average over some ten minutes of samples. */
 const usualSamples = 40;
-/** A counter that has not grown for this long has paused; pages are read at least once a minute. */
-const leastPauseMs = 75_000;
 /** For how many values the usual value is stored. */
 const mostUsual = 4_000;
 

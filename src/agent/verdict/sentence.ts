@@ -2,7 +2,6 @@ import type { ProbeStatus, StatusFacts, Verdict } from '../report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, type Found, idOf } from './found.ts';
 import { isKind, kinds, overPredicates } from './kinds.ts';
-import { pendingText } from './pending.ts';
 
 /** A predicate in the singular or the plural: `is|are down`. */
 const inNumber = (predicate: string, isPlural: boolean): string =>
@@ -250,6 +249,19 @@ function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {
   }
   counts.set('log file', new Set(logs.map(({ path }) => path)));
   return [...counts].flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
+}
+
+/** How many checks have no result yet, as a clause; undefined if each has one. */
+export function pendingText({
+  probes,
+  scrapes,
+}: Pick<StatusFacts, 'probes' | 'scrapes'>): string | undefined {
+  const pending = [
+    ...probes.filter(({ last }) => !last),
+    ...scrapes.filter(({ up, lastFailure }) => !up && !lastFailure),
+  ].length;
+  const checks = probes.length + scrapes.length;
+  return pending > 0 ? `${pending} of ${checks} checks have no result yet` : undefined;
 }
 
 /** The verdict if no problem is known. */

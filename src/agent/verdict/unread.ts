@@ -1,4 +1,5 @@
 import type { StatusFacts } from '../report.ts';
+import { leastPauseMs } from './condition.ts';
 import { settlingMs } from './conditions.ts';
 import { type Begun, type Found, idOf, isChecked, lineOf, type OpenProblem, type Unread } from './found.ts';
 import { isKind, type KindOfProblem, logFaults, processFaults } from './kinds.ts';
@@ -155,9 +156,6 @@ interface Moment {
   monotonicMs: number;
 }
 
-/** A source that counts nothing for this long is silent: pages are read at least once a minute. */
-const silentMs = 75_000;
-
 /**
  * The sources of a problem that say nothing about whether it lasts, for a problem that only an earlier agent has seen: those that
  * are silent and have counted nothing since values could show the problem. What they counted before that may be from before
@@ -172,7 +170,7 @@ function uncounted({ line, from = [] }: Line, facts: StatusFacts, nowMs: number)
   const pages = all.filter((source) => source.startsWith('page/'));
   return (pages.length > 0 ? pages : all).filter((source) => {
     const lastMs = Date.parse(counted[source] ?? '');
-    return !(lastMs >= nowMs - silentMs || lastMs >= settledMs(line, facts));
+    return !(lastMs >= nowMs - leastPauseMs || lastMs >= settledMs(line, facts));
   });
 }
 

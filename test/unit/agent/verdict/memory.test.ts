@@ -718,3 +718,83 @@ describe('an archive that is behind', () => {
     expect(verdict.problems.map(({ since }) => since >= atOf(2 * hour))).toEqual([true, true]);
   });
 });
+
+/** The health check of history, which failed for the first time at `from` with one reason, and has another one now. */
+const history = (seconds: number, reason: string | undefined, from: number) =>
+  probeStatusOf(
+    'health/history',
+    { at: atOf(seconds), ...(reason && { reason: reason as 'refused', msg: reason }) },
+    { since: atOf(from), intervalMs: 10_000, timeoutMs: 3_000 },
+  );
+
+test('a role that was down before its store is an incident beside that of the store, from its start to its end', () => {
+  const judge = createJudge();
+  const at = (seconds: number, isStoreDown: boolean, reason: string | undefined) =>
+    look(judge, seconds, {
+      probes: [
+        ...store(seconds, isStoreDown, isStoreDown ? 300 : seconds).probes,
+        history(seconds, reason, reason ? 10 : seconds),
+        probeStatusOf('health/worker', { at: atOf(seconds) }),
+      ],
+    });
+  expect(at(10, false, 'refused').verdict.cause?.id).toBe('role_down/history');
+  at(290, false, 'refused');
+  at(300, true, 'refused');
+  // Its process is back and cannot use the store.
+  const folded = at(500, true, 'persistence').verdict;
+  expect(folded.problems.find(({ kind }) => kind === 'role_down')?.causedBy).toBe('store_down/main');
+  // The last check of the role is from before the end of the store's outage.
+  const { probes } = { probes: [...store(600, false).probes, history(590, 'persistence', 10)] };
+  look(judge, 600, { probes });
+  const { incidents } = at(610, false, undefined);
+  expect(incidents.map(({ id, start }) => `${id} ${start}`).sort()).toEqual([
+    `role_down/history ${atOf(10)}`,
+    `store_down/main ${atOf(300)}`,
+  ]);
+});
+
+test('what nothing shows any more is not named once its cause is over', () => {
+  const judge = createJudge();
+  const failing = {
+    ...{ kind: 'persistence_errors', about: { role: 'history' }, since: atOf(10), from: ['page/history'] },
+    ...{ value: '20', limit: '10' },
+  };
+  look(judge, 10, { ...store(10, true), exceeded: [failing] });
+  look(judge, 60, { ...store(60, true, 10), exceeded: [{ ...failing, silent: ['page/history'] }] });
+  // Longer after the end than the errors look back, and sooner than a role needs to show them again.
+  for (const seconds of [300, 310, 425]) {
+    const exceeded = seconds < 420 ? [{ ...failing, silent: ['page/history'] }] : [];
+    const { verdict } = look(judge, seconds, { ...store(seconds, false, 300), exceeded });
+    expect([seconds, verdict.problems]).toEqual([seconds, []]);
+  }
+});
+
+test('the page of a role that is back is no problem before it was scraped again', () => {
+  const judge = createJudge();
+  const at = (seconds: number, failedAt: number, reason: string | undefined, from: number) =>
+    look(judge, seconds, {
+      scrapes: [
+        {
+          ...{ service: 'history', url: '', up: false, failures: {}, vocabulary: 'svc' },
+          lastTakenMs: Date.parse(atOf(0)),
+          lastFailure: { reason: 'refused', what: 'refused', atMs: Date.parse(atOf(failedAt)) },
+        },
+      ] as unknown as StatusFacts['scrapes'],
+      probes: [history(seconds, reason, from)],
+    }).verdict.problems.map(({ kind }) => kind);
+  expect(at(20, 15, 'refused', 10)).toEqual(['role_down']);
+  expect(at(40, 35, undefined, 40)).toEqual([]);
+  expect(at(50, 50, undefined, 40)).toEqual(['scrape_down']);
+});
+
+test('a role that its own heap takes down is named in the consequences', () => {
+  const heap = {
+    ...{ kind: 'heap', about: { role: 'history' }, since: atOf(0), value: '9 GB', limit: '4 GB' },
+    from: ['page/history'],
+  };
+  const { verdict } = look(createJudge(), 20, {
+    exceeded: [heap],
+    probes: [history(20, 'refused', 10), probeStatusOf('health/worker', { at: atOf(20) })],
+  });
+  expect(verdict.headline).toBe('Role history has a large heap; the role is down because of it');
+});

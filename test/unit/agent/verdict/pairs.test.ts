@@ -121,15 +121,15 @@ describe('what explains what', () => {
       { kind: 'cluster_down', reason: 'tls_expired', about: { probe: 'p' } },
       { kind: 'certificate', about: { probe: 'p' } },
     ],
-    [
-      'a page that nothing serves, the work',
-      { kind: 'scrape_down', reason: 'refused', about: { role: 'frontend' } },
+    ...['refused', 'unreachable', 'reset', 'too_slow'].map((reason): [string, Given, Given] => [
+      `a page that nothing serves (${reason}), the work`,
+      { kind: 'scrape_down', reason, about: { role: 'frontend' } },
       { kind: 'list_unpolled', about: { domain: 'd', tasklist: 't' } },
-    ],
+    ]),
     [
       'a heap, a role that does not answer',
       { kind: 'heap', about: { role: 'history' } },
-      { ...history, reason: 'timeout' },
+      { ...history, reason: 'first_byte_timeout' },
     ],
   ])('%s', (_, cause, effect) => {
     expect(explains(cause, effect)).toBe(true);
@@ -340,12 +340,12 @@ test('a chain of causes leads to the first one', () => {
 });
 
 test.each([
-  ['a role that hangs long before its store is down', { reason: 'timeout' }, 100, false],
-  ['a role that hangs at the last check that the store passed', { reason: 'timeout' }, 49, true],
+  ['a role that hangs long before its store is down', { reason: 'first_byte_timeout' }, 100, false],
+  ['a role that hangs at the last check that the store passed', { reason: 'first_byte_timeout' }, 49, true],
   ['a role that says that it lacks something', { reason: 'persistence' }, 100, true],
   [
     'a role that ended with words on its store',
-    { reason: 'timeout', ...said('fatal: sql: gone') },
+    { reason: 'first_byte_timeout', ...said('fatal: sql: gone') },
     100,
     true,
   ],
@@ -361,4 +361,13 @@ test.each([
   expect(all.find(({ found }) => found.kind === 'role_down')?.causedBy).toBe(
     isExplained ? 'store_down/main' : undefined,
   );
+});
+
+test('a page that nothing serves explains nothing if the role passes its health check', () => {
+  const page = problem({ kind: 'scrape_down', reason: 'refused', about: { role: 'frontend' } });
+  const list = problem({ kind: 'list_unpolled', about: { domain: 'd', tasklist: 't' } });
+  const causeOf = (probes: Parameters<typeof statusFactsOf>[0]) =>
+    explained([page, list], statusFactsOf(probes)).find(({ found }) => found === list)?.causedBy;
+  expect(causeOf({ probes: [probeStatusOf('health/frontend')] })).toBeUndefined();
+  expect(causeOf({ probes: [probeStatusOf('health/frontend', { reason: 'refused' })] })).toBe(idOf(page));
 });
