@@ -97,3 +97,67 @@ test('without a running agent, and with a configuration that is wrong, the bundl
   expect(parts.status.unavailable).toContain('ECONNREFUSED');
   expect(parts.doctor.unavailable).toContain('1 fault');
 });
+
+test('arguments, inline keys and parts of URLs show in no part of the bundle, and it stays JSON', () => {
+  const at = (name: string) => join(place.path, name);
+  const arguments_ = [
+    '--password=Arg1word',
+    'Arg2word',
+    '-pArg3word',
+    'PGPASSWORD=Arg4word',
+    'host=h password=Arg5word',
+  ];
+  writeFileSync(
+    at('service.yaml'),
+    JSON.stringify({
+      persistence: {
+        defaultStore: 'main',
+        visibilityStore: 'main',
+        datastores: {
+          main: {
+            sql: {
+              ...{
+                pluginName: 'postgres',
+                databaseName: 'svc',
+                connectAddr: '127.0.0.1:1',
+                connectProtocol: 'tcp',
+              },
+              ...{ user: 'svc', password: 'true', connectAttributes: { options: 'Attribute1word' } },
+              tls: { enabled: true, keyData: 'Key1data' },
+            },
+          },
+        },
+      },
+    }),
+  );
+  writeFileSync(
+    at('hostile.yaml'),
+    `serviceConfig: [service.yaml]
+services:
+  frontend:
+    scrape: '\${PAGE_URL}'
+    health: http://127.0.0.1:1/health?key=Query1word
+    logs: {paths: ['\${LOGS}/x.log']}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:1', password: name}]
+admin: {links: {grafana: https://hooks.example/T00/Path1word2/x}}
+backups:
+  - name: full
+    type: full
+    store: main
+    source: {command: {command: [tool, --repo, ${arguments_.map((text) => `'${text}'`).join(', ')}, '{store}'], format: pgbackrest}}
+`,
+  );
+  const { stdout } = command(['bundle', '-c', at('hostile.yaml'), '--url', '127.0.0.1:1'], {
+    PAGE_URL: 'http://127.0.0.1:1/metrics?sig=Query2word',
+    LOGS: place.path,
+  });
+  expect(stdout.match(/\w*(?:Arg|Key|Attribute|Query|Path)\d\w*/g)).toBeNull();
+  const { content } = JSON.parse(stdout).configuration[0];
+  const variable = (name: string) => `\${${name}}`;
+  expect(content.services.frontend).toMatchObject({
+    scrape: variable('PAGE_URL'),
+    logs: { paths: [`${variable('LOGS')}/x.log`] },
+  });
+  expect(content.stores[0]).toMatchObject({ name: 'main', password: '<secret>' });
+  expect(content.backups[0].source.command.command.slice(0, 2)).toEqual(['tool', '--repo']);
+});

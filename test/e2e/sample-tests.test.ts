@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { command, commandHere, folder } from './process.ts';
 
@@ -83,6 +83,23 @@ test('tests of lines, a page and datagrams pass', () => {
   expect(stderr).toBe('');
   expect(stdout).toMatch(/^passed {2}slow queries.*\n(?:passed .*\n){2}3 passed, 0 failed\n$/);
   expect(status).toBe(0);
+});
+
+test('the example of the help passes with the rule that it is about', async () => {
+  const { stdout: help } = await commandHere(['test', '--help']);
+  const example = /^ {2}config: [\s\S]*?\n\n/m.exec(help)![0].replaceAll(/^ {2}/gm, '');
+  const rule =
+    '{name: my_slow_queries_total, type: counter, match: {msg: slow query}, labels: {shard: shard-id}}';
+  const file = written(example);
+  writeFileSync(
+    join(dirname(file), 'agent.yaml'),
+    `services: {history: {logs: {paths: [/var/log/svc/*.log], rules: [${rule}]}, statsd: 127.0.0.1:0}}\n`,
+  );
+  const { status, stdout } = await commandHere(['test', file]);
+  expect([stdout, status]).toEqual([
+    expect.stringMatching(/^passed {2}slow queries.*\n1 passed, 0 failed\n$/),
+    0,
+  ]);
 });
 
 test.each([

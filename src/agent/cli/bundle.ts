@@ -53,11 +53,11 @@ export async function bundle(args: readonly string[], io: Io): Promise<number> {
     version,
     machine: machine(io),
     configuration,
-    check: { faults, warnings, findings, discovered },
-    doctor: await orWhy(() => diagnoses(common, io)),
+    check: redactedIn({ faults, warnings, findings, discovered }),
+    doctor: redactedIn(await orWhy(() => diagnoses(common, io))),
     status: await orWhy(async () => ask(await targetOf(values, '/api/status', { ...io, stderr: () => {} }))),
   };
-  const text = `${masked(JSON.stringify(parts, null, 2), secrets)}\n`;
+  const text = `${JSON.stringify(parts, masker(secrets), 2)}\n`;
   if (values.out === undefined) io.stdout(text);
   else write(resolve(io.cwd, values.out), text);
   return faults.length > 0 ? 2 : 0;
@@ -101,15 +101,26 @@ async function diagnoses(args: readonly string[], io: Io): Promise<unknown> {
 function configurationIn(file: string, { wrong, ...collecting }: Collecting & { wrong: Paths }): unknown {
   const content = readFileText(file, file);
   if ('fault' in content) return { unavailable: content.fault.what };
-  const { tree, faults } = readYaml(content.text, file, {});
+  const { tree, faults } = readYaml(content.text, file, collecting.io.env);
   if (!tree) return { unavailable: faults.map(({ what }) => what).join('; ') };
   const hide: Hide = {
-    isHidden: (path) =>
-      isSecret(path) || path.some((_, index) => wrong.has(pathText(path.slice(0, index + 1)))),
+    isHidden: (path, value) =>
+      isSecret(path) ||
+      isArgument(path, value) ||
+      path.some((_, index) => wrong.has(pathText(path.slice(0, index + 1)))),
     add: (path, text) => collect(path, text, dirname(file), collecting),
   };
   return shownTree(tree, [], hide);
 }
+
+/**
+ * Whether a value is an argument of a command that may contain a secret: anything but its program, the name of an option and a
+ * placeholder.
+ */
+const isArgument = (path: TreePath, value: unknown): boolean =>
+  Number(path.at(-1)) > 0 &&
+  path.some((step) => /^(?:commands?|client)$/.test(String(step))) &&
+  !/^(?:-[a-zA-Z]|--[a-z-]+|\{\w+\})$/.test(String(value));
 
 /** Paths of faults, as texts. */
 type Paths = ReadonlySet<string>;
@@ -120,7 +131,7 @@ interface Collecting {
 }
 
 interface Hide {
-  isHidden(path: TreePath): boolean;
+  isHidden(path: TreePath, value: unknown): boolean;
   /** Adds a text that is hidden everywhere. */
   add(path: TreePath, text: string): void;
 }
@@ -149,7 +160,7 @@ function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
     return Object.fromEntries(entries);
   }
   const { value, written } = node;
-  if (hide.isHidden(path)) {
+  if (hide.isHidden(path, value)) {
     if (value !== null) hide.add(path, String(value));
     return mask;
   }
@@ -162,11 +173,15 @@ function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
 /** Shorter secrets are not masked: they would mask what is not secret. */
 const leastMasked = 4;
 
-/** The text of a JSON document without the secrets, wherever they are. */
-function masked(json: string, secrets: ReadonlySet<string>): string {
-  const inJson = (secret: string) => JSON.stringify(secret).slice(1, -1);
-  return [...secrets]
+/** Replaces the secrets in every text of a JSON document, for `JSON.stringify`. */
+function masker(secrets: ReadonlySet<string>): (key: string, value: unknown) => unknown {
+  const masked = [...secrets]
     .filter(({ length }) => length >= leastMasked)
-    .sort((one, other) => other.length - one.length)
-    .reduce((text, secret) => text.replaceAll(inJson(secret), mask), json);
+    .sort((one, other) => other.length - one.length);
+  return (_, value) =>
+    typeof value === 'string' ? masked.reduce((text, secret) => text.replaceAll(secret, mask), value) : value;
 }
+
+/** Data without the parts of its texts that may be secret, such as the query of a URL. */
+const redactedIn = (data: unknown): unknown =>
+  JSON.parse(JSON.stringify(data, (_, value) => (typeof value === 'string' ? redacted(value) : value)));

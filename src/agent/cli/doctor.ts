@@ -9,6 +9,7 @@ import type { ProbeRow } from '../../probes/probe.ts';
 import type { ProbeResult } from '../../probes/runner/probe-state.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
+import { redacted } from '../config/tree.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { mostOpenFiles, wantedOpenFiles } from '../open-files.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -311,7 +312,7 @@ async function examinePages({ config }: ReadyConfig, io: Io): Promise<Diagnosis[
     pages.map(async ({ service: { name, scrape }, result, close }) => {
       await close();
       const check = `metrics of ${name}`;
-      if (result.ok) return ok(check, scrape!.url);
+      if (result.ok) return ok(check, redacted(scrape!.url));
       const fix = `is the role up, and does it serve its metrics there? Otherwise correct services.${name}.scrape`;
       return fault(check, result.what, fix);
     }),

@@ -145,7 +145,7 @@ export function nodeWord(node: TreeNode): string {
 
 /** Keys that hold secrets, at any depth below them. */
 const secretKey =
-  /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^basic_?auth_?users$/i;
+  /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^key_?data$|^connect_?attributes$|^basic_?auth_?users$/i;
 
 /** Keys that contain maps with secrets: a text in the place of such a map is probably a secret. */
 const holderKey = /^auth$|^basic$|^heartbeat$|credential|signature|^dsn$/i;
@@ -185,13 +185,17 @@ export function shownPath(path: TreePath): string {
 /** Longer values are cut: they would hide the message. */
 const longestShown = 120;
 
-/** A text without the parts that may be secret: the user part of a URL and the values of its query. */
+/** A part of a URL's path that looks like a token: it is long and has a digit. */
+const tokenInPath = /(?<=[^/:]\/)(?=[^/]*\d)[^/]{8,}(?=\/|$)/g;
+
+/** A text without the parts that may be secret: of a URL the user part, what looks like a token, and the values of the query. */
 export function redacted(text: string): string {
   return (
     text
       // Each word and each key is tried once, from its start: the text may be long, and contain neither @ nor =.
       .replace(/(?<!\S)([a-z][\w+.-]*:\/\/)?\S*@/gi, (_, scheme = '') => `${scheme}…@`)
       .replace(/([?&][^=&?\s]*)=[^&\s]*/g, '$1=…')
+      .replace(/\bhttps?:\/\/[^\s?#"']+/gi, (url) => url.replace(tokenInPath, '…'))
   );
 }
 

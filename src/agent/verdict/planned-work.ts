@@ -9,35 +9,43 @@ export interface PlannedWork {
 }
 
 const minuteMs = 60_000;
-const dayMinutes = 1_440;
-const weekMinutes = 7 * dayMinutes;
+const dayMs = 86_400_000;
 
-const clockOf = (timeZone: string): Intl.DateTimeFormat =>
-  new Intl.DateTimeFormat('en-GB', {
-    ...({ weekday: 'long', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const),
+/** The wall clock of a time zone at a moment, as the ms since the epoch that a clock in UTC with this time has. */
+function createWallClock(timeZone: string): (atMs: number) => number {
+  const clock = new Intl.DateTimeFormat('en-GB', {
+    ...({ year: 'numeric', month: 'numeric', day: 'numeric' } as const),
+    ...({ hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23' } as const),
     timeZone,
   });
-
-/** Minutes since Monday, 00:00, on the wall clock of a time zone. */
-function weekMinuteAt(nowMs: number, timeZone: string): number {
-  const parts = new Map(
-    clockOf(timeZone)
-      .formatToParts(nowMs)
-      .map(({ type, value }) => [type, value]),
-  );
-  const day = (weekdays as readonly string[]).indexOf(parts.get('weekday')!.toLowerCase());
-  return day * dayMinutes + Number(parts.get('hour')) * 60 + Number(parts.get('minute'));
+  return (atMs) => {
+    const parts = new Map(clock.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]));
+    const of = (type: Intl.DateTimeFormatPartTypes) => parts.get(type)!;
+    return Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'));
+  };
 }
 
-/** How long a window still lasts, in ms; 0 outside of it. */
+/**
+ * The moment at which a wall clock shows a time: the first one if it shows it twice, when it is set back. A time that it skips,
+ * when it is set forward, is as long after the last one before.
+ */
+function momentOf(wallMs: number, wallAt: (atMs: number) => number): number {
+  const offsetMs = (atMs: number) => wallAt(atMs) - atMs;
+  // A zone changes its offset less than once in two days.
+  const [before, after] = [wallMs - offsetMs(wallMs - dayMs), wallMs - offsetMs(wallMs + dayMs)];
+  return wallAt(before) !== wallMs && wallAt(after) === wallMs ? after : before;
+}
+
+/** How long a window still lasts, in ms; 0 outside of it. Its start is by the wall clock, its duration is what passes. */
 function leftMs({ days, start, duration, timeZone }: MaintenanceWindow, nowMs: number): number {
-  const minute = weekMinuteAt(nowMs, timeZone);
-  const sinceStarts = days.map((day) => {
-    const begin = weekdays.indexOf(day) * dayMinutes + start;
-    return (minute - begin + weekMinutes) % weekMinutes;
-  });
-  const passedMs = Math.min(...sinceStarts) * minuteMs + (nowMs % minuteMs);
-  return Math.max(0, duration - passedMs);
+  const wallAt = createWallClock(timeZone);
+  const todayMs = Math.floor(wallAt(nowMs) / dayMs) * dayMs;
+  const startsMs = Array.from({ length: 9 }, (_, back) => todayMs - back * dayMs)
+    // The week of Date begins with Sunday.
+    .filter((day) => days.includes(weekdays[(new Date(day).getUTCDay() + 6) % 7]!))
+    .map((day) => momentOf(day + start * minuteMs, wallAt))
+    .filter((startMs) => startMs <= nowMs);
+  return Math.max(0, Math.max(...startsMs) + duration - nowMs);
 }
 
 /** The planned work that is under way, by an announcement or a window; if there are several, the one that ends last. */

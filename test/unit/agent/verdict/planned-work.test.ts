@@ -46,6 +46,36 @@ test.each([
     '2026-11-21T20:30:00.000Z',
   ],
   [
+    'of an hour at a time that the clock skips',
+    '2027-03-28T01:59:59Z',
+    windowOf({ timeZone: 'Europe/Berlin', start: 150, duration: hourMs }),
+    '2027-03-28T02:30:00.000Z',
+  ],
+  [
+    'of three hours in which the clock is set forward',
+    '2027-03-28T02:59:59Z',
+    windowOf({ timeZone: 'Europe/Berlin', start: 60, duration: 3 * hourMs }),
+    '2027-03-28T03:00:00.000Z',
+  ],
+  [
+    'of three hours in which the clock is set back',
+    '2026-10-25T01:59:59Z',
+    windowOf({ timeZone: 'Europe/Berlin', start: 60, duration: 3 * hourMs }),
+    '2026-10-25T02:00:00.000Z',
+  ],
+  [
+    'that ended before the clock was set back: it does not begin again',
+    '2026-10-25T01:20:00Z',
+    windowOf({ timeZone: 'Europe/Berlin', start: 135, duration: hourMs / 2 }),
+    undefined,
+  ],
+  [
+    'at a time that the clock shows twice begins the first time',
+    '2026-10-25T00:20:00Z',
+    windowOf({ timeZone: 'Europe/Berlin', start: 135, duration: hourMs / 2 }),
+    '2026-10-25T00:45:00.000Z',
+  ],
+  [
     'of a whole week',
     '2026-11-25T12:00:00Z',
     windowOf({ duration: 168 * hourMs }),
