@@ -211,10 +211,25 @@ describe('svc-agent maintenance', () => {
     expect(Math.abs(Date.parse(report.maintenance) - Date.parse(until))).toBeLessThan(60_000);
   });
 
+  test('ends it early, also with the token in a file and without a configuration', async () => {
+    const tokenFile = join(place.path, 'token');
+    writeFileSync(tokenFile, `${token}\n`);
+    const work = async () => JSON.parse(await (await fetch(`${url}/api/status`)).text()).maintenance;
+    const named = ['maintenance', '--url', url, '--token-file', tokenFile];
+    expect((await commandHere([...named, '--for', '1d', '--reason', 'more'])).status).toBe(0);
+    expect(await work()).toBeDefined();
+    const { status, stdout } = await commandHere([...named, '--end']);
+    expect([status, stdout]).toEqual([0, 'maintenance ended: planned work is over\n']);
+    expect(await work()).toBeUndefined();
+  });
+
   test.each([
     [['--reason', 'x'], 'svc-agent maintenance: option --for is missing'],
     [['--for', '10m'], 'svc-agent maintenance: option --reason is missing'],
-    [['--for', 'soon', '--reason', 'x'], '--for: not a length of time, got "soon"; use the form 30m or 2h'],
+    [['--for', 'soon', '--reason', 'x'], '--for: not a length of time, got "soon"; use a time from 1s to 7d'],
+    [['--for', '8d', '--reason', 'x'], '--for: too short or too long, got "8d"; use a time from 1s to 7d'],
+    [['--for', '1m', '--reason', ' '], '--reason: empty or too long, got " "; use 1 to 200 characters'],
+    [['--for', '1m', '--end'], 'svc-agent maintenance: options --end and --for exclude each other'],
   ])('%j is wrong usage', async (args, message) => {
     const { status, stderr } = await commandHere(['maintenance', ...args, '-c', file]);
     expect(status).toBe(2);
@@ -222,12 +237,15 @@ describe('svc-agent maintenance', () => {
   });
 
   test('says what the agent refuses, and that a token is needed', async () => {
-    const long = await commandHere(['maintenance', '--for', '8d', '--reason', 'x', '-c', file]);
-    expect(long.status).toBe(1);
-    expect(long.stderr).toMatch(/refused with HTTP 400, seconds is not a number from 1 to 604800/);
+    const tokenFile = join(place.path, 'wrong');
+    writeFileSync(tokenFile, 'another');
+    const work = ['maintenance', '--for', '1m', '--reason', 'x'];
+    const refused = await commandHere([...work, '--token-file', tokenFile, '--url', url]);
+    expect(refused.status).toBe(1);
+    expect(refused.stderr).toMatch(/refused with HTTP 401, Unauthorized/);
     const other = join(place.path, 'without.yaml');
     writeFileSync(other, stringify({ services: { frontend: {} }, admin: { listenAddress: '127.0.0.1:1' } }));
-    const without = await commandHere(['maintenance', '--for', '1m', '--reason', 'x', '-c', other]);
+    const without = await commandHere([...work, '-c', other]);
     expect(without.status).toBe(2);
     expect(without.stderr).toContain('admin.events.token: missing');
   });

@@ -82,9 +82,10 @@ async function isAccepted(token: Authenticator, { message, reply, drops }: Asked
 /** The kinds of changes that are announced; the agent detects the other kinds itself. */
 const announced = ['deploy', 'maintenance', 'note', 'exit'] as const;
 
-const longestMaintenanceSeconds = 7 * 86_400;
+export const longestMaintenanceSeconds = 7 * 86_400;
 const longestBody = 4_096;
-const longestText = 200;
+/** The maximum length of the text of an announcement. */
+export const longestText = 200;
 
 /** The body of a request as text; undefined if it is longer than an announcement. */
 async function bodyOf(message: Request['message']): Promise<string | undefined> {
@@ -121,8 +122,10 @@ function changeIn(body: string | undefined, at: string): Change | string {
   }
   if (kind !== 'maintenance') return change;
   const { seconds } = content!;
-  if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= longestMaintenanceSeconds))
-    return `seconds is not a number from 1 to ${longestMaintenanceSeconds}; maintenance needs an end.`;
+  const isLength =
+    typeof seconds === 'number' && (seconds === 0 || (seconds >= 1 && seconds <= longestMaintenanceSeconds));
+  if (!isLength)
+    return `seconds is not a number from 1 to ${longestMaintenanceSeconds}, or 0 to end announced maintenance.`;
   return { ...change, until: new Date(Date.parse(at) + seconds * 1e3).toISOString() };
 }
 

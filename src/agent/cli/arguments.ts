@@ -50,7 +50,11 @@ export const commands = [
   {
     name: 'maintenance',
     summary: 'announce planned work to a running agent',
-    examples: ['maintenance --for 30m --reason upgrade', 'maintenance --for 2h --reason disks -c agent.yaml'],
+    examples: [
+      'maintenance --for 30m --reason upgrade',
+      'maintenance --for 2h --reason disks -c agent.yaml',
+      'maintenance --end',
+    ],
   },
   {
     name: 'rules',

@@ -1,73 +1,108 @@
-import { AgentError, errorText } from '../../core/errors.ts';
+import { AgentError, errorText, type Fault } from '../../core/errors.ts';
 import { formatDuration, parseDuration } from '../../core/text-formats.ts';
+import { longestMaintenanceSeconds, longestText } from '../admin/announcements.ts';
 import { createReadSecret } from '../read-secret.ts';
-import { shownUrl, targetOf, targetOptions, targetUsage, tell } from './agent-client.ts';
+import { type AgentTarget, shownUrl, targetOf, targetOptions, targetUsage, tell } from './agent-client.ts';
 import { configured, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
 
 const usage = `Usage: svc-agent maintenance --for TIME --reason TEXT [-c FILE] [--url URL [--ca FILE | --insecure]]
+       svc-agent maintenance --end [--reason TEXT] [-c FILE] [--url URL [--ca FILE | --insecure]]
 
 Announces planned work to the running agent: its status says so until the time is over, and svc_maintenance is 1, so
-that alerts can be joined on it. It needs admin.events.token in the configuration.
-      --for TIME     how long the work takes, such as 30m; at most 7d
-      --reason TEXT  what is done, shown on the status page
+that alerts can be joined on it. It needs admin.events.token, from the configuration or --token-file.
+      --for TIME         how long the work takes, such as 30m; at most 7d
+      --reason TEXT      what is done, shown on the status page; at most 200 characters
+      --end              ends all announced work now; weekly windows of the configuration continue
+      --token-file FILE  file with the token, instead of the configured one
 ${targetUsage}Exit status: 0 announced; 1 the agent did not take it; 2 wrong usage or an invalid configuration.
 `;
 
-/** Runs `svc-agent maintenance`: announces planned work by `POST /event`. */
+const options = {
+  ...targetOptions,
+  for: { type: 'string' },
+  reason: { type: 'string' },
+  end: { type: 'boolean' },
+  'token-file': { type: 'string' },
+} as const;
+type Values = ReturnType<typeof parseCommand<typeof options>>['values'];
+
+/** Work to announce. It lasts no time if it announces the end of other work. */
+interface Work {
+  lengthMs: number;
+  reason: string;
+}
+
+const wrong = (fault: Fault): AgentError => new AgentError('usage', fault);
+
+/** Runs `svc-agent maintenance`: announces planned work, or its end, by `POST /event`. */
 export async function maintenance(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('maintenance', args, {
-    ...targetOptions,
-    for: { type: 'string' },
-    reason: { type: 'string' },
-  });
+  const { values } = parseCommand('maintenance', args, options);
   if (values.help) {
     showHelp('maintenance', usage, io);
     return 0;
   }
-  const { for: time, reason } = values;
-  if (time === undefined || reason === undefined) {
-    const what = time === undefined ? 'option --for is missing' : 'option --reason is missing';
-    throw new AgentError('usage', {
-      where: 'svc-agent maintenance',
-      what,
-      allowed: 'see svc-agent maintenance --help',
-    });
-  }
-  const lengthMs = lengthOf(time);
-  const { config } = await configured(values, io);
-  const token = config.admin?.events?.token;
-  if (token === undefined) {
-    const fault = { where: 'admin.events.token', what: 'missing, so nothing can be announced' };
-    throw new AgentError('usage', { ...fault, allowed: 'set it to a secret' });
-  }
+  const { lengthMs, reason } = workOf(values);
+  const authorization = `Bearer ${await tokenOf(values, io)}`;
   const target = await targetOf(values, '/event', io);
-  const body = { kind: 'maintenance', text: reason, seconds: lengthMs / 1000 };
-  const authorization = `Bearer ${(await createReadSecret(io.env)(token)).trim()}`;
-  const { status, text } = await tell({ ...target, authorization }, body).catch((cause: unknown) => {
-    const fault = { where: shownUrl(target.url), what: `no answer, ${errorText(cause)}` };
-    throw new AgentError('internal', { ...fault, allowed: 'is the agent running?' }, cause);
-  });
-  if (status !== 200) {
-    const fault = { where: shownUrl(target.url), what: `refused with HTTP ${status}, ${text.trim()}` };
-    throw new AgentError('internal', fault);
-  }
+  await announce({ ...target, authorization }, { lengthMs, reason });
   const until = new Date(Date.now() + lengthMs).toISOString();
-  io.stdout(
-    values.json
-      ? `${JSON.stringify({ until, reason })}\n`
-      : `maintenance for ${formatDuration(lengthMs)}, until ${until}: ${reason}\n`,
-  );
+  const text = values.end
+    ? `maintenance ended: ${reason}`
+    : `maintenance for ${formatDuration(lengthMs)}, until ${until}: ${reason}`;
+  io.stdout(values.json ? `${JSON.stringify({ until, reason })}\n` : `${text}\n`);
   return 0;
 }
 
-function lengthOf(time: string): number {
-  try {
-    const lengthMs = parseDuration(time);
-    if (lengthMs >= 1000) return lengthMs;
-  } catch {
-    // The error is thrown below, as for a length that is too short.
+/** The work that the options describe. Throws `usage` for what the agent would refuse. */
+function workOf({ for: time, reason, end = false }: Values): Work {
+  const allowed = 'see svc-agent maintenance --help';
+  const missing = (what: string) => wrong({ where: 'svc-agent maintenance', what, allowed });
+  if (end && time !== undefined) throw missing('options --end and --for exclude each other');
+  if (!end && time === undefined) throw missing('option --for is missing');
+  if (!end && reason === undefined) throw missing('option --reason is missing');
+  if (reason !== undefined && (reason.trim() === '' || reason.length > longestText)) {
+    const fault = { where: '--reason', what: 'empty or too long', got: reason };
+    throw wrong({ ...fault, allowed: `use 1 to ${longestText} characters` });
   }
-  const fault = { where: '--for', what: 'not a length of time', got: time };
-  throw new AgentError('usage', { ...fault, allowed: 'use the form 30m or 2h' });
+  return { lengthMs: time === undefined ? 0 : lengthOf(time), reason: reason ?? 'planned work is over' };
+}
+
+function lengthOf(time: string): number {
+  const allowed = 'use a time from 1s to 7d, such as 30m or 2h';
+  let lengthMs: number;
+  try {
+    lengthMs = parseDuration(time);
+  } catch (cause) {
+    throw new AgentError(
+      'usage',
+      { where: '--for', what: 'not a length of time', got: time, allowed },
+      cause,
+    );
+  }
+  if (lengthMs >= 1000 && lengthMs <= longestMaintenanceSeconds * 1000) return lengthMs;
+  throw wrong({ where: '--for', what: 'too short or too long', got: time, allowed });
+}
+
+/** The token of `admin.events`. Throws `usage` if there is none. */
+async function tokenOf(values: Values, io: Io): Promise<string> {
+  const file = values['token-file'];
+  const token = file === undefined ? (await configured(values, io)).config.admin?.events?.token : { file };
+  if (token === undefined) {
+    const fault = { where: 'admin.events.token', what: 'missing, so nothing can be announced' };
+    throw wrong({ ...fault, allowed: 'set it to a secret, or name a --token-file' });
+  }
+  return (await createReadSecret(io.env)(token)).trim();
+}
+
+/** Sends the announcement. Throws `internal` if the agent does not take it. */
+async function announce(target: AgentTarget, { lengthMs, reason }: Work): Promise<void> {
+  const where = shownUrl(target.url);
+  const body = { kind: 'maintenance', text: reason, seconds: lengthMs / 1000 };
+  const { status, text } = await tell(target, body).catch((cause: unknown) => {
+    const fault = { where, what: `no answer, ${errorText(cause)}`, allowed: 'is the agent running?' };
+    throw new AgentError('internal', fault, cause);
+  });
+  if (status !== 200)
+    throw new AgentError('internal', { where, what: `refused with HTTP ${status}, ${text.trim()}` });
 }

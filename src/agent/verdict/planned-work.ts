@@ -48,15 +48,21 @@ function leftMs({ days, start, duration, timeZone }: MaintenanceWindow, nowMs: n
   return Math.max(0, Math.max(...startsMs) + duration - nowMs);
 }
 
-/** The planned work that is under way, by an announcement or a window; if there are several, the one that ends last. */
+/**
+ * The planned work that is under way, by an announcement or a window; if there are several, the one that ends last. `changes`
+ * begin with the newest. An announcement of work that lasts no time ends all work that was announced before.
+ */
 export function plannedWorkAt(
   nowMs: number,
   changes: readonly Change[],
   windows: readonly MaintenanceWindow[],
 ): PlannedWork | undefined {
-  const announced = changes.flatMap(({ until, what }): PlannedWork[] =>
-    until !== undefined && Date.parse(until) > nowMs ? [{ until, reason: what }] : [],
-  );
+  const ended = changes.findIndex(({ at, until }) => at === until);
+  const announced = changes
+    .slice(0, ended < 0 ? undefined : ended)
+    .flatMap(({ until, what }): PlannedWork[] =>
+      until !== undefined && Date.parse(until) > nowMs ? [{ until, reason: what }] : [],
+    );
   const weekly = windows.flatMap((window): PlannedWork[] => {
     const left = leftMs(window, nowMs);
     return left > 0 ? [{ until: new Date(nowMs + left).toISOString(), reason: window.reason }] : [];

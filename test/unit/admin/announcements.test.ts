@@ -44,6 +44,10 @@ test.each<[object, Omit<Change, 'at'>]>([
     { kind: 'maintenance', what: 'disks', until: '2026-01-08T00:00:00.000Z' },
   ],
   [
+    { kind: 'maintenance', text: 'done', seconds: 0 },
+    { kind: 'maintenance', what: 'done', until: at },
+  ],
+  [
     { kind: 'exit', role: 'history', text: 'killed' },
     { kind: 'exit', what: 'history ended: killed', role: 'history' },
   ],
@@ -64,6 +68,8 @@ test.each([
   [`{"text": "x", "more": "${letters(4096)}"}`],
   ['{"kind": "maintenance", "text": "disks", "seconds": 0.5}'],
   ['{"kind": "maintenance", "text": "disks", "seconds": 604801}'],
+  ['{"kind": "maintenance", "text": "disks", "seconds": -1}'],
+  ['{"kind": "maintenance", "text": "disks"}'],
   ['{"kind": "maintenance", "text": "disks", "seconds": "600"}'],
   ['{"kind": "exit", "text": "killed", "role": ""}'],
   ['{"kind": "exit", "text": "killed", "role": 7}'],

@@ -98,3 +98,21 @@ test('of announced and weekly work, what ends last is shown', () => {
   expect(shown('2026-11-23T00:30:00.000Z')).toEqual({ until: '2026-11-23T01:00:00.000Z', reason: 'upgrade' });
   expect(shown('2026-11-22T23:20:00.000Z')?.reason).toBe('upgrade');
 });
+
+test('an announced end ends what was announced before, and neither what follows nor a weekly window', () => {
+  const announced = (at: string, until: string, what: string) => ({
+    kind: 'maintenance' as const,
+    ...{ at: `2026-11-22T${at}Z`, until: `2026-11-22T${until}Z`, what },
+  });
+  const first = announced('20:00:00', '22:30:00', 'disks');
+  const long = announced('20:10:00', '22:50:00', 'network');
+  const end = announced('20:30:00', '20:30:00', 'done');
+  const next = announced('20:40:00', '21:30:00', 'memory');
+  const reason = (newestFirst: (typeof first)[]) =>
+    plannedWorkAt(Date.parse('2026-11-22T21:00:00Z'), newestFirst, [])?.reason;
+  expect(reason([long, first])).toBe('network');
+  expect(reason([end, long, first])).toBeUndefined();
+  expect(reason([next, end, long, first])).toBe('memory');
+  const nightMs = Date.parse('2026-11-22T23:30:00Z');
+  expect(plannedWorkAt(nightMs, [end], [windowOf()])?.reason).toBe('upgrade');
+});
