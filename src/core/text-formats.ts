@@ -20,6 +20,9 @@ export function parseDuration(text: string, where = 'duration'): number {
   return totalMs;
 }
 
+/** A number with at most three decimals, as people read it; ms are then exact to the microsecond. */
+export const toThousandths = (value: number): number => Math.round(value * 1000) / 1000;
+
 /** A duration in ms as text with its two largest units: `1d2h`, `3m20s`, `250ms`. */
 export function formatDuration(spanMs: number): string {
   if (spanMs < 1000) return `${Math.round(spanMs)}ms`;

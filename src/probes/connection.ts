@@ -16,6 +16,7 @@ import { type Address, formatAddress, isLoopback } from '../core/address.ts';
 import { systemClock } from '../core/clock.ts';
 import { errorText, systemCode } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
+import { toThousandths } from '../core/text-formats.ts';
 import { type ConnectionReason, connectionFault, excerpt, ProbeError } from './probe.ts';
 
 /** The phases of a request, in order. For a store, `queries` replaces `body`. */
@@ -39,9 +40,6 @@ export interface Trace {
   end(): void;
 }
 
-/** A duration rounded to microseconds. */
-const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
-
 export function createTrace(clock: Pick<Clock, 'monotonicMs'> = systemClock): Trace {
   const phasesMs: Partial<Record<ConnectionPhase, number>> = {};
   let phase: ConnectionPhase = 'resolve';
@@ -50,7 +48,7 @@ export function createTrace(clock: Pick<Clock, 'monotonicMs'> = systemClock): Tr
     if (sinceMs === undefined) return;
     const beforeMs = phasesMs[phase] ?? 0;
     delete phasesMs[phase];
-    phasesMs[phase] = rounded(beforeMs + clock.monotonicMs() - sinceMs);
+    phasesMs[phase] = toThousandths(beforeMs + clock.monotonicMs() - sinceMs);
     sinceMs = undefined;
   };
   return {

@@ -286,7 +286,8 @@ describe('configurations', () => {
       }
       return;
     }
-    const base = parse(configuration(0)) as Record<string, unknown>;
+    // What names its roles is complete; other parts are shown in the configuration that they are part of.
+    const base = 'services' in document ? {} : (parse(configuration(0)) as Record<string, unknown>);
     const file = join(place.path, 'snippet.yaml');
     writeFileSync(
       file,
@@ -294,6 +295,17 @@ describe('configurations', () => {
     );
     const { status, stdout, stderr } = await commandHere(['check', '-c', file], env);
     expect(status, stdout + stderr).not.toBe(2);
+  });
+
+  test('each platform has a complete one', () => {
+    const recipes = blocks.filter(
+      ({ page, language }) => page === 'docs/how-to/platforms.md' && language === 'yaml',
+    );
+    const agents = recipes
+      .map(({ text }) => parse(text) as object)
+      .filter((document) => 'metrics' in document);
+    expect(agents.length).toBeGreaterThan(4);
+    expect(agents.filter((document) => !('services' in document))).toEqual([]);
   });
 });
 

@@ -145,26 +145,34 @@ test.each([
   ['tests: []\n', 'rules.test.yaml:1:1: tests: empty; give at least one'],
   ['config: agent.yaml\ntest: []\n', 'test: unknown key; did you mean tests?'],
   [
-    'config: agent.yaml\ntests: [{name: a, role: fronted, lines: "x\\n", expect: {}}]\n',
+    'config: agent.yaml\ntests: [{name: a, role: fronted, lines: "x\\n", expect: {x: ~}}]\n',
     'services.fronted.logs: missing',
   ],
   [
-    'config: agent.yaml\ntests: [{name: a, role: matching, page: "x 1\\n", expect: {}}]\n',
+    'config: agent.yaml\ntests: [{name: a, role: matching, page: "x 1\\n", expect: {x: ~}}]\n',
     'unknown role, got "matching"',
   ],
   [
-    'config: agent.yaml\ntests: [{name: a, role: history, page: "{", expect: {}}]\n',
+    'config: agent.yaml\ntests: [{name: a, role: history, page: "{", expect: {x: ~}}]\n',
     'page of history: refused',
   ],
   [
-    'config: agent.yaml\ntests: [{name: a, role: history, linesFile: /dev/zero, expect: {}}]\n',
+    'config: agent.yaml\ntests: [{name: a, role: history, linesFile: /dev/zero, expect: {x: ~}}]\n',
     '/dev/zero: larger than 64 MiB; name a smaller sample',
   ],
   [
-    'config: agent.yaml\ntests: [{name: a, role: history, pageFile: /dev/zero, expect: {}}]\n',
+    'config: agent.yaml\ntests: [{name: a, role: history, pageFile: /dev/zero, expect: {x: ~}}]\n',
     '/dev/zero: larger than 64 MiB; name a smaller sample',
   ],
-  ['config: none.yaml\ntests: [{name: a, role: history, expect: {}}]\n', 'none.yaml'],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: history, expect: {}}]\n',
+    '2:38: tests[0].expect: empty; name at least one series',
+  ],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: history, expect: {x: 1, x: 2}}]\n',
+    'tests[0].expect.x: duplicate key; remove it here or in line 2',
+  ],
+  ['config: none.yaml\ntests: [{name: a, role: history, expect: {x: ~}}]\n', 'none.yaml'],
 ])('the test file %j is wrong', async (text, message) => {
   const { status, stdout, stderr } = await commandHere(['test', written(text)]);
   expect([status, stdout]).toEqual([2, '']);

@@ -4,6 +4,7 @@ import type { Kind, SeriesView, View } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
+import { toThousandths } from '../../core/text-formats.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
 import type { LogFault } from '../../sources/logs/faults/file-faults.ts';
@@ -230,7 +231,7 @@ function backupsOf(backups: readonly BackupOptions[], rowsOf: ReadFamily): Backu
 function processOf(): StatusFacts['process'] {
   const { rss, heapUsed } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
-  return { rssBytes: rss, heapBytes: heapUsed, cpuSeconds: (user + system) / 1e6 };
+  return { rssBytes: rss, heapBytes: heapUsed, cpuSeconds: toThousandths((user + system) / 1e6) };
 }
 
 /** The number of refusals that the status lists. */
@@ -325,7 +326,7 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
     replication: rowsOf('svc_replication_lag_seconds').map(({ labels, value }) => ({
       source: labels.source_cluster ?? '',
       target: labels.target_cluster ?? '',
-      lagSeconds: value,
+      lagSeconds: toThousandths(value),
     })),
     ...deps.readings(),
     backups: backupsOf(config.backups, rowsOf),

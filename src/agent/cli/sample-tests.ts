@@ -51,7 +51,9 @@ const testFile = z.strictObject({
         page: sampleText.optional(),
         pageFile: z.string().min(1).optional(),
         datagrams: sampleText.optional(),
-        expect: z.record(z.string(), z.number().nullable()),
+        expect: z
+          .record(z.string(), z.number().nullable())
+          .refine((wanted) => Object.keys(wanted).length > 0, 'empty; name at least one series'),
       }),
     )
     .min(1),
@@ -103,7 +105,7 @@ function readTestFile(name: string, { cwd, stderr }: Io): TestFile {
     ...(result?.success === false ? issueFaults(result.error.issues, tree!) : []),
   ];
   for (const fault of found) stderr(`${faultLine(fault)}\n`);
-  if (!result?.success) {
+  if (!result?.success || found.length > 0) {
     throw new AgentError('usage', {
       where: name,
       what: 'not a test file',

@@ -205,7 +205,7 @@ function tappedText({ at, role, source, counted, series, line }: Tapped, { scree
   const columns = screen.size()?.columns ?? Infinity;
   const colour = counted.startsWith('dropped') || counted.startsWith('no page') ? 'red' : 'bold';
   const lines = [
-    `${at.slice(11, 23)} ${role}  ${paint(counted, colour, screen)}  ${paint(plain(source), 'dim', screen)}`,
+    `${at.slice(11)} ${role}  ${paint(counted, colour, screen)}  ${paint(plain(source), 'dim', screen)}`,
     ...(line === undefined ? [] : [cut(`  ${plain(line)}`, columns, screen)]),
     ...Object.entries(series).map(([text, change]) => cut(`    ${plain(text)} ${change}`, columns, screen)),
   ];

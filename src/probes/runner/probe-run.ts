@@ -2,6 +2,7 @@ import { waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock, Tracing } from '../../core/ports.ts';
 import { nextTurn } from '../../core/slices.ts';
+import { toThousandths } from '../../core/text-formats.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Progress } from '../probe.ts';
 
 /** The result of one run. */
@@ -42,7 +43,10 @@ function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): 
   const { signal } = controller;
   let startMs = clock.monotonicMs();
   let isLate = false;
-  const result = (finding: Finding): Outcome => ({ finding, durationMs: clock.monotonicMs() - startMs });
+  const result = (finding: Finding): Outcome => ({
+    finding,
+    durationMs: toThousandths(clock.monotonicMs() - startMs),
+  });
   const tooSlow = () => result({ reason: 'too_slow', msg: `no result within ${timeoutMs} ms` });
 
   const work = async (): Promise<Outcome> => {
