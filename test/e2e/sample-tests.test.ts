@@ -166,7 +166,7 @@ test.each([
   ],
   [
     'config: agent.yaml\ntests: [{name: a, role: history, expect: {}}]\n',
-    '2:38: tests[0].expect: empty; name at least one series',
+    'tests[0].expect: empty; name at least one series',
   ],
   [
     'config: agent.yaml\ntests: [{name: a, role: history, expect: {x: 1, x: 2}}]\n',

@@ -125,7 +125,7 @@ function missingText(issue: Issue, message: string): string {
 
 function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath): PlacedFault {
   const known = message.slice(knownKeys.length).split(' ');
-  const near = nearest(key, known) ?? elsewhere(key, known);
+  const near = elsewhere(key, known) ?? nearest(key, known);
   const allowed = near ? `did you mean ${near}?` : `known are ${listed(known, 'and')}`;
   const place = keyPlaceOf(tree, [...path, key]);
   // A key that resembles no other may be a secret that was written one line too high.
@@ -145,9 +145,10 @@ const otherNames: Readonly<Record<string, readonly string[]>> = {
   certificate: ['certFile'],
   key: ['keyFile'],
   ca: ['caFile', 'clientCaFile'],
+  username: ['user'],
 };
 
-/** For keys that are easily written one level too high: the block that each belongs to. */
+/** For keys that are easily written too high: the block that each belongs to. */
 const blocksOfKeys: Readonly<Record<string, string>> = {
   pullmetrics: 'metrics',
   pushmetrics: 'metrics',
@@ -159,6 +160,10 @@ const blocksOfKeys: Readonly<Record<string, string>> = {
   outputFile: 'log',
   paths: 'logs',
   rules: 'logs',
+  logs: 'services.<role>',
+  scrape: 'services.<role>',
+  health: 'services.<role>',
+  statsd: 'services.<role>',
 };
 
 /** The key that was probably meant: a key of another block, or the name that the key has here. */
@@ -167,7 +172,7 @@ function elsewhere(key: string, known: readonly string[]): string | undefined {
   const renamed = names.find((name) => known.includes(name));
   if (renamed) return renamed;
   const block = Object.hasOwn(blocksOfKeys, key) ? blocksOfKeys[key] : undefined;
-  return block && known.includes(block) ? `${block}.${key}` : undefined;
+  return block && known.includes(block.split('.')[0]!) ? `${block}.${key}` : undefined;
 }
 
 /**

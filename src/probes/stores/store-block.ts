@@ -63,7 +63,11 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
   timedBlock(
     {
       name: z.string().min(1).describe('Name of the store, the value of the label store.'),
-      kind: z.enum(storeKinds).describe('Cassandra or compatible, MySQL or MariaDB, or PostgreSQL.'),
+      kind: z
+        .enum(storeKinds, {
+          error: 'unknown kind; use widecolumn (Cassandra), mysql (MySQL, MariaDB) or postgres (PostgreSQL)',
+        })
+        .describe('Cassandra or compatible, MySQL or MariaDB, or PostgreSQL.'),
       address: z
         .string(storeAddress.fault)
         .transform(parsedAs(storeAddress))
