@@ -163,6 +163,16 @@ export function connectionFault(thrown: unknown): { reason: ConnectionReason; ms
   return { reason: fault ?? 'failed', msg };
 }
 
+/** The message about a server that accepts a connection and stays silent. */
+export const nothingCame =
+  'no answer in time: connected, but not one byte came back; the server hangs, or another program listens there';
+
+/** What the first bytes of an answer of another protocol are, for a message. */
+export const beginningOf = (answer: Buffer): string =>
+  answer.subarray(0, 5).toString('latin1') === 'HTTP/'
+    ? 'an HTTP server answers there'
+    : `it begins with the bytes ${answer.subarray(0, 8).toString('hex')}`;
+
 /**
  * An excerpt from another program's text for a message: one line of at most `most` characters, without control characters, lone
  * surrogates and characters that change the direction of text.

@@ -39,7 +39,7 @@ const cases: Record<string, { serve: (socket: Socket) => void; reason: string; m
   'answers in HTTP': {
     serve: answering(() => Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')),
     reason: 'protocol',
-    msg: /not CQL/,
+    msg: /not CQL: an HTTP server answers there$/,
   },
   'wants TLS': {
     serve: answering(() => Buffer.from('15030300020228', 'hex')),

@@ -24,6 +24,16 @@ async function reasonFor(answer: Buffer | readonly Buffer[]): Promise<string | u
   }
 }
 
+test('a web server is named', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  });
+  const { msg } = await checkStore(storeOn(await listening(server)));
+  server.close();
+  expect(msg).toMatch(/: an HTTP server answers there$/);
+});
+
 test.each<[string, Buffer | readonly Buffer[]]>([
   ['a web server', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
   ['a shell', Buffer.from('SSH-2.0-OpenSSH_9.2\r\n')],

@@ -5,7 +5,7 @@ import { formatAddress } from '../../core/address.ts';
 import { errorText, networkFault } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
 import { connectTo, type Trace } from '../connection.ts';
-import { connectionFault, ProbeError } from '../probe.ts';
+import { beginningOf, connectionFault, nothingCame, ProbeError } from '../probe.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
 export type CassandraRow = Readonly<Record<string, unknown>>;
@@ -145,7 +145,10 @@ interface ConnectionEnd {
 /** Ends the wait if the server closes the connection during the login; the driver would wait forever. */
 function watchEnd(socket: Socket, signal: AbortSignal, fail: ConnectionEnd['fail']): void {
   let error: unknown;
-  const late = (): void => fail(new ProbeError('too_slow', 'no answer in time', signal.reason));
+  const late = (): void => {
+    const msg = socket.bytesRead === 0 ? nothingCame : 'no answer in time';
+    fail(new ProbeError('too_slow', msg, signal.reason));
+  };
   if (signal.aborted) late();
   signal.addEventListener('abort', late, { once: true });
   (socket as EventEmitter).on(errorMonitor, (thrown: unknown) => {
@@ -164,7 +167,7 @@ function watchBytes(socket: Socket, refuse: (msg: string) => void): () => void {
   socket.on('data', (chunk: Buffer) => {
     const version = (chunk[0] ?? 0) - firstByteOfAnswers;
     if (isFirst && (version < 1 || version > newestProtocol))
-      refuse(`the answer is not CQL: it begins with the bytes ${chunk.subarray(0, 8).toString('hex')}`);
+      refuse(`the answer is not CQL: ${beginningOf(chunk)}`);
     isFirst = false;
     bytes += chunk.length;
     if (bytes > maxBytes) refuse(`the answers are over ${maxBytes} bytes`);

@@ -164,7 +164,7 @@ export async function openSession(
 ): Promise<MysqlSession> {
   const logIn = await prepareLogin(target);
   const { socket } = await connectTo(target.address, { trace }, signal);
-  let waitingFor = 'no greeting came';
+  let waitingFor = 'no greeting came in time; the server hangs, or another program listens there';
   let onBroken: (error: Error) => void = () => {};
   const end = new Promise<never>((_, reject) => {
     onBroken = reject;
@@ -175,18 +175,18 @@ export async function openSession(
     socket.destroy();
     if (!signal.aborted) return thrown;
     const isInTls = trace.phase === 'tls';
-    const what = isInTls ? 'the TLS handshake was not finished' : waitingFor;
-    const msg = `${formatAddress(target.address)}: connected, but ${what} in time`;
+    const what = isInTls ? 'the TLS handshake was not finished in time' : waitingFor;
+    const msg = `${formatAddress(target.address)}: connected, but ${what}`;
     return new ProbeError(isInTls ? 'tls' : 'too_slow', msg, thrown);
   };
   try {
     socket.setNoDelay();
     trace.enter('first_byte');
     const announcedVersion = await awaitGreeting(socket);
-    waitingFor = 'the login was not answered';
+    waitingFor = 'the login was not answered in time';
     const connection = await Promise.race([logIn({ socket, trace, onBroken }), end]);
     trace.end();
-    waitingFor = 'a statement was not answered';
+    waitingFor = 'a statement was not answered in time';
     const run = runOver(connection, end);
     return {
       announcedVersion,

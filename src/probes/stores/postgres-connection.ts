@@ -14,7 +14,7 @@ import {
   type Trace,
   tlsOptions,
 } from '../connection.ts';
-import { connectionFault, ProbeError } from '../probe.ts';
+import { beginningOf, connectionFault, nothingCame, ProbeError } from '../probe.ts';
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
@@ -47,9 +47,6 @@ export interface PostgresSession {
 const usualDatabase = 'postgres';
 /** How long a poll waits for a lock at most; the next poll tries again. */
 const longestLockWaitMs = 1000;
-
-const nothingCame =
-  'no answer in time: connected, but not one byte came back; the server hangs, or another program listens there';
 
 /** Logs in. The socket is destroyed when the signal aborts. */
 export async function openSession(
@@ -302,7 +299,7 @@ export function createProtocolGuard(): ProtocolGuard {
       if (received > longestAnswers)
         throw new ProbeError('protocol', `more than ${longestAnswers} bytes of answers`);
       if (isFirst && !greetings.includes(String.fromCharCode(chunk[0]!)) && header.length === 0)
-        throw notPostgres('its first answer belongs to another protocol');
+        throw notPostgres(beginningOf(chunk));
       for (let at = 0; at < chunk.length; ) {
         const part = chunk.subarray(at, at + (missing || headerBytes - header.length));
         at += part.length;
