@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { root } from '../unit/house/imports.ts';
@@ -13,7 +22,7 @@ const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding:
 
 /** The last commit of version 0.1.0; empty if the history is not there. */
 const bump = git('log', '-1', '--format=%H', '-S"version": "0.1.0"', '--', 'package.json').stdout?.trim();
-const last = bump ? git('rev-parse', '--verify', `${bump}^`).stdout.trim() : '';
+const lastOld = bump ? git('rev-parse', '--verify', `${bump}^`).stdout.trim() : '';
 
 /** The program of a commit, built with the packages of this one. */
 function built(commit: string): string {
@@ -31,39 +40,41 @@ function built(commit: string): string {
   return join(old, 'dist/main.js');
 }
 
-test.skipIf(last === '')(
-  'from 0.1.0 to this version: totals go on, and lines that follow count',
+const line = `${JSON.stringify({ level: 'info', logger: 'shard', ts: '2026-01-01T00:00:00Z', msg: 'x' })}\n`;
+const total = async (address: string) => {
+  const page = await (await fetch(`http://${address}/metrics`)).text();
+  return Number(/^svc_log_entries_total\{.*level="info",logger="shard".*\} (\d+)$/m.exec(page)?.[1] ?? 0);
+};
+
+/** Runs a program, writes a line, and waits until the total is `wanted`. */
+async function played(program: string, file: string, log: string, wanted: number) {
+  const agent = start(process.execPath, [program, 'run', '-c', file]);
+  const address = await until(
+    'the agent listens',
+    () => /"listener":"metrics","address":"([^"]+)"/.exec(agent.output())?.[1],
+  );
+  await until('the agent is ready', () => agent.output().includes('"msg":"ready"'));
+  appendFileSync(log, line);
+  await until(`the total is ${wanted}`, async () => (await total(address)) === wanted);
+  expect(await agent.end(), agent.output()).toBe(0);
+  expect(agent.output()).not.toMatch(/"level":"error"/);
+}
+
+test.skipIf(lastOld === '')(
+  'from 0.1.0 to this version totals go on; the way back with the saved state counts each line once',
   async () => {
-    const old = built(last);
+    const old = built(lastOld);
     const log = join(place.path, 'history.log');
-    writeFileSync(log, '');
+    const [state, saved] = [join(place.path, 'state'), join(place.path, 'saved')];
+    writeFileSync(log, line);
     const file = agentFile(place.path, { logs: `${log}*` });
-    const line = `${JSON.stringify({ level: 'info', logger: 'shard', ts: '2026-01-01T00:00:00Z', msg: 'x' })}\n`;
-    const total = async (address: string) => {
-      const page = await (await fetch(`http://${address}/metrics`)).text();
-      return Number(/^svc_log_entries_total\{.*level="info",logger="shard".*\} (\d+)$/m.exec(page)?.[1] ?? 0);
-    };
-    let before = 0;
-    for (const program of [old, mainFile]) {
-      const agent = start(process.execPath, [program, 'run', '-c', file]);
-      const address = await until(
-        'the agent listens',
-        () => /"listener":"metrics","address":"([^"]+)"/.exec(agent.output())?.[1],
-      );
-      await until('the agent is ready', () => agent.output().includes('"msg":"ready"'));
-      const kept = await total(address);
-      expect(kept).toBeGreaterThanOrEqual(before);
-      // Positions of 0.1.0 are not read: the file is new, and is read from its end at the first scan.
-      let written = 0;
-      before = await until('lines are counted', async () => {
-        appendFileSync(log, line);
-        written += 1;
-        const counted = await total(address);
-        return counted > kept ? counted : undefined;
-      });
-      expect(before - kept).toBeLessThanOrEqual(written);
-      expect(await agent.end(), agent.output()).toBe(0);
-      expect(agent.output()).not.toMatch(/"level":"error"/);
-    }
+    await played(old, file, log, 2);
+    cpSync(state, saved, { recursive: true });
+    // The total goes on, but positions of 0.1.0 are not read: the file is new, and begins where startAt says.
+    await played(mainFile, file, log, 2 + 3);
+    await played(mainFile, file, log, 2 + 4);
+    rmSync(state, { recursive: true });
+    renameSync(saved, state);
+    await played(old, file, log, 5);
   },
 );
