@@ -31,7 +31,11 @@ test('no test asserts how much memory a process takes', () => {
     'fault/statsd-summaries-over-the-limit.test.ts',
     'integration/agent/status-stream.test.ts',
   ];
-  // The test of the memory limit with which the image and the manifests are shipped.
-  const shippedLimit = 'e2e/limits-as-shipped.long.test.ts';
-  expect(linesWith(/process\.memoryUsage|VmRSS|VmHWM/, [...afterCollection, shippedLimit])).toEqual([]);
+  const ofLimits = [
+    // The memory limit with which the image and the manifests are shipped.
+    'e2e/limits-as-shipped.long.test.ts',
+    // Compares an agent at its limits with one at ten times as much.
+    'e2e/limits-bound-memory.nightly.test.ts',
+  ];
+  expect(linesWith(/process\.memoryUsage|VmRSS|VmHWM|RssAnon/, [...afterCollection, ...ofLimits])).toEqual([]);
 });
