@@ -18,7 +18,8 @@ import { mainFile } from '../e2e/process.ts';
 const root = join(dirname(mainFile), '..');
 const chromiumPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const scenes = join(root, 'test/scenes');
-const libraries = join(
+/** Where `.ci/scenes` installs the libraries. */
+export const libraries = join(
   process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
   'svc-agent/scenes/node_modules',
 );
