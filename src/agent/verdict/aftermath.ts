@@ -5,7 +5,6 @@ import {
   type Begun,
   type ExplainedBy,
   idOf,
-  isChecked,
   isFatal,
   lineOf,
   type OpenProblem,
@@ -14,11 +13,10 @@ import {
 import { isKind } from './kinds.ts';
 
 interface Left {
-  /** The problems of which the evidence only looks back at causes that are over, or that a new agent has not checked yet. */
+  /** The problems of which the evidence only looks back at causes that are over. */
   left: ReadonlySet<Explained>;
   /** The causes of these problems that are over. */
   over: readonly ExplainedBy[];
-  unchecked: readonly ExplainedBy[];
   /** The cause of each problem, by the line of the problem. */
   explainedBy: ReadonlyMap<string, ExplainedBy>;
 }
@@ -96,8 +94,6 @@ export function createAftermath(): Aftermath {
         if (!known || causes.has(idOf(known))) continue;
         if (known.endMs === undefined && isUnknown(known.line)) {
           next.set(line, known);
-          // A check takes seconds. Whether values are above their limits is known only after minutes.
-          if (isChecked(known.line)) left.add(one);
           continue;
         }
         const { endMs = nowMs } = known;
@@ -119,9 +115,8 @@ export function createAftermath(): Aftermath {
         }
       }
       remembered = next;
-      const behind = [...left].map(({ found }) => next.get(lineOf(found))!);
-      const over = behind.filter(({ endMs }) => endMs !== undefined);
-      return { left, over, unchecked: behind.filter((one) => !over.includes(one)), explainedBy: next };
+      const over = [...left].map(({ found }) => next.get(lineOf(found))!);
+      return { left, over, explainedBy: next };
     },
     clockJumped(byMs) {
       remembered = new Map(

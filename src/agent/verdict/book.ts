@@ -98,6 +98,7 @@ const keyOf = (one: OpenProblem | undefined): string =>
   JSON.stringify(
     one && [
       one.sinceMs,
+      one.isDown,
       one.cause?.id,
       one.cause?.consequences,
       one.explainedBy?.line,

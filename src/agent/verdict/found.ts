@@ -45,8 +45,6 @@ export interface Found {
 
 export const idOf = ({ kind, subject }: Pick<Found, 'kind' | 'subject'>): string => `${kind}/${subject}`;
 export const lineOf = (found: Found): string => found.line ?? idOf(found);
-/** Whether the result of one check shows the problems of a line. */
-export const isChecked = (line: string): boolean => line.startsWith('probe/');
 export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => kinds[kind].severity;
 
 /** Whether evidence is a fatal entry of a log. */
@@ -86,6 +84,8 @@ export interface ExplainedBy {
 export interface OpenProblem {
   line: string;
   sinceMs: number;
+  /** Set if the subject was down. It stays so until a check passes, although a new agent has seen only one failed check. */
+  isDown?: boolean;
   /** Set if the problem began before the one that explains it now: what it was until then is an incident of its own. */
   isOlder?: boolean;
   /** How far the wall clock has jumped since the start, ms; absent if it has not. */

@@ -66,12 +66,6 @@ export const overSentence = (causes: readonly Named[]): string => {
   return `${capital(listed([...new Set(texts)]))}; it is not known yet whether the consequences are over`;
 };
 
-/** The sentence for the time when all problems may be effects of causes that a new agent has not checked yet. */
-export const uncheckedSentence = (causes: readonly Named[]): string => {
-  const names = causes.map((cause) => [kinds[cause.kind].noun, nameOf(cause)].join(' '));
-  return `The agent has not checked ${listed([...new Set(names)])} again yet since it started`;
-};
-
 /** How many subjects a sentence names, so that it stays short. */
 const mostNamed = 4;
 const longestName = 60;

@@ -1,7 +1,7 @@
 import type { StatusFacts } from '../report.ts';
 import { leastPauseMs } from './condition.ts';
 import { settlingMs } from './conditions.ts';
-import { type Begun, type Found, idOf, isChecked, lineOf, type OpenProblem, type Unread } from './found.ts';
+import { type Begun, type Found, idOf, lineOf, type OpenProblem, type Unread } from './found.ts';
 import { isKind, type KindOfProblem, logFaults, processFaults } from './kinds.ts';
 import { silentIn } from './value-evidence.ts';
 
@@ -144,8 +144,8 @@ interface Silence {
   /** Whether nothing can be said about a line. */
   isUnread(line: string): boolean;
   /**
-   * Restores the problems that lasted when the previous agent ended. Returns those that were shown by values: values take minutes
-   * to show them again, while a check takes seconds.
+   * Restores the problems that lasted when the previous agent ended. Returns those that no other problem explained: a check
+   * takes seconds to show them again, and values take minutes.
    */
   restore(open: readonly OpenProblem[]): readonly Begun[];
 }
@@ -235,7 +235,7 @@ export function createSilence(): Silence {
       for (const { line } of open) earlier.add(line);
       return open.flatMap(({ line, sinceMs, from, cause }): Begun[] => {
         // The kind may be from another version of the agent.
-        if (!cause || !isKind(cause.kind) || isChecked(line)) return [];
+        if (!cause || !isKind(cause.kind)) return [];
         const { kind, subject, about, predicate, detail } = cause;
         return [{ kind, subject, about, predicate, detail, line, sinceMs, from, evidence: [] }];
       });

@@ -22,7 +22,6 @@ import {
   isDoubtful,
   overSentence,
   timeText,
-  uncheckedSentence,
   verdictWithoutProblems,
   whatOf,
   wrongSentence,
@@ -129,20 +128,19 @@ function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
 }
 
 /** The verdict if no problem is known. `over` are causes that ended while some evidence still looks back at them. */
-function calmVerdict(
-  over: readonly ExplainedBy[],
-  unchecked: readonly ExplainedBy[],
-  facts: StatusFacts,
-): Verdict {
+function calmVerdict(over: readonly ExplainedBy[], facts: StatusFacts): Verdict {
   const { level, headline } =
-    unchecked.length > 0 || over.length > 0
-      ? ({
-          level: 'unknown',
-          headline: unchecked.length > 0 ? uncheckedSentence(unchecked) : overSentence(over),
-        } as const)
+    over.length > 0
+      ? ({ level: 'unknown', headline: overSentence(over) } as const)
       : verdictWithoutProblems(facts);
   return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
 }
+
+/** The problem as it was when the subject was down, if a new agent has seen only one failed check since. */
+const stillDown = (found: Found, lasting: readonly OpenProblem[]): Found =>
+  found.kind === 'role_failing' && lasting.some(({ line, isDown }) => isDown && line === lineOf(found))
+    ? { ...found, kind: 'role_down' }
+    : found;
 
 const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
   problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
@@ -219,6 +217,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       line: lineOf(found),
       sinceMs: found.sinceMs,
       from: sourcesOf(found),
+      ...(kind === 'role_down' && { isDown: true }),
       ...(cause && !isEarlyEnough(cause, found.sinceMs) && { isOlder: true }),
       ...(causedBy === undefined && {
         cause: {
@@ -233,7 +232,9 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     judge(facts, nowMs, monotonicMs = nowMs) {
       noteJump(nowMs - monotonicMs);
       for (const change of findChanges(facts)) book.changed(change);
-      const found = problemsIn(facts, nowMs).filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)));
+      const found = problemsIn(facts, nowMs)
+        .filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)))
+        .map((one) => stillDown(one, book.lasting()));
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
       const isUnknown = (line: string) => silence.isUnread(line) || isPageDown(line, facts);
@@ -242,7 +243,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         withExit(begun(one, nowMs, reasonsBefore.get(one.about.probe)), changes),
       );
       const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown, book.goesOn));
-      const { left, over, unchecked, explainedBy } = aftermath.of(all, nowMs, isUnknown);
+      const { left, over, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
       const seen = new Set(all.map((one) => lineOf(one.found)));
       const effects = consequencesOf(lasting);
@@ -269,8 +270,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       ].map((one) => ({ ...one, explainedBy: explainedBy.get(one.line) }));
       book.update(open, nowMs, isUnknown);
       const work = plannedWorkAt(nowMs, changes, windows());
-      const verdict =
-        problems.length > 0 ? verdictOf(lasting, problems, nowMs) : calmVerdict(over, unchecked, facts);
+      const verdict = problems.length > 0 ? verdictOf(lasting, problems, nowMs) : calmVerdict(over, facts);
       return {
         verdict: work ? { ...verdict, sentence: `${verdict.sentence} ${workText(work, nowMs)}` } : verdict,
         incidents: book.incidents(nowMs),

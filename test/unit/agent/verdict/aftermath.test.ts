@@ -24,7 +24,7 @@ const errors = (pause?: [from: number, until: number], of = 'history') => ({
   ...(pause && { pause: { from: atOf(pause[0]), until: atOf(pause[1]) } }),
 });
 
-test('a new agent waits for its first check of a cause before it blames what the cause explained', () => {
+test('a new agent knows the cause of a problem before it has checked that cause', () => {
   const first = createJudge();
   look(first, 30, { probes: [store(30, true), history(30)] });
   const second = restarted(first);
@@ -32,9 +32,12 @@ test('a new agent waits for its first check of a cause before it blames what the
   expect(
     look(second, 61, { ...started, probes: [unchecked(store(0, true)), history(61)] }).verdict,
   ).toMatchObject({
-    level: 'unknown',
-    sentence: 'The agent has not checked store main again yet since it started.',
-    problems: [],
+    level: 'critical',
+    headline: 'Store main refuses connections; 1 role is down because of it',
+    problems: [
+      { id: 'store_down/main', since: atOf(10), unreadSince: atOf(61) },
+      { id: 'role_down/history', since: atOf(20), causedBy: 'store_down/main' },
+    ],
   });
   const { verdict } = look(second, 65, { ...started, probes: [store(64, true), history(61)] });
   expect(verdict.problems).toMatchObject([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { timelineOf } from '../../../../src/agent/admin/timeline.ts';
-import type { StatusFacts, StatusReport } from '../../../../src/agent/report.ts';
+import type { ProbeStatus, StatusFacts, StatusReport } from '../../../../src/agent/report.ts';
 import { incidentsIn } from '../../../../src/agent/verdict/alike.ts';
 import type { Row } from '../../../../src/agent/verdict/collected.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
@@ -28,7 +28,10 @@ test('a restart of the agent keeps the start of a problem, also before its first
     probes: [{ ...store(41, true).probes[0]!, last: undefined, state: undefined }],
   };
   expect(look(second, 41, unchecked)).toMatchObject({
-    verdict: { problems: [], level: 'unknown' },
+    verdict: {
+      problems: [{ id: 'store_down/main', since: atOf(10), unreadSince: atOf(41) }],
+      level: 'unknown',
+    },
     incidents: [],
   });
   // The probe of a new process does not know the beginning.
@@ -40,6 +43,45 @@ test('a restart of the agent keeps the start of a problem, also before its first
   expect(look(third, 200, store(200, false)).incidents).toEqual([
     expect.objectContaining({ id: 'store_down/main', start: atOf(10), end: atOf(60), durationSeconds: 50 }),
   ]);
+});
+
+describe('a role that was down when the agent was restarted', () => {
+  const role = (seconds: number, state: ProbeStatus['state'], more: object = refused): ProbeStatus[] => [
+    probeStatusOf('health/history', { ...more, at: atOf(seconds) }, { state, since: atOf(seconds) }),
+  ];
+  test.each([
+    ['of itself', []],
+    ['because of its store', store(0, true).probes],
+  ])('is still down after one failed check, and not after one that passed: it was down %s', (_, stores) => {
+    const first = createJudge();
+    look(first, 0, { probes: [...role(0, 'down'), ...stores] });
+    const second = restarted(first);
+    const at = (seconds: number, probes: ProbeStatus[]) =>
+      look(second, seconds, { startedAt: atOf(20), probes }).verdict.problems;
+    expect(at(30, role(30, undefined))).toContainEqual(
+      expect.objectContaining({ kind: 'role_down', since: atOf(0) }),
+    );
+    expect(at(40, role(40, 'up', {}))).not.toContainEqual(expect.objectContaining({ subject: 'history' }));
+    expect(at(150, role(150, 'up'))).toContainEqual(
+      expect.objectContaining({ kind: 'role_failing', since: atOf(150) }),
+    );
+  });
+  test('is down before its first check if its page cannot be scraped, and else it is not known', () => {
+    const first = createJudge();
+    look(first, 0, { probes: role(0, 'down') });
+    const probes = [{ ...role(30, undefined)[0]!, last: undefined }];
+    const facts = { startedAt: atOf(20), probes };
+    const lastFailure = { reason: 'refused', what: 'connection refused', atMs: Date.parse(atOf(29)) };
+    const scrapes = [{ service: 'history', up: false, lastFailure }] as unknown as StatusFacts['scrapes'];
+    expect(look(restarted(first), 30, facts).verdict).toMatchObject({
+      level: 'unknown',
+      headline: 'It is no longer known whether role history is down',
+    });
+    expect(look(restarted(first), 30, { ...facts, scrapes }).verdict).toMatchObject({
+      level: 'critical',
+      cause: { id: 'role_down/history', since: atOf(0) },
+    });
+  });
 });
 
 test('a problem that ended while the agent was down ends when its first check is well', () => {

@@ -319,7 +319,6 @@ describe('a problem whose source cannot be read', () => {
     expect(silence.isUnread(line)).toBe(isUnread);
   });
   test.each([
-    ['found by a check', { line: 'probe/health/history' }, {}],
     ['of another version', {}, { kind: 'unheard_of' }],
     ['with another cause', { cause: undefined }, {}],
   ])('is none of an earlier agent that is shown: %s', (_, line, cause) => {

@@ -6,7 +6,6 @@ import {
   overSentence,
   overTextOf,
   timeText,
-  uncheckedSentence,
   verdictWithoutProblems,
   wrongSentence,
 } from '../../../../src/agent/verdict/sentence.ts';
@@ -263,9 +262,6 @@ test('what is over, and what has not been checked again', () => {
   const stores = ['main/p', 'main/v', 'other/p'].map((subject) => ({ kind: 'store_down' as const, subject }));
   expect(overSentence(stores)).toBe(
     'Store main recovered and store other recovered; it is not known yet whether the consequences are over',
-  );
-  expect(uncheckedSentence(stores)).toBe(
-    'The agent has not checked store main and store other again yet since it started',
   );
 });
 
