@@ -263,21 +263,24 @@ export const conditions: readonly Condition[] = [
 const truthMs = 5 * minute;
 
 /**
- * Whether a role's page was read all the time, so that its count compares with the log. After a start, the agent reads entries
- * that are older than the first page; a minute more lets them leave the window. A role without a page sends its counts.
+ * Whether a role's metrics were read all the time, so that their count compares with the log. After a start, the agent reads
+ * entries that are older than the first page; a minute more lets them leave the window. A role without a page sends its counts.
  */
-const wasPageRead = (tracks: Tracks, key: string): boolean =>
-  tracks.newest('read', key) === undefined || (tracks.least('read', key, truthMs + minute) ?? 0) > 0;
+function wereMetricsRead(tracks: Tracks, key: string): boolean {
+  const spanMs = truthMs + minute;
+  const hasPage = tracks.newest('read', key) !== undefined;
+  return hasPage ? (tracks.least('read', key, spanMs) ?? 0) > 0 : tracks.sampledMs() >= spanMs;
+}
 
 /**
  * The share of the logged persistence errors that the role's own metrics count, by role; only for roles that log such errors and
- * whose page was read all the time.
+ * whose metrics were read all the time.
  */
 export function truthOf(tracks: Tracks): Record<string, number> {
   const truth: Record<string, number> = {};
   for (const key of tracks.keys('persistence logged')) {
     const logged = tracks.rate('persistence logged', key, truthMs) ?? 0;
-    if (logged === 0 || !wasPageRead(tracks, key)) continue;
+    if (logged === 0 || !wereMetricsRead(tracks, key)) continue;
     truth[roleOf(key)] = Math.min(1, (tracks.rate('persistence errors', key, truthMs) ?? 0) / logged);
   }
   return truth;

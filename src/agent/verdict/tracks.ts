@@ -50,6 +50,8 @@ export interface Tracks {
   slope(name: string, key: string, spanMs: number): number | undefined;
   /** How long the value has been the same, ms; undefined if there is no value. */
   unchangedMs(name: string, key: string): number | undefined;
+  /** How long ago the first sample was, ms; at most the span that is stored. */
+  sampledMs(): number;
 }
 
 /** The sum of what a counter counted, including what it counted before it began again. */
@@ -218,5 +220,6 @@ export function createTracks(): Tracks {
       const track = trackOf(name, key);
       return track?.last === sample ? nowMs - track.changedMs : undefined;
     },
+    sampledMs: () => nowMs - times[Math.max(0, sample - points + 1) % points]!,
   };
 }

@@ -595,14 +595,26 @@ test.each([
 });
 
 test('the truth is told of roles that log errors, once a minute of them is known', () => {
-  const logged = (perStep: number) =>
-    reported(20, (step) => ({
+  const logged = (perStep: number, samples = 30) =>
+    reported(samples, (step) => ({
       svc_log_persistence_errors_total: [row('history', 3 + step * perStep)],
     })).telemetryTruth;
   expect(logged(0)).toEqual({});
   expect(logged(1)).toEqual({ history: 0 });
-  const early = reported(3, (step) => ({ svc_log_persistence_errors_total: [row('history', step)] }));
-  expect(early.telemetryTruth).toEqual({});
+  const lately = (first: number) =>
+    reported(30, (step) => ({
+      svc_log_persistence_errors_total: step >= first ? [row('history', step)] : [],
+    })).telemetryTruth;
+  expect([lately(24), lately(27)]).toEqual([{ history: 0 }, {}]);
+});
+
+test('the truth of a role that sends its counts is told once the agent has run for longer than the window', () => {
+  const truthAfter = (samples: number) =>
+    reported(samples, (step) => ({
+      svc_log_persistence_errors_total: [row('history', step === 0 ? 0 : 900 + step)],
+    })).telemetryTruth;
+  // Samples are 15 s apart, and the window is five minutes.
+  expect([truthAfter(23), truthAfter(24), truthAfter(200)]).toEqual([{}, { history: 0 }, { history: 0 }]);
 });
 
 test('the log of an outage before the start tells no truth of a page that counts from before', () => {

@@ -142,7 +142,7 @@ test.each([
 
 test('how much of the errors in the log the metrics show', () => {
   const truth = (shown: number) =>
-    sampled(20, (step) => ({
+    sampled(30, (step) => ({
       svc_log_persistence_errors_total: [row('history', step * 100)],
       svc_persistence_errors: [row('history', step * shown)],
     })).telemetryTruth.history;
