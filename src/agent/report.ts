@@ -47,6 +47,10 @@ export const changeKinds = [
 ] as const;
 export type ChangeKind = (typeof changeKinds)[number];
 
+/** A change as a clause that stands alone. The text of an announcement need not say what happened: `deploy (history 1.4.2)`. */
+export const changeText = ({ kind, what }: Pick<Change, 'kind' | 'what'>): string =>
+  kind === 'deploy' || kind === 'maintenance' || kind === 'note' ? `${kind} (${what})` : what;
+
 /** A problem of the service or the agent. */
 export interface Problem {
   /** The id, which stays the same as long as the problem lasts: its kind and its subject. */

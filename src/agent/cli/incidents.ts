@@ -1,5 +1,5 @@
 import { formatDuration } from '../../core/text-formats.ts';
-import type { Incident, Problem, StatusReport } from '../report.ts';
+import { changeText, type Incident, type Problem, type StatusReport } from '../report.ts';
 import { incidentsIn } from '../verdict/alike.ts';
 import { targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';
@@ -37,7 +37,7 @@ function whatOf({
   changes = [],
 }: Pick<Incident, 'what' | 'consequences' | 'changes'>): string {
   const [change] = changes;
-  return [what, consequences && `took down ${consequences}`, change && `after ${change.what}`]
+  return [what, consequences && `took down ${consequences}`, change && `after ${changeText(change)}`]
     .filter(Boolean)
     .join('; ');
 }

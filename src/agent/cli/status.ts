@@ -2,6 +2,7 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import {
+  changeText,
   type Level,
   type ProbeStatus,
   type Problem,
@@ -247,7 +248,9 @@ function reasonsOf(
   const folded = all.filter(({ id }) => consequences.includes(id));
   return [
     ...shown.map(({ text }) => text),
-    ...(change ? [`shortly before, at ${timeText(Date.parse(change.at), nowMs)}: ${change.what}`] : []),
+    ...(change
+      ? [`shortly before, at ${timeText(Date.parse(change.at), nowMs)}: ${changeText(change)}`]
+      : []),
     ...foldedText(
       'because of it',
       folded.filter(({ unreadSince }) => unreadSince === undefined),

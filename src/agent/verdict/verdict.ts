@@ -1,6 +1,14 @@
 import type { Durable } from '../../core/ports.ts';
 import type { MaintenanceWindow } from '../config/types.ts';
-import type { Change, ChangeKind, Problem, StatusFacts, StatusReport, Verdict } from '../report.ts';
+import {
+  type Change,
+  type ChangeKind,
+  changeText,
+  type Problem,
+  type StatusFacts,
+  type StatusReport,
+  type Verdict,
+} from '../report.ts';
 import { createAftermath } from './aftermath.ts';
 import { createIncidentBook } from './book.ts';
 import { type Explained, explained, isEarlyEnough } from './causes.ts';
@@ -163,8 +171,8 @@ function verdictOf(all: readonly Explained[], problems: readonly Problem[], nowM
 
 /** Kinds of changes that are as often the effect of a problem as its cause. */
 const followed: ReadonlySet<ChangeKind> = new Set(['restart', 'exit', 'maintenance']);
-const beforeText = ({ at, what }: Change, nowMs: number): string =>
-  `Shortly before, at ${timeText(Date.parse(at), nowMs)}: ${what}.`;
+const beforeText = (change: Change, nowMs: number): string =>
+  `Shortly before, at ${timeText(Date.parse(change.at), nowMs)}: ${changeText(change)}.`;
 
 const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
   `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;

@@ -1,4 +1,4 @@
-import type { Evidence, Problem, StatusReport } from '../../report.ts';
+import { changeText, type Evidence, type Problem, type StatusReport } from '../../report.ts';
 import { type Alike, alike } from '../../verdict/alike.ts';
 import { type TimelineEvent, timelineOf } from '../timeline.ts';
 import * as agent from './agent-section.ts';
@@ -151,13 +151,13 @@ function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
       'ul',
       { class: 'plainlist small evidence' },
       evidence.map((one) => evidenceItem(one, nowMs)),
-      changes.map(({ at, what }) =>
+      changes.map((change) =>
         h(
           'li',
           {},
           h('span', { class: 'muted' }, 'Before: '),
-          `${what}, `,
-          h('time', { datetime: at }, moment(at, nowMs)),
+          `${changeText(change)}, `,
+          h('time', { datetime: change.at }, moment(change.at, nowMs)),
         ),
       ),
     )

@@ -232,6 +232,19 @@ test('what changed in the half hour before stands beside the cause, and on the t
   expect(look(restarted(judge), 2_200, facts(2_200, true, changed)).changes).toHaveLength(7);
 });
 
+test.each([
+  ['deploy', 'history 1.4.2', 'deploy (history 1.4.2)'],
+  ['note', 'disks are slow', 'note (disks are slow)'],
+  ['failover', 'domain a failed over to dc2', 'domain a failed over to dc2'],
+] as const)('a %s shortly before is in the sentence as what it is', (kind, what, text) => {
+  const judge = createJudge();
+  look(judge, 0, store(0, false));
+  judge.announce({ at: atOf(5), kind, what });
+  expect(look(judge, 20, store(20, true)).verdict.sentence).toBe(
+    `Store main refuses connections (since 00:00:20 UTC). Shortly before, at 00:00:05 UTC: ${text}.`,
+  );
+});
+
 test('what is seen for the first time did not change', () => {
   const judge = createJudge();
   look(judge, 0, {});
