@@ -37,5 +37,7 @@ test('no test asserts how much memory a process takes', () => {
     // Compares an agent at its limits with one at ten times as much.
     'e2e/limits-bound-memory.nightly.test.ts',
   ];
-  expect(linesWith(/process\.memoryUsage|VmRSS|VmHWM|RssAnon/, [...afterCollection, ...ofLimits])).toEqual([]);
+  expect(linesWith(/process\.memoryUsage|VmRSS|VmHWM|RssAnon/, [...afterCollection, ...ofLimits])).toEqual(
+    [],
+  );
 });
