@@ -138,8 +138,13 @@ function ownDown(down: readonly Found[], causes: readonly Begun[]): string[] {
   return [roles.size === 1 && causes.length === 1 ? 'the role' : `${roles.size} of the ${plural('role', 2)}`];
 }
 
+/** The page of a role that is down cannot be scraped, which a sentence need not say. */
+const isOwnPage = ({ kind, about }: Found, causes: readonly Found[]): boolean =>
+  kind === 'scrape_down' && causes.some((one) => kinds[one.kind].isDown && one.about.role === about.role);
+
 /** The consequences as a clause: `; 4 roles are down and 1 domain suffers because of it`. */
-function becauseText(all: readonly Found[], causes: readonly Begun[]): string {
+function becauseText(consequences: readonly Found[], causes: readonly Begun[]): string {
+  const all = consequences.filter((one) => !isOwnPage(one, causes));
   if (all.length === 0) return '';
   const isOne = new Set(causes.map(nameOf)).size === 1;
   const dead = all.filter(({ kind }) => kinds[kind].isDown);

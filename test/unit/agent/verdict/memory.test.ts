@@ -79,6 +79,7 @@ describe('a role that was down when the agent was restarted', () => {
     });
     expect(look(restarted(first), 30, { ...facts, scrapes }).verdict).toMatchObject({
       level: 'critical',
+      headline: 'Role history is down',
       cause: { id: 'role_down/history', since: atOf(0) },
     });
   });
