@@ -97,7 +97,7 @@ describe('an unknown role ends with 2 and names the nearest known one', () => {
 });
 
 const samples = join(own(), 'samples.test.yaml');
-writeFileSync(samples, 'tests: [{name: nothing, role: frontend, lines: "{}", expect: {}}]\n');
+writeFileSync(samples, 'tests: [{name: nothing, role: frontend, lines: "{}", expect: {x: ~}}]\n');
 /** The arguments with which a command reads a configuration. */
 const reading: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
   ...{
