@@ -163,6 +163,10 @@ const pages: Record<string, Row> = {
     samples: { [s('h_bucket', { le: '1' })]: 1, [s('h_count', {})]: 1 },
     kinds: { h_bucket: 'untyped', h_count: 'untyped' },
   },
+  'names that begin with a digit, which the registry sanitizes': {
+    page: '9lead 1\nx{9t="2"} 3\n',
+    samples: { [s('9lead', {})]: 1, [s('x', { '9t': '2' })]: 3 },
+  },
   'of a repeated series the first counts': {
     page: 'x{a="1",b="2"} 1\nx{a="1",b="2"} 2\nx{b="2",a="1"} 3\ny 1\n',
     samples: { [s('x', { a: '1', b: '2' })]: 1, [s('y', {})]: 1 },
@@ -171,7 +175,7 @@ const pages: Record<string, Row> = {
   'broken lines are skipped': {
     page: [
       'good 1',
-      '9digit 1',
+      '-dash 1',
       '{a="b"} 1',
       'novalue',
       'novalue{a="b"}',

@@ -6,7 +6,7 @@ import type { Kind } from '../../../core/model.ts';
  *
  * The key of a sample line is everything before its value (`name{label="value",…} `). Names are accepted as they
  * come, because the registry sanitizes them. A name is invalid only if it would make the line ambiguous (blanks,
- * quotes, braces, `,`, `=`) or starts with a digit. Text 1.0.0 quotes other names and moves the metric's name into
+ * quotes, braces, `,`, `=`) or starts with `-`, `.` or the like. Text 1.0.0 quotes other names and moves the metric's name into
  * the braces: `{"metric.name","label.name"="value"} `.
  */
 const maxLabels = 256;
@@ -22,7 +22,7 @@ const continuesName = 2;
 const nameClass = new Uint8Array(256);
 for (let byte = 0x21; byte < 256; byte++) {
   if ('"{},=#'.includes(String.fromCharCode(byte)) || byte === 0x7f) continue;
-  const starts = /[A-Za-z_:]/.test(String.fromCharCode(byte)) || byte >= 0x80;
+  const starts = /[A-Za-z0-9_:]/.test(String.fromCharCode(byte)) || byte >= 0x80;
   nameClass[byte] = starts ? startsName | continuesName : continuesName;
 }
 
