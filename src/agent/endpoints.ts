@@ -6,7 +6,14 @@ import type { Listener, Listeners } from '../reporters/listen/listener.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import { eventRoutes, heartbeatRoutes } from './admin/announcements.ts';
 import { pageRoutes } from './admin/page-routes.ts';
-import { healthRoutes, probeRoutes, routesOfHost, type StatusSources, statusRoutes } from './admin/routes.ts';
+import {
+  healthRoutes,
+  probeRoutes,
+  routesOfHost,
+  routesOfOrigin,
+  type StatusSources,
+  statusRoutes,
+} from './admin/routes.ts';
 import type { Health } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
 import type { Judge } from './verdict/verdict.ts';
@@ -86,7 +93,8 @@ function adminEndpoints(
       ...metrics,
     };
     const refused = () => rest.drops.count('pull', 'unauthorized');
-    listener.routes = { ...deps.routes, ...routesOfHost(routes, admin, refused) };
+    // Health checks use any host name.
+    listener.routes = { ...routesOfOrigin(deps.routes, refused), ...routesOfHost(routes, admin, refused) };
   };
   /** A listener without authentication and TLS, for health checks without a certificate. */
   const health: Endpoint = {

@@ -122,30 +122,45 @@ function isSentByOthers({ 'sec-fetch-site': site, origin, host = '' }: IncomingH
   return !URL.canParse(own) || new URL(own).host !== sender;
 }
 
+/** The routes with a check before each: a text says why a request gets 403. */
+function checkedRoutes(
+  routes: Routes,
+  whyNot: (headers: IncomingHttpHeaders) => string | undefined,
+  refused: () => void,
+): Routes {
+  const checked = (route: Routes[string]): Routes[string] => ({
+    ...route,
+    handle(request, reply) {
+      const why = whyNot(request.message.headers);
+      if (why === undefined) return route.handle(request, reply);
+      refused();
+      return reply.send(403, why);
+    },
+  });
+  return Object.fromEntries(Object.entries(routes).map(([path, route]) => [path, checked(route)]));
+}
+
+const whyOfOthers = (headers: IncomingHttpHeaders): string | undefined =>
+  isSentByOthers(headers)
+    ? 'Forbidden: the request comes from a page of another origin. Open the address itself.\n'
+    : undefined;
+
+/** The routes without the requests that a page of another origin sends. They accept any host name. */
+export const routesOfOrigin = (routes: Routes, refused: () => void): Routes =>
+  checkedRoutes(routes, whyOfOthers, refused);
+
 /**
  * The routes for requests that name this listener in their Host header; other requests get 403. A page in an operator's browser
  * whose host name is rebound to this address therefore cannot read them. Also refuses everything that a page of another origin
  * sends.
  */
-export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => void): Routes {
-  const checked = (route: Routes[string]): Routes[string] => ({
-    ...route,
-    handle(request, reply) {
-      const { headers } = request.message;
-      if (isSentByOthers(headers)) {
-        refused();
-        return reply.send(
-          403,
-          'Forbidden: the request comes from a page of another origin. Open the address itself.\n',
-        );
-      }
-      if (namesListener(headers.host, admin)) return route.handle(request, reply);
-      refused();
-      return reply.send(
-        403,
-        'Forbidden. The Host header names another host; add it to admin.allowedHosts.\n',
-      );
-    },
-  });
-  return Object.fromEntries(Object.entries(routes).map(([path, route]) => [path, checked(route)]));
-}
+export const routesOfHost = (routes: Routes, admin: AdminConfig, refused: () => void): Routes =>
+  checkedRoutes(
+    routes,
+    (headers) =>
+      whyOfOthers(headers) ??
+      (namesListener(headers.host, admin)
+        ? undefined
+        : 'Forbidden. The Host header names another host; add it to admin.allowedHosts.\n'),
+    refused,
+  );

@@ -181,13 +181,14 @@ metrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}
   for (const headers of others) {
     for (const path of [...paths, '/probe?name=x', '/runbooks/SvcServiceDown.md'])
       expect(await statusOf('admin', path, headers), `${path} ${JSON.stringify(headers)}`).toBe(403);
-    // Health checks use any host name, and learn nothing else.
-    for (const listener of ['admin', 'admin.health'])
-      expect(await statusOf(listener, '/health', headers)).toBe(200);
+    // Health checks use any host name, and learn nothing else. No page of another site makes them.
+    for (const path of ['/health', '/ready'])
+      expect(await statusOf('admin', path, headers)).toBe('host' in headers ? 200 : 403);
+    expect(await statusOf('admin.health', '/health', headers)).toBe(200);
     expect(await statusOf('metrics', '/metrics', headers)).toBe(200);
   }
   expect(probed).toBe(0);
   expect(new Set(drops)).toEqual(new Set(['pull unauthorized']));
-  expect(drops).toHaveLength(others.length * (paths.length + 2));
+  expect(drops).toHaveLength(others.length * (paths.length + 2) + 2 * 2);
   expect(await statusOf('admin', '/api/status', {})).toBe(200);
 });
