@@ -167,6 +167,21 @@ const pages: Record<string, Row> = {
     page: '9lead 1\nx{9t="2"} 3\n',
     samples: { [s('9lead', {})]: 1, [s('x', { '9t': '2' })]: 3 },
   },
+  'a gauge that is named like a part of a histogram is a family of its own': {
+    page: 'h_bucket{le="+Inf"} 1\nh_sum 9\n# TYPE h histogram\n# TYPE h_count gauge\nh_count{z="1"} 77\n',
+    samples: {
+      [s('h_bucket', { le: '+Inf' })]: 1,
+      [s('h_sum', {})]: 9,
+      [s('h_count', {})]: 1,
+      [s('h_count', { z: '1' })]: 77,
+    },
+    kinds: { h: 'histogram', h_count: 'gauge' },
+  },
+  'a part of a histogram that is declared once more as a counter': {
+    page: '# TYPE h histogram\n# TYPE h_sum counter\nh_bucket{le="+Inf"} 1\nh_sum 9\nh_count 1\n',
+    samples: { [s('h_bucket', { le: '+Inf' })]: 1, [s('h_sum', {})]: 9, [s('h_count', {})]: 1 },
+    kinds: { h: 'histogram' },
+  },
   'of a repeated series the first counts': {
     page: 'x{a="1",b="2"} 1\nx{a="1",b="2"} 2\nx{b="2",a="1"} 3\ny 1\n',
     samples: { [s('x', { a: '1', b: '2' })]: 1, [s('y', {})]: 1 },

@@ -50,31 +50,44 @@ const suffixes: readonly Suffix[] = [
   { ending: '_info', role: 'value', of: ['info'], alone: 'gauge' },
 ];
 
+const mayBePart = (own: ExposedType | undefined): boolean =>
+  own === undefined || own === 'counter' || kindOf[own] === 'untyped';
+
+/**
+ * The suffix of a line that is a part of a family on the page, and the family. A gauge `x_count` beside a histogram `x` is no part
+ * of it; that a part is declared once more as a counter changes nothing.
+ */
+function partOf(
+  name: string,
+  types: Types,
+): { suffix: Suffix; family: string; type: ExposedType } | undefined {
+  for (const suffix of suffixes) {
+    if (!name.endsWith(suffix.ending)) continue;
+    const family = name.slice(0, -suffix.ending.length);
+    const type = types.get(family);
+    if (type === undefined || !suffix.of.includes(type)) continue;
+    if (suffix.alone !== undefined || mayBePart(types.get(name))) return { suffix, family, type };
+  }
+  return undefined;
+}
+
 /**
  * The place of a line. Undefined for a line that its family cannot have: a bucket without a bound, the bare name of a histogram.
  */
 export function locate({ name, labels }: SampleKey, types: Types): LinePlace | undefined {
-  for (const { ending, role, of, alone } of suffixes) {
-    if (!name.endsWith(ending)) continue;
-    const family = name.slice(0, -ending.length);
-    const type = types.get(family);
-    if (type === undefined || !of.includes(type)) continue;
-    if (alone !== undefined) return { family: name, kind: alone, role, bound: '', labels };
-    if (role === 'bucket') return bounded(family, 'histogram', 'bucket', 'le', labels);
-    return { family, kind: kindOf[type], role, bound: '', labels };
-  }
-  return ownPlace(name, types.get(name) ?? 'untyped', labels);
+  const part = partOf(name, types);
+  if (part === undefined) return ownPlace(name, types.get(name) ?? 'untyped', labels);
+  const { suffix, family, type } = part;
+  const { role, alone } = suffix;
+  if (alone !== undefined) return { family: name, kind: alone, role, bound: '', labels };
+  if (role === 'bucket') return bounded(family, 'histogram', 'bucket', 'le', labels);
+  return { family, kind: kindOf[type], role, bound: '', labels };
 }
 
 /** The family that the registry receives for lines of this name. */
 export function familyOfLine(name: string, types: Types): string {
-  for (const { ending, of, alone } of suffixes) {
-    if (!name.endsWith(ending)) continue;
-    const family = name.slice(0, -ending.length);
-    const type = types.get(family);
-    if (type !== undefined && of.includes(type)) return alone === undefined ? family : name;
-  }
-  return name;
+  const part = partOf(name, types);
+  return part === undefined || part.suffix.alone !== undefined ? name : part.family;
 }
 
 /** The families that a line of this name could be a part of. */
