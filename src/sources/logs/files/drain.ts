@@ -1,5 +1,5 @@
 import { recordOf } from './checkpoint.ts';
-import { type Generation, type Generations, isStale } from './generations.ts';
+import { type Generation, type Generations, isStale, type Place } from './generations.ts';
 import type { Reader } from './reader.ts';
 import type { Scan } from './scan.ts';
 import type { Slices } from './schedule.ts';
@@ -13,22 +13,30 @@ interface DrainDeps {
 
 /**
  * Reads files to their end. Groups take turns, chunk by chunk; in a group the oldest generation with something to read goes
- * first. `pass` numbers the call; `isStopped` ends it after the current chunk.
+ * first. `isStopped` ends the call after the current chunk.
  */
-type Drain = (stale: Iterable<Generation>, pass: number, isStopped: () => boolean) => Promise<void>;
+type Drain = (stale: Iterable<Generation>, isStopped: () => boolean) => Promise<void>;
+
+/** The files of which this call has read the beginning, and those that it has read to their end. */
+interface Progress {
+  readonly begun: Set<Place>;
+  readonly ended: Set<Place>;
+}
 
 export function createDrain({ generations, reader, scan, slices }: DrainDeps): Drain {
   /** Returns false if the file is to be tried again in the next scan. */
-  const turn = async (of: Generation, pass: number): Promise<boolean> => {
+  const turn = async (of: Generation, { begun, ended }: Progress): Promise<boolean> => {
     const place = of.place!;
-    const turned = reader.turn(of, pass);
+    const isFirst = !begun.has(place);
+    begun.add(place);
+    const turned = reader.turn(of, isFirst);
     const result = turned instanceof Promise ? await turned : turned;
     if (result === 'changed') scan.rewritten(of);
     else if (place.isGzip) {
       if (result === 'end') scan.unpacked(of);
       else if (result === 'broken' && scan.broken(of)) return true;
       return result === 'more' || result === 'end';
-    } else if (result !== 'more') place.drainedBy = pass;
+    } else if (result !== 'more') ended.add(place);
     // The record is encoded here, in a slice, so that a freeze of many files has next to nothing to encode.
     if (result === 'end') recordOf({ of, place, copies: generations.copiesOf(of) });
     return true;
@@ -38,9 +46,9 @@ export function createDrain({ generations, reader, scan, slices }: DrainDeps): D
    * Finds the oldest generation of a group that has something to read. The generations before it have been read, so a search
    * continues where the last one ended.
    */
-  const createSearch = (pass: number) => {
+  const createSearch = ({ ended }: Progress) => {
     const reached = new Map<string, number>();
-    const isNext = (of: Generation) => isStale(of) && of.place!.drainedBy !== pass;
+    const isNext = (of: Generation) => isStale(of) && !ended.has(of.place!);
     return (path: string): Generation | undefined => {
       const members = generations.group(path);
       let at = reached.get(path) ?? 0;
@@ -50,10 +58,11 @@ export function createDrain({ generations, reader, scan, slices }: DrainDeps): D
     };
   };
 
-  return async (stale, pass, isStopped) => {
+  return async (stale, isStopped) => {
+    const progress: Progress = { begun: new Set(), ended: new Set() };
     const groups = new Set<string>();
     for (const { group } of stale) groups.add(group);
-    const nextOf = createSearch(pass);
+    const nextOf = createSearch(progress);
     /** Archives are unpacked one after the other, because an archive stays open until it is read to its end. */
     let unpacked: Generation | undefined;
     while (groups.size > 0) {
@@ -64,7 +73,7 @@ export function createDrain({ generations, reader, scan, slices }: DrainDeps): D
         if (!next || scan.isBlocked(next)) groups.delete(path);
         else if (!next.place!.isGzip || !isOthersTurn) {
           if (next.place!.isGzip) unpacked = next;
-          if (!(await turn(next, pass))) groups.delete(path);
+          if (!(await turn(next, progress))) groups.delete(path);
         }
         if (isStopped()) return;
         if (slices.spent()) await slices.turn();

@@ -74,10 +74,6 @@ export interface Place {
   readMtimeNs: bigint;
   /** Monotonic time of the last change, ms. */
   changedMs: number;
-  /** The number of the pass that last compared the file's beginning. */
-  checkedBy: number;
-  /** The number of the pass that has read the file to its end. */
-  drainedBy: number;
   /** Whether the content was compared since the file was opened, or since the start. */
   isVerified: boolean;
   /** Whether the file was empty when it was first seen. Such a file may turn out to be a copy. */
@@ -120,8 +116,7 @@ export const isStrong = (generation: Generation): boolean => countedBytes(genera
 export const isStale = (generation: Generation): boolean => {
   const { place } = generation;
   if (!place) return false;
-  if (place.isGzip) return place.drainedBy >= 0;
-  return place.size !== seenBytes(generation) || place.mtimeNs !== place.readMtimeNs;
+  return place.isGzip || place.size !== seenBytes(generation) || place.mtimeNs !== place.readMtimeNs;
 };
 
 /** The number of bytes that are known to have been in the generation and were not read, apart from the unfinished line. */
@@ -143,8 +138,6 @@ export const newPlace = ({ dev, ino, real, at, state, isGzip, size, mtimeNs }: L
   fd: undefined,
   readMtimeNs: -1n,
   changedMs: 0,
-  checkedBy: 0,
-  drainedBy: 0,
   isVerified: false,
   isBlank: false,
   isUnpacking: false,

@@ -15,8 +15,8 @@ import type { Sinks } from './sinks.ts';
 type Turn = 'more' | 'end' | 'changed' | 'broken' | 'absent';
 
 export interface Reader {
-  /** Reads and counts one chunk. `pass` is the number of the pass; a file's beginning is checked once per pass. */
-  turn(of: Generation, pass: number): Turn | Promise<Turn>;
+  /** Reads and counts one chunk. The first turn of a pass checks the file's beginning, too. */
+  turn(of: Generation, isFirst: boolean): Turn | Promise<Turn>;
   /**
    * Whether the file still has the bytes that were read from it; undefined if it cannot be read now. `wasOpen` says that the file
    * was open before the comparison, so that its inode is still its own.
@@ -100,11 +100,11 @@ export function createReader(deps: ReaderDeps): Reader {
     return rest.length === 0 || rest.compare(buffer, from, from + rest.length) === 0;
   };
 
-  /** Compares what was read into the buffer, and the file's beginning once per pass, with what was read before. */
-  const check = (fd: number, of: Generation, filled: number, pass: number) => {
+  /** Compares what was read into the buffer, and at the first turn the file's beginning, with what was read before. */
+  const check = (fd: number, of: Generation, filled: number, isFirst: boolean) => {
     const { tail, offset } = of.chain;
     if (filled < tail.length || buffer.toString('latin1', 0, tail.length) !== tail) return 'changed';
-    if (of.place?.checkedBy !== pass && !startAgrees(fd, of, filled)) return 'changed';
+    if (isFirst && !startAgrees(fd, of, filled)) return 'changed';
     if (restAgrees(of, filled)) return 'same';
     return offset === 0 ? 'changed' : 'cut';
   };
@@ -163,9 +163,9 @@ export function createReader(deps: ReaderDeps): Reader {
     buffer = Buffer.allocUnsafe(tailBytes + Math.min(bufferLimit, 2 * (buffer.length - tailBytes)));
   };
 
-  const take = (fd: number, of: Generation, pass: number, wasOpen: boolean): Turn => {
+  const take = (fd: number, of: Generation, isFirst: boolean, wasOpen: boolean): Turn => {
     const filled = readFrom(fd, of);
-    const state = check(fd, of, filled, pass);
+    const state = check(fd, of, filled, isFirst);
     if (state === 'changed') return 'changed';
     // The file is an archive that was empty when it was looked at. It is identified anew.
     if (filled > 0 && of.chain.offset + of.restBytes === 0 && isGzipStart(buffer.subarray(0, filled)))
@@ -175,7 +175,6 @@ export function createReader(deps: ReaderDeps): Reader {
     const isBeginning = of.chain.offset === from;
     const isFull = filled === roomFor(of);
     if (!noteShrinking(of, filled, wasOpen)) return 'changed';
-    place.checkedBy = pass;
     place.isVerified = true;
     if (state === 'cut') sinks.cut(of);
     noteLoss(of);
@@ -226,10 +225,10 @@ export function createReader(deps: ReaderDeps): Reader {
 
   return {
     close: archives.close,
-    turn(of, pass) {
+    turn(of, isFirst) {
       if (of.place?.isGzip) return archives.turn(of);
       const wasOpen = of.place?.fd !== undefined;
-      return onOpen(of, (fd) => take(fd, of, pass, wasOpen)) ?? 'absent';
+      return onOpen(of, (fd) => take(fd, of, isFirst, wasOpen)) ?? 'absent';
     },
     isIntact(of, wasOpen) {
       return onOpen(of, (fd) => {
@@ -237,7 +236,7 @@ export function createReader(deps: ReaderDeps): Reader {
         const before = of.place!.size;
         if (size < before) generations.update(of, { size: Math.max(of.size, before) });
         generations.relocate(of, { size, mtimeNs });
-        const state = check(fd, of, readFrom(fd, of), -1);
+        const state = check(fd, of, readFrom(fd, of), true);
         // If a file was not open all the time and lost bytes, it may be another one with the same beginning.
         if (state === 'changed' || (!wasOpen && (state === 'cut' || size < before))) return false;
         // The known bytes were there afterwards, so the whole size belonged to this file.

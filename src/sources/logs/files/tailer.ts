@@ -155,7 +155,6 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
   const remembered = new Set<string>();
   const active = new Set<Generation>();
   let picture = noPicture;
-  let pass = 0;
   let scanCostMs = 0;
   let isStopped = false;
 
@@ -191,7 +190,6 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
   const encode = createPositionsEncoder();
 
   const discover = async () => {
-    pass++;
     const beganMs = clock.monotonicMs();
     const { watched } = patterns;
     const homes = homesOf(generations);
@@ -213,7 +211,7 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
     for (let round = 0; round < roundsLimit && !isStopped; round++) {
       await discover();
       if (isStopped) return;
-      await drain([...generations.open].filter(isStale), pass, () => isStopped);
+      await drain([...generations.open].filter(isStale), () => isStopped);
       if (!scanner.needsScan) break;
     }
     scanner.settle();
@@ -221,13 +219,12 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
   };
 
   const poll = async () => {
-    pass++;
     const nowMs = clock.monotonicMs();
     for (const of of active) {
       if (of.place) scanner.refresh(of);
       if (!of.place || nowMs - of.place.changedMs > activeMs) active.delete(of);
     }
-    await drain(active, pass, () => isStopped);
+    await drain(active, () => isStopped);
     if (scanner.needsScan && !isStopped) await scan();
     else lags.report(services);
   };
