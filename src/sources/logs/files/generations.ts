@@ -215,10 +215,9 @@ export interface Generations {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Members {
-  readonly open: Set<Generation>;
-  /** Created only when needed: most logs have no ended generation. */
-  ended: Set<Generation> | undefined;
-  sorted?: readonly Generation[];
+  readonly all: Set<Generation>;
+  /** Those that are followed or lost, oldest first; undefined after a change. */
+  sorted: readonly Generation[] | undefined;
 }
 
 const byNumber = (a: Generation, b: Generation) => a.number - b.number;
@@ -237,30 +236,26 @@ export function createGenerations(): Generations {
   const change = (generation: Generation, changes: Partial<Generation>) => {
     Object.assign(generation as Mutable<Generation>, changes, { record: undefined });
   };
-  const membersOf = (path: string): Members => {
-    let members = groups.get(path);
-    if (!members) {
-      members = { open: new Set(), ended: undefined, sorted: undefined };
-      groupsAdded++;
-      groups.set(path, members);
-    }
-    return members;
-  };
   const enter = (generation: Generation) => {
-    const members = membersOf(generation.group);
-    if (generation.status === 'ended') {
-      members.ended ??= new Set();
-      members.ended.add(generation);
-    } else members.open.add(generation);
+    const { group } = generation;
+    const members = groups.get(group) ?? { all: new Set(), sorted: undefined };
+    if (members.all.size === 0) groupsAdded++;
+    groups.set(group, members);
+    members.all.add(generation);
     members.sorted = undefined;
   };
   const leave = (generation: Generation) => {
-    const members = groups.get(generation.group);
-    if (!members) return;
-    members.open.delete(generation);
-    members.ended?.delete(generation);
-    members.sorted = undefined;
-    if (members.open.size + (members.ended?.size ?? 0) === 0) groups.delete(generation.group);
+    const { group } = generation;
+    const members = groups.get(group);
+    members?.all.delete(generation);
+    if (members) members.sorted = undefined;
+    if (members?.all.size === 0) groups.delete(group);
+  };
+  /** Puts a generation, after changes, at the end of its group. */
+  const replace = (generation: Generation, changes: Partial<Generation>) => {
+    leave(generation);
+    change(generation, changes);
+    enter(generation);
   };
   const vacate = (generation: Generation) => {
     const { place } = generation;
@@ -284,14 +279,14 @@ export function createGenerations(): Generations {
     group(path) {
       const members = groups.get(path);
       if (!members) return [];
-      members.sorted ??= [...members.open].sort(byNumber);
+      members.sorted ??= [...members.all].filter(({ status }) => status !== 'ended').sort(byNumber);
       return members.sorted;
     },
-    ended: (path) => groups.get(path)?.ended ?? [],
+    ended: (path) => [...(groups.get(path)?.all ?? [])].filter(({ status }) => status === 'ended'),
     hasGroup: (path) => groups.has(path),
     *all() {
       yield* open;
-      for (const { ended } of groups.values()) if (ended) yield* ended;
+      for (const path of groups.keys()) yield* all.ended(path);
     },
     get groups() {
       return groups.keys();
@@ -302,11 +297,8 @@ export function createGenerations(): Generations {
     copiesOf: (generation) => [...(copies.get(generation) ?? [])],
 
     add(generation, place) {
-      change(generation, { place });
-      if (place) {
-        change(generation, { status: 'followed' });
-        reads.set(fileKey(place), generation);
-      }
+      change(generation, { place, status: place ? 'followed' : generation.status });
+      if (place) reads.set(fileKey(place), generation);
       if (generation.status === 'lost') lost.add(generation);
       if (generation.status !== 'ended') open.add(generation);
       enter(generation);
@@ -326,14 +318,10 @@ export function createGenerations(): Generations {
       Object.assign(generation.place as Mutable<Place>, changes);
       generation.record = undefined;
     },
-    move(generation, group) {
-      leave(generation);
-      change(generation, { group });
-      enter(generation);
-    },
+    move: (generation, group) => replace(generation, { group }),
     arrange(path, members) {
       for (const generation of members) change(generation, { number: all.nextNumber() });
-      membersOf(path).sorted = undefined;
+      groups.get(path)!.sorted = undefined;
     },
     lose(generation, lostBy) {
       const { place, size } = generation;
@@ -341,12 +329,8 @@ export function createGenerations(): Generations {
       const key = place ? fileKey(place) : '';
       // The size of an archive says nothing about its generation, and neither does the size of what was written in its place.
       const isItsOwn = place && !place.isGzip && lostBy === 'vanished';
-      change(generation, {
-        status: 'lost',
-        lostBy,
-        place: undefined,
-        size: isItsOwn ? Math.max(size, place.size) : size,
-      });
+      const told = isItsOwn ? Math.max(size, place.size) : size;
+      change(generation, { status: 'lost', lostBy, place: undefined, size: told });
       generation.lost = { key, dev: place?.dev, wasLive: place?.state === 'live' };
       lost.add(generation);
     },
@@ -356,22 +340,17 @@ export function createGenerations(): Generations {
       vacate(generation);
       lost.delete(generation);
       deleted.delete(generation);
-      leave(generation);
-      change(generation, { status: 'followed', place, lostBy: undefined });
-      generation.lost = undefined;
+      replace(generation, { status: 'followed', place, lostBy: undefined, lost: undefined });
       open.add(generation);
-      enter(generation);
       reads.set(fileKey(place), generation);
     },
     end(generation, lostBy) {
       vacate(generation);
       open.delete(generation);
       lost.delete(generation);
-      leave(generation);
-      const { rest } = generation;
-      change(generation, { status: 'ended', lostBy, place: undefined, restBytes: rest.length, names: '' });
-      generation.lost = undefined;
-      enter(generation);
+      const restBytes = generation.rest.length;
+      const none = { place: undefined, lost: undefined, names: '' };
+      replace(generation, { ...none, status: 'ended', lostBy, restBytes });
       keepDeleted(generation);
     },
     know(file) {
