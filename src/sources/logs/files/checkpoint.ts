@@ -10,14 +10,6 @@ import {
   type Status,
 } from './generations.ts';
 
-/** Everything that the tailer needs after a restart. */
-interface Positions {
-  /** Absolute patterns that earlier scans looked at. */
-  readonly patterns: readonly string[];
-  readonly lastNumber: number;
-  readonly generations: readonly Recorded[];
-}
-
 /** A generation, where it was read, and the files that hold it but are not read. */
 export interface Recorded {
   readonly of: Generation;
@@ -32,8 +24,14 @@ const version = 4;
  * `Head` as JSON; each of the others is a generation, as `encode` writes it. Numbers are varints (`record-bytes.ts`).
  */
 interface Head {
+  /** Absolute patterns that earlier scans looked at. */
   readonly patterns: readonly string[];
   readonly lastNumber: number;
+}
+
+/** Everything that the tailer needs after a restart. */
+interface Positions extends Head {
+  readonly generations: readonly Recorded[];
 }
 
 const statuses: readonly Status[] = ['followed', 'lost', 'ended'];
@@ -251,45 +249,19 @@ function headOf(json: Buffer): Head {
   throw unreadable('broken head');
 }
 
-/** The bytes of one record: numbers as varints, texts with one byte per character where that is enough. */
-interface RecordWriter {
-  begin(): RecordWriter;
-  byte(value: number): void;
-  /** A whole number from 0 to 2^53 - 1. */
-  number(value: number): void;
-  /** Four bytes, for a checksum. */
-  sum(value: number): void;
-  /** An unsigned and a signed number of 64 bits. */
-  id(value: bigint): void;
-  time(value: bigint): void;
-  /** A text, which may have lone surrogates. If it equals `usual`, only a mark is written. */
-  text(value: string, usual?: string): void;
-  bytes(value: Uint8Array): void;
-  end(): Buffer;
-}
-
-/**
- * The counterpart of `RecordWriter`: each call reads what the writer's call of the same name wrote, and throws a `RangeError` on
- * anything else.
- */
-interface RecordReader {
-  byte(): number;
-  number(): number;
-  sum(): number;
-  id(): bigint;
-  time(): bigint;
-  text(usual?: string): string;
-  bytes(): Buffer;
-  end(): void;
-}
+type RecordWriter = ReturnType<typeof createRecordWriter>;
+type RecordReader = ReturnType<typeof createRecordReader>;
 
 /** How a text is written, in the two lowest bits of the number before it; the other bits are its length in bytes. */
 const textForms = { usual: 0, latin1: 1, utf16: 2 };
 const wideLetter = /[^\0-\xff]/;
 const encodings: readonly (BufferEncoding | undefined)[] = [undefined, 'latin1', 'utf16le'];
 
-/** A writer of records. `begin` starts the next record; all records share one buffer. */
-function createRecordWriter(): RecordWriter {
+/**
+ * Writes the bytes of records: numbers as varints, texts with one byte per character where that is enough. `begin` starts the
+ * next record; all records share one buffer.
+ */
+function createRecordWriter() {
   let buffer = Buffer.allocUnsafe(1024);
   let at = 0;
   const reserve = (length: number): number => {
@@ -301,33 +273,37 @@ function createRecordWriter(): RecordWriter {
     at += length;
     return at - length;
   };
-  const to: RecordWriter = {
+  const to = {
     begin() {
       at = 0;
       return to;
     },
-    byte(value) {
+    byte(value: number) {
       const from = reserve(1);
       buffer[from] = value;
     },
-    number(value) {
+    /** A whole number from 0 to 2^53 - 1. */
+    number(value: number) {
       let rest = value;
       for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) to.byte((rest % 0x80) | 0x80);
       to.byte(rest);
     },
-    sum(value) {
+    /** Four bytes, for a checksum. */
+    sum(value: number) {
       const from = reserve(4);
       buffer.writeUInt32LE(value, from);
     },
-    id(value) {
+    /** An unsigned and a signed number of 64 bits. */
+    id(value: bigint) {
       const from = reserve(8);
       buffer.writeBigUInt64LE(value, from);
     },
-    time(value) {
+    time(value: bigint) {
       const from = reserve(8);
       buffer.writeBigInt64LE(value, from);
     },
-    text(value, usual) {
+    /** A text, which may have lone surrogates. If it equals `usual`, only a mark is written. */
+    text(value: string, usual?: string): void {
       if (value === usual) return to.number(textForms.usual);
       const isWide = wideLetter.test(value);
       const length = isWide ? 2 * value.length : value.length;
@@ -335,7 +311,7 @@ function createRecordWriter(): RecordWriter {
       const from = reserve(length);
       buffer.write(value, from, isWide ? 'utf16le' : 'latin1');
     },
-    bytes(value) {
+    bytes(value: Uint8Array) {
       to.number(value.length);
       const from = reserve(value.length);
       buffer.set(value, from);
@@ -345,16 +321,20 @@ function createRecordWriter(): RecordWriter {
   return to;
 }
 
-function createRecordReader(record: Buffer): RecordReader {
+/**
+ * The counterpart of the writer: each call reads what the writer's call of the same name wrote, and throws a `RangeError` on
+ * anything else.
+ */
+function createRecordReader(record: Buffer) {
   let at = 0;
   const take = (length: number): number => {
     if (length > record.length - at) throw new RangeError(`ends after ${record.length} bytes`);
     at += length;
     return at - length;
   };
-  const from: RecordReader = {
+  const from = {
     byte: () => record[take(1)]!,
-    number() {
+    number(): number {
       let value = 0;
       for (let unit = 1; unit <= Number.MAX_SAFE_INTEGER; unit *= 0x80) {
         const byte = from.byte();
@@ -366,7 +346,7 @@ function createRecordReader(record: Buffer): RecordReader {
     sum: () => record.readUInt32LE(take(4)),
     id: () => record.readBigUInt64LE(take(8)),
     time: () => record.readBigInt64LE(take(8)),
-    text(usual) {
+    text(usual?: string): string {
       const mark = from.number();
       if (mark === textForms.usual && usual !== undefined) return usual;
       const encoding = encodings[mark % 4];
@@ -375,7 +355,7 @@ function createRecordReader(record: Buffer): RecordReader {
       const begin = take(length);
       return record.toString(encoding, begin, begin + length);
     },
-    bytes() {
+    bytes(): Buffer {
       const length = from.number();
       const begin = take(length);
       return record.subarray(begin, begin + length);
