@@ -1,8 +1,6 @@
 import { crc32 } from 'node:zlib';
-import type { Log } from '../../../core/ports.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, learn, marksAgree, noChain } from './chain.ts';
-import type { ComparedFiles, Contents } from './contents.ts';
 import type { Action, FileFacts } from './decision.ts';
 import { fileKey, type Sighting } from './discovery.ts';
 import {
@@ -17,17 +15,8 @@ import {
   unreadBytes,
 } from './generations.ts';
 import { partBytes } from './match.ts';
-import type { Places, PlacesDeps } from './places.ts';
+import type { Places, ScanDeps } from './places.ts';
 import { isCompressed } from './rotated-names.ts';
-import type { Slices } from './schedule.ts';
-
-/** What the stages of a scan are built from. */
-export interface ScanDeps extends PlacesDeps {
-  log: Log;
-  compared: ComparedFiles;
-  contents: Contents;
-  slices: Slices;
-}
 
 /** How many copies of a generation's first few bytes are remembered. */
 const partsLimit = 4;

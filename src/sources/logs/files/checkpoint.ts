@@ -304,7 +304,10 @@ function createRecordWriter() {
     },
     /** A text, which may have lone surrogates. If it equals `usual`, only a mark is written. */
     text(value: string, usual?: string): void {
-      if (value === usual) return to.number(textForms.usual);
+      if (value === usual) {
+        to.number(textForms.usual);
+        return;
+      }
       const isWide = wideLetter.test(value);
       const length = isWide ? 2 * value.length : value.length;
       to.number(4 * length + (isWide ? textForms.utf16 : textForms.latin1));

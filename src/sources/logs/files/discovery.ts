@@ -15,16 +15,6 @@ import {
 import { isBetween } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 
-/**
- * Finds the log files. A directory is listed and each relevant name is looked up; that is one pass. While a rotation renames a
- * chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name before. Therefore a
- * listing is settled only if two passes in a row saw the same files under the same names; the settled listing of the scan before
- * counts as one of them. A listing that does not settle proves that a file is there, but not that a file is absent.
- */
-interface Discovery {
-  scan(request: ScanRequest): Promise<Picture>;
-}
-
 interface ScanRequest {
   patterns: Patterns;
   /** Whether an earlier scan included the pattern. New files of such a pattern are read from their beginning. */
@@ -114,7 +104,13 @@ const decisive = ['pattern', 'steps', 'startAt', 'namesGzip', 'isFirst'] as cons
 const notRegular = 'not a regular file, not followed';
 const noFiles: ReadonlyMap<string, FileStat> = new Map();
 
-export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Discovery {
+/**
+ * Finds the log files. A directory is listed and each relevant name is looked up; that is one pass. While a rotation renames a
+ * chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name before. Therefore a
+ * listing is settled only if two passes in a row saw the same files under the same names; the settled listing of the scan before
+ * counts as one of them. A listing that does not settle proves that a file is there, but not that a file is absent.
+ */
+export function createDiscovery({ disk, slices, problems }: DiscoveryDeps) {
   /** The settled listings of the last scan. */
   let settled = new Map<string, ReadonlyMap<string, FileStat>>();
   let meanings = new Map<string, Meanings>();
@@ -288,7 +284,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
   };
 
   return {
-    async scan(request) {
+    async scan(request: ScanRequest): Promise<Picture> {
       const { listings, interests } = await walk(request);
       const sightings = createSightings();
       const directories = new Map<string, DirectoryPicture>();

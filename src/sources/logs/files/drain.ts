@@ -1,15 +1,7 @@
 import { recordOf } from './checkpoint.ts';
-import { type Generation, type Generations, isStale, type Place } from './generations.ts';
-import type { Reader } from './reader.ts';
+import { type Generation, isStale, type Place } from './generations.ts';
+import type { ScanDeps } from './places.ts';
 import type { Scan } from './scan.ts';
-import type { Slices } from './schedule.ts';
-
-interface DrainDeps {
-  generations: Generations;
-  reader: Reader;
-  scan: Scan;
-  slices: Slices;
-}
 
 /**
  * Reads files to their end. Groups take turns, chunk by chunk; in a group the oldest generation with something to read goes
@@ -23,7 +15,10 @@ interface Progress {
   readonly ended: Set<Place>;
 }
 
-export function createDrain({ generations, reader, scan, slices }: DrainDeps): Drain {
+export function createDrain(
+  { generations, reader, slices }: Pick<ScanDeps, 'generations' | 'reader' | 'slices'>,
+  scan: Scan,
+): Drain {
   /** Returns false if the file is to be tried again in the next scan. */
   const turn = async (of: Generation, { begun, ended }: Progress): Promise<boolean> => {
     const place = of.place!;

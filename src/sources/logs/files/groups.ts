@@ -1,9 +1,8 @@
 import { basename, dirname } from 'node:path';
 import type { Picture, Sighting } from './discovery.ts';
-import type { Disk } from './disk.ts';
 import type { Generation, Generations } from './generations.ts';
 import { groupBy } from './match.ts';
-import type { Patterns } from './patterns.ts';
+import type { ScanDeps } from './places.ts';
 import { type Aged, byRestartAndAge, isBetween, isRotationOf, rotatedFrom } from './rotated-names.ts';
 
 /**
@@ -64,14 +63,11 @@ const aged = ({ place, home, number }: Generation): Aged => ({
   generation: number,
 });
 
-interface GroupsDeps {
-  disk: Disk;
-  generations: Generations;
-  patterns(): Patterns;
-}
-
 /** Groups for the files of one scan; `picture` is the picture of that scan. */
-export function createGroups({ disk, generations, patterns }: GroupsDeps, picture: Picture): Groups {
+export function createGroups(
+  { disk, generations, patterns }: Pick<ScanDeps, 'disk' | 'generations' | 'patterns'>,
+  picture: Picture,
+): Groups {
   const isKnownPath = (path: string) => picture.found.has(path) || generations.hasGroup(path);
 
   const baseBeside = (path: string): string | undefined =>

@@ -1,23 +1,11 @@
 import { basename, dirname } from 'node:path';
-import type { Apply, ScanDeps } from './apply.ts';
+import type { Apply } from './apply.ts';
 import { fileKey, type Sighting } from './discovery.ts';
 import type { Disk, FileStat } from './disk.ts';
 import { type Generation, type Generations, isBlank, knownBytes } from './generations.ts';
 import { isListingSettled, type Observed, seesDirectory } from './observe.ts';
+import type { ScanDeps } from './places.ts';
 import { rotatedFrom } from './rotated-names.ts';
-
-/** Handles what is not where it was: files that are gone before they were read, and lost generations. */
-interface Losses {
-  /** Records as missed the files that were there before a scan, or in an earlier pass of it, and that are not listed now. */
-  missGone(seen: Observed, passed: ReadonlyMap<string, Glimpse>): void;
-  /**
-   * Gives up the generations that two settled listings do not have. It waits for the `awaited` generations, whose bytes a waiting
-   * file may have, and for the undecided groups, whose bytes any file may have.
-   */
-  resolve(seen: Observed, awaited: ReadonlySet<Generation | undefined>, undecided: ReadonlySet<string>): void;
-  /** Forgets, now and then, known files that were deleted, unless a file waits for a decision. */
-  forgetDeleted(seen: Observed, isWaiting: boolean): void;
-}
 
 /**
  * The time between two settled listings without a lost generation after which it is given up. Listings of one scan follow each
@@ -30,10 +18,12 @@ const absentKeptMs = 24 * 60 * 60 * 1000;
 const absencesLimit = 2;
 /** Deleted files are looked for once in this many scans. */
 const pruneEvery = 8;
+
+/** Handles what is not where it was: files that are gone before they were read, and lost generations. */
 export function createLosses(
   { disk, clock, generations }: Pick<ScanDeps, 'disk' | 'clock' | 'generations'>,
   apply: Pick<Apply, 'miss' | 'giveUp'>,
-): Losses {
+) {
   let scans = 0;
 
   /** Records a file that was at a log's path for a moment and of which nothing is known. */
@@ -70,7 +60,8 @@ export function createLosses(
   };
 
   return {
-    missGone(seen, passed) {
+    /** Records as missed the files that were there before a scan, or in an earlier pass of it, and that are not listed now. */
+    missGone(seen: Observed, passed: ReadonlyMap<string, Glimpse>): void {
       const { files, glimpsed } = seen.picture;
       for (const sighting of glimpsed) {
         const group = seen.groups.of(sighting);
@@ -81,11 +72,20 @@ export function createLosses(
         if (!listed || listed.stat.size < sighting.stat.size) miss(seen, sighting, seen.groups.rootOf(group));
       }
     },
-    resolve(seen, awaited, undecided) {
+    /**
+     * Gives up the generations that two settled listings do not have. It waits for the `awaited` generations, whose bytes a
+     * waiting file may have, and for the undecided groups, whose bytes any file may have.
+     */
+    resolve(
+      seen: Observed,
+      awaited: ReadonlySet<Generation | undefined>,
+      undecided: ReadonlySet<string>,
+    ): void {
       for (const of of [...generations.lost])
         if (!awaited.has(of)) resolveOne(seen, of, undecided.has(of.group));
     },
-    forgetDeleted({ picture }, isWaiting) {
+    /** Forgets, now and then, known files that were deleted, unless a file waits for a decision. */
+    forgetDeleted({ picture }: Observed, isWaiting: boolean): void {
       if (++scans % pruneEvery !== 0 || isWaiting) return;
       for (const file of generations.known.values()) {
         if (picture.files.has(fileKey(file))) continue;

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { Apply, ScanDeps } from './apply.ts';
+import type { Apply } from './apply.ts';
 import { type Content, compare, learn, tailBytes } from './chain.ts';
 import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
@@ -8,7 +8,7 @@ import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
 import { type Disk, type FileStat, saysAbsent } from './disk.ts';
 import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
 import type { Groups } from './groups.ts';
-import type { Places } from './places.ts';
+import type { Places, ScanDeps } from './places.ts';
 import { isRotationOf, isSameLog } from './rotated-names.ts';
 
 /** What one scan has seen. */

@@ -1,5 +1,6 @@
 import { basename, dirname } from 'node:path';
-import type { Clock } from '../../../core/ports.ts';
+import type { Clock, Log } from '../../../core/ports.ts';
+import type { ComparedFiles, Contents } from './contents.ts';
 import { fileKey, isFileAt, type Sighting } from './discovery.ts';
 import type { Disk, FileStat } from './disk.ts';
 import { type Generation, type Generations, isUnread, newPlace, type Place } from './generations.ts';
@@ -7,15 +8,21 @@ import type { OpenFiles } from './open-files.ts';
 import type { Patterns } from './patterns.ts';
 import type { Reader } from './reader.ts';
 import { isBetween, isRotationOf } from './rotated-names.ts';
+import type { Slices } from './schedule.ts';
 import type { Sinks } from './sinks.ts';
 
-export interface PlacesDeps {
+/** What the stages of a scan are built from. */
+export interface ScanDeps {
   disk: Disk;
   clock: Clock;
+  log: Log;
   generations: Generations;
   openFiles: OpenFiles;
   reader: Reader;
   sinks: Sinks;
+  compared: ComparedFiles;
+  contents: Contents;
+  slices: Slices;
   patterns: () => Patterns;
   /** Called for each generation with something new to read. */
   changed(of: Generation): void;
@@ -26,7 +33,7 @@ const matchedPath = (found: Sighting['found'], group: string): string =>
   found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
 
 /** Maintains where the file of a generation is, under which names, and how large it is. */
-export function createPlaces(deps: PlacesDeps) {
+export function createPlaces(deps: ScanDeps) {
   const { disk, clock, generations, openFiles, reader, sinks } = deps;
 
   const namesIn = (directory: string): string[] => {

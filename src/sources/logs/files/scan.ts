@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { createApply, type ScanDeps } from './apply.ts';
+import { createApply } from './apply.ts';
 import { type Answer, batchesOf, type FileFacts } from './decision.ts';
 import { noPicture, type Picture } from './discovery.ts';
 import { type Generation, isStale, knownBytes, noBytes, seenBytes, unreadBytes } from './generations.ts';
@@ -7,7 +7,7 @@ import { createGroups, type Groups } from './groups.ts';
 import { createLosses, type Glimpse, type Glimpses } from './losses.ts';
 import { match } from './match.ts';
 import { createObserve, type Observed, postpone } from './observe.ts';
-import { createPlaces } from './places.ts';
+import { createPlaces, type ScanDeps } from './places.ts';
 import { createUnknownFiles, type Unknown, unfinishedMs, type WaitingFiles } from './unknown-files.ts';
 
 /** Compares pictures of the directories with what is known, and decides what is read. */
@@ -52,8 +52,8 @@ const observed = (picture: Picture, groups: Groups, unsettledScans: number): Obs
   needsScan: false,
 });
 
-export function createScan(deps: ScanDeps & { glimpses: Glimpses }): Scan {
-  const { clock, generations, glimpses, reader, sinks, compared, slices } = deps;
+export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): Scan {
+  const { clock, generations, reader, sinks, compared, slices } = deps;
   const places = createPlaces(deps);
   const apply = createApply(deps, places);
   const observe = createObserve(deps, places, apply);

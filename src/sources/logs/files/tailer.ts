@@ -11,6 +11,7 @@ import { homesOf, targetsOf } from './groups.ts';
 import { createGlimpses } from './losses.ts';
 import { createOpenFiles } from './open-files.ts';
 import { compilePatterns, type PassedOver, type Patterns } from './patterns.ts';
+import type { ScanDeps } from './places.ts';
 import { createReader } from './reader.ts';
 import { createScan } from './scan.ts';
 import { createSlices, type Slices } from './schedule.ts';
@@ -169,7 +170,7 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
   const reader = createReader({ clock, disk, generations, openFiles, sinks, problems });
   const compared = createComparedFiles(disk, problems, Math.ceil(maxOpenFiles / comparedShare));
   const discovery = createDiscovery({ disk: listed, slices, problems });
-  const scanner = createScan({
+  const scanDeps: ScanDeps = {
     disk,
     clock,
     log: deps.log,
@@ -180,11 +181,11 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
     compared,
     contents: createContents({ disk, compared, problems, slices }),
     slices,
-    glimpses,
     patterns: () => patterns,
     changed: (of) => void active.add(of),
-  });
-  const drain = createDrain({ generations, reader, scan: scanner, slices });
+  };
+  const scanner = createScan(scanDeps, glimpses);
+  const drain = createDrain(scanDeps, scanner);
   const lags = createLagReport(generations, deps.lag);
   const turns = createTurns(slices);
   const encode = createPositionsEncoder();

@@ -1,10 +1,10 @@
 import { basename, dirname } from 'node:path';
-import type { ScanDeps } from './apply.ts';
 import type { Action, Answer, FileFacts, World } from './decision.ts';
 import { fileKey, type Sighting } from './discovery.ts';
 import { type Generation, isBlank, type Known, noBytes } from './generations.ts';
 import { groupBy } from './match.ts';
 import { areNamesReliable, type Observed } from './observe.ts';
+import type { ScanDeps } from './places.ts';
 import { firstEntryMs, isCompressed, isForeign, plainNamesOf } from './rotated-names.ts';
 
 /** How long after its last change a file may be an unfinished copy or archive. */
