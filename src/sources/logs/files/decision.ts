@@ -1,6 +1,6 @@
 import type { Content, Relation } from './chain.ts';
 import type { Unreadable } from './contents.ts';
-import type { Generation } from './generations.ts';
+import type { Generation, Generations } from './generations.ts';
 
 /** The data that `match` decides from, and its decisions. */
 
@@ -87,16 +87,14 @@ export type Action =
 export interface World {
   /** The files to decide about, sorted: new generations are numbered in this order. */
   readonly files: readonly FileFacts[];
-  /** The followed and lost generations of a group. */
-  group(path: string): readonly Generation[];
-  ended(path: string): Iterable<Generation>;
-  readonly lost: Iterable<Generation>;
+  readonly generations: Pick<Generations, 'group' | 'ended' | 'lost'>;
   /** The followed generations of logs that were known before this scan and are written in this directory. */
   livesIn(directory: string): readonly Generation[];
   /** Whether there is another file that was read as this generation or is a copy of it. */
   isThere(of: Generation, except: FileFacts): boolean;
   /** Groups with a generation that this scan could not see. Its bytes may be in any file. */
   readonly unseen: ReadonlySet<string>;
+  /** Undefined if the comparison must be made first. */
   answer(file: FileFacts, of: Generation): Answer | undefined;
 }
 

@@ -21,6 +21,11 @@ interface Pair extends Ask {
   readonly relation: Relation | 'part';
 }
 
+/** The world, in which a comparison that was not made yet is noted, and has no result meanwhile. */
+interface Asked extends World {
+  ask(file: FileFacts, of: Generation): Answer;
+}
+
 const isContent = (content: FileFacts['content']): content is Content => typeof content !== 'string';
 
 /*
@@ -40,23 +45,24 @@ const isContent = (content: FileFacts['content']): content is Content => typeof 
  *   with a generation that cannot be seen
  *   anything else                                   a new generation, read from its beginning
  */
-export function match(world: World): Plan {
+export function match(given: World): Plan {
   const asks: Ask[] = [];
   const ask = (file: FileFacts, of: Generation): Answer => {
-    const known = world.answer(file, of);
+    const known = given.answer(file, of);
     if (known === undefined) asks.push({ file, of });
     return known ?? 'unknown';
   };
+  const world = { ...given, ask };
   const actions: Action[] = [];
   const left: FileFacts[] = [];
   const pairs: Pair[] = [];
   for (const file of world.files) {
-    const action = decideAlone(file) ?? decideByFollowed(world, file, ask);
+    const action = decideAlone(file) ?? decideByFollowed(world, file);
     const isSure = action !== undefined && !('isUnsure' in action && action.isUnsure);
     const own =
-      !isSure && isContent(file.content) && !isPassed(file) ? pairsOf(world, file, file.content, ask) : [];
+      !isSure && isContent(file.content) && !isPassed(file) ? pairsOf(world, file, file.content) : [];
     if (own.some(({ relation }) => relation === 'unseen')) actions.push({ do: 'wait', file, isSoon: true });
-    else if (action && (isSure || !mayBeLost(world, file, own, ask))) actions.push(action);
+    else if (action && (isSure || !mayBeLost(world, file, own))) actions.push(action);
     else {
       left.push(file);
       pairs.push(...own);
@@ -74,7 +80,6 @@ export function match(world: World): Plan {
       world,
       rest.filter((file) => !isLater(file)),
       actions,
-      ask,
     ) || rest.some(isLater);
   return asks.length > 0 ? { asks, actions: [], again: false } : { asks, actions, again };
 }
@@ -148,14 +153,10 @@ function decideAlone(file: FileFacts): Action | undefined {
 }
 
 /** Compares a file with the generations that are read. The file may be a copy of one of them, finished or not. */
-function decideByFollowed(
-  world: World,
-  file: FileFacts,
-  ask: (file: FileFacts, of: Generation) => Answer,
-): Action | undefined {
+function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
   const { content, isHome, isFresh } = file;
   if (!isContent(content) || content.size === 0) return undefined;
-  const own = [file.group, ...file.kin].flatMap((path) => world.group(path));
+  const own = [file.group, ...file.kin].flatMap((path) => world.generations.group(path));
   const isStranger = isUnrelated(file);
   const neighbours = isStranger ? world.livesIn(file.directory) : [];
   let compared = 0;
@@ -169,7 +170,7 @@ function decideByFollowed(
     const isSeen = knownBytes(of) > 0 || place.state === 'live' || place.isGzip || isHeld;
     if (!isSeen) continue;
     if (isStranger && ++compared > neighboursLimit) break;
-    const answer = ask(file, of);
+    const answer = world.ask(file, of);
     if (answer === 'rewritten') return { do: 'lose', of };
     if (isPassed(file) && answer !== 'prefix') continue;
     if (answer === 'undrained' || answer === 'moved' || (answer === 'unseen' && isFresh))
@@ -201,36 +202,26 @@ const isArchiveOf = ({ isGzip, size }: Content, { place, size: own }: Generation
   isGzip && place !== undefined && place.state !== 'live' && !place.isGzip && size === own;
 
 /** Whether a lost generation is, or may be, in a file that is not at a log's path. */
-function mayBeLost(
-  { lost }: World,
-  file: FileFacts,
-  pairs: readonly Pair[],
-  ask: (file: FileFacts, of: Generation) => Answer,
-): boolean {
+function mayBeLost(world: Asked, file: FileFacts, pairs: readonly Pair[]): boolean {
   if (pairs.length > 0) return true;
-  for (const of of lost) {
+  for (const of of world.generations.lost) {
     const isKnown = isUnread(of) && knownBytes(of) > 0;
-    if (isKnown && isNearby(of, file, knownBytes(of)) && mayHold(of, file, ask)) return true;
+    if (isKnown && isNearby(of, file, knownBytes(of)) && mayHold(world, of, file)) return true;
   }
   return false;
 }
 
 /** The lost and ended generations that may be in a file. */
-function pairsOf(
-  world: World,
-  file: FileFacts,
-  content: Content,
-  ask: (file: FileFacts, of: Generation) => Answer,
-): Pair[] {
+function pairsOf(world: Asked, file: FileFacts, content: Content): Pair[] {
   const pairs: Pair[] = [];
   const consider = (of: Generation) => {
     if (marksAgree(of.chain, content.start) === false) return;
-    const relation = ask(file, of) as Pair['relation'];
+    const relation = world.ask(file, of) as Pair['relation'];
     const pair = { file, of, content, relation };
     const isIt = of.status === 'lost' ? mayGoOn(pair) : mayBeEnded(world, pair);
     if (isIt || relation === 'unseen') pairs.push(pair);
   };
-  for (const of of world.lost) {
+  for (const of of world.generations.lost) {
     if (isUnread(of) && (file.awaits !== of || !file.isPart) && file.formerly !== of) continue;
     const isNear = file.awaits === of || file.formerly === of;
     if (isNear || isNearby(of, file, countedBytes(of))) consider(of);
@@ -238,7 +229,7 @@ function pairsOf(
   if (file.formerly?.status === 'ended') consider(file.formerly);
   const groups = file.isHome ? [] : [file.group, ...file.kin];
   for (const group of groups)
-    for (const of of world.ended(group)) if (of !== file.formerly && !isUnread(of)) consider(of);
+    for (const of of world.generations.ended(group)) if (of !== file.formerly && !isUnread(of)) consider(of);
   return pairs;
 }
 
@@ -342,12 +333,7 @@ function assign(pairs: readonly Pair[], actions: Action[]) {
  * Makes new generations, in their order, from the files that fit no known generation, unless something of their group cannot be
  * seen.
  */
-function decideRest(
-  world: World,
-  files: readonly FileFacts[],
-  actions: Action[],
-  ask: (file: FileFacts, of: Generation) => Answer,
-): boolean {
+function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]): boolean {
   const members = groupBy(files, ({ group }) => group);
   const settling = groupBy(files.filter(isSettling), ({ directory }) => directory);
   const unseen = new Set([...world.unseen].map((path) => dirname(path)));
@@ -370,7 +356,9 @@ function decideRest(
       continue;
     }
     if (!file.isMember) continue;
-    const lost = [...world.lost].filter((of) => !resumed.has(of) && isNearby(of, file, knownBytes(of)));
+    const lost = [...world.generations.lost].filter(
+      (of) => !resumed.has(of) && isNearby(of, file, knownBytes(of)),
+    );
     const isUncertain =
       lost.some((of) => !isUnread(of)) && (!file.isSettled || waiting.has(group) || content === 'denied');
     // The file may be a copy of a log that cannot be seen.
@@ -386,7 +374,7 @@ function decideRest(
       again = true;
       continue;
     }
-    const of = lost.sort(byEvidence(file)).find((one) => isUnread(one) && mayHold(one, file, ask));
+    const of = lost.sort(byEvidence(file)).find((one) => isUnread(one) && mayHold(world, one, file));
     if (of) resumed.add(of);
     actions.push(of ? { do: 'resume', file, of } : { do: 'follow', file });
   }
@@ -404,7 +392,7 @@ const byEvidence = (file: FileFacts) => (a: Generation, b: Generation) =>
   a.number - b.number;
 
 /** Whether a generation of which nothing was counted may be in a file. A wrong answer counts nothing twice. */
-function mayHold(of: Generation, file: FileFacts, ask: (file: FileFacts, of: Generation) => Answer): boolean {
+function mayHold(world: Asked, of: Generation, file: FileFacts): boolean {
   const { content } = file;
   if (!isContent(content) || content.size === 0 || content.size < of.size) return false;
   // At the log's path the next generation is more likely, even with the same inode.
@@ -413,6 +401,6 @@ function mayHold(of: Generation, file: FileFacts, ask: (file: FileFacts, of: Gen
   const isNext = file.isHome && file.group === of.group && file.key !== of.lost?.key;
   if (isNext && of.lostBy === 'vanished') return false;
   if (marksAgree(of.chain, content.start) === false) return false;
-  const answer = ask(file, of);
+  const answer = world.ask(file, of);
   return answer === 'same' || answer === 'longer';
 }

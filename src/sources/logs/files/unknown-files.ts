@@ -168,9 +168,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       let lives: ReadonlyMap<string, Generation[]> | undefined;
       return {
         files,
-        group: generations.group,
-        ended: generations.ended,
-        lost: generations.lost,
+        generations,
         livesIn(directory) {
           lives ??= livesByDirectory();
           return lives.get(directory) ?? [];
