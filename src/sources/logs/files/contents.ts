@@ -3,7 +3,7 @@ import { constants, crc32, createGunzip, gunzipSync } from 'node:zlib';
 import { systemCode } from '../../../core/errors.ts';
 import { type Content, headBytes, tailBytes } from './chain.ts';
 import { fileKey } from './discovery.ts';
-import { type Disk, type FileStat, type Problems, saysAbsent } from './disk.ts';
+import { checked, type Disk, type FileStat, type Problems, saysAbsent } from './disk.ts';
 import { isSameLog } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 
@@ -63,16 +63,10 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
   };
 
   const openAt = (path: string, { stat, paths }: Seen): number | undefined => {
-    const fd = disk.open(path);
-    let isIt = false;
-    try {
-      const { dev, ino, size } = disk.fstat(fd);
-      // A smaller file under a name that was not listed is a new file that was given the inode meanwhile.
-      isIt = dev === stat.dev && ino === stat.ino && (size >= stat.size || paths.includes(path));
-    } finally {
-      if (!isIt) disk.close(fd);
-    }
-    return isIt ? fd : undefined;
+    // A smaller file under a name that was not listed is a new file that was given the inode meanwhile.
+    const isIt = ({ dev, ino, size }: FileStat) =>
+      dev === stat.dev && ino === stat.ino && (size >= stat.size || paths.includes(path));
+    return checked(disk, disk.open(path), isIt);
   };
 
   /** The current paths of a directory's files, by inode. */

@@ -50,6 +50,17 @@ const absent = new Set(['ENOENT', 'ENOTDIR']);
 /** Whether an error says that nothing is there, rather than that the path cannot be looked up. */
 export const saysAbsent = (thrown: unknown): boolean => absent.has(systemCode(thrown) ?? '');
 
+/** The descriptor of an open file if the file is the wanted one; otherwise it is closed. */
+export function checked(disk: Disk, fd: number, isIt: (stat: FileStat) => boolean): number | undefined {
+  let isWanted = false;
+  try {
+    isWanted = isIt(disk.fstat(fd));
+  } finally {
+    if (!isWanted) disk.close(fd);
+  }
+  return isWanted ? fd : undefined;
+}
+
 /** The name's bytes as text, reversible by `bytesOf`. */
 function textOf(name: Buffer): string {
   const text = name.toString('utf8');

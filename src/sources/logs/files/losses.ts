@@ -107,19 +107,7 @@ export interface Glimpse {
  * Remembers what is seen in passing between two listings. If a file is gone before it is listed or read, its size is the only
  * thing that is known of what it held. So the size of a followed file is recorded, whatever it was looked up for.
  */
-export interface Glimpses {
-  /** The disk, with its calls watched. */
-  readonly disk: Disk;
-  /** Names of logs, with their groups, by directory. */
-  watch(homes: ReadonlyMap<string, ReadonlyMap<string, string>>): void;
-  /** The files seen since the last call, by `fileKey`. */
-  take(): ReadonlyMap<string, Glimpse>;
-  readonly count: number;
-}
-
-type GlimpsesOf = Pick<Generations, 'readAt' | 'knownAt' | 'relocate'>;
-
-export function createGlimpses(disk: Disk, generations: GlimpsesOf): Glimpses {
+export function createGlimpses(disk: Disk, generations: Generations) {
   let homes: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map();
   let seen = new Map<string, Glimpse>();
   /** Descriptors and paths of files that were opened, and whose size was not looked up yet. */
@@ -142,19 +130,20 @@ export function createGlimpses(disk: Disk, generations: GlimpsesOf): Glimpses {
   };
 
   return {
+    /** The disk, with its calls watched. */
     disk: {
       ...disk,
-      stat(path) {
+      stat(path: string) {
         const stat = disk.stat(path);
         note(path, stat);
         return stat;
       },
-      open(path) {
+      open(path: string) {
         const fd = disk.open(path);
         opened.set(fd, path);
         return fd;
       },
-      fstat(fd) {
+      fstat(fd: number) {
         const stat = disk.fstat(fd);
         const path = opened.get(fd);
         if (path !== undefined) {
@@ -163,15 +152,17 @@ export function createGlimpses(disk: Disk, generations: GlimpsesOf): Glimpses {
         }
         return stat;
       },
-      close(fd) {
+      close(fd: number) {
         opened.delete(fd);
         disk.close(fd);
       },
     },
-    watch(next) {
+    /** Takes the names of logs, with their groups, by directory. */
+    watch(next: typeof homes): void {
       homes = next;
     },
-    take() {
+    /** The files seen since the last call, by `fileKey`. */
+    take(): ReadonlyMap<string, Glimpse> {
       const taken = seen;
       seen = new Map();
       return taken;
@@ -181,3 +172,5 @@ export function createGlimpses(disk: Disk, generations: GlimpsesOf): Glimpses {
     },
   };
 }
+
+export type Glimpses = ReturnType<typeof createGlimpses>;

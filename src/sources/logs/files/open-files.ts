@@ -1,5 +1,5 @@
 import { systemCode } from '../../../core/errors.ts';
-import type { Disk, Problems } from './disk.ts';
+import { checked, type Disk, type Problems } from './disk.ts';
 import type { Place } from './generations.ts';
 
 /**
@@ -15,7 +15,6 @@ export interface OpenFiles {
   close(file: Place): void;
   /** Hands an open file's descriptor over. */
   release(file: Place): number | undefined;
-  readonly count: number;
 }
 
 const exhausted = new Set(['EMFILE', 'ENFILE']);
@@ -64,18 +63,6 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
     }
   };
 
-  const openChecked = (file: Place): number | undefined => {
-    const fd = openPath(file.real);
-    let isSame = false;
-    try {
-      const stat = disk.fstat(fd);
-      isSame = stat.dev === file.dev && stat.ino === file.ino;
-    } finally {
-      if (!isSame) disk.close(fd);
-    }
-    return isSame ? fd : undefined;
-  };
-
   const open = (file: Place): number | undefined => {
     if (file.fd !== undefined) {
       held.delete(file);
@@ -84,7 +71,7 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
     }
     makeRoom(held.size + 1 - limit);
     try {
-      file.fd = openChecked(file);
+      file.fd = checked(disk, openPath(file.real), ({ dev, ino }) => dev === file.dev && ino === file.ino);
     } catch (thrown) {
       if (systemCode(thrown) !== 'ENOENT') problems.report(file.real, cannotOpen, thrown);
       return undefined;
@@ -108,8 +95,5 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
     },
     close,
     release,
-    get count() {
-      return held.size;
-    },
   };
 }

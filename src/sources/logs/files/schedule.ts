@@ -58,18 +58,6 @@ export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Sl
   };
 }
 
-/**
- * Decides when to scan and when to poll, with one timer. A poll reads the files that changed lately; a scan finds the files. The
- * cost of a scan, without reading, decides how soon the next scan may follow; the wait between two scans is never longer than 2
- * s.
- */
-interface Schedule {
-  begin(): void;
-  /** Reports an event in a directory: a scan follows soon. */
-  ring(): void;
-  end(): void;
-}
-
 const pollIntervalMs = 250;
 const scanIntervalMs = 1_000;
 /**
@@ -95,7 +83,12 @@ interface ScheduleDeps {
   scanned(): void;
 }
 
-export function createSchedule({ clock, log, tailer, scanned }: ScheduleDeps): Schedule {
+/**
+ * Decides when to scan and when to poll, with one timer. A poll reads the files that changed lately; a scan finds the files. The
+ * cost of a scan, without reading, decides how soon the next scan may follow; the wait between two scans is never longer than 2
+ * s.
+ */
+export function createSchedule({ clock, log, tailer, scanned }: ScheduleDeps) {
   let cancel = () => {};
   let isRung = false;
   let isBusy = false;
@@ -141,28 +134,17 @@ export function createSchedule({ clock, log, tailer, scanned }: ScheduleDeps): S
 
   return {
     begin: () => void tick(),
-    ring() {
+    /** Reports an event in a directory: a scan follows soon. */
+    ring(): void {
       if (isRung) return;
       isRung = true;
       plan();
     },
-    end() {
+    end(): void {
       isOver = true;
       cancel();
     },
   };
-}
-
-/**
- * Calls `ring` when something happens in a directory, so that the next scan comes sooner. A directory that cannot be watched, or
- * a system that reports nothing (network mounts), is left to the regular scan. One fs.watch per directory: `npm run bench --
- * doorbell` compares it with chokidar, which takes a watch per file (3 MiB for 100 files, 22 for 2,000, 75 for 10,000, against
- * less than 0.1) and reports no event after the last of two appends that are less than 50 ms apart.
- */
-interface Doorbell {
-  /** Watches exactly these directories. */
-  watch(directories: Iterable<string>): void;
-  close(): void;
 }
 
 /** How many directories are watched. Further directories are only scanned. */
@@ -185,8 +167,14 @@ const inodeOf = (directory: string): bigint | undefined => {
   }
 };
 
-/** `watchDirectory` is the system's call; tests pass one that fails. */
-export function createDoorbell(log: Log, ring: () => void, watchDirectory = watch): Doorbell {
+/**
+ * Calls `ring` when something happens in a directory, so that the next scan comes sooner. A directory that cannot be watched, or
+ * a system that reports nothing (network mounts), is left to the regular scan. One fs.watch per directory: `npm run bench --
+ * doorbell` compares it with chokidar, which takes a watch per file (3 MiB for 100 files, 22 for 2,000, 75 for 10,000, against
+ * less than 0.1) and reports no event after the last of two appends that are less than 50 ms apart.
+ * `watchDirectory` is the system's call; tests pass one that fails.
+ */
+export function createDoorbell(log: Log, ring: () => void, watchDirectory = watch) {
   const watches = new Map<string, Watched>();
   /** Directories that cannot be watched. This is logged once, and each scan tries again. */
   const refused = new Set<string>();
@@ -223,7 +211,8 @@ export function createDoorbell(log: Log, ring: () => void, watchDirectory = watc
   };
 
   return {
-    watch(directories) {
+    /** Watches exactly these directories. */
+    watch(directories: Iterable<string>): void {
       const wanted = new Set([...directories].slice(0, watchesLimit));
       for (const directory of watches.keys()) if (!wanted.has(directory)) end(directory);
       for (const directory of refused) if (!wanted.has(directory)) refused.delete(directory);
@@ -239,7 +228,7 @@ export function createDoorbell(log: Log, ring: () => void, watchDirectory = watc
       // Something may have happened between the scan and the first event of a new watch.
       if (isNew) ring();
     },
-    close() {
+    close(): void {
       for (const directory of [...watches.keys()]) end(directory);
     },
   };
