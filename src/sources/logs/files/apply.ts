@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, learn, marksAgree, noChain } from './chain.ts';
 import type { Action, FileFacts } from './decision.ts';
-import { fileKey, type Sighting } from './discovery.ts';
+import { fileKey, type Sighting, startsAtEnd } from './discovery.ts';
 import {
   type Generation,
   type Generations,
@@ -22,9 +22,6 @@ import { isCompressed } from './rotated-names.ts';
 const partsLimit = 4;
 /** If a file is not to be read, a checksum of all its bytes is computed up to this size. */
 const summedBytes = 1024 * 1024;
-
-const startsAtEnd = ({ found }: Sighting): boolean =>
-  found.length > 0 && found.every(({ startAt }) => startAt === 'end');
 
 /** Forgets the inode of a generation that is gone if another file has it by now. */
 function releaseInode({ lost }: Generations, { stat }: Sighting): void {

@@ -108,6 +108,15 @@ export interface Content {
   prefix(length: number): Promise<{ readonly sum?: number; readonly tail?: string } | undefined>;
 }
 
+/**
+ * Whether a content is one line again and again, as far as its start tells. Such contents are equal although neither is a copy of
+ * the other.
+ */
+export function repeatsOneLine({ start }: Content): boolean {
+  const line = start.indexOf(0x0a) + 1;
+  return line > 0 && start.length >= 2 * line && start.subarray(line).equals(start.subarray(0, -line));
+}
+
 /** Size and CRC-32 of a whole content. */
 export interface Part {
   readonly size: number;

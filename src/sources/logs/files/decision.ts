@@ -20,6 +20,8 @@ export interface FileFacts {
   readonly isMember: boolean;
   /** Whether the file was there in the first scan of its log's pattern, which does not match it. */
   readonly isOlder: boolean;
+  /** Whether nothing that is in the file now is to be read. */
+  readonly startsAtEnd: boolean;
   /** Whether every name of the file is in a settled listing. */
   readonly isSettled: boolean;
   /** Whether the group has no generation yet from before this scan: only its own path was seen, or nothing. */

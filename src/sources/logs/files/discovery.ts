@@ -64,6 +64,10 @@ export const noPicture: Picture = {
   passedOver: [],
 };
 
+/** Whether only what is written to the file from now on is read. */
+export const startsAtEnd = ({ found }: Sighting): boolean =>
+  found.length > 0 && found.every(({ startAt }) => startAt === 'end');
+
 export const fileKey = ({ dev, ino }: Pick<FileStat, 'dev' | 'ino'>): string => `${dev}:${ino}`;
 
 /** Whether a path leads to the file with this key. False if the path cannot be looked up. */

@@ -1,5 +1,12 @@
 import { basename, dirname } from 'node:path';
-import { type Content, identifyingBytes, marksAgree, type Relation, tailBytes } from './chain.ts';
+import {
+  type Content,
+  identifyingBytes,
+  marksAgree,
+  type Relation,
+  repeatsOneLine,
+  tailBytes,
+} from './chain.ts';
 import type { Action, Answer, Ask, FileFacts, World } from './decision.ts';
 import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generations.ts';
 import { isSameLog } from './rotated-names.ts';
@@ -38,6 +45,8 @@ const isContent = (content: FileFacts['content']): content is Content => typeof 
  *                                                   a log of its own
  *   all of a lost or ended generation, and more     that generation, which goes on in it
  *   all of an ended generation                      a copy
+ *   equal to one of these, but only one line again  a copy while it may be unfinished, and then a new generation
+ *   and again
  *   a part of a truncated generation                a copy
  *   an archive that may be unfinished, an empty     undecided: the next scan decides
  *   file that is not at a log's path, one that
@@ -110,6 +119,13 @@ const isSettling = ({ isHome, isNewGroup, wasBlank }: FileFacts) => isHome && (!
 /** Whether a log is followed before a file: known logs go first, then logs that were empty at first, one by one. */
 const isFirst = (log: FileFacts, file: FileFacts) => !log.isNewGroup || !file.wasBlank || log.key < file.key;
 
+/**
+ * Whether equal content does not show that a file is a copy. If nothing in it is to be read anyway, the file counts as one: that
+ * decides it before the scan that knows so is over.
+ */
+const isVague = ({ startsAtEnd }: FileFacts, content: Content): boolean =>
+  !startsAtEnd && repeatsOneLine(content);
+
 const isPlain = ({ content }: FileFacts): boolean =>
   isContent(content) && !content.isGzip && content.size > 0;
 
@@ -158,6 +174,7 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
   if (!isContent(content) || content.size === 0) return undefined;
   const own = [file.group, ...file.kin].flatMap((path) => world.generations.group(path));
   const isStranger = isUnrelated(file);
+  const isTelling = !isVague(file, content);
   const neighbours = isStranger ? world.livesIn(file.directory) : [];
   let compared = 0;
   /** What the file may be unless it has all of another generation. */
@@ -181,17 +198,20 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
     } else if (isHome) {
       // Another file with the same content was renamed over the log.
       const isAlike = answer === 'prefix' || answer === 'longer';
-      const isReplaced = isAlike && of.chain.offset >= tailBytes && content.size >= of.size;
+      const isReplaced = isAlike && isTelling && of.chain.offset >= tailBytes && content.size >= of.size;
       // The bytes that are not read yet tell the generation from a file that begins with the same banner.
       if (isReplaced && isStale(of)) return { do: 'wait', file, of, isSoon: true };
       if (isReplaced) return { do: 'resume', file, of };
-    } else if (answer === 'prefix' && (content.size >= identifyingBytes || isArchiveOf(content, of)))
+    } else if (
+      answer === 'prefix' &&
+      ((isTelling && content.size >= identifyingBytes) || isArchiveOf(content, of))
+    )
       return { do: 'copy', file, of };
     else if (answer === 'prefix' && isFresh) return { do: 'wait', file, of, isSoon: false, isPart: true };
     else if (answer === 'longer' && (place.state === 'live' || content.isGzip)) {
       // Either the log was truncated and written again, or the copy is still being written, or the archive is unfinished.
       if (isFresh) doubt ??= { do: 'wait', file, of, isSoon: true, isUnsure: true };
-      else if (!content.isGzip) doubt ??= { do: 'fork', file, of, isUnsure: true };
+      else if (!content.isGzip && isTelling) doubt ??= { do: 'fork', file, of, isUnsure: true };
     }
   }
   return doubt;
@@ -249,12 +269,13 @@ function mayGoOn({ file, of, content, relation }: Pair): boolean {
   }
   if (relation === 'other' || relation === 'unseen') return false;
   const isSameInode = of.lostBy === 'vanished' && file.key === of.lost?.key;
-  return !isHome || isSameInode || of.chain.offset >= tailBytes;
+  return !isHome || isSameInode || (of.chain.offset >= tailBytes && !isVague(file, content));
 }
 
 /** Whether a file has all of a generation that has ended, more than it, or a part of it. */
 function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolean {
   const isItsFile = file.formerly === of;
+  if (!isItsFile && isVague(file, content) && world.isThere(of, file)) return false;
   if (relation === 'same' || relation === 'part') return true;
   if (relation === 'shorter') {
     if (isItsFile) return (!file.isReplaced && content.size >= partBytes) || file.isUnchanged;

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import type { Action, Answer, FileFacts, World } from './decision.ts';
-import { fileKey, type Sighting } from './discovery.ts';
+import { fileKey, type Sighting, startsAtEnd } from './discovery.ts';
 import { type Generation, isBlank, type Known, noBytes } from './generations.ts';
 import { groupBy } from './match.ts';
 import { areNamesReliable, type Observed } from './observe.ts';
@@ -126,6 +126,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
         isHome,
         isMember: groups.isMember(sighting, group),
         isOlder,
+        startsAtEnd: startsAtEnd(sighting),
         isSettled: areNamesReliable(seen, sighting),
         isNewGroup: newGroups.has(group),
         wasBlank: blankGroups.has(group),
