@@ -32,8 +32,9 @@ export function compareText(a: string, b: string): number {
  */
 
 /** Matches endings of forbidden names: `wf-run-id`, `parentWorkflowID`, `user.id`, `event_timestamp_ms`. */
-const idEnding = /(?:workflow|wf|run|execution|user)ids?$/;
-const stampEnding = /timestamps?(?:n|u|m|nano|micro|milli)?s?(?:ec|econds?)?$/;
+const idEnding = /(?:workflow|wf|run|execution|user)(?:uu)?ids?$/;
+const stampEnding =
+  /timestamps?(?:n|u|m|nano|micro|milli)?s?(?:ec|econds?)?$|(?:event|start|end|close|create|creation|update)d?(?:time|at)$/;
 /** Names that are forbidden only as a whole: `runtime` and `tests` are allowed. */
 const wholeNames = new Set(['ts', 'time', 'datetime', 'unixtime', 'epoch', 'uid', 'uids', 'wid', 'rid']);
 

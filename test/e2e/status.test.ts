@@ -193,6 +193,16 @@ test.skipIf(!hasScript)('--watch on a terminal of 40 × 10 shows a problem befor
   expect(await watching.ended).toBe(0);
 });
 
+test('an agent whose port the system chose is asked by --url', async () => {
+  const other = join(place.path, 'any-port.yaml');
+  writeFileSync(other, stringify({ services: { frontend: {} }, admin: { listenAddress: '127.0.0.1:0' } }));
+  const { status, stderr } = await commandHere(['status', '-c', other]);
+  expect(status).toBe(2);
+  expect(stderr).toContain(
+    'admin.listenAddress: the system chose the port, which the log line "listening" tells; name a --url',
+  );
+});
+
 describe('svc-agent maintenance', () => {
   test('announces planned work with the token of the configuration', async () => {
     const { status, stdout, stderr } = await commandHere([

@@ -185,6 +185,10 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
     throw new AgentError('usage', { where: 'admin', what: 'turned off, so nothing answers', allowed });
   }
   const { listenAddress, health, tls, auth } = admin;
+  if (listenAddress.endsWith(':0')) {
+    const what = 'the system chose the port, which the log line "listening" tells';
+    throw new AgentError('usage', { where: 'admin.listenAddress', what, allowed: 'name a --url' });
+  }
   // This listener serves clients without a certificate, without TLS.
   if (/^\/(?:health|ready)$/.test(path) && health) return { url: `http://${dialled(health)}${path}` };
   const authorization = auth && path === '/api/status' ? await authorizationOf(auth, io) : undefined;

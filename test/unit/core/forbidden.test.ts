@@ -10,13 +10,14 @@ const forbidden = `
   execution_id workflow_execution_id
   timestamp Timestamp time_stamp timestamps timestamp_ms timestampMs timestamp_ns timestamp_seconds event_timestamp
   ts TS time Time datetime date_time date-time unix_time epoch
-  user_id userId userID UserID user-id user.id user_ids uid UID uids
+  event_time eventTime start_time startTime end_time close_time created_at createdAt updated-at creation_time
+  user_id userId userID UserID user-id user.id user_ids uid UID uids user_uuid run_uuid
 `;
 const allowed = `
   workflow_type workflowType domain operation tasklist activity_type svc_service le quantile instance job
   runtime uptime times host hosts tests status run runs user username users_total workflow wf id shard_id shardId
   timezone time_unit timeout lifetime type tsx its build_id identity grid guide fluid idle pod namespace cluster
-  level logger reason component family store kind database probe backup version trace
+  heartbeat format restart update create event closed started level logger reason component family store kind database probe backup version trace
 `;
 const words = (table: string) => table.trim().split(/\s+/);
 
