@@ -77,6 +77,7 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['unfinished archives of kubelet', 1_310],
   ['moved to another directory', 1_074],
   ['deleted for good', 1_467],
+  ['renamed and compressed', 5_052],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

@@ -278,7 +278,7 @@ function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolea
   if (!isItsFile && isVague(file, content) && world.isThere(of, file)) return false;
   if (relation === 'same' || relation === 'part') return true;
   if (relation === 'shorter') {
-    if (isItsFile) return (!file.isReplaced && content.size >= partBytes) || file.isUnchanged;
+    if (isItsFile) return (!file.isReplaced && !file.isHome && content.size >= partBytes) || file.isUnchanged;
     return of.lostBy === 'truncated' && content.size >= partBytes;
   }
   if (relation !== 'longer') return false;
