@@ -16,15 +16,15 @@ import {
 } from './admin/routes.ts';
 import type { Health } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
-import type { Judge } from './verdict/verdict.ts';
+import type { Change } from './report.ts';
 
 export interface EndpointsDeps {
   listeners: Listeners;
   health: Health;
   status: StatusSources;
   probes(): readonly ProbeReport[];
-  /** Records an announced change. */
-  announce: Judge['announce'];
+  /** Records an announced change. Resolves when the change would survive the death of the agent. */
+  announce(change: Change): Promise<void>;
   /** Runs a probe now; undefined if no probe with this name is configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
   /** The mark of this agent's own scrapes. */

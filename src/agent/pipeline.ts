@@ -164,7 +164,11 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     state,
     health,
     report,
-    announce: judge.announce,
+    async announce(change) {
+      judge.announce(change);
+      report();
+      await state.commit();
+    },
     gather,
     mark,
     switched,

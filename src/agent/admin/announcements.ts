@@ -132,7 +132,7 @@ function changeIn(body: string | undefined, at: string): Change | string {
 /** `POST /event`: announces a deploy, maintenance, a note or the end of a process with the token of `admin.events` (docs/http-api.md). */
 export function eventRoutes(
   { events }: Pick<AdminConfig, 'events'>,
-  { readSecret, clock, drops, announce }: AnnouncementDeps & { announce: (change: Change) => void },
+  { readSecret, clock, drops, announce }: AnnouncementDeps & { announce(change: Change): Promise<void> },
 ): Routes {
   if (!events) return {};
   const token = createAuthenticator({ bearer: events.token }, { readSecret });
@@ -140,7 +140,7 @@ export function eventRoutes(
     if (!(await isAccepted(token, { message, reply, drops }))) return;
     const change = changeIn(await bodyOf(message), new Date(clock.nowMs()).toISOString());
     if (typeof change === 'string') return reply.send(400, `${change}\n`, { connection: 'close' });
-    announce(change);
+    await announce(change);
     reply.send(200, 'Recorded.\n');
   };
   return { '/event': { methods: ['POST'], access: 'open', handle } };

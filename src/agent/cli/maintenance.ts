@@ -6,8 +6,8 @@ import { type AgentTarget, shownUrl, targetOf, targetOptions, targetUsage, tell 
 import { configured, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
 
-const usage = `Usage: svc-agent maintenance --for TIME --reason TEXT [-c FILE] [--url URL [--ca FILE | --insecure]]
-       svc-agent maintenance --end [--reason TEXT] [-c FILE] [--url URL [--ca FILE | --insecure]]
+const usage = `Usage: svc-agent maintenance --for TIME --reason TEXT | --end [--reason TEXT]
+         [-c FILE] [--token-file FILE] [--url URL [--ca FILE | --insecure]]
 
 Announces planned work to the running agent: its status says so until the time is over, and svc_maintenance is 1, so
 that alerts can be joined on it. It needs admin.events.token, from the configuration or --token-file.

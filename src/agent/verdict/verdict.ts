@@ -145,10 +145,8 @@ function calmVerdict(over: readonly ExplainedBy[], facts: StatusFacts): Verdict 
 }
 
 /** The problem as it was when the subject was down, if a new agent has seen only one failed check since. */
-const stillDown = (found: Found, lasting: readonly OpenProblem[]): Found =>
-  found.kind === 'role_failing' && lasting.some(({ line, isDown }) => isDown && line === lineOf(found))
-    ? { ...found, kind: 'role_down' }
-    : found;
+const stillDown = (found: Found, down: ReadonlySet<string>): Found =>
+  found.kind === 'role_failing' && down.has(lineOf(found)) ? { ...found, kind: 'role_down' } : found;
 
 const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
   problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
@@ -240,9 +238,10 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     judge(facts, nowMs, monotonicMs = nowMs) {
       noteJump(nowMs - monotonicMs);
       for (const change of findChanges(facts)) book.changed(change);
+      const down = new Set(book.lasting().flatMap(({ line, isDown }) => (isDown ? [line] : [])));
       const found = problemsIn(facts, nowMs)
         .filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)))
-        .map((one) => stillDown(one, book.lasting()));
+        .map((one) => stillDown(one, down));
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
       const isUnknown = (line: string) => silence.isUnread(line) || isPageDown(line, facts);

@@ -48,7 +48,7 @@ function outletsDeps(): EndpointsDeps {
     roleDown: () => false,
     probes: () => [],
     checkNow: async () => undefined,
-    announce: () => {},
+    announce: async () => {},
   };
 }
 

@@ -17,7 +17,7 @@ async function announced(body: string, authorization: string | undefined = 'Bear
       readSecret: async (secret) => String(secret),
       clock: manualClock(Date.UTC(2026, 0, 1)),
       drops: { count: (_, reason) => void drops.push(reason) },
-      announce: (change) => void changes.push(change),
+      announce: async (change) => void changes.push(change),
     },
   );
   const message = Object.assign(Readable.from([Buffer.from(body)]), { headers: { authorization } });
