@@ -129,6 +129,12 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     expect(polls).toBeGreaterThan(20);
     // What is written after that is in no segment yet.
     server.configure(['archive_timeout=0']);
+    await pollUntil(
+      async () => (await server.query('SHOW archive_timeout')).rows[0].archive_timeout,
+      (timeout) => timeout === '0',
+    );
+    // The checkpointer closes segments. It reads its settings before the checkpoint.
+    await server.query('CHECKPOINT');
     await server.query('INSERT INTO executions VALUES (2)');
     clock.advance(11 * minuteMs);
     expect(await poll()).toMatchObject({ wholeUntilMs: undefined, endMs: knownUntilMs });
