@@ -230,6 +230,7 @@ export function warningsOf(config: AgentConfig, tree: MapNode, file: string): Pl
     ...peersUnreachable(config, tree),
     ...domainsUndescribed(config, tree),
     ...manySamples(config, tree),
+    ...timersApart(config, tree),
     ...shellVariables(tree),
   ];
 }
@@ -247,6 +248,31 @@ function shellVariables(tree: MapNode): PlacedFault[] {
         : bare !== undefined && `plain text here, not a variable; write \${${bare}}`;
     return message ? [placedFault(placeOf(tree, path), path, message, text)] : [];
   });
+}
+
+/** Warnings about roles whose timers get another type than those of the first role: a metric has one type. */
+function timersApart({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {
+  const received = services.filter(({ selected, statsd }) => selected && statsd);
+  const typeOf = ({ metrics: own }: AgentConfig['services'][number]) => {
+    const { reporter } = own ?? metrics;
+    return (reporter?.kind === 'pullmetrics' && reporter.options.timerType) || 'histogram';
+  };
+  const [first, ...others] = received;
+  return others
+    .filter((other) => typeOf(other) !== typeOf(first!))
+    .map((other) => {
+      const path = [
+        ...(other.metrics ? ['services', other.name] : []),
+        'metrics',
+        'pullmetrics',
+        'timerType',
+      ];
+      const plurals = { histogram: 'histograms', summary: 'summaries' } as const;
+      const message =
+        `timers of ${other.name} become ${plurals[typeOf(other)]}, those of ${first!.name} ${plurals[typeOf(first!)]}; ` +
+        'a metric has one type, so a timer that both send is refused for one of them; use the same type for all roles';
+      return placedFault(placeOf(tree, path), path, message);
+    });
 }
 
 function nothingReported({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {

@@ -232,13 +232,16 @@ function nameFaults(tree: TreeNode): PlacedFault[] {
   });
 }
 
+export const archiveSections = ['history', 'visibility'] as const;
+
 /** Faults in the archival blocks of the agent's or the service's configuration (spec, Archival configuration). */
-export function archivalFaults(tree: TreeNode): PlacedFault[] {
-  return (['history', 'visibility'] as const).flatMap((section) => {
-    const cluster = ['archival', section];
-    const domains = ['domainDefaults', 'archival', section];
-    return [...statusFaults(tree, cluster, domains), ...placeFaults(tree, cluster, domains)];
-  });
+export const archivalFaults = (tree: TreeNode): PlacedFault[] =>
+  archiveSections.flatMap((section) => archiveFaults(tree, section));
+
+export function archiveFaults(tree: TreeNode, section: (typeof archiveSections)[number]): PlacedFault[] {
+  const cluster = ['archival', section];
+  const domains = ['domainDefaults', 'archival', section];
+  return [...statusFaults(tree, cluster, domains), ...placeFaults(tree, cluster, domains)];
 }
 
 /** Faults for settings that contradict each other. */

@@ -18,7 +18,7 @@ import {
 import { errorWords, issueFaults, misplacedKeys } from './issues.ts';
 import { checkLogPaths } from './log-paths.ts';
 import { certificatesUnfit, secretFiles, secretsUnmet } from './secrets.ts';
-import { adviceOn } from './service-files/advice.ts';
+import { adviceOn, unwatchedSections } from './service-files/advice.ts';
 import { discover, serviceListeners } from './service-files/discover.ts';
 import { dynamicConfigFile } from './service-files/dynamic-config.ts';
 import { overlay, readServiceFiles, type ServiceFiles, without } from './service-files/read.ts';
@@ -96,6 +96,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   const findings = [
     ...namedFindings(service, names, tree),
     ...violationsOf(service, { local: scope !== 'cluster', cwd: request.cwd, roles }),
+    ...(scope === 'host' ? [] : unwatchedSections(service.tree, checked.tree)),
     ...checked.findings,
     ...secretsUnmet(checked.tree, request),
     ...certificatesUnfit(checked.tree, request),

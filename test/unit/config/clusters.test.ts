@@ -42,7 +42,9 @@ test.each([
       service,
     );
     expect(faults).toEqual([]);
-    expect(findings.map(faultLine)).toEqual([line]);
+    const unwatched =
+      'service.yaml:1:1: clusterGroupMetadata: has faults, so the agent does not watch the other clusters; correct them, or set clusterGroupMetadata in the agent’s configuration';
+    expect(findings.map(faultLine)).toEqual(scope === 'host' ? [line] : [unwatched, line]);
     expect(config!.clusterGroupMetadata).toBeUndefined();
   }
 });

@@ -39,6 +39,29 @@ describe('a warning about the samples of hostedmetrics', () => {
   });
 });
 
+describe('timers of several roles', () => {
+  const two = (frontend: string, history: string, top = '{}') =>
+    `metrics: ${top}
+services:
+  frontend: {statsd: "127.0.0.1:8125"${frontend}}
+  history: {statsd: "127.0.0.1:8126"${history}}
+`;
+  const pull = (port: number, type: string) =>
+    `{pullmetrics: {listenAddress: "127.0.0.1:${port}", timerType: ${type}}}`;
+
+  test.each([
+    ['', `, metrics: ${pull(1, 'summary')}`, '{}', 'services.history.metrics.pullmetrics.timerType'],
+    [`, metrics: ${pull(1, 'histogram')}`, '', pull(2, 'summary'), 'metrics.pullmetrics.timerType'],
+    ['', '', pull(2, 'summary'), undefined],
+    [`, metrics: ${pull(1, 'summary')}`, `, metrics: ${pull(2, 'summary')}`, '{}', undefined],
+  ])('%s and %s', async (frontend, history, top, path) => {
+    const { warnings, faults } = await load(two(frontend, history, top));
+    expect(faults).toEqual([]);
+    const own = warnings.filter(({ what }) => what.includes('become'));
+    expect(own.map((warning) => warning.path)).toEqual(path === undefined ? [] : [path]);
+  });
+});
+
 describe('defaults', () => {
   test('of a file that says next to nothing', async () => {
     const { config, faults, warnings, file } = await load('roles: []\n');

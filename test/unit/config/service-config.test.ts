@@ -238,6 +238,23 @@ domainDefaults: {archival: {history: {status: enabled, URI: "${uri}"}}}
     }
   });
 
+  test('an archive with faults is not watched, and the other one is', async () => {
+    const text = `archival:
+  history: {status: enabled, provider: {objectstore: {region: r}}}
+  visibility: {status: enabled}
+domainDefaults:
+  archival:
+    history: {status: enabled, URI: "s3://bucket/path"}
+    visibility: {status: enabled, URI: "s3://bucket/other"}
+`;
+    const { config, findings } = await allowed(text, `scope: all\n${all}`);
+    expect(findings.map(faultLine)).toEqual([
+      expect.stringMatching(/visibility\.provider: missing while archival is enabled; name a provider$/),
+      expect.stringMatching(/visibility: has faults, so the agent does not watch the visibility archive; /),
+    ]);
+    expect(Object.keys(config!.archival!)).toEqual(['history']);
+  });
+
   test.each([
     ['sqlite', 'sql: {pluginName: sqlite, databaseName: svc.db}', 'its plugin is sqlite'],
     [

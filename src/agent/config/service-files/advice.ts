@@ -1,4 +1,5 @@
 import { schemes } from '../../../probes/archival/archives.ts';
+import { archiveFaults, archiveSections } from '../shared-rules.ts';
 import {
   entriesAt,
   faultAt,
@@ -12,7 +13,7 @@ import {
   textAt,
 } from '../tree.ts';
 import type { PlacedFault } from '../types.ts';
-import { unwatchedStore } from './discover.ts';
+import { hasGroupFaults, unwatchedStore } from './discover.ts';
 
 /**
  * Advice about settings that the spec allows in the service's own files: settings that real releases read differently, settings
@@ -121,4 +122,26 @@ function schemeAdvice(tree: TreeNode): PlacedFault[] {
     const message = `the agent shows this setting and cannot check the archive: it knows the schemes ${known}`;
     return [faultAt(tree, path, message)];
   });
+}
+
+/**
+ * Findings that say what the agent does not watch because the section in the service's files has faults. `agent` is the
+ * configuration with what was taken from these files.
+ */
+export function unwatchedSections(service: TreeNode, agent: TreeNode): PlacedFault[] {
+  const unwatched = (path: readonly string[], what: string): PlacedFault[] => {
+    if (nodeAt(service, ...path) === undefined || nodeAt(agent, ...path) !== undefined) return [];
+    const message = `has faults, so the agent does not watch ${what}; correct them, or set ${path.join('.')} in the agent’s configuration`;
+    return [placedFault(placeOf(service, path), path, message)];
+  };
+  return [
+    ...(hasGroupFaults(service) ? unwatched(['clusterGroupMetadata'], 'the other clusters') : []),
+    ...archiveSections.flatMap((section) => {
+      const path = ['archival', section];
+      const isOn = textAt(service, ...path, 'status') === 'enabled';
+      return isOn && archiveFaults(service, section).length > 0
+        ? unwatched(path, `the ${section} archive`)
+        : [];
+    }),
+  ];
 }

@@ -2,7 +2,13 @@ import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '.
 import { sanitizeName } from '../../../core/labels.ts';
 import { readDialAddress } from '../../../core/text-formats.ts';
 import type { StoreKindName } from '../../../probes/stores/store-options.ts';
-import { archivalFaults, clusterFaults, clusterNumberFaults, reporterKeys } from '../shared-rules.ts';
+import {
+  archiveFaults,
+  archiveSections,
+  clusterFaults,
+  clusterNumberFaults,
+  reporterKeys,
+} from '../shared-rules.ts';
 import {
   entriesAt,
   itemsAt,
@@ -150,10 +156,13 @@ export function serviceListeners(
 /** Reads the settings of the cluster: stores, peer clusters and archives. Invalid settings become findings and are not used. */
 function discoverCluster(service: TreeNode, agent: MapNode, discovery: ConfigBuilder): void {
   discoverStores(service, agent, discovery);
-  const groupFaults = [...clusterFaults(service), ...clusterNumberFaults(service)];
-  if (nodeAt(service, 'clusterGroupMetadata') && groupFaults.length === 0) discoverGroup(service, discovery);
-  if (archivalFaults(service).length === 0) discoverArchives(service, discovery);
+  if (nodeAt(service, 'clusterGroupMetadata') && !hasGroupFaults(service)) discoverGroup(service, discovery);
+  for (const section of archiveSections)
+    if (archiveFaults(service, section).length === 0) discoverArchive(service, section, discovery);
 }
+
+export const hasGroupFaults = (service: TreeNode): boolean =>
+  clusterFaults(service).length + clusterNumberFaults(service).length > 0;
 
 /**
  * Reads the stores by name, to merge them with the agent's own list. Credentials are used only for entries of that list with
@@ -206,16 +215,14 @@ const providerKeys: Readonly<Record<string, readonly string[]>> = {
   filestore: ['fileMode', 'dirMode'],
 };
 
-function discoverArchives(service: TreeNode, discovery: ConfigBuilder): void {
-  for (const section of ['history', 'visibility']) {
-    copy(service, ['archival', section], ['status', 'enableRead'], discovery);
-    for (const [kind] of entriesAt(service, 'archival', section, 'provider')) {
-      const path = ['archival', section, 'provider', kind];
-      discovery.putMap(path, placeOf(service, path));
-      copy(service, path, Object.hasOwn(providerKeys, kind) ? providerKeys[kind]! : [], discovery);
-    }
-    copy(service, ['domainDefaults', 'archival', section], ['status', 'URI'], discovery);
+function discoverArchive(service: TreeNode, section: string, discovery: ConfigBuilder): void {
+  copy(service, ['archival', section], ['status', 'enableRead'], discovery);
+  for (const [kind] of entriesAt(service, 'archival', section, 'provider')) {
+    const path = ['archival', section, 'provider', kind];
+    discovery.putMap(path, placeOf(service, path));
+    copy(service, path, Object.hasOwn(providerKeys, kind) ? providerKeys[kind]! : [], discovery);
   }
+  copy(service, ['domainDefaults', 'archival', section], ['status', 'URI'], discovery);
 }
 
 /** Copies the known keys; the service's files may have more. */

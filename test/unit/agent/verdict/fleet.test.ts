@@ -68,3 +68,34 @@ test.each(shown.map(([first, second], i) => [first.name, second.name, first, sec
     if (!isBehind(second, first)) expect(verdict.sentence).toMatch(second.says);
   },
 );
+
+/** Pairs in which everything that the first fault shows is explained by the second one. */
+const covered = incidentTypes.flatMap((first) =>
+  incidentTypes
+    .filter(
+      (second) =>
+        second !== first &&
+        (second.place === undefined || second.place !== first.place) &&
+        isBehind(first, second),
+    )
+    .map((second) => [first, second] as const),
+);
+const shownCovered = bySize({
+  short: covered.filter((_, i) => i % 61 === 0),
+  long: covered.filter((_, i) => i % 25 === 0),
+  nightly: covered,
+});
+
+test.each(shownCovered.map(([first, second]) => [first.name, second.name, first, second] as const))(
+  '%s, and twenty minutes later %s: what began first is no consequence, and the first sentence names both',
+  (_, __, first, second) => {
+    const { world, look } = fleet();
+    for (let i = 0; i < 25; i++) look();
+    first.inject(world.state);
+    for (let i = 0; i < 80; i++) look();
+    second.inject(world.state);
+    const { sentence } = Array.from({ length: 64 }, look).at(-1)!.verdict;
+    expect(sentence).toMatch(first.says);
+    expect(sentence).toMatch(second.says);
+  },
+);
