@@ -1,7 +1,7 @@
 import type { Protection, ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
 import type { ProbeReport } from '../probes/runner/probe-state.ts';
-import type { Routes } from '../reporters/listen/http.ts';
+import type { Route, Routes } from '../reporters/listen/http.ts';
 import type { Listener, Listeners } from '../reporters/listen/listener.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import { eventRoutes, heartbeatRoutes } from './admin/announcements.ts';
@@ -54,6 +54,8 @@ interface Endpoint {
   secure: Protection;
   /** The configuration path of `tls` and `auth`. */
   place: string;
+  /** The routes between the bind and the first gather. */
+  starting: Routes;
   serve(listener: Listener, gather: Gather): Promise<unknown>;
 }
 
@@ -66,7 +68,8 @@ function pullEndpoints(config: AgentConfig, deps: PullDepsOf): Endpoint[] {
       createPull(options, { ...deps, shows, bind: async () => listener }).start(gather);
     const place = `${name}.pullmetrics`;
     const key = `${place}.listenAddress`;
-    return [{ name, key, address: listenAddress, secure: { tls, auth }, place, serve }];
+    const starting = { '/metrics': notYet, ...deps.routes };
+    return [{ name, key, address: listenAddress, secure: { tls, auth }, place, starting, serve }];
   });
 }
 
@@ -80,6 +83,7 @@ function adminEndpoints(
 ): Endpoint[] {
   const { admin } = config;
   if (!admin) return [];
+  const refused = () => rest.drops.count('pull', 'unauthorized');
   const own = { ...deps, watches: () => false, shows: (service: string) => service === '' };
   const serve: Endpoint['serve'] = async (listener, gather) => {
     const options = { listenAddress: admin.listenAddress, openMetrics: false };
@@ -92,7 +96,6 @@ function adminEndpoints(
       ...eventRoutes(admin, rest),
       ...metrics,
     };
-    const refused = () => rest.drops.count('pull', 'unauthorized');
     // Health checks use any host name.
     listener.routes = { ...routesOfOrigin(deps.routes, refused), ...routesOfHost(routes, admin, refused) };
   };
@@ -103,23 +106,35 @@ function adminEndpoints(
     address: admin.health ?? '',
     secure: {},
     place: 'admin.health',
+    starting: deps.routes,
     async serve(listener) {
       listener.routes = deps.routes;
     },
   };
   const { listenAddress: address, tls, auth } = admin;
   const key = 'admin.listenAddress';
-  const page: Endpoint = { name: 'admin', key, address, secure: { tls, auth }, place: 'admin', serve };
+  const starting = routesOfOrigin({ '/*': notYet, ...deps.routes }, refused);
+  const page: Endpoint = {
+    name: 'admin',
+    key,
+    address,
+    secure: { tls, auth },
+    place: 'admin',
+    starting,
+    serve,
+  };
   return [page, ...(admin.health ? [health] : [])];
 }
 
-/** The routes between the bind and the first gather. A scraper tries again, and does not consider the address missing. */
-const notYet: Routes = {
-  '/metrics': {
-    access: 'open',
-    handle: (_request, reply) =>
-      reply.send(503, 'Starting; try again in a second.\n', { 'retry-after': '1' }),
-  },
+/**
+ * The answer between the bind and the first gather. A client tries again, and does not consider the address missing. A browser
+ * loads the page again by itself.
+ */
+const notYet: Route = {
+  methods: ['GET', 'POST'],
+  access: 'open',
+  handle: (_request, reply) =>
+    reply.send(503, 'Starting; try again in a second.\n', { 'retry-after': '1', refresh: '1' }),
 };
 
 /**
@@ -144,8 +159,7 @@ export async function bindEndpoints(config: AgentConfig, deps: EndpointsDeps): P
       const held = { endpoint, listener, protect: () => {} };
       bound.push(held);
       held.protect = listener.protect(endpoint.secure);
-      if (Object.keys(listener.routes).length > 0) continue;
-      listener.routes = endpoint.key === 'admin.health' ? routes : { ...notYet, ...routes };
+      if (Object.keys(listener.routes).length === 0) listener.routes = endpoint.starting;
     }
   } catch (thrown) {
     await close();

@@ -71,6 +71,8 @@ async function textOf(response: IncomingMessage): Promise<string> {
 async function jsonOf(response: IncomingMessage): Promise<unknown> {
   const text = await textOf(response);
   if (response.statusCode === 401) throw new Error('HTTP 401, the listener requires credentials');
+  if (response.statusCode === 503 && response.headers['retry-after'] !== undefined)
+    throw new Error('HTTP 503, the agent is starting or busy; try again in a second');
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { ask } from '../../../src/agent/cli/agent-client.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import type { AgentConfig } from '../../../src/agent/config/types.ts';
 import { bindEndpoints, type EndpointsDeps } from '../../../src/agent/endpoints.ts';
@@ -36,6 +37,22 @@ test('between the bind and the first gather a scraper is told to come back', asy
     const expected = listener === 'admin.health' ? [404, null] : [503, '1'];
     expect([answer.status, answer.headers.get('retry-after')], listener).toEqual(expected);
     expect((await fetch(`http://${address}/ready`)).status).toBe(503);
+    for (const [path, method] of [
+      ['/', 'GET'],
+      ['/api/status', 'GET'],
+      ['/backup/nightly/success', 'POST'],
+    ] as const) {
+      const status = listener === 'admin' ? 503 : 404;
+      expect((await fetch(`http://${address}${path}`, { method })).status, `${listener} ${path}`).toBe(
+        status,
+      );
+    }
+    if (listener !== 'admin') continue;
+    const foreign = { headers: { origin: 'http://elsewhere.example' } };
+    expect((await fetch(`http://${address}/`, foreign)).status).toBe(403);
+    await expect(ask({ url: `http://${address}/api/status` })).rejects.toThrow(
+      'HTTP 503, the agent is starting or busy; try again in a second',
+    );
   }
   expect(bound.addresses).toHaveLength(3);
 });
