@@ -92,7 +92,7 @@ function adminEndpoints(
       ...pageRoutes(status.report, admin.links ?? {}),
       ...statusRoutes(status),
       ...probeRoutes(probes, checkNow),
-      ...heartbeatRoutes(config.backups, config.stateDirectory, rest),
+      ...heartbeatRoutes(config.backups, config.stateDirectory, { ...rest, checkNow }),
       ...eventRoutes(admin, rest),
       ...metrics,
     };

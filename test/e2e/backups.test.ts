@@ -318,7 +318,7 @@ describe('heartbeats and an off-site directory', () => {
 services: {history: {logs: {paths: [${place.path}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:
-  - {name: beat, store: main, database: persistence, type: full, source: {heartbeat: {token: {file: ${place.path}/token}}}, interval: 200ms}
+  - {name: beat, store: main, database: persistence, type: full, source: {heartbeat: {token: {file: ${place.path}/token}}}, interval: 1h}
   - name: away
     store: main
     database: persistence

@@ -21,7 +21,7 @@ interface AnnouncementDeps {
 export function heartbeatRoutes(
   backups: readonly BackupOptions[],
   stateDirectory: string,
-  { readSecret, clock, drops }: AnnouncementDeps,
+  { readSecret, clock, drops, checkNow }: AnnouncementDeps & { checkNow(probe: string): Promise<unknown> },
 ): Routes {
   const tokens = new Map<string, Authenticator>();
   for (const { name, source } of backups) {
@@ -59,6 +59,8 @@ export function heartbeatRoutes(
     }
     await record(name, event, size === null ? undefined : Number(size));
     reply.send(200, 'Recorded.\n');
+    // A probe does not run again within a second of its last result, which may be older than the record.
+    if (event !== 'start') clock.after(1_000, () => void checkNow(`backup/${name}`));
   };
   return { '/backup/*': { methods: ['POST'], access: 'open', handle } };
 }
