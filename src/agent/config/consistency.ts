@@ -1,6 +1,6 @@
 import { agentMetrics } from '../../core/agent-metrics.ts';
 import { nearest } from '../../core/errors.ts';
-import { foldTag } from '../../core/labels.ts';
+import { foldTag, roleOf } from '../../core/labels.ts';
 import type { BackupType } from '../../core/reasons.ts';
 import { isPerCluster, placeholdersIn } from '../../probes/domains/description.ts';
 import { volumeWarning } from '../../reporters/block.ts';
@@ -231,6 +231,7 @@ export function warningsOf(config: AgentConfig, tree: MapNode, file: string): Pl
     ...domainsUndescribed(config, tree),
     ...manySamples(config, tree),
     ...timersApart(config, tree),
+    ...rolesRenamed(config, tree),
     ...shellVariables(tree),
   ];
 }
@@ -273,6 +274,20 @@ function timersApart({ metrics, services }: AgentConfig, tree: MapNode): PlacedF
         'a metric has one type, so a timer that both send is refused for one of them; use the same type for all roles';
       return placedFault(placeOf(tree, path), path, message);
     });
+}
+
+const noKeys: ReadonlySet<string> = new Set();
+
+/** Warnings about roles of the spec under another name, such as `cadence-history`. */
+function rolesRenamed({ services }: AgentConfig, tree: MapNode): PlacedFault[] {
+  const names = new Set(services.map(({ name }) => name));
+  return services.flatMap(({ name }) => {
+    const role = roleOf(name, noKeys);
+    if (role === name || names.has(role)) return [];
+    const path = ['services', name];
+    const message = `rules, dashboards and the verdict know this role as ${role}; name it ${role}, unless your rules expect svc_service="${name}"`;
+    return [placedFault(placeOf(tree, path), path, message)];
+  });
 }
 
 function nothingReported({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {

@@ -39,6 +39,28 @@ describe('a warning about the samples of hostedmetrics', () => {
   });
 });
 
+test.each([
+  ['cadence-history', 'history'],
+  ['svc_worker', 'worker'],
+  ['history', undefined],
+  ['bench', undefined],
+  ['historyx', undefined],
+])('a role with the name %s', async (name, role) => {
+  const { warnings, faults } = await load(`services: {${name}: {health: "http://127.0.0.1:1/health"}}`);
+  expect(faults).toEqual([]);
+  const own = warnings.filter(({ path }) => path === `services.${name}`);
+  expect(own.map(faultLine)).toEqual(
+    role ? [expect.stringContaining(`know this role as ${role}; name it ${role}`)] : [],
+  );
+});
+
+test('a role that another service has the name of is not asked to change its own', async () => {
+  const { warnings } = await load(
+    'services: {history: {health: "http://127.0.0.1:1/"}, old-history: {health: "http://127.0.0.1:2/"}}',
+  );
+  expect(warnings.map(({ path }) => path)).toEqual(['metrics']);
+});
+
 describe('timers of several roles', () => {
   const two = (frontend: string, history: string, top = '{}') =>
     `metrics: ${top}
