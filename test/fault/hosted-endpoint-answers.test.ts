@@ -10,7 +10,7 @@ import {
   valuesOf,
   written,
 } from '../hosted.ts';
-import { partialSuccess } from '../hosted-wire.ts';
+import { metricsOf, partialSuccess, pointsOf } from '../hosted-wire.ts';
 import { bySize, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 
@@ -34,6 +34,11 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
     ['500', status(500), 'server_error'],
     ['503', status(503), 'server_error'],
     ['429', status(429), 'throttled'],
+    ['401: the token has expired', status(401), 'credentials'],
+    ['403', status(403), 'credentials'],
+    ['404: a gateway lacks its route', status(404), 'rejected'],
+    ['408', status(408), 'rejected'],
+    ['425', status(425), 'rejected'],
     ['a redirect', status(307, { location: '/elsewhere' }), 'redirect'],
     [
       'a connection cut within the answer',
@@ -108,7 +113,7 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
 });
 
 onlyShort(describe)('answers after which a batch is dropped and counted', () => {
-  test.each([400, 401, 404, 409, 422])('%i', async (code) => {
+  test.each([400, 405, 409, 422])('%i', async (code) => {
     const bed = await openBed(receiver.url);
     await bed.tick();
     await until('the receiver has taken 2.0', () => bed.delivered() === 1);
@@ -124,9 +129,9 @@ onlyShort(describe)('answers after which a batch is dropped and counted', () => 
     await bed.stop();
   });
 
-  test('OTLP: 500 is for good, a partial success is counted and not sent again', async () => {
+  test('OTLP: 400 is for good, a partial success is counted and not sent again', async () => {
     const bed = await openBed(receiver.url, { protocol: 'otlp' });
-    receiver.reply(status(500));
+    receiver.reply(status(400));
     await bed.tick();
     await until('it is dropped', () => bed.drops['hosted/rejected'] === 1);
     receiver.reply(status(200, {}, partialSuccess(1)));
@@ -137,6 +142,35 @@ onlyShort(describe)('answers after which a batch is dropped and counted', () => 
     await bed.stop();
   });
 });
+
+testOnce.each([401, 403, 404, 408, 500])(
+  'after an hour of %i everything that was queued arrives',
+  async (code) => {
+    const bed = await openBed(receiver.url, { protocol: 'otlp', reportingIntervalMs: 600_000 });
+    receiver.reply(status(code));
+    const values = [1, 2, 3, 4, 5, 6];
+    for (const value of values) {
+      bed.show(['a', 'b', 'c'].map((name) => ({ ...counter(value), name })));
+      await bed.tick(600_000);
+    }
+    await untilMoving(bed.clock, 60_000, () => receiver.received.length > 10, 'it fails again and again');
+    receiver.reply(written);
+    const arrived = (name: string) =>
+      receiver
+        .taken()
+        .flatMap((one) => metricsOf(one.resources()).filter((metric) => metric.name === name))
+        .flatMap(pointsOf)
+        .map(({ asDouble }) => asDouble);
+    const names = ['a', 'b', 'c'];
+    const isOver = () => names.every((name) => arrived(name).at(-1) === values.at(-1));
+    await untilMoving(bed.clock, 60_000, isOver, 'everything arrives');
+    expect(bed.drops).toEqual({});
+    // At least once: while the clock is moved on, a request that was accepted may time out.
+    for (const name of names)
+      expect(arrived(name).filter((value, i, all) => value !== all[i - 1])).toEqual(values);
+    await bed.stop();
+  },
+);
 
 describe('413', () => {
   testOnce.each(['remotewrite', 'otlp'] as const)(

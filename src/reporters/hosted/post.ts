@@ -80,6 +80,8 @@ interface PostDeps {
   tracing?: Tracing;
 }
 
+/** The receiver refuses any request now. Of 403 and 404 that is not certain: a gateway may dislike the content. */
+const receiverStatus: ReadonlySet<number> = new Set([401, 407, 408, 425, 429]);
 const busyStatus: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** A response as an error with a readable message. */
@@ -98,7 +100,7 @@ function failureOfAnswer(answer: ReceiverAnswer, reason: HostedFailureReason, no
   return {
     reason,
     retryAfterMs: retryAfterMs(answer.header('retry-after'), nowMs),
-    cause: answer.status >= 500 ? 'batch' : 'receiver',
+    cause: answer.status < 400 || receiverStatus.has(answer.status) ? 'receiver' : 'batch',
     isTransient: busyStatus.has(answer.status),
   };
 }

@@ -70,20 +70,25 @@ export interface Protocol {
   convert(batch: Batch, wasRefused: boolean): Promise<Batch>;
 }
 
+/** The credentials, the path or the time of the request were wrong. Another request with the same batch may be accepted. */
+const unrelatedStatus: ReadonlySet<number> = new Set([401, 403, 404, 407, 408, 425, 429]);
+
 function failureReason(status: number): HostedFailureReason {
   if (status === 429) return 'throttled';
+  if (status === 401 || status === 403 || status === 407) return 'credentials';
   if (status >= 500) return 'server_error';
   return status >= 300 && status < 400 ? 'redirect' : 'rejected';
 }
 
 /**
  * The verdict on a response other than 2xx, for the cases that both protocols treat in the same way. Redirects are not followed,
- * because that would send credentials to another host. A redirect means nothing for the batch, so it is retried until the
- * configuration or the receiver is fixed.
+ * because that would send credentials to another host. A batch is sent again unless the receiver refuses its content: while a
+ * token has expired or a gateway lacks a route, the queue keeps the data, although both specifications (OTLP: Failures; Remote
+ * Write: Retries & Backoff) let a sender drop it.
  */
-export function verdictOfFailure(status: number, isRetryable: boolean, points: number): DeliveryVerdict {
+export function verdictOfFailure(status: number, points: number): DeliveryVerdict {
   const reason = failureReason(status);
-  return isRetryable || reason === 'redirect'
+  return status >= 500 || unrelatedStatus.has(status) || reason === 'redirect'
     ? { kind: 'retry', reason }
     : { kind: 'rejected', reason, lost: points };
 }

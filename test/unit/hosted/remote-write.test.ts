@@ -258,8 +258,10 @@ describe('what answers mean', () => {
     ['204 to 1.0', old, answer(204), { kind: 'accepted' }],
     ['400 before 2.0 was ever taken', batch, answer(400), { kind: 'downgrade' }],
     ['400 to 1.0', old, answer(400), { kind: 'rejected', reason: 'rejected', lost: 10 }],
-    ['401', batch, answer(401), { kind: 'rejected', reason: 'rejected', lost: 10 }],
-    ['404', batch, answer(404), { kind: 'rejected', reason: 'rejected', lost: 10 }],
+    ['401', batch, answer(401), { kind: 'retry', reason: 'credentials' }],
+    ['404', batch, answer(404), { kind: 'retry', reason: 'rejected' }],
+    ['408 to 1.0', old, answer(408), { kind: 'retry', reason: 'rejected' }],
+    ['422', batch, answer(422), { kind: 'rejected', reason: 'rejected', lost: 10 }],
     [
       '409 with some written',
       batch,

@@ -29,7 +29,6 @@ import {
 
 const pack = promisify<Buffer, object, Buffer>(gzip);
 const unpack = promisify<Buffer, Buffer>(gunzip);
-const retriedStatus: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 function scopeOf({ version }: Origin): Buffer {
   const writer = createProtobufWriter(64);
@@ -180,7 +179,7 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
       const { status } = answer;
       if (status >= 200 && status < 300) return successVerdict(answer);
       if (status === 413) return { kind: 'too_large' };
-      return verdictOfFailure(status, retriedStatus.has(status), batch.points);
+      return verdictOfFailure(status, batch.points);
     },
     async split(batch) {
       const halves = halvesOf(await unpack(batch.body), scope);

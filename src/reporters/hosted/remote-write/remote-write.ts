@@ -110,8 +110,7 @@ export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protoc
       // The receiver was mistaken for a 1.0 receiver, or was upgraded.
       if (batch.format === 'rw1' && status === 415) known = undefined;
       const written = batch.format === 'rw2' ? (writtenOf(answer) ?? 0) : 0;
-      const isRetried = status === 429 || status >= 500;
-      return verdictOfFailure(status, isRetried, Math.max(0, batch.points - written));
+      return verdictOfFailure(status, Math.max(0, batch.points - written));
     },
     async split(batch) {
       const samples = samplesOf(batch.format, unpackSnappy(batch.body));
