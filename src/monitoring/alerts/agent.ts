@@ -164,9 +164,9 @@ export const incidentsOfAgents: RuleGroup = {
       name: 'SvcRoleExplained',
       severity: 'info',
       expr: explainedRoles,
-      summary: '{{ $labels.svc_service }} of {{ $labels.cluster }} is not well because of another incident.',
+      summary: '{{ $labels.svc_service }} of {{ $labels.cluster }} is unhealthy because of another incident.',
       description:
-        'According to the verdict of the agents of {{ $labels.cluster }}, another problem explains why {{ $labels.svc_service }} is not well, or explained it within the last 7m (the rule returns {{ $value }}).',
+        'According to the verdict of the agents of {{ $labels.cluster }}, another problem explains why {{ $labels.svc_service }} is unhealthy, or explained it within the last 7m (the rule returns {{ $value }}).',
       firstSteps: 'Follow the alert on the cause: svc-agent status names it.',
       dashboard: 'agent',
     },
