@@ -388,7 +388,7 @@ function uncheckedIn({ details }: ProbeResult): { what: string; fix: string } | 
   const isOfHost = ({ check }: { check: string }) => check === 'free_space';
   const fixes: string[] = [];
   if (!unknown.every(isOfHost))
-    fixes.push('if a right is missing, svc-agent probe --print-grants prints the statement that gives it');
+    fixes.push('if a right is missing, svc-agent probe --print-grants prints the statement that grants it');
   if (unknown.some(isOfHost))
     fixes.push('for free_space run an agent on the host of the store, where it can see the directories');
   const what = unknown.map(({ check, found }) => `${check} (${found})`).join(', ');

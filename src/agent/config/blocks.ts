@@ -250,7 +250,7 @@ export const agentBlock = z.strictObject({
   stateFsync: z
     .boolean()
     .default(false)
-    .describe('Sync each commit to the disk, so that it survives a power loss.'),
+    .describe('Syncs each commit to the disk, so that it survives a power loss.'),
   metrics: metricsBlock.prefault({}),
   services: z
     .record(serviceName, serviceBlock, {

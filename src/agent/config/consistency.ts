@@ -166,7 +166,7 @@ const rulesWithinForbiddenTags: ConsistencyRule = ({ tree }) => {
             faultAt(
               tree,
               [...path, 'labels', label],
-              'in limits.forbiddenTags; take it out there, or use another label',
+              'in limits.forbiddenTags; remove it there, or use another label',
             ),
           ]
         : [],

@@ -307,7 +307,7 @@ const offsite = (secret: z.ZodType<Secret>) =>
         .boolean()
         .default(true)
         .describe(
-          'Compare copies with the ETag of the object store; false for a bucket with SSE-KMS, whose ETags are no checksums.',
+          'Whether copies are compared with the ETag of the object store; false for a bucket with SSE-KMS, whose ETags are no checksums.',
         ),
     })
     .refine((given) => (given.objectStore === undefined) !== (given.directory === undefined), {
@@ -384,7 +384,7 @@ const integrityBlock = z
         'How much of a backup is read to verify it; segments of a log are read to their ends at any level.',
       ),
     every: time().prefault('7d').describe('After this time a backup is verified again.'),
-    minBytes: z.int().min(0).default(1).describe('A smaller backup is incomplete.'),
+    minBytes: z.int().min(0).default(1).describe('A smaller backup counts as incomplete.'),
     maxShrink: z
       .number()
       .min(0)

@@ -65,9 +65,9 @@ export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: n
   if (!isKnown(begun)) return { unknown: `${id}: ${begun.unknown}` };
   const { ms, note } = begun;
   if (ms > nowMs + mostAheadMs)
-    return { unknown: `${id} states a start in the future;  compare the clocks and time zones` };
+    return { unknown: `${id} states a start in the future; compare the clocks and time zones` };
   if (ms > endMs + mostOlderMs)
-    return { unknown: `${id} is older than its content;  compare the clocks, and source.files.timeZone` };
+    return { unknown: `${id} is older than its content; compare the clocks, and source.files.timeZone` };
   return { ms: Math.min(ms, nowMs), ...(note !== undefined && { note: `${id}: ${note}` }) };
 }
 
@@ -78,7 +78,7 @@ const doubtOf = (content: Artifact['content']) => content?.unread ?? content?.la
 
 /** When a backup was begun according to its content. */
 function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]): RecoveryPoint {
-  const { startMs, startWall, endWall, unknown = 'it does not say when it was begun' } = content ?? {};
+  const { startMs, startWall, endWall, unknown = 'it does not say when it began' } = content ?? {};
   const doubt = doubtOf(content);
   if (doubt !== undefined) return { unknown: doubt };
   if (startMs !== undefined) return { ms: startMs };
@@ -87,7 +87,10 @@ function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]
   if (wall !== undefined && ms === undefined)
     return { unknown: `it states a time that ${timeZone} does not have; set source.files.timeZone` };
   if (startWall !== undefined)
-    return { ms: ms!, ...(timeZone === undefined && { note: `${zoneUnknown}, it may be 26 hours newer` }) };
+    return {
+      ms: ms!,
+      ...(timeZone === undefined && { note: `${zoneUnknown}; the backup may be up to 26 hours newer` }),
+    };
   if (endWall === undefined) return { unknown };
   if (timeZone === undefined) return { unknown: zoneUnknown };
   const job = startOfJob(ms!, jobs);
@@ -138,7 +141,7 @@ export function recoveryOf(standings: readonly Standing[], nowMs: number): Recov
   const aheadMs = Math.max(0, ...standings.map(({ assessed }) => assessed?.evidence.aheadMs ?? 0));
   const ofClock =
     aheadMs > 0
-      ? `the clock of the store is ${formatDuration(aheadMs)} ahead of this host's, and the recovery point that much earlier`
+      ? `the clock of the store is ${formatDuration(aheadMs)} ahead of this host's clock, so the recovery point is earlier by that time`
       : undefined;
   const known = reaches.flatMap(({ point, links }) =>
     isKnown(point) ? [{ recoveryPointMs: point.ms, note: point.note ?? ofClock, links }] : [],

@@ -204,5 +204,5 @@ function startOf(line: string): Pick<BackupContent, 'startMs' | 'startWall'> | u
 
 const whyUntimed = (tool: string): string =>
   tool === 'pg_dump'
-    ? 'a dump of PostgreSQL in SQL does not say when it was begun; use --format=custom'
-    : 'a dump of mysqldump says when it ended, not when it was begun; run it by svc-agent backup run';
+    ? 'a dump of PostgreSQL in SQL does not say when it began; use --format=custom'
+    : 'a dump of mysqldump says when it ended, not when it began; run it by svc-agent backup run';

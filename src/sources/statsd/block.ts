@@ -11,7 +11,7 @@ export type StatsdTagFormat = (typeof statsdTagFormats)[number];
 export interface StatsdOptions {
   /** host:port for datagrams; port 0 selects a free port. */
   listen?: string;
-  /** host:port for newline-separated streams. */
+  /** host:port for newline-separated lines over TCP. */
   tcp?: string;
   /** TLS of the streams over TCP; set only with `tcp`. */
   tls?: ListenerTls;
@@ -50,9 +50,13 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
   const full = z
     .strictObject({
       listen: address().optional().describe('host:port for datagrams.'),
-      tcp: address().optional().describe('host:port for newline-separated streams.'),
+      tcp: address().optional().describe('host:port for newline-separated lines over TCP.'),
       tls: access.tls.optional(),
-      unix: z.string().min(1).optional().describe('Path of a stream socket, lines as over TCP.'),
+      unix: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('Path of a Unix stream socket for newline-separated lines, as over TCP.'),
       senders: z
         .array(z.string().regex(sender, senderFault).refine(isSender, senderFault))
         .default([])

@@ -300,7 +300,7 @@ function drawWindows(): void {
   const selected = windowOf(data);
   draw(
     find('#window'),
-    h('legend', { class: 'hidden' }, 'Time that plots show'),
+    h('legend', { class: 'hidden' }, 'Time range of the plots'),
     windows.map((one) =>
       h(
         'label',
