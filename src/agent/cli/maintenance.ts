@@ -95,7 +95,7 @@ async function tokenOf(values: Values, io: Io): Promise<string> {
   return (await createReadSecret(io.env)(token)).trim();
 }
 
-/** Sends the announcement. Throws `internal` if the agent does not take it. */
+/** Sends the announcement. Throws `internal` if the agent does not accept it. */
 async function announce(target: AgentTarget, { lengthMs, reason }: Work): Promise<void> {
   const where = shownUrl(target.url);
   const body = { kind: 'maintenance', text: reason, seconds: lengthMs / 1000 };

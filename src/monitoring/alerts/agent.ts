@@ -130,7 +130,7 @@ function incidents({ m }: Names): string {
   return `(\n${nowOrLately(outages)}\nor on (${site}, cause, subject) ${all}\n) == 1`;
 }
 
-/** Roles that are not well if an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
+/** Roles that are unhealthy, if an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
 function explainedRoles({ m }: Names): string {
   const role = `${site}, svc_service, instance`;
   const unwell = `max by (${role}) (${m('svc_role_up')} == 0 or ${m('svc_role_scrape_up')} == 0)`;

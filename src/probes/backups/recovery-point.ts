@@ -76,7 +76,7 @@ const zoneUnknown = 'its time has no zone; set source.files.timeZone to the zone
 /** Why nothing is known about a restore of this content, with a log or without. */
 const doubtOf = (content: Artifact['content']) => content?.unread ?? content?.lacks;
 
-/** When a backup was begun according to its content. */
+/** When a backup began according to its content. */
 function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]): RecoveryPoint {
   const { startMs, startWall, endWall, unknown = 'it does not say when it began' } = content ?? {};
   const doubt = doubtOf(content);
@@ -98,8 +98,8 @@ function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]
 }
 
 /**
- * The recovery point if the backup is from the primary. A dump of a replica is as old as the replica's lag, which it does not
- * state, so its time is not used.
+ * The recovery point if the backup is from the primary. A dump of a replica lacks what the replica had not received yet. It does
+ * not state how much that is, so its time is not used.
  */
 function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): RecoveryPoint {
   if (!isKnown(begun) || takenFrom === 'primary') return begun;
