@@ -117,7 +117,7 @@ function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagn
 /** Examines permissions, which are those of the user who runs the command. */
 function examineUser(): Diagnosis[] {
   if (process.getuid?.() !== 0) return [];
-  const msg = 'root may read everything: run doctor as the agent’s user to check its rights';
+  const msg = 'root can read everything; run doctor as the agent’s user to check the rights of that user';
   return [ok('user', msg)];
 }
 

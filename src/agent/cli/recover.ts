@@ -233,7 +233,7 @@ function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]):
   for (const [index, step] of steps.entries()) {
     const { title, text, needs = [], requires = [], commands = [], byHand, proves = [] } = step;
     lines.push('', `${index + 1}. ${title}`, `   ${text}`);
-    for (const check of needs) lines.push(`   check first: ${check.text}`);
+    for (const check of needs) lines.push(`   check at the start: ${check.text}`);
     for (const check of requires) lines.push(`   check before: ${check.text}`);
     for (const command of commands) lines.push(`   $ ${shellText(command)}`);
     if (commands.length === 0 && byHand) lines.push(`   by hand: ${byHand}`);
