@@ -103,7 +103,7 @@ const tagName = z
   .string()
   .min(1)
   .refine((name) => !takenTags.has(name) && !name.startsWith('__'), {
-    error: 'a tag that has its own meaning; use another name',
+    error: 'a reserved tag; use another name',
   });
 
 const metricsBlock = z

@@ -86,7 +86,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
     .refine(({ tcp, tls }) => tls === undefined || tcp !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,
       path: ['tls'],
-      error: 'applies only to streams over TCP; set tcp too',
+      error: 'applies only to streams over TCP; set tcp, too',
     })
     .transform(
       ({ expire, prefix, ...rest }): StatsdOptions => ({
