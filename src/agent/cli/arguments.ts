@@ -228,7 +228,7 @@ Options of every command that reads a configuration:
 Options of every command:
       --json                 print JSON instead of tables and text
   -h, --help                 print the help of the command; the same as svc-agent help COMMAND
-  -v, --version              print the version; takes no command
+  -v, --version              print the version; without a command
 
 Exit status: 0 success; 1 a failure at run time, or a check found a fault; 2 wrong usage or an invalid
 configuration.

@@ -150,7 +150,9 @@ const tlsShape = {
   clientAllowedSans: z
     .array(z.string().min(1))
     .min(1)
-    .describe('DNS names, addresses, e-mails or URIs of which a client certificate must have one.'),
+    .describe(
+      'DNS names, addresses, e-mail addresses or URIs; a client certificate must have at least one of them.',
+    ),
   minVersion: z.enum(tlsVersions).describe('Minimum version of TLS. Default: TLS12.'),
   maxVersion: z.enum(tlsVersions).describe('Maximum version of TLS. Default: TLS13.'),
   cipherSuites: words(cipherSuites).describe('Cipher suites of TLS 1.2, by Go’s names.'),

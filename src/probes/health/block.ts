@@ -51,5 +51,5 @@ export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
     .transform(parsedAs(targetWithPort))
     .transform((url) => ({ url }))
     .pipe(full as z.ZodType<HealthOptions, { url: string }>);
-  return z.union([short, full]).describe('The role’s health endpoint: a URL, or a map with one.');
+  return z.union([short, full]).describe('The role’s health endpoint: a URL, or a map with the key url.');
 };

@@ -90,5 +90,7 @@ export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
     .transform(parsedAs(target))
     .transform((url) => ({ url }))
     .pipe(full);
-  return z.union([short, full]).describe('The role’s own metrics endpoint: a URL, or a map with one.');
+  return z
+    .union([short, full])
+    .describe('The role’s own metrics endpoint: a URL, or a map with the key url.');
 };

@@ -72,7 +72,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
         .union([z.string().min(1), z.array(z.string().min(1))])
         .transform((one): readonly string[] => (typeof one === 'string' ? [one] : one))
         .optional()
-        .describe('Prefix that is removed from every name; a list where senders have different ones.'),
+        .describe('Prefix that is removed from every name; a list if senders have different prefixes.'),
       expire: z
         .string(interval.fault)
         .transform(parsedAs(interval))
