@@ -383,7 +383,7 @@ const integrityBlock = z
       .describe(
         'How much of a backup is read to verify it; segments of a log are read to their ends at any level.',
       ),
-    every: time().prefault('7d').describe('After this time a backup is verified again.'),
+    every: time().prefault('7d').describe('Time after which a backup is verified again.'),
     minBytes: z.int().min(0).default(1).describe('A smaller backup counts as incomplete.'),
     maxShrink: z
       .number()
@@ -416,7 +416,7 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
       database: z
         .enum(['persistence', 'visibility'])
         .optional()
-        .describe('Default: all databases of the store.'),
+        .describe('Database of the store. Default: all of them.'),
       type: z.enum(backupTypes).describe('Row of the schedule table that the defaults come from.'),
       source: source(secret).describe('Where evidence of the backup comes from; exactly one key.'),
       schedule: scheduleBlock,

@@ -105,7 +105,7 @@ function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): R
   if (!isKnown(begun) || takenFrom === 'primary') return begun;
   const unknown =
     takenFrom === 'replica'
-      ? 'it is of a replica (source.files.takenFrom), whose lag it does not state; take it from the primary'
+      ? 'it is from a replica (source.files.takenFrom), and does not state the lag of the replica; take it from the primary'
       : 'it does not say whether its server is the primary or a replica that lags; set source.files.takenFrom: primary if each one is taken from the primary';
   return { unknown };
 }

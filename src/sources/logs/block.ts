@@ -76,7 +76,7 @@ const rule = z
       .string(interval.fault)
       .transform(parsedAs(interval))
       .optional()
-      .describe('Removes a series that no entry updated for this long. Default: never.'),
+      .describe('Removes a series that no entry has updated for this long. Default: never.'),
     buckets: bounds.optional().describe('Histogram: upper bounds, ascending.'),
   })
   .superRefine(

@@ -77,7 +77,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
         .string(interval.fault)
         .transform(parsedAs(interval))
         .optional()
-        .describe('Removes a series that was not updated for this long. Default: 24h.'),
+        .describe('Removes a series that has not been updated for this long. Default: 24h.'),
     })
     .refine(({ listen, tcp, unix }) => (listen ?? tcp ?? unix) !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,

@@ -135,7 +135,7 @@ describe('the moment that a backup shows by itself', () => {
     [
       'a time, and it is of a replica: unknown',
       () => shown({ startWall: wall }, { ...berlin, takenFrom: 'replica' }),
-      'a: it is of a replica (source.files.takenFrom), whose lag it does not state; take it from the primary',
+      'a: it is from a replica (source.files.takenFrom), and does not state the lag of the replica; take it from the primary',
     ],
     ['an end after the run', () => shown({ endWall: wall }, utc, [job(0, wall.ms - 1)]), noBeginning],
     ['an end in a run that failed', () => shown({ endWall: wall }, utc, [job(0, nowMs, 1)]), noBeginning],
