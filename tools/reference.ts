@@ -232,7 +232,7 @@ const closedListsPage = (): string =>
   paragraphs(
     '# Closed lists',
     generated.trim(),
-    'Label values, and words of the JSON output, that dashboards and alerts may rely on. A new value is a line in the change log.',
+    'Label values, and words of the JSON output, that dashboards and alerts may rely on. The change log has a line for each new value.',
     table(
       ['where', 'values'],
       Object.entries(closedLists).map(([where, values]) => [code(where), values.map(code).join(', ')]),

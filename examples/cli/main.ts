@@ -7,7 +7,7 @@ import { domainJson, domainText, workflowsText } from './print.ts';
 
 const usage = `Usage: node dist/example-cli.js [--address HOST:PORT] --domain NAME COMMAND
   domain describe                          the domain; with --print_json as the frontend's answer
-  domain update --active_cluster CLUSTER   makes the cluster the active one
+  domain update --active_cluster CLUSTER   makes the cluster active
   workflow list                            workflows of the domain
   --address HOST:PORT  the frontend of a cluster (127.0.0.1:7833)
 `;

@@ -84,7 +84,7 @@ function notesOf(given: OffsiteTarget | undefined): readonly string[] {
   const { target, region } = given;
   return [
     ...placeNotes(target, region),
-    `To fetch one, with the variables of its job: rclone copy ${withoutSlash(target)}/JOB/NAME DIRECTORY`,
+    `To fetch a copy, with the variables of its job: rclone copy ${withoutSlash(target)}/JOB/NAME DIRECTORY`,
   ];
 }
 
@@ -97,8 +97,8 @@ function placeNotes(target: string, region: string | undefined): readonly string
     ];
   if (target.startsWith('/')) return [`Copies go to ${target}, which must be mounted.`];
   return [
-    `Copies go to ${target}, a remote of the rclone of the user that runs the jobs: rclone config.`,
-    'The agent observes copies in an S3-compatible bucket: --region REGION; or in a directory.',
+    `Copies go to ${target}, a remote in the rclone configuration of the user that runs the jobs (rclone config).`,
+    'The agent observes copies only in a directory, or in an S3-compatible bucket (--region REGION).',
   ];
 }
 

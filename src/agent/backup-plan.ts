@@ -135,7 +135,7 @@ function configurationJob(
       cron: '*/5 * * * *',
       script: [
         `mkdir -p ${quoted(copies)} && cd ${quoted(copies)}`,
-        '# A copy for each change.',
+        '# Makes a copy for each change.',
         'newest=$(ls | tail -n 1)',
         'same=yes',
         `for file in ${words}; do`,

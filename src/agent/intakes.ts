@@ -23,7 +23,7 @@ export function loweredLimit(config: AgentConfig): Fault | undefined {
   const heapMiB = Math.round(givenHeapBytes() / 1024 ** 2);
   return {
     where: 'limits.series',
-    what: `the heap of ${heapMiB} MiB has no room for so many series, so that ${series} is in force`,
+    what: `the heap of ${heapMiB} MiB has no room for so many series, so the limit is ${series}`,
     got: config.limits.series,
     allowed: `give the process more memory (--max-old-space-size), or ask for at most ${series}`,
   };

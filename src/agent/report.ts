@@ -275,8 +275,8 @@ export interface StatusFacts {
   /** By role, the share of the logged persistence errors that its own metrics count; only while its log has such errors. */
   telemetryTruth: Readonly<Record<string, number>>;
   /**
-   * When each page and log last counted anything, such as `page/history`; only those that have since the agent started. To a
-   * quarter of a minute.
+   * When each page and log, such as `page/history`, last counted anything since the agent started; exact to a quarter of a
+   * minute.
    */
   counted: Readonly<Record<string, string>>;
   /** The versions that roles report about themselves. */

@@ -40,11 +40,11 @@ const logs = group('logs', ['svc_service'], {
   svc_log_skipped_bytes_total: [
     'counter',
     'bytes',
-    'Log bytes skipped, or gone before they were read.',
+    'Log bytes that were skipped, or were gone before they were read.',
     ['reason'],
   ],
   svc_log_lag_bytes: ['gauge', 'bytes', 'Log bytes written but not yet counted.'],
-  svc_log_newest_entry_timestamp_seconds: ['gauge', 'timestamp', 'Time stamp of the newest log entry.'],
+  svc_log_newest_entry_timestamp_seconds: ['gauge', 'timestamp', 'Timestamp of the newest log entry.'],
 });
 
 const roleMetrics = group('roles', ['svc_service'], {
@@ -82,8 +82,8 @@ const stores = group('stores', ['store', 'kind', 'database'], {
     ['version'],
   ],
   svc_store_schema_compatible: ['gauge', 'none', 'Whether the schema has the expected version: 1 or 0.'],
-  svc_store_connections: ['gauge', 'none', 'Connections the store has open.', ['state']],
-  svc_store_connections_max: ['gauge', 'none', 'Connections the store allows.'],
+  svc_store_connections: ['gauge', 'none', 'Open connections of the store.', ['state']],
+  svc_store_connections_max: ['gauge', 'none', 'Connections that the store allows.'],
   svc_store_read_only: ['gauge', 'none', 'Whether the store refuses writes: 1 or 0.'],
   svc_store_check_ok: ['gauge', 'none', 'Whether a check of the store passed: 1 or 0.', ['check']],
   svc_store_wal_oldest_unarchived_timestamp_seconds: [
@@ -124,7 +124,7 @@ const domains = group('domains', ['domain'], {
   svc_domain_failovers_total: ['counter', 'none', 'Changes of the active cluster.'],
   svc_domain_last_failover_timestamp_seconds: ['gauge', 'timestamp', 'When the active cluster last changed.'],
   svc_domain_failover_version: ['gauge', 'none', 'Failover version of the domain.'],
-  svc_domain_clusters: ['gauge', 'none', 'Clusters the domain spans.'],
+  svc_domain_clusters: ['gauge', 'none', 'Clusters that the domain spans.'],
   svc_domain_global: ['gauge', 'none', 'Whether the domain is replicated across clusters: 1 or 0.'],
   svc_domain_retention_seconds: ['gauge', 'seconds', 'Retention of closed workflows.'],
   svc_domain_archival_enabled: ['gauge', 'none', 'Whether the domain archives: 1 or 0.', ['archive']],
@@ -177,7 +177,11 @@ const backups = group('backups', ['backup', 'store', 'database', 'backup_type'],
 });
 
 const recovery = group('recovery', ['store', 'database'], {
-  svc_recovery_ready: ['gauge', 'none', 'Whether the recovery objectives are met, by evidence: 1 or 0.'],
+  svc_recovery_ready: [
+    'gauge',
+    'none',
+    'Whether the evidence shows that the recovery objectives are met: 1 or 0.',
+  ],
   svc_rpo_objective_seconds: ['gauge', 'seconds', 'Recovery point objective.', ['backup_type']],
   svc_rto_objective_seconds: ['gauge', 'seconds', 'Recovery time objective.', ['backup_type']],
   svc_restore_drill_last_success_timestamp_seconds: [
@@ -269,7 +273,7 @@ const agent = group('agent', [], {
   ],
   svc_agent_event_loop_lag_seconds: ['gauge', 'seconds', 'Delay of the event loop.'],
   svc_agent_series: ['gauge', 'none', 'Series by family: the 20 largest, all others as other.', ['family']],
-  svc_agent_series_refused_total: ['counter', 'none', 'Series refused.', ['family', 'reason']],
+  svc_agent_series_refused_total: ['counter', 'none', 'Refused series.', ['family', 'reason']],
   svc_agent_dropped_total: [
     'counter',
     'none',
@@ -294,7 +298,7 @@ const agent = group('agent', [], {
   svc_agent_statsd_kernel_drops_total: [
     'counter',
     'none',
-    'Datagrams the kernel dropped because its buffer was full.',
+    'Datagrams that the kernel dropped because its buffer was full.',
   ],
   svc_agent_log_files_passed_over: [
     'gauge',

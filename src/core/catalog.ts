@@ -74,7 +74,7 @@ const groups: readonly Group[] = [
   {
     group: 'Memory',
     rows: {
-      memory_allocated: bytes('Allocated and not yet freed.'),
+      memory_allocated: bytes('Memory that is allocated and not yet freed.'),
       memory_heap: bytes('Heap obtained from the operating system.'),
       memory_heapidle: bytes('Heap in spans without objects.'),
       memory_heapinuse: bytes('Heap in spans with at least one object.'),
@@ -83,7 +83,7 @@ const groups: readonly Group[] = [
       memory_gc_pause_ms: {
         kind: 'counter',
         unit: 'milliseconds',
-        help: 'Time the process was paused for garbage collection.',
+        help: 'Time for which the process was paused for garbage collection.',
       },
     },
   },
@@ -138,7 +138,7 @@ const groups: readonly Group[] = [
     group: 'History service',
     roles: ['history'],
     rows: {
-      ...callsOf('history_cache', 'Look-ups in the history cache'),
+      ...callsOf('history_cache', 'Lookups in the history cache'),
       history_shard_context_closed: counter('Shards that this host released.'),
       history_replication_tasks_applied: counter('Replication tasks from other clusters that were applied.'),
     },

@@ -69,7 +69,7 @@ export function listenError(where: string, address: string, thrown: unknown): Ag
 const listenFaults: Readonly<Record<string, Pick<Fault, 'what' | 'allowed'>>> = {
   EADDRINUSE: {
     what: 'address already in use',
-    allowed: 'choose another one, or stop the program that uses this one',
+    allowed: 'use another port, or stop the program that uses this one',
   },
   EADDRNOTAVAIL: {
     what: 'not an address of this host',

@@ -131,7 +131,7 @@ export const ascending = {
 
 /** The rule for a timeout: at most the interval. */
 export const withinInterval = {
-  fault: 'longer than the interval; use the interval at most',
+  fault: 'longer than the interval; use at most the interval',
   /** Whether the rule holds. Ignores values that are not numbers, which are reported separately. */
   holds: ({ interval, timeout }: { interval?: unknown; timeout?: unknown }): boolean =>
     !(typeof interval === 'number' && typeof timeout === 'number' && timeout > interval),

@@ -28,7 +28,9 @@ export function timedBlock<Shape extends z.ZodRawShape>(
         .string(interval.fault)
         .transform(parsedAs(interval))
         .optional()
-        .describe(`Default: ${usual.timeoutMs / 1000}s, or the interval if that is shorter.`),
+        .describe(
+          `Time limit of one check. Default: ${usual.timeoutMs / 1000}s, or the interval if that is shorter.`,
+        ),
     })
     .refine(withinInterval.holds, {
       when: ({ value }) => typeof value === 'object' && value !== null,

@@ -61,11 +61,11 @@ export type TagFormat = (typeof tagFormats)[number];
 export interface PushOptions {
   /** host:port of the aggregator. */
   hostPort: string;
-  /** Added before the prefix of the block. */
+  /** Prefix that is put before the prefix of the block. */
   prefix: string;
   /** Default: the block's `reportingInterval`. */
   flushIntervalMs: number;
-  /** Limit of one datagram in bytes. */
+  /** Largest size of one datagram in bytes. */
   flushBytes: number;
   tagFormat: TagFormat;
 }
@@ -78,13 +78,18 @@ export const pushBlock = () =>
         .string(statsdAddress.fault)
         .transform(parsedAs(statsdAddress))
         .describe('host:port of the aggregator.'),
-      prefix: z.string().default('').describe('Added before the prefix of the block.'),
+      prefix: z.string().default('').describe('Prefix that is put before the prefix of the block.'),
       flushInterval: z
         .string(interval.fault)
         .transform(parsedAs(interval))
         .optional()
         .describe('How often values are sent. Default: reportingInterval of the block.'),
-      flushBytes: z.int().min(64).max(65_507).default(1432).describe('Limit of one datagram in bytes.'),
+      flushBytes: z
+        .int()
+        .min(64)
+        .max(65_507)
+        .default(1432)
+        .describe('Largest size of one datagram in bytes.'),
       tagFormat: z
         .enum(tagFormats)
         .default('suffix')

@@ -14,7 +14,7 @@ import { hasPrometheus } from './prometheus.ts';
 const place = folder();
 const rules = join(place.path, 'rules');
 const dayMs = 864e5;
-/** A dump that states when it was begun, as pg_dump --verbose writes it. */
+/** A dump that states when it began, as pg_dump --verbose writes it. */
 const dumpOf = (startMs: number): Buffer =>
   gzipSync(
     [

@@ -186,7 +186,7 @@ stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user:
     );
     expect(status).toBe(1);
     expect(of('logs of history')).toMatchObject([
-      { result: 'fault', fix: expect.stringContaining('add it to the group of the file') },
+      { result: 'fault', fix: expect.stringContaining('add the user to the group of the file') },
     ]);
   });
 });

@@ -243,7 +243,7 @@ services: {history: {statsd: {tcp: 127.0.0.1:0}}}
   onTestFinished(() => void running.end('SIGKILL'));
   await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
   const warning =
-    /limits\.series: the heap of \d+ MiB has no room for so many series, so that (\d+) is in force, got 1000000/;
+    /limits\.series: the heap of \d+ MiB has no room for so many series, so the limit is (\d+), got 1000000/;
   const [, inForce] = warning.exec(running.output())!;
   expect(Number(inForce)).toBeGreaterThanOrEqual(50_000);
   expect(Number(inForce)).toBeLessThan(100_000);

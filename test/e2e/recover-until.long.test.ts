@@ -143,7 +143,7 @@ ${recovery}`,
     execFileSync('cp', ['-a', base, moved]);
     const refused = [
       [['--until', beforeBase], /the newest backup is of .*, after --until: name an older one/],
-      [['--until', beforeBase, '--backup', moved], /the backup was begun at .*, after --until/],
+      [['--until', beforeBase, '--backup', moved], /the backup began at .*, after --until/],
       [
         ['--until', new Date().toISOString()],
         /the log only reaches to .*, which is before --until: leave --until out/,

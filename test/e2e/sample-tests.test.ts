@@ -142,7 +142,7 @@ tests:
 });
 
 test.each([
-  ['tests: []\n', 'rules.test.yaml:1:1: tests: empty; give at least one'],
+  ['tests: []\n', 'rules.test.yaml:1:1: tests: empty; give at least one entry'],
   ['config: agent.yaml\ntest: []\n', 'test: unknown key; did you mean tests?'],
   [
     'config: agent.yaml\ntests: [{name: a, role: fronted, lines: "x\\n", expect: {x: ~}}]\n',

@@ -199,7 +199,7 @@ test('an agent whose port the system chose is asked by --url', async () => {
   const { status, stderr } = await commandHere(['status', '-c', other]);
   expect(status).toBe(2);
   expect(stderr).toContain(
-    'admin.listenAddress: the system chose the port, which the log line "listening" tells; name a --url',
+    'admin.listenAddress: the system chose the port, which the log line "listening" shows; give --url',
   );
 });
 

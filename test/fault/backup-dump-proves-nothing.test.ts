@@ -246,7 +246,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
       'sql',
       (path) => copyFileSync(join(place, 'plain'), path),
       'recovery_point_unknown',
-      /does not say when it was begun/,
+      /does not say when it began/,
     ],
   ])('%s', async (_, extension, make, reason, msg) => {
     const answer = await said((directory) => make(file(directory, extension)));

@@ -25,7 +25,7 @@ async function startStandby(primary: Postgres, place: string) {
   return standby;
 }
 
-// A dump states only when it was begun, on the clock of the host that makes it.
+// A dump states only when it began, on the clock of the host that makes it.
 test.skipIf(!hasPostgres)(
   'a dump of a standby counts for nothing, and a job of the primary makes none',
   async () => {
@@ -88,7 +88,7 @@ ${jobs.map(entry).join('')}`,
   },
 );
 
-// The label of such a backup has the time at which it was begun; nothing says what the standby had received by then.
+// The label of such a backup has the time at which it began; nothing says what the standby had received by then.
 test.skipIf(!hasPostgres)('a base backup of a standby has no time of its own', async () => {
   const place = postgresFolder();
   onTestFinished(() => rmSync(place, { recursive: true, force: true }));

@@ -125,7 +125,7 @@ test('a frame that never ends is not kept', async () => {
     more();
   });
   const { fault } = await pollCassandra({ port: server.port });
-  expect(fault).toEqual({ reason: 'protocol', msg: `the answers are over ${16 * 1024 * 1024} bytes` });
+  expect(fault).toEqual({ reason: 'protocol', msg: `the answers have more than ${16 * 1024 * 1024} bytes` });
 });
 
 test('whatever bytes come, the check ends with a reason and the process lives', async () => {

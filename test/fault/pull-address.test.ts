@@ -8,7 +8,7 @@ test('an address in use is an error that names it and keeps its cause', async ()
   const again = createListener({ name: 'admin', address: first.address }, deps);
   await expect(again).rejects.toMatchObject({
     code: 'address_in_use',
-    message: `admin: address already in use, got "${first.address}"; choose another one, or stop the program that uses this one`,
+    message: `admin: address already in use, got "${first.address}"; use another port, or stop the program that uses this one`,
     cause: { code: 'EADDRINUSE' },
   });
   await first.close();

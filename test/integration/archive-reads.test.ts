@@ -24,7 +24,7 @@ test('reads the newest file, and not at all where that is turned off', async () 
   writeFileSync(join(path, 'orders', 'a.history'), '[{"events":[]}]');
   const uri = `file://${path}`;
   const finding = await checked({ uri });
-  expect(finding.msg).toMatch(/; newest file from \S+; it reads back$/);
+  expect(finding.msg).toMatch(/; newest file from \S+; it can be read back$/);
   expect(finding.details).toMatchObject({ readable: true });
   expect((await checked({ uri, readCheck: false })).msg).not.toContain('reads back');
 });
@@ -70,7 +70,7 @@ test('reads the beginning of the newest object, but only if told to', async () =
   expect(store.changed).toEqual([]);
   const finding = await checked({ ...setting, readCheck: true });
   expect(finding.reason).toBeUndefined();
-  expect(finding.msg).toMatch(/; it reads back$/);
+  expect(finding.msg).toMatch(/; it can be read back$/);
   expect(store.changed).toEqual(['GET h/new']);
 });
 

@@ -48,7 +48,7 @@ describe('a file archive', () => {
     expect(finding.reason).toBeUndefined();
     expect(newest(finding)).toEqual([[gauge, 'file', seconds('2026-03-04T05:06:07.500Z')]]);
     expect(finding.msg).toMatch(
-      /^writable, [\d.]+ GiB free; newest file from 2026-03-04T05:06:07\.500Z; it reads back$/,
+      /^writable, [\d.]+ GiB free; newest file from 2026-03-04T05:06:07\.500Z; it can be read back$/,
     );
     expect(finding.details).toMatchObject({ files: 3, complete: true });
   });

@@ -65,7 +65,7 @@ describe('a domain', () => {
     shows('all', { active: 'dc2', version: 11, history: [['2026-03-02T10:15:30Z', 'dc1', 'dc2']] });
     const found = await runCheck('all', { group: three });
     expect(found.reason).toBeUndefined();
-    expect(found.msg).toBe('active in dc2, of dc1, dc2, dc3');
+    expect(found.msg).toBe('active in dc2; it spans dc1, dc2, dc3');
     expect(samplesOf(found)).toEqual([
       'svc_domain_active_cluster{domain="orders",active_cluster="dc2"} 1',
       'svc_domain_archival_enabled{domain="orders",archive="history"} 1',
@@ -232,7 +232,9 @@ describe('a domain through each cluster', () => {
     clock.advance(8000);
     const found = await pending;
     expect(found.reason).toBeUndefined();
-    expect(found.msg).toBe('active in dc1, of dc1, dc2, dc3; not known through dc2: sh: did not end in time');
+    expect(found.msg).toBe(
+      'active in dc1; it spans dc1, dc2, dc3; not known through dc2: sh: did not end in time',
+    );
     expect(clock.waiting).toBe(0);
   });
 

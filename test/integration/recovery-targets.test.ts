@@ -109,14 +109,16 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     const refusal = async (target: Parameters<typeof findWalEnd>[2]) =>
       (await findWalEnd(base, place, target)).refused;
     const begun = (when: string) =>
-      `the backup was begun at ${new Date(begunMs).toISOString()}, ${when}: name an older one with --backup`;
+      `the backup began at ${new Date(begunMs).toISOString()}, ${when}: name an older one with --backup`;
     const times = [begunMs - 1, begunMs, begunMs + 999].map((ms) => at(new Date(ms).toISOString()));
     expect([await refusal(times[0]!), await refusal(times[1]!), await refusal(times[2]!)]).toEqual([
       begun('after --until'),
       begun('in the same second as --until'),
       begun('in the same second as --until'),
     ]);
-    expect(String(await refusal(at(new Date(begunMs + 1000).toISOString())))).not.toContain('was begun');
+    expect(String(await refusal(at(new Date(begunMs + 1000).toISOString())))).not.toContain(
+      'the backup began',
+    );
     const next = segments.at(-1)!.slice(0, -8);
     expect(await refusal({ xid: '4000000000' })).toMatch(
       new RegExp(

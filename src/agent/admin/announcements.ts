@@ -114,7 +114,7 @@ function changeIn(body: string | undefined, at: string): Change | string {
   if (!kind) return `kind is not one of ${announced.join(', ')}.`;
   const text = content?.text;
   if (typeof text !== 'string' || text.trim() === '' || text.length > longestText)
-    return `text is not a text of 1 to ${longestText} characters.`;
+    return `text is not a string of 1 to ${longestText} characters.`;
   const change: Change = { at, kind, what: redactedMessage(text.trim()) };
   if (kind === 'exit') {
     const role = content?.role;

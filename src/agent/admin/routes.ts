@@ -142,7 +142,7 @@ function checkedRoutes(
 
 const whyOfOthers = (headers: IncomingHttpHeaders): string | undefined =>
   isSentByOthers(headers)
-    ? 'Forbidden: the request comes from a page of another origin. Open the address itself.\n'
+    ? 'Forbidden: the request comes from a page of another origin. Open the address directly.\n'
     : undefined;
 
 /** The routes without the requests that a page of another origin sends. They accept any host name. */

@@ -43,7 +43,7 @@ export function planMysql(target: PlanTarget): readonly PlannedJob[] {
       prune(directory, prefix, 30),
     ],
     restore: [
-      '# On a new server the users first:',
+      '# On a new server, restore the users first:',
       `mysql ${server} --user=root --force < FILE.grants.sql`,
       `mysql ${server} --user=root --execute=${quoted(`CREATE DATABASE IF NOT EXISTS ${name}`)}`,
       `gzip --decompress --stdout FILE | mysql ${server} --user=root ${quoted(database)}`,
@@ -71,13 +71,13 @@ const seesReplicas = '/*M!100502 , REPLICA MONITOR */';
 
 /** The statements that create the user of the jobs, with its rights. */
 const dumpUser = (database: string): readonly string[] => [
-  'By mysql as root:',
+  'With mysql, as root:',
   `  CREATE USER IF NOT EXISTS backup IDENTIFIED BY '<password>';`,
   `  GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON ${database}.* TO backup;`,
   `  GRANT PROCESS, RELOAD, REPLICATION CLIENT, REPLICATION SLAVE ${seesReplicas} ON *.* TO backup;`,
-  'For the users and their rights; without it, mysqldump of MariaDB leaves the stored routines out and reports no error:',
+  'To copy the users and their rights; without this right, mysqldump of MariaDB leaves out the stored routines and reports no error:',
   '  GRANT SELECT ON mysql.* TO backup;',
-  'For the stored routines of MySQL:',
+  'To copy the stored routines of MySQL:',
   '  GRANT SHOW_ROUTINE ON *.* TO backup; -- MySQL',
 ];
 
@@ -96,7 +96,7 @@ const dumpGrants = (connection: string): readonly string[] => [
 
 /** Lines that refuse to run on a replica: neither a dump nor a copy of the files states how far a replica is behind. */
 const refuseReplica = (connection: string): readonly string[] => [
-  '# What a replica has is as old as its lag. The statements are those of MariaDB, MySQL, and MySQL before 8.0.22:',
+  '# A replica lacks what it has not received yet. The statements are those of MariaDB, MySQL, and MySQL before 8.0.22:',
   `replica=$(mysql ${connection} --batch --skip-column-names --execute='SHOW ALL SLAVES STATUS' 2>/dev/null ||`,
   `  mysql ${connection} --batch --skip-column-names --execute='SHOW REPLICA STATUS' 2>/dev/null ||`,
   `  mysql ${connection} --batch --skip-column-names --execute='SHOW SLAVE STATUS')`,
@@ -111,7 +111,7 @@ function planPhysical({ store, directory, offsite }: PlanTarget, connection: str
     type: 'full',
     cron: '0 3,15 * * *',
     once: [
-      'MariaDB alone, on the host of the server, as a user that may read its files. By mysql as root:',
+      'MariaDB alone, on the host of the server, as a user that may read its files. With mysql, as root:',
       `  GRANT RELOAD, PROCESS, LOCK TABLES, REPLICATION CLIENT ${seesReplicas} ON *.* TO backup;`,
     ],
     script: [
@@ -125,7 +125,7 @@ function planPhysical({ store, directory, offsite }: PlanTarget, connection: str
       prune(directory, prefix, 30),
     ],
     restore: [
-      '# On a copy: what is prepared takes no further incremental backup.',
+      '# Prepare a copy: a prepared backup takes no further incremental backup.',
       'cp -a FOLDER PREPARED',
       'mariabackup --prepare --target-dir=PREPARED',
       '# With the server stopped and its data directory empty, as root:',
@@ -162,7 +162,7 @@ function planBinlog({ store, directory, offsite }: PlanTarget, server: string): 
       `mkdir -p ${quoted(binlog)}`,
       ...alone(directory, name),
       `cd ${quoted(binlog)}`,
-      '# The newest copy is read again; without copies, the first file of the server.',
+      '# Reads the newest copy again, or the first file of the server if there is no copy.',
       'first=$(ls | tail -n 1)',
       `[ -n "$first" ] || first=$(mysql ${connection} --batch --skip-column-names --execute='SHOW BINARY LOGS' | head -n 1 | cut -f 1)`,
       `mysqladmin ${connection} flush-logs`,
@@ -170,7 +170,7 @@ function planBinlog({ store, directory, offsite }: PlanTarget, server: string): 
       '# The server still writes to the last one: its copy would end the chain.',
       'rm -f "$(ls | tail -n 1)"',
       ...offsite.copy(name, quoted(binlog)),
-      '# Longer than the oldest dump is kept.',
+      '# Keeps the log for longer than the oldest dump.',
       `find ${quoted(binlog)} -type f -mtime +31 -delete`,
     ],
     restore: [

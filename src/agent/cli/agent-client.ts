@@ -63,7 +63,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   response.setEncoding('utf8');
   for await (const piece of response) {
     text += piece as string;
-    if (text.length > maxAnswerBytes) throw new Error(`answer over ${maxAnswerBytes} bytes`);
+    if (text.length > maxAnswerBytes) throw new Error(`the answer has more than ${maxAnswerBytes} bytes`);
   }
   return text;
 }
@@ -183,13 +183,13 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
   const { config } = await configured(values, io);
   const admin: AdminConfig | undefined = config.admin;
   if (!admin?.listenAddress) {
-    const allowed = 'set admin.listenAddress, or name a --url';
+    const allowed = 'set admin.listenAddress, or give --url';
     throw new AgentError('usage', { where: 'admin', what: 'turned off, so nothing answers', allowed });
   }
   const { listenAddress, health, tls, auth } = admin;
   if (listenAddress.endsWith(':0')) {
-    const what = 'the system chose the port, which the log line "listening" tells';
-    throw new AgentError('usage', { where: 'admin.listenAddress', what, allowed: 'name a --url' });
+    const what = 'the system chose the port, which the log line "listening" shows';
+    throw new AgentError('usage', { where: 'admin.listenAddress', what, allowed: 'give --url' });
   }
   // This listener serves clients without a certificate, without TLS.
   if (/^\/(?:health|ready)$/.test(path) && health) return { url: `http://${dialled(health)}${path}` };

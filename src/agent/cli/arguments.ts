@@ -104,7 +104,7 @@ export const commands = [
   },
   {
     name: 'tap',
-    summary: 'show live how each line and each sample counts, and why',
+    summary: 'show live how each log line and each sample is counted, and why',
     examples: ['tap --role frontend', 'tap --match UpdateShard --for 1m --json'],
   },
   {
@@ -227,8 +227,8 @@ Options of every command that reads a configuration:
       --role ROLE            a role to watch; may be repeated
 Options of every command:
       --json                 print JSON instead of tables and text
-  -h, --help                 help of the command, also as svc-agent help COMMAND
-  -v, --version              version, alone
+  -h, --help                 print the help of the command; the same as svc-agent help COMMAND
+  -v, --version              print the version; without a command
 
 Exit status: 0 success; 1 a failure at run time, or a check found a fault; 2 wrong usage or an invalid
 configuration.

@@ -37,11 +37,11 @@ entry NAME of backups. --artifact is the file whose size is recorded.
 plan: prints, for each configured store, the commands that back up, verify, copy off-site, prune and restore it.
   --directory DIR   where the backups are written (${planDirectory})
   --offsite TARGET  copies them with rclone, to a directory or to a remote such as backups:bucket/svc
-  --region REGION   the remote is an S3-compatible bucket, which the agent observes; nothing is configured in rclone
+  --region REGION   the remote is an S3-compatible bucket, which the agent observes; rclone needs no configuration
   --endpoint URL    URL of an object store that is not Amazon S3
   --out FOLDER      writes files instead: backups.yaml for the agent's configuration, a script for each job, crontab
 A fault in the configuration is printed, but the backup runs all the same; such a run is not recorded.
-Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage.
+Exit status of run: the exit status of COMMAND; 127 COMMAND cannot be started; 2 wrong usage.
 `;
 
 /** Runs `svc-agent backup run` and `svc-agent backup plan`. */

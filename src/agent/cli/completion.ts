@@ -173,7 +173,11 @@ export async function completion(
   if (!shell) {
     const where = 'svc-agent completion';
     if (positionals[0] === undefined)
-      throw new AgentError('usage', { where, what: 'names no shell', allowed: 'use bash, zsh or fish' });
+      throw new AgentError('usage', {
+        where,
+        what: 'the shell is missing',
+        allowed: 'use bash, zsh or fish',
+      });
     const fault = { where, what: 'unknown shell', got: positionals[0], allowed: 'use bash, zsh or fish' };
     throw new AgentError('usage', fault);
   }

@@ -9,7 +9,7 @@ import { type Io, type Screen, table, writeInto } from './io.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME...] [OPTIONS]
 
-Prints a dashboard for Grafana (classic schema), or writes a file for each. Without a NAME it lists them.
+Prints a dashboard for Grafana (classic schema), or writes a file for each. Without a NAME, it lists all dashboards.
 
   --list                 list names, uids and titles
   --out DIR              write DIR/NAME.json instead of printing; without a NAME all of them
@@ -18,7 +18,7 @@ Prints a dashboard for Grafana (classic schema), or writes a file for each. With
   --prefix P             the prefix of the metrics: P_name
   --match LABEL=VALUE    show only series with that label; does not apply to alerts and recorded series
   --threshold ALERT=N    another threshold, as given to svc-agent rules
-  --runbook-url URL      address of the folder runbooks: adds links to the panels
+  --runbook-url URL      address of the runbooks folder; adds links to the panels
   --json                 the list, or the ConfigMaps, as JSON
 
 Repeat --job, --match and --threshold as you need them.

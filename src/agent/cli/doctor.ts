@@ -117,7 +117,7 @@ function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagn
 /** Examines permissions, which are those of the user who runs the command. */
 function examineUser(): Diagnosis[] {
   if (process.getuid?.() !== 0) return [];
-  const msg = 'root may read everything: run doctor as the agent’s user to check its rights';
+  const msg = 'root can read everything; run doctor as the agent’s user to check the rights of that user';
   return [ok('user', msg)];
 }
 
@@ -388,7 +388,7 @@ function uncheckedIn({ details }: ProbeResult): { what: string; fix: string } | 
   const isOfHost = ({ check }: { check: string }) => check === 'free_space';
   const fixes: string[] = [];
   if (!unknown.every(isOfHost))
-    fixes.push('if a right is missing, svc-agent probe --print-grants prints the statement that gives it');
+    fixes.push('if a right is missing, svc-agent probe --print-grants prints the statement that grants it');
   if (unknown.some(isOfHost))
     fixes.push('for free_space run an agent on the host of the store, where it can see the directories');
   const what = unknown.map(({ check, found }) => `${check} (${found})`).join(', ');

@@ -9,13 +9,13 @@ import type { Io } from './io.ts';
 const usage = `Usage: svc-agent maintenance --for TIME --reason TEXT | --end [--reason TEXT]
          [-c FILE] [--token-file FILE] [--url URL [--ca FILE | --insecure]]
 
-Announces planned work to the running agent: its status says so until the time is over, and svc_maintenance is 1, so
-that alerts can be joined on it. It needs admin.events.token, from the configuration or --token-file.
+Announces planned work to the running agent. Until the work is over, the status says so and svc_maintenance is 1, which
+alert rules can test. The command needs admin.events.token, from the configuration or --token-file.
       --for TIME         how long the work takes, such as 30m; at most 7d
-      --reason TEXT      what is done, shown on the status page; at most 200 characters
+      --reason TEXT      what the work is, shown on the status page; at most 200 characters
       --end              ends all announced work now; weekly windows of the configuration continue
       --token-file FILE  file with the token, instead of the configured one
-${targetUsage}Exit status: 0 announced; 1 the agent did not take it; 2 wrong usage or an invalid configuration.
+${targetUsage}Exit status: 0 announced; 1 the agent did not accept it; 2 wrong usage or an invalid configuration.
 `;
 
 const options = {
@@ -90,12 +90,12 @@ async function tokenOf(values: Values, io: Io): Promise<string> {
   const token = file === undefined ? (await configured(values, io)).config.admin?.events?.token : { file };
   if (token === undefined) {
     const fault = { where: 'admin.events.token', what: 'missing, so nothing can be announced' };
-    throw wrong({ ...fault, allowed: 'set it to a secret, or name a --token-file' });
+    throw wrong({ ...fault, allowed: 'set it to a secret, or give --token-file' });
   }
   return (await createReadSecret(io.env)(token)).trim();
 }
 
-/** Sends the announcement. Throws `internal` if the agent does not take it. */
+/** Sends the announcement. Throws `internal` if the agent does not accept it. */
 async function announce(target: AgentTarget, { lengthMs, reason }: Work): Promise<void> {
   const where = shownUrl(target.url);
   const body = { kind: 'maintenance', text: reason, seconds: lengthMs / 1000 };

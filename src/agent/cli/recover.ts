@@ -34,7 +34,7 @@ commands for this configuration, and checks the result.
   --force REASON        continue although a check refuses; the reason is recorded
   --store NAME --database persistence|visibility   what to restore
   --backup FILE         the backup to restore; default: the newest verified one
-  --until TIME          restore only what was written before, such as 2026-11-23T10:00:00Z
+  --until TIME          restore only what was written before TIME, such as 2026-11-23T10:00:00Z
   --until-xid XID, --until-name NAME   PostgreSQL: the last transaction, or the restore point, to restore
   --until-timeline N    PostgreSQL: the timeline to follow; default: the latest
   --no-safety-copy      do not copy what is in the database before it is overwritten
@@ -163,7 +163,7 @@ function subjectOf(
     throw wrongUsage('the store has no such database', database, allowed);
   }
   if (backup !== undefined && !existsSync(backup)) {
-    throw wrongUsage('--backup is not there', backup, 'name a file or a directory');
+    throw wrongUsage('--backup does not exist', backup, 'name a file or a directory');
   }
   return JSON.parse(JSON.stringify(subject)) as Subject;
 }
@@ -197,7 +197,7 @@ function untilOf(
   if (untilXid !== undefined && !/^\d{1,10}$/.test(untilXid))
     throw wrongUsage('--until-xid is not a transaction id', untilXid, 'use a number');
   if (untilTimeline !== undefined && !/^[1-9]\d{0,9}$/.test(untilTimeline))
-    throw wrongUsage('--until-timeline is not a timeline', untilTimeline, 'use a number from 1 on');
+    throw wrongUsage('--until-timeline is not a timeline', untilTimeline, 'use a number of 1 or more');
   if (untilName !== undefined && !/^[\x21-\x7e][\x20-\x7e]{0,62}$/.test(untilName))
     throw wrongUsage(
       '--until-name is not a restore point',
@@ -233,7 +233,7 @@ function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]):
   for (const [index, step] of steps.entries()) {
     const { title, text, needs = [], requires = [], commands = [], byHand, proves = [] } = step;
     lines.push('', `${index + 1}. ${title}`, `   ${text}`);
-    for (const check of needs) lines.push(`   check first: ${check.text}`);
+    for (const check of needs) lines.push(`   check at the start: ${check.text}`);
     for (const check of requires) lines.push(`   check before: ${check.text}`);
     for (const command of commands) lines.push(`   $ ${shellText(command)}`);
     if (commands.length === 0 && byHand) lines.push(`   by hand: ${byHand}`);

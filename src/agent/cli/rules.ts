@@ -17,9 +17,9 @@ Prints the rules for Prometheus, or writes a file for each pack. Load spec or re
   --prefix P             the prefix of the metrics: P_name
   --label NAME=VALUE     an additional label on every alert
   --threshold ALERT=N    another threshold, in the alert's unit; for a burn rate the objective, such as 0.995
-  --for ALERT=TIME       another time that the condition must hold; 0s: fire immediately
-  --runbook-url URL      address of the folder runbooks: adds runbook_url to every alert
-  --dashboard-url URL    address of Grafana: adds dashboard_url to every alert
+  --for ALERT=TIME       another time for which the condition must hold; 0s fires at once
+  --runbook-url URL      address of the runbooks folder; adds runbook_url to every alert
+  --dashboard-url URL    address of Grafana; adds dashboard_url to every alert
   --json                 JSON instead of YAML
 
 Repeat --job, --label, --threshold and --for as you need them.

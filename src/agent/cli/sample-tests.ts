@@ -13,8 +13,8 @@ import { type Io, paint } from './io.ts';
 
 const usage = `Usage: svc-agent test FILE... [-c FILE] [--json]
 
-Tests log rules and vocabularies: gives sample lines, pages and datagrams to the configuration, and compares the series
-that come out with the expected ones. Exports nothing, reads no log and changes no state. A test file:
+Tests log rules and vocabularies: passes sample lines, pages and datagrams through the configuration, and compares the
+resulting series with the expected ones. Exports nothing, reads no log and changes no state. A test file:
 
   config: agent.yaml                  # relative to this file; -c wins
   tests:

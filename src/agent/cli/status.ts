@@ -387,7 +387,7 @@ function agentLines(report: StatusReport, columns: number): string[] {
     `svc-agent ${version} on ${instance}, up ${ageOf(startedAt, nowMs)}: ${health.msg}${report.ready ? ', ready' : ', not ready'}`,
     [
       `configuration ${config.lastReloadSuccessful ? 'as on disk' : 'NOT as on disk'} (${config.files.join(', ')})`,
-      `state ${state.degraded === undefined ? `safe in ${state.directory}` : `NOT safe (${state.degraded}: ${state.error})`}`,
+      `state ${state.degraded === undefined ? `saved in ${state.directory}` : `NOT saved (${state.degraded}: ${state.error})`}`,
     ].join('; '),
     [
       `${series.total} series, ${sum(drops)} dropped, ${sum(refused)} refused`,

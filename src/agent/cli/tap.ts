@@ -14,10 +14,10 @@ import { silent } from './live-pages.ts';
 
 const usage = `Usage: svc-agent tap [-c FILE] [--role ROLE]... [--match TEXT] [--for TIME] [--json]
 
-Shows live how each new log line counts: as which kind of line, in which series, and why it was dropped. Scrapes each
-role at its interval and shows how much of the page is relayed; with --match, the series that changed. Reads beside
-the running agent and changes nothing. It cannot see datagrams, because the agent holds their port: give samples of
-them to svc-agent test.
+Shows live how the agent counts each new log line: the kind of the line and its series, or why it is dropped. Scrapes
+each role at its interval and shows how much of the page is relayed; with --match, the series that changed. Reads
+beside the running agent and changes nothing. It cannot see datagrams, because the agent holds their port: give
+samples of them to svc-agent test.
       --match TEXT  only lines and series that contain TEXT
       --for TIME    ends after this time, such as 30s; default: Ctrl-C
 Exit status: 0 success; 2 wrong usage or an invalid configuration.

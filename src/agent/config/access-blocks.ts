@@ -124,7 +124,7 @@ function spelledEitherWay<S extends BlockShape>(
         };
         for (const key of keys) {
           if (key !== snake(key) && has(written, key) && has(written, snake(key)))
-            refuse(key, `${key} in another spelling; use one of them`);
+            refuse(key, `the same key as ${key}; keep one of them`);
         }
         for (const key of required) {
           if (!has(written, key) && !has(written, snake(key))) refuse(key, 'missing; set it to a string');
@@ -150,7 +150,9 @@ const tlsShape = {
   clientAllowedSans: z
     .array(z.string().min(1))
     .min(1)
-    .describe('DNS names, addresses, e-mails or URIs of which a client certificate must have one.'),
+    .describe(
+      'DNS names, addresses, e-mail addresses or URIs; a client certificate must have at least one of them.',
+    ),
   minVersion: z.enum(tlsVersions).describe('Minimum version of TLS. Default: TLS12.'),
   maxVersion: z.enum(tlsVersions).describe('Maximum version of TLS. Default: TLS13.'),
   cipherSuites: words(cipherSuites).describe('Cipher suites of TLS 1.2, by Go’s names.'),
@@ -190,7 +192,7 @@ export const listenerTlsBlock = spelledEitherWay(tlsShape, ['certFile', 'keyFile
   'TLS of a listener, by the keys of tls_server_config in the Prometheus web configuration.',
 ) as z.ZodType<ListenerTls>;
 
-const userName = z.string().regex(/^[^:]+$/, 'not a user name; use one without a colon');
+const userName = z.string().regex(/^[^:]+$/, 'not a user name; use a name without a colon');
 const passwordHash = z.string().refine(bcryptForm.holds, bcryptForm.fault);
 
 const authShape = {
@@ -198,7 +200,7 @@ const authShape = {
   basic: basicBlock,
   basicAuthUsers: z
     .record(userName, passwordHash)
-    .refine((users) => Object.keys(users).length > 0, 'empty; give at least one')
+    .refine((users) => Object.keys(users).length > 0, 'empty; give at least one user')
     .describe('bcrypt hashes of passwords by user.'),
 };
 

@@ -87,7 +87,7 @@ const maintenanceBlock = z
             .string()
             .default('UTC')
             .refine(isTimeZone, 'not a time zone; use an IANA name, such as Europe/Berlin')
-            .describe('Time zone of start, by whose wall clock the window begins.'),
+            .describe('Time zone of start: the window begins by the wall clock there.'),
           reason: z.string().min(1).max(300).describe('What is done, as the status page shows it.'),
         }),
       )
@@ -103,7 +103,7 @@ const tagName = z
   .string()
   .min(1)
   .refine((name) => !takenTags.has(name) && !name.startsWith('__'), {
-    error: 'a tag that has its own meaning; use another name',
+    error: 'a reserved tag; use another name',
   });
 
 const metricsBlock = z
@@ -174,14 +174,19 @@ const serviceName = z
 
 const limitsBlock = z
   .strictObject({
-    seriesPerMetric: z.int().min(1).max(10_000_000).default(2000).describe('Label sets of one metric.'),
+    seriesPerMetric: z
+      .int()
+      .min(1)
+      .max(10_000_000)
+      .default(2000)
+      .describe('Maximum number of label sets of one metric.'),
     series: z
       .int()
       .min(1)
       .max(10_000_000)
       .default(50_000)
       .describe(
-        'Label sets in all. A limit that the heap of the process cannot hold is lowered at start, with a warning.',
+        'Maximum number of label sets in total. A limit that the heap of the process cannot hold is lowered at start, with a warning.',
       ),
     forbiddenTags: z.array(z.string().min(1)).default([]).describe('Further tags that are dropped.'),
     allowValues: z
@@ -240,7 +245,10 @@ export const agentBlock = z.strictObject({
       'The service’s own files; later files override earlier ones. A relative path starts in the directory where the agent is started.',
     ),
   scope: z.enum(scopes).default('host').describe('Which settings are read from serviceConfig.'),
-  instance: z.string().default('').describe('Default: host or pod name.'),
+  instance: z
+    .string()
+    .default('')
+    .describe('Name of the agent, the value of the label instance. Default: host or pod name.'),
   stateDirectory: z
     .string()
     .default('')
@@ -250,7 +258,7 @@ export const agentBlock = z.strictObject({
   stateFsync: z
     .boolean()
     .default(false)
-    .describe('Sync each commit to the disk, so that it survives a power loss.'),
+    .describe('Syncs each commit to the disk, so that it survives a power loss.'),
   metrics: metricsBlock.prefault({}),
   services: z
     .record(serviceName, serviceBlock, {

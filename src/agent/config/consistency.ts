@@ -89,7 +89,7 @@ const limitsFit: ConsistencyRule = ({ tree }) => {
     faultAt(
       tree,
       ['limits', 'seriesPerMetric'],
-      `more than limits.series, which is ${all}; use at most that`,
+      `more than limits.series, which is ${all}; use at most ${all}`,
     ),
   ];
 };
@@ -166,7 +166,7 @@ const rulesWithinForbiddenTags: ConsistencyRule = ({ tree }) => {
             faultAt(
               tree,
               [...path, 'labels', label],
-              'in limits.forbiddenTags; take it out there, or use another label',
+              'in limits.forbiddenTags; remove it there, or use another label',
             ),
           ]
         : [],
@@ -245,7 +245,7 @@ function shellVariables(tree: MapNode): PlacedFault[] {
     const [, bare] = /^\$([A-Za-z_]\w*)$/.exec(text) ?? [];
     const message =
       dashed !== undefined
-        ? `the default of ${dashed} begins with a dash; write \${${dashed}:default} without one`
+        ? `the default of ${dashed} begins with a dash; write \${${dashed}:default} without the dash`
         : bare !== undefined && `plain text here, not a variable; write \${${bare}}`;
     return message ? [placedFault(placeOf(tree, path), path, message, text)] : [];
   });

@@ -24,7 +24,7 @@ type Issue = z.core.$ZodIssue;
 const typeWords: Readonly<Record<string, string>> = {
   string: 'a string',
   number: 'a number; use digits, such as 10',
-  int: 'a whole number; use one without a point',
+  int: 'a whole number; use a number without a decimal point',
   boolean: 'a boolean; use true or false',
   array: 'a list',
   object: 'a map',
@@ -49,7 +49,8 @@ export const errorWords = (issue: z.core.$ZodRawIssue): string | undefined => {
     case 'invalid_value':
       return `unknown value; use ${listed(issue.values, 'or')}`;
     case 'too_small':
-      if (issue.origin === 'array' || issue.origin === 'string') return 'empty; give at least one';
+      if (issue.origin === 'array') return 'empty; give at least one entry';
+      if (issue.origin === 'string') return 'empty; give a text';
       return `too small; use ${issue.minimum} or more`;
     case 'too_big':
       return `too large; use at most ${issue.maximum}${units[issue.origin] ?? ''}`;

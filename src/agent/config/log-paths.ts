@@ -142,19 +142,19 @@ export function checkPattern(surveyed: SurveyedPattern): PatternFinding[] {
     if (directories.length > 0) {
       report(true, 'a directory', `name the files in it, such as ${pattern.replace(/\/$/, '')}/*.log`);
     } else if (unlisted.length > 0) {
-      const allowed = 'add it to the group of the directory, or set an ACL';
+      const allowed = 'add the user to the group of the directory, or set an ACL';
       report(true, `the agent’s user cannot list ${several(unlisted)}`, allowed);
     } else {
       const why = missing ? `, because ${missing} is missing` : '';
       report(false, `matches no file yet${why}`, 'name the path that the role writes its log to');
     }
   } else if (denied.length > 0) {
-    const allowed = 'add it to the group of the file, or set an ACL';
+    const allowed = 'add the user to the group of the file, or set an ACL';
     report(true, `the agent’s user cannot read ${several(denied)}`, allowed);
   }
   if (compressed.length > 0) {
     const what = compressed.length === 1 ? 'a compressed file' : `${compressed.length} compressed files`;
-    const allowed = 'end the pattern in .gz to read gzip files';
+    const allowed = 'end the pattern with .gz to read gzip files';
     report(
       false,
       `matches ${what}, which the agent does not read, such as ${basename(compressed[0]!)}`,

@@ -29,7 +29,7 @@ export const recoveryBlock = () =>
             'Copies what is in the database before it is restored. Default: a second database (PostgreSQL), a dump beside the backup (MySQL), a snapshot by nodetool (wide-column store).',
           ),
           countWorkflows: command(...ofDatabase).describe(
-            'Prints the number of workflows in the restored database. {store}, {database} and {address} as in restore.',
+            'Prints the number of workflows in the restored database. {store}, {database} and {address} stand for the same as in restore.',
           ),
           newestRow: command(...ofDatabase).describe(
             'Prints the time of the newest row in the restored database: RFC 3339, or seconds since the epoch.',

@@ -65,7 +65,11 @@ export const oneReporter: ConsistencyRule = ({ tree }) =>
     const clash = tooManyReporters(tree, path);
     if (!clash) return [];
     return [
-      placedFault(clash.place, path, `more than one reporter, ${clash.names}; keep one, set the others to ~`),
+      placedFault(
+        clash.place,
+        path,
+        `more than one reporter, ${clash.names}; keep one, and set the others to ~`,
+      ),
     ];
   });
 
@@ -204,7 +208,7 @@ function versionFaults(tree: TreeNode): PlacedFault[] {
         faultAt(
           tree,
           path,
-          `already the version of ${other}; give each cluster its own, disabled ones included`,
+          `already the version of ${other}; give each cluster its own version, disabled clusters included`,
         ),
       ];
     }
@@ -228,7 +232,7 @@ function nameFaults(tree: TreeNode): PlacedFault[] {
     if (name === undefined) return [];
     if (!names.includes(name)) return [faultAt(tree, path, `not in clusterGroup; use ${names.join(' or ')}`)];
     if (scalarAt(tree, ...group, 'clusterGroup', name, 'enabled') !== false) return [];
-    return [faultAt(tree, path, 'not enabled in clusterGroup; enable it, or name another')];
+    return [faultAt(tree, path, 'not enabled in clusterGroup; enable it, or name another cluster')];
   });
 }
 
@@ -249,11 +253,11 @@ function statusFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): Pla
   const status = textAt(tree, ...cluster, 'status');
   const faults: PlacedFault[] = [];
   if (scalarAt(tree, ...cluster, 'enableRead') === true && status !== undefined && status !== 'enabled') {
-    const message = `reads are on while archival is ${status}; enable it, or set enableRead to false`;
+    const message = `reads are on while archival is ${status}; enable archival, or set enableRead to false`;
     faults.push(faultAt(tree, [...cluster, 'enableRead'], message));
   }
   if (status === 'disabled' && textAt(tree, ...domains, 'status') === 'enabled') {
-    const message = 'domains archive while archival is disabled; enable it, or set this to disabled';
+    const message = 'domains archive while archival is disabled; enable archival, or set this to disabled';
     faults.push(faultAt(tree, [...domains, 'status'], message));
   }
   return faults;

@@ -136,7 +136,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
 function stateFindings(tree: MapNode, directory: string): PlacedFault[] {
   const trouble = unwritableDirectory(directory);
   if (!trouble) return [];
-  const message = `${trouble}, so that totals and offsets do not survive a restart; use a writable directory`;
+  const message = `${trouble}, so totals and offsets do not survive a restart; use a writable directory`;
   return [placedFault(placeOf(tree, ['stateDirectory']), ['stateDirectory'], message, directory)];
 }
 

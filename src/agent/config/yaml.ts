@@ -214,7 +214,7 @@ function keyName(walk: Walk, key: unknown, path: TreePath, place: Position): str
   const name = nameOf(key);
   if (/[\u00a0\u2007\u200b\u202f\ufeff]/.test(name)) {
     const message =
-      'a space of another kind, which YAML takes for part of the key; replace it with plain spaces';
+      'a special space, such as a no-break space, which YAML reads as part of the key; replace it with a plain space';
     return refuse(walk, place, path, message);
   }
   if (name.includes('\0')) return refuse(walk, place, path, nulInside, name);
@@ -246,7 +246,7 @@ const yamlFaults: Readonly<Record<string, string>> = {
   MULTIPLE_DOCS: 'more than one document; keep one in a file',
   BLOCK_AS_IMPLICIT_KEY: 'a colon and a space inside a text; put the text in quotes',
   MULTILINE_IMPLICIT_KEY:
-    'no colon behind the key; write key: value, or put a text of several lines in quotes',
+    'no colon after the key; write key: value, or put a text of several lines in quotes',
   BAD_INDENT: 'indented differently from the keys beside it; give all keys of one map the same indentation',
   BLOCK_IN_FLOW: 'a comma is missing between two entries; put a comma between them',
   BAD_SCALAR_START: 'a text that begins with a reserved character; put the text in quotes',
@@ -282,7 +282,7 @@ export function readYaml(text: string, file: string, env: Environment): Read {
 }
 
 const deeper =
-  'the next line is indented deeper, though this key has its value in its own line; give keys of one map the same indentation, or put a text of several lines in quotes';
+  'the next line is indented deeper, although this key has its value on the same line; give keys of one map the same indentation, or put a text of several lines in quotes';
 
 /** The parser's errors in plain words. Only the first error of each line is reported, because the others follow from it. */
 function parserFaults(

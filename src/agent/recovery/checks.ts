@@ -314,7 +314,9 @@ function domainChecks({ domain = '' }: Subject, { runProbe }: ChecksDeps): Domai
         askedDomain((finding) => {
           const global = gauge(finding, 'svc_domain_global')?.value;
           if (global === undefined) return unknown(finding.msg);
-          return global === 1 ? yes('it is') : no('it is a local domain, which cannot fail over');
+          return global === 1
+            ? yes('it is a global domain')
+            : no('it is a local domain, which cannot fail over');
         }),
       ),
     inClusters: (cluster) =>
@@ -335,7 +337,7 @@ function domainChecks({ domain = '' }: Subject, { runProbe }: ChecksDeps): Domai
       ),
     noDisagreement: () =>
       check('clusters_agree', 'the clusters agree on where the domain is active', () =>
-        askedDomain(({ reason, msg }) => (reason === 'clusters_disagree' ? no(msg) : yes('they do'))),
+        askedDomain(({ reason, msg }) => (reason === 'clusters_disagree' ? no(msg) : yes('they agree'))),
       ),
   };
 }

@@ -32,7 +32,7 @@ export async function findWalEnd(base: string, archive: string, until: RestoreUn
   // The label has whole seconds: what was committed later in that second may be in the backup.
   if (targetMs !== undefined && startMs !== undefined && targetMs < startMs + 1000)
     return {
-      refused: `the backup was begun at ${new Date(startMs).toISOString()}, ${targetMs < startMs ? 'after --until' : 'in the same second as --until'}: name an older one with --backup`,
+      refused: `the backup began at ${new Date(startMs).toISOString()}, ${targetMs < startMs ? 'after --until' : 'in the same second as --until'}: name an older one with --backup`,
     };
   const log = await openLog(first, last, { base, archive, timeline: until.timeline });
   if (log.refused !== undefined) return { refused: log.refused };

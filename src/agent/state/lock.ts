@@ -112,7 +112,7 @@ function lockedError(directory: string, holder: string): AgentError {
     where: 'stateDirectory',
     what: `another agent${pid ? ` (pid ${pid})` : ''} holds the directory`,
     got: directory,
-    allowed: 'stop that agent, or give each one its own directory',
+    allowed: 'stop that agent, or give each agent its own directory',
   });
 }
 

@@ -31,8 +31,7 @@ function rowOf(group: readonly Problem[]): Alike {
 }
 
 /**
- * The problems that become incidents: those that no other problem explains, including those of which nobody knows any more
- * whether they last.
+ * The problems that become incidents: those that no other problem explains, including problems that are no longer known to last.
  */
 export const incidentsIn = ({ problems }: { problems: readonly Problem[] }): Problem[] =>
   problems.filter(({ causedBy, unreadSince }) => causedBy === undefined || unreadSince !== undefined);

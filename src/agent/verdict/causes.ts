@@ -19,8 +19,8 @@ export const isEarlyEnough = ({ sinceMs }: Pick<Begun, 'sinceMs'>, startMs: numb
   sinceMs <= startMs + toleranceMs;
 
 /**
- * Whether a cause lasted when a problem began at a moment. What began after it was no longer known whether the cause lasts does not
- * show that it does.
+ * Whether a cause lasted when a problem began at a moment. A problem that began after the cause became unknown does not show that
+ * the cause lasts.
  */
 export const isCauseAt = (cause: Begun, startMs: number): boolean =>
   isEarlyEnough(cause, startMs) && (!cause.unread || startMs <= cause.unread.sinceMs + toleranceMs);
@@ -145,8 +145,8 @@ const replicates: Related = ({ about: { role = '' } }) => role === 'history' || 
 const isFrontend: Related = ({ about: { role } }) => role === 'frontend';
 
 /**
- * Narrows what a role explains: a page that cannot be scraped is a reason only if the process may be gone. It is none if the page
- * answers with an error, or if the role passes its health check.
+ * Narrows what a role explains: a page that cannot be scraped is a reason only if the process may be gone. It is no reason if the
+ * page answers with an error, or if the role passes its health check.
  */
 const ifProcess =
   (related: Related): Related =>

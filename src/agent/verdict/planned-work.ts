@@ -26,8 +26,8 @@ function createWallClock(timeZone: string): (atMs: number) => number {
 }
 
 /**
- * The moment at which a wall clock shows a time: the first one if it shows it twice, when it is set back. A time that it skips,
- * when it is set forward, is as long after the last one before.
+ * The moment at which a wall clock shows a time: the first moment if it shows the time twice, because it is set back. A time that
+ * it skips, because it is set forward, counts from the last time before the gap.
  */
 function momentOf(wallMs: number, wallAt: (atMs: number) => number): number {
   const offsetMs = (atMs: number) => wallAt(atMs) - atMs;
@@ -36,7 +36,7 @@ function momentOf(wallMs: number, wallAt: (atMs: number) => number): number {
   return wallAt(before) !== wallMs && wallAt(after) === wallMs ? after : before;
 }
 
-/** How long a window still lasts, in ms; 0 outside of it. Its start is by the wall clock, its duration is what passes. */
+/** How long a window still lasts, in ms; 0 outside of it. Its start is by the wall clock; its duration is elapsed time. */
 function leftMs({ days, start, duration, timeZone }: MaintenanceWindow, nowMs: number): number {
   const wallAt = createWallClock(timeZone);
   const todayMs = Math.floor(wallAt(nowMs) / dayMs) * dayMs;

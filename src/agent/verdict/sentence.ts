@@ -182,8 +182,8 @@ function grouped(roots: readonly Begun[]): Begun[][] {
 }
 
 /**
- * Whether it is unknown if a problem lasts that was a cause of its own. If another problem follows from it, it lasts: for example
- * the full disk of a store that is down.
+ * Whether it is unknown if a problem that was a cause of its own still lasts. If another problem follows from it, it lasts: for
+ * example the full disk of a store that is down.
  */
 export const isDoubtful = ({ found }: Explained, all: readonly Explained[]): boolean =>
   found.unread?.wasCause === true && !all.some(({ causedBy }) => causedBy === idOf(found));

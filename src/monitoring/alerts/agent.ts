@@ -130,7 +130,7 @@ function incidents({ m }: Names): string {
   return `(\n${nowOrLately(outages)}\nor on (${site}, cause, subject) ${all}\n) == 1`;
 }
 
-/** Roles that are not well if an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
+/** Roles that are unhealthy, if an agent's verdict has a cause for it, and no verdict calls the role itself a cause. */
 function explainedRoles({ m }: Names): string {
   const role = `${site}, svc_service, instance`;
   const unwell = `max by (${role}) (${m('svc_role_up')} == 0 or ${m('svc_role_scrape_up')} == 0)`;
@@ -164,9 +164,9 @@ export const incidentsOfAgents: RuleGroup = {
       name: 'SvcRoleExplained',
       severity: 'info',
       expr: explainedRoles,
-      summary: '{{ $labels.svc_service }} of {{ $labels.cluster }} is not well because of another incident.',
+      summary: '{{ $labels.svc_service }} of {{ $labels.cluster }} is unhealthy because of another incident.',
       description:
-        'According to the verdict of the agents of {{ $labels.cluster }}, another problem explains why {{ $labels.svc_service }} is not well, or explained it within the last 7m (the rule returns {{ $value }}).',
+        'According to the verdict of the agents of {{ $labels.cluster }}, another problem explains why {{ $labels.svc_service }} is unhealthy, or explained it within the last 7m (the rule returns {{ $value }}).',
       firstSteps: 'Follow the alert on the cause: svc-agent status names it.',
       dashboard: 'agent',
     },

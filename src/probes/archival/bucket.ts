@@ -122,7 +122,7 @@ async function readBack(bucket: Bucket, { whole, seenKey }: BucketListing): Prom
   });
   if (read === undefined) return 'it was deleted meanwhile';
   if (read.length === 0) throw new ProbeError('invalid_answer', `the newest object, ${key}, is empty`);
-  return 'it reads back';
+  return 'it can be read back';
 }
 
 /** What one check adds to the listing. */

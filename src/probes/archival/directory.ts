@@ -256,7 +256,7 @@ async function checkReading(path: string, disk: ArchiveDisk): Promise<{ isReadab
     try {
       const { bytesRead } = await file.read(new Uint8Array(readBytes));
       if (bytesRead === 0) throw new ProbeError('invalid_answer', `the newest file, ${path}, is empty`);
-      return { isReadable: true, msg: 'it reads back' };
+      return { isReadable: true, msg: 'it can be read back' };
     } finally {
       await file.close();
     }

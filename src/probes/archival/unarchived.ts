@@ -91,7 +91,7 @@ function countClosed(
     if (total === undefined || keepsMs === Number.POSITIVE_INFINITY) continue;
     const oldest = (nowMs - keepsMs - keptMs) / hourMs;
     const kept = Object.fromEntries(Object.entries(slots).filter(([end]) => Number(end) >= oldest));
-    // When the workflows closed that the first check finds is not known, so they do not count.
+    // It is not known when the workflows that the first check finds closed, so they do not count.
     const since = last === undefined ? 0 : total < last ? total : total - last;
     const end = slotEnd(keepsMs, nowMs);
     if (since > 0) kept[end] = (kept[end] ?? 0) + since;

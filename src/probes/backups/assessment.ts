@@ -323,7 +323,7 @@ const fault = (reason: BackupFailureReason, msg: string) => ({ reason, msg });
 /** What is wrong with the newest backup itself; undefined if nothing is. */
 function faultOfNewest({ artifact, result }: Sorted, ledger: Ledger) {
   if (result === 'corrupt') {
-    const why = ledger.verified[keyOf(artifact)]?.msg ?? artifact.fault ?? 'its tool says so';
+    const why = ledger.verified[keyOf(artifact)]?.msg ?? artifact.fault ?? 'its tool reports it';
     return fault('corrupt', `the newest backup is damaged: ${why}`);
   }
   if (result === 'shrunken') {

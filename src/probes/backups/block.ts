@@ -307,7 +307,7 @@ const offsite = (secret: z.ZodType<Secret>) =>
         .boolean()
         .default(true)
         .describe(
-          'Compare copies with the ETag of the object store; false for a bucket with SSE-KMS, whose ETags are no checksums.',
+          'Whether copies are compared with the ETag of the object store; false for a bucket with SSE-KMS, whose ETags are no checksums.',
         ),
     })
     .refine((given) => (given.objectStore === undefined) !== (given.directory === undefined), {
@@ -383,8 +383,8 @@ const integrityBlock = z
       .describe(
         'How much of a backup is read to verify it; segments of a log are read to their ends at any level.',
       ),
-    every: time().prefault('7d').describe('After this time a backup is verified again.'),
-    minBytes: z.int().min(0).default(1).describe('A smaller backup is incomplete.'),
+    every: time().prefault('7d').describe('Time after which a backup is verified again.'),
+    minBytes: z.int().min(0).default(1).describe('A smaller backup counts as incomplete.'),
     maxShrink: z
       .number()
       .min(0)
@@ -416,7 +416,7 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
       database: z
         .enum(['persistence', 'visibility'])
         .optional()
-        .describe('Default: all databases of the store.'),
+        .describe('Database of the store. Default: all of them.'),
       type: z.enum(backupTypes).describe('Row of the schedule table that the defaults come from.'),
       source: source(secret).describe('Where evidence of the backup comes from; exactly one key.'),
       schedule: scheduleBlock,

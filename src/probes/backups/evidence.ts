@@ -106,7 +106,7 @@ export interface Artifact {
   /** The id, which is unique within its backup and stable as long as the backup exists. It is never a label. */
   id: string;
   /**
-   * When the backup was begun, as far as its place shows; used only for schedules. Its recovery point depends on what its content
+   * When the backup began, as far as its place shows; used only for schedules. Its recovery point depends on what its content
    * says.
    */
   startMs: number;

@@ -238,7 +238,7 @@ export function replayBinlog(
 /** The names of a log's files without their numbers: a directory may contain the files of several logs. */
 const prefixOf = (name: string): string => name.replace(/\.\d+$/, '');
 
-/** Why the file is not the one in which the backup was taken: it belongs to another server, or to a log that was begun again. */
+/** Why the file is not the one in which the backup was taken: it belongs to another server, or to a log that was reset. */
 function strangerAt({ position, gtids }: BinlogPlace, { name, content }: Step): string | undefined {
   const found = content.binlog?.places?.[position];
   if (found === undefined) return `${name} has not been verified yet at the position of the backup`;

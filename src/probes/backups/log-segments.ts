@@ -190,7 +190,7 @@ async function readBinaryLog(
       if (type === formatEvent) found.owner = server;
       if (ofTransaction.has(type)) found.lastServer = server;
       gtids.take(type, body, server);
-      // What a replica has yet to receive is older than the files of its own log.
+      // What a replica has not received yet may be older than the files of its own log, so their times prove nothing.
       const isOwn = gtids.areOf(found.owner) ?? found.lastServer === found.owner;
       const isTimed = transactions.endsAt(type, body) || (ofFile.has(type) && isOwn);
       if (isTimed && atMs > 0) found.newestMs = atMs;

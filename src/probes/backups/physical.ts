@@ -17,7 +17,7 @@ async function textOf(path: string, names: readonly string[], wanted: RegExp): P
 }
 
 /**
- * What mariadb-backup and xtrabackup write into a backup: when it was begun, in local time, and the position in the binary log
+ * What mariadb-backup and xtrabackup write into a backup: when it began, in local time, and the position in the binary log
  * that follows it.
  */
 export async function physicalContent(path: string, names: readonly string[]): Promise<BackupContent> {

@@ -65,9 +65,9 @@ export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: n
   if (!isKnown(begun)) return { unknown: `${id}: ${begun.unknown}` };
   const { ms, note } = begun;
   if (ms > nowMs + mostAheadMs)
-    return { unknown: `${id} states a start in the future;  compare the clocks and time zones` };
+    return { unknown: `${id} states a start in the future; compare the clocks and time zones` };
   if (ms > endMs + mostOlderMs)
-    return { unknown: `${id} is older than its content;  compare the clocks, and source.files.timeZone` };
+    return { unknown: `${id} is older than its content; compare the clocks, and source.files.timeZone` };
   return { ms: Math.min(ms, nowMs), ...(note !== undefined && { note: `${id}: ${note}` }) };
 }
 
@@ -76,9 +76,9 @@ const zoneUnknown = 'its time has no zone; set source.files.timeZone to the zone
 /** Why nothing is known about a restore of this content, with a log or without. */
 const doubtOf = (content: Artifact['content']) => content?.unread ?? content?.lacks;
 
-/** When a backup was begun according to its content. */
+/** When a backup began according to its content. */
 function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]): RecoveryPoint {
-  const { startMs, startWall, endWall, unknown = 'it does not say when it was begun' } = content ?? {};
+  const { startMs, startWall, endWall, unknown = 'it does not say when it began' } = content ?? {};
   const doubt = doubtOf(content);
   if (doubt !== undefined) return { unknown: doubt };
   if (startMs !== undefined) return { ms: startMs };
@@ -87,7 +87,10 @@ function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]
   if (wall !== undefined && ms === undefined)
     return { unknown: `it states a time that ${timeZone} does not have; set source.files.timeZone` };
   if (startWall !== undefined)
-    return { ms: ms!, ...(timeZone === undefined && { note: `${zoneUnknown}, it may be 26 hours newer` }) };
+    return {
+      ms: ms!,
+      ...(timeZone === undefined && { note: `${zoneUnknown}; the backup may be up to 26 hours newer` }),
+    };
   if (endWall === undefined) return { unknown };
   if (timeZone === undefined) return { unknown: zoneUnknown };
   const job = startOfJob(ms!, jobs);
@@ -95,14 +98,14 @@ function beginningOf({ content, timeZone }: Artifact, jobs: readonly RunRecord[]
 }
 
 /**
- * The recovery point if the backup is from the primary. A dump of a replica is as old as the replica's lag, which it does not
- * state, so its time is not used.
+ * The recovery point if the backup is from the primary. A dump of a replica lacks what the replica had not received yet. It does
+ * not state how much that is, so its time is not used.
  */
 function ofPrimary(begun: RecoveryPoint, { takenFrom = 'primary' }: Artifact): RecoveryPoint {
   if (!isKnown(begun) || takenFrom === 'primary') return begun;
   const unknown =
     takenFrom === 'replica'
-      ? 'it is of a replica (source.files.takenFrom), whose lag it does not state; take it from the primary'
+      ? 'it is from a replica (source.files.takenFrom), and does not state the lag of the replica; take it from the primary'
       : 'it does not say whether its server is the primary or a replica that lags; set source.files.takenFrom: primary if each one is taken from the primary';
   return { unknown };
 }
@@ -138,7 +141,7 @@ export function recoveryOf(standings: readonly Standing[], nowMs: number): Recov
   const aheadMs = Math.max(0, ...standings.map(({ assessed }) => assessed?.evidence.aheadMs ?? 0));
   const ofClock =
     aheadMs > 0
-      ? `the clock of the store is ${formatDuration(aheadMs)} ahead of this host's, and the recovery point that much earlier`
+      ? `the clock of the store is ${formatDuration(aheadMs)} ahead of this host's clock, so the recovery point is earlier by that time`
       : undefined;
   const known = reaches.flatMap(({ point, links }) =>
     isKnown(point) ? [{ recoveryPointMs: point.ms, note: point.note ?? ofClock, links }] : [],

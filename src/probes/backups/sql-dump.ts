@@ -145,7 +145,7 @@ function createNotes() {
 const ofSource =
   /^-- (?:Position to start replication or point-in-time recovery from \(the |The following is the SQL position of the replication )/;
 const replicated =
-  'it is a dump of a replica (--dump-slave), whose distance from its source it does not state; only the binary log shows it';
+  'it is a dump of a replica (--dump-slave), and does not state how far the replica was behind; only the binary log shows it';
 
 /** Engines for which a dump in one transaction has the rows of one moment, which is that of its position. */
 const transactional: readonly string[] = ['innodb', 'rocksdb', 'tokudb', 'sequence', 'ndbcluster'];
@@ -153,7 +153,7 @@ const transactional: readonly string[] = ['innodb', 'rocksdb', 'tokudb', 'sequen
 function whyWithoutLog(line: string, table: string | undefined): string | undefined {
   const engine = /^\) ENGINE=(\w+)/.exec(line)?.[1];
   if (engine === undefined || transactional.includes(engine.toLowerCase())) return undefined;
-  return `${table} has the engine ${engine}, whose rows a dump may have from after its position in the log; use InnoDB`;
+  return `${table} has the engine ${engine}: a dump may have rows of it that were written after its position in the log; use InnoDB`;
 }
 
 /**
@@ -204,5 +204,5 @@ function startOf(line: string): Pick<BackupContent, 'startMs' | 'startWall'> | u
 
 const whyUntimed = (tool: string): string =>
   tool === 'pg_dump'
-    ? 'a dump of PostgreSQL in SQL does not say when it was begun; use --format=custom'
-    : 'a dump of mysqldump says when it ended, not when it was begun; run it by svc-agent backup run';
+    ? 'a dump of PostgreSQL in SQL does not say when it began; use --format=custom'
+    : 'a dump of mysqldump says when it ended, not when it began; run it by svc-agent backup run';

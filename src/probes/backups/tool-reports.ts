@@ -309,7 +309,7 @@ function zoneOf({ end_time, end_time_timestamp }: Record<string, unknown>): numb
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** The start of a backup: its id is the time at which it was begun, on the clock of Barman's host. */
+/** The start of a backup: its id is the time at which it began, on the clock of Barman's host. */
 function startOfBarman(id: string, zoneMs: number | undefined): number {
   const digits = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)$/.exec(id)?.slice(1).map(Number);
   if (!digits) throw new Error(`${id} is not an id of Barman`);
@@ -383,7 +383,7 @@ function readPlain(value: unknown): Evidence {
   );
 }
 
-/** Adds the log of a report: a backup that was begun within the log can be restored to the end of the log. */
+/** Adds the log of a report: a backup that began within the log can be restored to the end of the log. */
 function withLog({ fromMs, toMs }: { fromMs?: number; toMs?: number }, reported: Reported): Artifact {
   const artifact = artifactOf(reported);
   if (fromMs === undefined || toMs === undefined || artifact.startMs < fromMs || artifact.endMs > toMs)

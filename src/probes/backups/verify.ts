@@ -283,7 +283,7 @@ async function ownWal(directory: string, pace: Pace): Promise<BackupContent['wal
 }
 
 /**
- * When a base backup was begun, according to its label. What a standby had not received by then is not in it, so only the log
+ * When a base backup began, according to its label. What a standby had not received by then is not in it, so only the log
  * shows which time it reaches.
  */
 function beginningOf({ startMs }: BackupManifest, label: string): BackupContent {

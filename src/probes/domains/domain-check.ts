@@ -358,7 +358,7 @@ function summaryOf({ activeCluster, clusters, global }: DomainDescription): stri
   return global === false
     ? `${where}, a local domain`
     : clusters
-      ? `${where}, of ${clusters.join(', ')}`
+      ? `${where}; it spans ${clusters.join(', ')}`
       : where;
 }
 

@@ -21,7 +21,7 @@ const target = webAddress(['http', 'https', 'grpc', 'grpcs', 'tcp'], 'http://127
 
 /** The format of a target. Only http and https have a default port. */
 const targetWithPort: TextFormat<string> = {
-  fault: 'names no port; put one behind the host, such as grpc://127.0.0.1:7833 or tcp://127.0.0.1:7833',
+  fault: 'names no port; add the port after the host, such as grpc://127.0.0.1:7833 or tcp://127.0.0.1:7833',
   read(text) {
     const { protocol, port } = new URL(text);
     return port !== '' || protocol === 'http:' || protocol === 'https:' ? text : undefined;
@@ -51,5 +51,5 @@ export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
     .transform(parsedAs(targetWithPort))
     .transform((url) => ({ url }))
     .pipe(full as z.ZodType<HealthOptions, { url: string }>);
-  return z.union([short, full]).describe('The role’s health endpoint: a URL, or a map with one.');
+  return z.union([short, full]).describe('The role’s health endpoint: a URL, or a map with the key url.');
 };

@@ -264,7 +264,7 @@ async function firstThatAnswers(
     }
   }
   if (last instanceof Error && /role ".*" does not exist/.test(last.message))
-    throw new CannotLook(`no role to log in as: ${last.message}`);
+    throw new CannotLook(`the restored server has no role to log in as: ${last.message}`);
   throw last;
 }
 

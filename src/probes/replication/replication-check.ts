@@ -375,6 +375,6 @@ const sentence = ({ pair: { source, target }, value }: OfPair): string =>
 
 function whyUnknown({ metric, unmatched }: QuantityReadings): string {
   return unmatched === 0
-    ? 'the lag is not known: no scraped metric has it'
+    ? 'the lag is not known: no scraped metric shows it'
     : `the lag is not known: the labels of ${unmatched} series of ${metric} name no two clusters of the group`;
 }

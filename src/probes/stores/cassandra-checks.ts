@@ -182,7 +182,7 @@ function nodesCheck(
     return { check, holds: false, found: `down: ${down.length} of ${all.length} nodes, ${names.join(', ')}` };
   // Nodes that are missing in gossip_info have sent nothing since this node started.
   const isSeen = all.every(([, { hasMoved }]) => hasMoved) && all.length > peers;
-  const found = isSeen ? `nodes: ${all.length}, all up` : `nodes: ${peers + 1}, not all were seen twice`;
+  const found = isSeen ? `nodes: ${all.length}, all up` : `nodes: ${peers + 1}, not all have been seen twice`;
   return { check, holds: isSeen ? true : 'unknown', found };
 }
 

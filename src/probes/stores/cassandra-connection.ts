@@ -170,7 +170,7 @@ function watchBytes(socket: Socket, refuse: (msg: string) => void): () => void {
       refuse(`the answer is not CQL: ${beginningOf(chunk)}`);
     isFirst = false;
     bytes += chunk.length;
-    if (bytes > maxBytes) refuse(`the answers are over ${maxBytes} bytes`);
+    if (bytes > maxBytes) refuse(`the answers have more than ${maxBytes} bytes`);
   });
   return () => {
     bytes = 0;

@@ -205,7 +205,7 @@ export function checksumCheck(checksums: Known<{ failures: number | null }>): Ch
   const result = ifKnown(checksums, ({ failures }) =>
     failures === null
       ? unknown('data_checksums is off')
-      : { holds: failures === 0, found: `${failures} pages failed` },
+      : { holds: failures === 0, found: `${failures} pages failed their checksum` },
   );
   return { check: 'checksum_failures', ...result };
 }

@@ -49,7 +49,7 @@ function labelFault(label: string, field: string): string | undefined {
   if (!metricName.test(label) || label.startsWith('__')) {
     return 'not a label name; use letters, digits and _, no digit and no __ first';
   }
-  if (reservedLabels.has(label)) return 'a label that has its own meaning; use another name';
+  if (reservedLabels.has(label)) return 'a reserved label; use another name';
   const cardinality = 'which the cardinality rules forbid as a label; use workflow_type, domain or operation';
   if (isForbiddenTag(label)) return `${label} is an id or a time, ${cardinality}`;
   if (isForbiddenTag(field)) return `its field is an id or a time, ${cardinality}`;
@@ -76,7 +76,7 @@ const rule = z
       .string(interval.fault)
       .transform(parsedAs(interval))
       .optional()
-      .describe('Removes a series that no entry updated for this long. Default: never.'),
+      .describe('Removes a series that no entry has updated for this long. Default: never.'),
     buckets: bounds.optional().describe('Histogram: upper bounds, ascending.'),
   })
   .superRefine(

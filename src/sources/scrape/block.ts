@@ -38,13 +38,17 @@ const limits = z
       .int()
       .min(1)
       .default(scrapeDefaults.limits.bodyBytes)
-      .describe('Bytes of the page, uncompressed.'),
-    samples: z.int().min(1).default(scrapeDefaults.limits.samples).describe('Samples of the page.'),
+      .describe('Maximum size of the page in bytes, uncompressed.'),
+    samples: z
+      .int()
+      .min(1)
+      .default(scrapeDefaults.limits.samples)
+      .describe('Maximum number of samples of the page.'),
     labelBytes: z
       .int()
       .min(1)
       .default(scrapeDefaults.limits.labelBytes)
-      .describe('Bytes of one label’s value, or of one name.'),
+      .describe('Maximum size of a label’s value, or of a name, in bytes.'),
   })
   .prefault({})
   .describe('Limits of a page; one that exceeds them is discarded.');
@@ -63,7 +67,7 @@ export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
         .string(interval.fault)
         .transform(parsedAs(interval))
         .optional()
-        .describe('Default: 10s, or the interval if that is shorter.'),
+        .describe('Time limit of a scrape. Default: 10s, or the interval if that is shorter.'),
       tls: access.tls.optional(),
       auth: access.auth.optional(),
       prefix: z
@@ -90,5 +94,7 @@ export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
     .transform(parsedAs(target))
     .transform((url) => ({ url }))
     .pipe(full);
-  return z.union([short, full]).describe('The role’s own metrics endpoint: a URL, or a map with one.');
+  return z
+    .union([short, full])
+    .describe('The role’s own metrics endpoint: a URL, or a map with the key url.');
 };

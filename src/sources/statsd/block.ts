@@ -11,7 +11,7 @@ export type StatsdTagFormat = (typeof statsdTagFormats)[number];
 export interface StatsdOptions {
   /** host:port for datagrams; port 0 selects a free port. */
   listen?: string;
-  /** host:port for newline-separated streams. */
+  /** host:port for newline-separated lines over TCP. */
   tcp?: string;
   /** TLS of the streams over TCP; set only with `tcp`. */
   tls?: ListenerTls;
@@ -50,9 +50,13 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
   const full = z
     .strictObject({
       listen: address().optional().describe('host:port for datagrams.'),
-      tcp: address().optional().describe('host:port for newline-separated streams.'),
+      tcp: address().optional().describe('host:port for newline-separated lines over TCP.'),
       tls: access.tls.optional(),
-      unix: z.string().min(1).optional().describe('Path of a stream socket, lines as over TCP.'),
+      unix: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('Path of a Unix stream socket for newline-separated lines, as over TCP.'),
       senders: z
         .array(z.string().regex(sender, senderFault).refine(isSender, senderFault))
         .default([])
@@ -68,12 +72,12 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
         .union([z.string().min(1), z.array(z.string().min(1))])
         .transform((one): readonly string[] => (typeof one === 'string' ? [one] : one))
         .optional()
-        .describe('Prefix that is removed from every name; a list where senders have different ones.'),
+        .describe('Prefix that is removed from every name; a list if senders have different prefixes.'),
       expire: z
         .string(interval.fault)
         .transform(parsedAs(interval))
         .optional()
-        .describe('Removes a series that was not updated for this long. Default: 24h.'),
+        .describe('Removes a series that has not been updated for this long. Default: 24h.'),
     })
     .refine(({ listen, tcp, unix }) => (listen ?? tcp ?? unix) !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,
@@ -82,7 +86,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
     .refine(({ tcp, tls }) => tls === undefined || tcp !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,
       path: ['tls'],
-      error: 'applies only to streams over TCP; set tcp too',
+      error: 'applies only to streams over TCP; set tcp, too',
     })
     .transform(
       ({ expire, prefix, ...rest }): StatsdOptions => ({

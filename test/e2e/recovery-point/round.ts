@@ -40,7 +40,7 @@ export interface Bed {
   level: string;
   /** The state directory of the agent, in which runs of jobs are recorded. Default: a new one. */
   state?: string;
-  /** When the last backup, or the last archiving of the log, was begun; ms since the epoch. */
+  /** When the last backup, or the last archiving of the log, began; ms since the epoch. */
   begunMs?: number;
   /** Whether the configuration says in which zone dumps state local times. */
   hasZone?: boolean;

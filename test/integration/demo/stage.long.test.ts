@@ -167,8 +167,8 @@ it('takes other ports if the wanted ones are in use', async () => {
   expect(new URL(admin).port).not.toBe(String(port));
   expect(heard).toEqual(
     expect.arrayContaining([
-      `port ${port} is taken, another one is used for the agent’s metrics`,
-      `port ${port} is taken, another one is used for the status page`,
+      `port ${port} is taken; another port is used for the agent’s metrics`,
+      `port ${port} is taken; another port is used for the status page`,
     ]),
   );
   await new Promise((closed) => server.close(closed));
@@ -190,7 +190,7 @@ it('gives two demos that start at the same moment ports of their own', async () 
     for (const part of ['metrics', 'incident'] as const)
       expect(new Set(both.map((addresses) => new URL(addresses[part]).port)).size, part).toBe(2);
     expect(both.map(({ pids }) => alive(pids.agent) && alive(pids.service))).toEqual([true, true]);
-    expect(heard).toContain('another demo is starting, this one starts after it');
+    expect(heard).toContain('another demo is starting; this one starts after it');
   } finally {
     await second.clear();
   }

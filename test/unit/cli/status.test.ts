@@ -81,7 +81,7 @@ describe('the status', () => {
       'store/main  up     1m   3 ms  PostgreSQL',
       '',
       'svc-agent 1.2.3 on host-1, up 2h: OK, ready',
-      'configuration as on disk (/etc/svc-agent/agent.yaml); state safe in /var/lib/svc-agent',
+      'configuration as on disk (/etc/svc-agent/agent.yaml); state saved in /var/lib/svc-agent',
       '12 series, 3 dropped, 2 refused; admin http://127.0.0.1:9465/',
     ]);
   });

@@ -33,7 +33,7 @@ test.each([
   ],
   [
     groupText(10, 'initialFailoverVersion: 2, enabled: false', 'dc2'),
-    'service.yaml:4:23: clusterGroupMetadata.currentClusterName: not enabled in clusterGroup, got "dc2"; enable it, or name another',
+    'service.yaml:4:23: clusterGroupMetadata.currentClusterName: not enabled in clusterGroup, got "dc2"; enable it, or name another cluster',
   ],
 ])('the service’s own group is judged in every scope, and not taken at fault: %#', async (service, line) => {
   for (const scope of ['host', 'cluster']) {

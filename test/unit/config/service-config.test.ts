@@ -97,7 +97,7 @@ describe('the words of real files', () => {
     const { findings } = await vendor('cluster');
     expect(findings.map(faultLine)).toEqual([
       'vendor.yaml:2:28: log.level: unknown level, got "INFO"; use debug, info, warn, error or fatal (lower case)',
-      'vendor.yaml:25:48: archival.visibility.enableRead: reads are on while archival is disabled, got true; enable it, or set enableRead to false',
+      'vendor.yaml:25:48: archival.visibility.enableRead: reads are on while archival is disabled, got true; enable archival, or set enableRead to false',
       'vendor.yaml:36:74: services.frontend.metrics.pullmetrics.defaultHistogramBuckets[2]: not above the bound before it, got 0.005; use each bound once, the smallest first',
       'vendor.yaml:41:7: services.history.metrics: more than one reporter, pullmetrics and pushmetrics, with which the service refuses to start; keep one',
       'vendor.yaml:41:31: services.history.metrics.pullmetrics.timerType: not histogram, so latency alerts see nothing, got "summary"; use histogram',

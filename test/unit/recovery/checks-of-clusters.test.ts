@@ -162,7 +162,12 @@ const ofDomains: CheckCase[] = [
     where({}),
     unknown(expect.stringContaining('domains.describe') as never),
   ],
-  ['a global domain', global, where({ [domain]: gauges('svc_domain_global', 1) }), yes('it is')],
+  [
+    'a global domain',
+    global,
+    where({ [domain]: gauges('svc_domain_global', 1) }),
+    yes('it is a global domain'),
+  ],
   [
     'a local domain',
     global,
@@ -186,7 +191,7 @@ const ofDomains: CheckCase[] = [
   ['the active cluster', isActive, where({ [domain]: activeIn('dc2') }), yes('active in dc2')],
   ['another active cluster', isActive, where({ [domain]: activeIn('dc1') }), no('active in dc1')],
   ['no active cluster', isActive, where({ [domain]: { msg: 'cut off' } }), unknown('cut off')],
-  ['clusters that agree', agree, where({ [domain]: {} }), yes('they do')],
+  ['clusters that agree', agree, where({ [domain]: {} }), yes('they agree')],
   [
     'clusters that disagree',
     agree,

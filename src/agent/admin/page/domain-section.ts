@@ -113,7 +113,7 @@ function domainTable(probes: readonly ProbeStatus[], report: StatusReport, frame
   const inOrder = probes
     .filter((probe) => frame.takes(subjectOf(probe)))
     .sort((one, other) => rankOf(one) - rankOf(other));
-  if (inOrder.length === 0) return note('No domain has this in its name.');
+  if (inOrder.length === 0) return note('No name of a domain contains this text.');
   const isWrong = (probe: ProbeStatus) => rankOf(probe) < 2;
   const most = inOrder.length < probes.length ? mostFound : mostDomains;
   return folded({ key: 'more-domains', most, noun: 'domains', isWrong }, inOrder, (part, isRest) => {

@@ -108,7 +108,13 @@ function banner(
   );
 }
 
-const evidenceNames = { probe: 'Probe', value: 'Value', log: 'Log', exit: 'Exit', conflict: 'But' } as const;
+const evidenceNames = {
+  probe: 'Probe',
+  value: 'Value',
+  log: 'Log',
+  exit: 'Exit',
+  conflict: 'Conflict',
+} as const;
 
 const evidenceItem = ({ source, text, at }: Evidence, nowMs: number): HTMLElement =>
   h(
@@ -123,7 +129,7 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 /** The note on a problem that cannot be read. */
 const doubt = (since: string | undefined, nowMs: number): string =>
-  since === undefined ? '' : `; since ${moment(since, nowMs)} it is not known whether it lasts`;
+  since === undefined ? '' : `; since ${moment(since, nowMs)}, it is not known whether the problem lasts`;
 
 /** What a cause took down, folded under it; equal kinds are together. */
 function consequences(cause: Problem, byId: ReadonlyMap<string, Problem>, nowMs: number): Child {
@@ -300,7 +306,7 @@ function drawWindows(): void {
   const selected = windowOf(data);
   draw(
     find('#window'),
-    h('legend', { class: 'hidden' }, 'Time that plots show'),
+    h('legend', { class: 'hidden' }, 'Time range of the plots'),
     windows.map((one) =>
       h(
         'label',

@@ -25,7 +25,7 @@ export function stores(data: Data, report: StatusReport, frame: Frame): Child {
   const isMany = all.length > mostWhole;
   return section(
     { id: 'stores', title: 'Stores', aside: axis(frame), wide: isWide },
-    probes.length === 0 && note('No store has this in its name.'),
+    probes.length === 0 && note('No name of a store contains this text.'),
     folded(
       { key: 'more-stores', most: isMany ? mostStores : mostWhole, noun: 'databases', isWrong },
       probes,

@@ -64,8 +64,9 @@ export async function freePorts(
     const row = isAnyPort ? [0] : Array.from({ length: count }, (_, i) => wanted[key] + i);
     const got = await Promise.all(row.map(tryPort));
     const missing = row.filter((_, i) => got[i] === undefined);
-    if (missing.length === 1) taken.push(`port ${missing[0]} is taken, another one is used for ${what}`);
-    if (missing.length > 1) taken.push(`ports ${missing.join(', ')} are taken, others are used for ${what}`);
+    if (missing.length === 1) taken.push(`port ${missing[0]} is taken; another port is used for ${what}`);
+    if (missing.length > 1)
+      taken.push(`ports ${missing.join(', ')} are taken; other ports are used for ${what}`);
     // The example service finds free ports itself; it needs several, which need not be consecutive.
     if (count > 1) ports[key] = missing.length > 0 ? 0 : wanted[key];
     else ports[key] = got[0] ?? (await tryPort(0)) ?? 0;
@@ -106,7 +107,7 @@ export async function startTurn(signal: AbortSignal, print: (line: string) => vo
     });
     if (fault === undefined) return () => void server.close();
     if (fault !== 'EADDRINUSE' || performance.now() > deadlineMs) break;
-    if (!isWaiting) print('another demo is starting, this one starts after it');
+    if (!isWaiting) print('another demo is starting; this one starts after it');
     await new Promise((resolve) => setTimeout(resolve, turnEveryMs));
   }
   return () => {};

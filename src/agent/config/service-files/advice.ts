@@ -81,7 +81,7 @@ function timerAdvice(tree: TreeNode, role: string): PlacedFault[] {
   const path = ['services', role, 'metrics', 'pullmetrics'];
   if (nodeAt(tree, ...path) === undefined || nodeAt(tree, ...path, 'timerType') !== undefined) return [];
   const message =
-    'not set, and some releases take that for summary, not for the default, histogram; set histogram, so that latency alerts work in each release';
+    'not set, which some releases read as summary, not as the default, histogram; set histogram, so that latency alerts work with each release';
   return [placedFault(placeOf(tree, path), [...path, 'timerType'], message)];
 }
 
@@ -119,7 +119,7 @@ function schemeAdvice(tree: TreeNode): PlacedFault[] {
     const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(textAt(tree, ...path) ?? '')?.[1];
     if (scheme === undefined || Object.hasOwn(schemes, scheme)) return [];
     const known = Object.keys(schemes).join(', ');
-    const message = `the agent shows this setting and cannot check the archive: it knows the schemes ${known}`;
+    const message = `the agent only shows this setting and does not check the archive; it can check the schemes ${known}`;
     return [faultAt(tree, path, message)];
   });
 }

@@ -30,8 +30,8 @@ const state = ({ highest, job, moment }: Queries): PanelRow => ({
       { width: 8, runbooks: ['SvcAgentReloadFailed'] },
     ),
     table(
-      'Agents now',
-      'Running agents and their versions.',
+      'Running agents',
+      'Agents that run now, and their versions.',
       { cluster: 'Cluster', instance: 'Instance', version: 'Version', node: 'Node.js' },
       [
         column('Running', 'count', highest('svc_agent_build_info', 'instance, version, node'), {
@@ -128,7 +128,7 @@ const reports = ({ age, highest, rate }: Queries): PanelRow => ({
       { limits: at('SvcAgentReportFailing') },
     ),
     timeseries(
-      'Since the last report',
+      'Time since the last report',
       'Time since the last successful report.',
       'duration',
       age('svc_agent_report_last_success_timestamp_seconds', 'instance'),
@@ -141,15 +141,15 @@ const reports = ({ age, highest, rate }: Queries): PanelRow => ({
       highest('svc_agent_queue_bytes', 'instance'),
     ),
     timeseries(
-      'Oldest in the queue',
+      'Oldest batch in the queue',
       'Age of the oldest batch in the queue. When the queue is full, the oldest batches are dropped.',
       'duration',
       `time() - ${highest('svc_agent_queue_oldest_timestamp_seconds', 'instance')}`,
       { width: 12 },
     ),
     timeseries(
-      'Since the state was saved',
-      'Time since the state was saved. Totals are saved before they are exposed, so that exposed totals are as old as this.',
+      'Time since the last save',
+      'Time since the state was last saved. Totals are saved before they are exposed, so exposed totals are as old as this.',
       'duration',
       `time() - ${highest('svc_agent_state_last_commit_timestamp_seconds', 'instance')}`,
       { width: 12 },
@@ -161,7 +161,7 @@ const probes = ({ age, rate, s }: Queries): PanelRow => ({
   title: 'Probes',
   panels: [
     timeseries(
-      'Since the last result',
+      'Time since the last result',
       'Time since the last result of each probe.',
       'duration',
       age('svc_probe_last_run_timestamp_seconds', 'instance, probe'),

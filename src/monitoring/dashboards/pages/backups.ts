@@ -41,14 +41,14 @@ const time = ({ age, highest }: Queries): PanelRow => ({
   title: 'Ages',
   panels: [
     timeseries(
-      'Since the last success',
+      'Time since the last success',
       'Backups of configuration run on change and are left out.',
       'duration',
       age(`${success}${timed}`, identity),
       { limits: at('SvcBackupAge') },
     ),
     timeseries(
-      'Since the last off-site copy',
+      'Time since the last off-site copy',
       'Age of the newest backup that survives the loss of the site.',
       'duration',
       age(`${offsite}${timed}`, identity),

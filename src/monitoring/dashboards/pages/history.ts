@@ -41,7 +41,7 @@ const workflows = (queries: Queries, { rate } = queries): PanelRow => ({
       { limits: at('SvcWorkflowTimeouts') },
     ),
     timeseries(
-      'Share timed out',
+      'Share of timeouts',
       'Share of the closed workflow executions of a domain that timed out; the 20 worst.',
       'share',
       top(20, timeoutShare(queries)),

@@ -55,7 +55,7 @@ const reading = ({ highest, rate, total }: Queries): PanelRow => ({
       { limits: at('SvcLogLag') },
     ),
     timeseries(
-      'Since the newest entry',
+      'Time since the newest entry',
       'Age of the newest entry by its timestamp. If it grows while the role is up, the agent may watch the wrong file.',
       'duration',
       `time() - ${highest('svc_log_newest_entry_timestamp_seconds', 'svc_service, instance')}`,

@@ -28,10 +28,10 @@ const firingOf = ({ highest, s }: Queries, severity: string) =>
 const problems = (queries: Queries, { highest, howMany, rate } = queries): PanelRow => ({
   title: 'Current problems',
   panels: [
-    stat('Critical alerts', 'Firing alerts that page.', 'count', firingOf(queries, 'critical'), {
+    stat('Critical alerts', 'Firing alerts that page someone.', 'count', firingOf(queries, 'critical'), {
       anyIs: 'red',
     }),
-    stat('Warnings', 'Firing alerts that make a ticket.', 'count', firingOf(queries, 'warning'), {
+    stat('Warnings', 'Firing alerts that open a ticket.', 'count', firingOf(queries, 'warning'), {
       anyIs: 'orange',
     }),
     stat(

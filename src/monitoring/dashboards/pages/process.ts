@@ -87,7 +87,12 @@ const heap = ({ highest }: Queries): PanelRow => ({
       'bytes',
       highest('svc_memory_heapidle', own),
     ),
-    timeseries('Allocated', 'Allocated and not yet freed.', 'bytes', highest('svc_memory_allocated', own)),
+    timeseries(
+      'Allocated',
+      'Memory that is allocated and not yet freed.',
+      'bytes',
+      highest('svc_memory_allocated', own),
+    ),
     timeseries(
       'Stacks',
       'Stack memory; it grows with the goroutines.',

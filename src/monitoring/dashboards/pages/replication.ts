@@ -126,7 +126,7 @@ const flow = ({ age, highest, rate, rateOnce }: Queries): PanelRow => ({
       { limits: at('SvcReplicationTaskFailures') },
     ),
     timeseries(
-      'Since a task was applied',
+      'Time since the last applied task',
       'Time since the last applied task. It also grows while the source has no changes; see the lag.',
       'duration',
       age('svc_replication_last_applied_timestamp_seconds', pair),

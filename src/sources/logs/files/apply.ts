@@ -134,7 +134,7 @@ export function createApply(deps: ScanDeps, places: Places) {
   /** Continues a generation in another file. */
   const resume = (of: Generation, sighting: Sighting, content: Content, isHome: boolean) => {
     const place = places.of(sighting, of.group, content.isGzip, isHome);
-    logEvent('file goes on in another one', place.real, of);
+    logEvent('file continues in another file', place.real, of);
     close(of);
     const hadRest = seenBytes(of);
     generations.settle(of, place);
@@ -173,7 +173,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     const of = newGeneration({ ...own, size: stat.size, lostBy: 'vanished' });
     of.lost = { key, dev: stat.dev, wasLive: isHome };
     generations.add(of);
-    logEvent('file is gone before it was read', paths[0]!, of);
+    logEvent('file was gone before it was read', paths[0]!, of);
   };
 
   /**

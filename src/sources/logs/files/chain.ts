@@ -109,7 +109,7 @@ export interface Content {
 }
 
 /**
- * Whether a content is one line again and again, as far as its start tells. Such contents are equal although neither is a copy of
+ * Whether a content repeats one line, as far as its start shows. Such contents are equal although neither is a copy of
  * the other.
  */
 export function repeatsOneLine({ start }: Content): boolean {

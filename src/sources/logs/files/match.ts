@@ -120,8 +120,8 @@ const isSettling = ({ isHome, isNewGroup, wasBlank }: FileFacts) => isHome && (!
 const isFirst = (log: FileFacts, file: FileFacts) => !log.isNewGroup || !file.wasBlank || log.key < file.key;
 
 /**
- * Whether equal content does not show that a file is a copy. If nothing in it is to be read anyway, the file counts as one: that
- * decides it before the scan that knows so is over.
+ * Whether equal content does not show that a file is a copy. A file of which nothing is to be read counts as a copy anyway, so that
+ * the scan that knows this also decides about the file.
  */
 const isVague = ({ startsAtEnd }: FileFacts, content: Content): boolean =>
   !startsAtEnd && repeatsOneLine(content);

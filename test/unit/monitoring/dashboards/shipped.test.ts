@@ -117,7 +117,7 @@ describe('the shipped dashboards', () => {
     ['process', 'Heap', [8_000_000_000]],
     ['process', 'Pauses', [100]],
     ['frontend', '95th percentile', [0.5]],
-    ['backups', 'Since the last success', [90_000]],
+    ['backups', 'Time since the last success', [90_000]],
     ['dr', 'Lag', [300]],
     ['dr', 'Failed tasks', [10]],
     ['frontend', 'Failed calls over 1h and 6h', [0.006, 0.0144]],

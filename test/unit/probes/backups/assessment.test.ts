@@ -604,7 +604,7 @@ describe('the reason that is shown', () => {
       evidence([{ ...segment, fault: undefined } as unknown as Artifact]),
       good,
       'corrupt',
-      'damaged: its tool says so',
+      'damaged: its tool reports it',
     ],
     ['damage of an older backup', evidence([segment, ofDay(0)]), good, undefined, '50m ago'],
     [

@@ -68,14 +68,14 @@ describe('the moment that a backup shows by itself', () => {
   const utc = { timeZone: 'UTC' };
   const berlin = { timeZone: 'Europe/Berlin' };
   const ofPrimary = { ...berlin, takenFrom: 'primary' as const };
-  const noBeginning = 'a: it does not say when it was begun';
+  const noBeginning = 'a: it does not say when it began';
 
   test.each<[string, () => unknown, unknown]>([
     ['ten seconds ahead of the clock: now', () => shown({ startMs: nowMs + 10_000 }), [0, undefined]],
     [
       'further ahead: unknown',
       () => shown({ startMs: nowMs + 10_001 }),
-      'a states a start in the future;  compare the clocks and time zones',
+      'a states a start in the future; compare the clocks and time zones',
     ],
     [
       'a minute newer than its file',
@@ -85,7 +85,7 @@ describe('the moment that a backup shows by itself', () => {
     [
       'newer than that: unknown',
       () => shown({ startMs: nowMs - minuteMs + 1 }, { endMs: nowMs - 2 * minuteMs }),
-      'a is older than its content;  compare the clocks, and source.files.timeZone',
+      'a is older than its content; compare the clocks, and source.files.timeZone',
     ],
     ['files that nobody could read: unknown', () => shown({ startMs: 0, unread: 'no list' }), 'a: no list'],
     ['a table that it lacks: unknown', () => shown({ startMs: 0, lacks: 'no orders' }), 'a: no orders'],
@@ -135,7 +135,7 @@ describe('the moment that a backup shows by itself', () => {
     [
       'a time, and it is of a replica: unknown',
       () => shown({ startWall: wall }, { ...berlin, takenFrom: 'replica' }),
-      'a: it is of a replica (source.files.takenFrom), whose lag it does not state; take it from the primary',
+      'a: it is from a replica (source.files.takenFrom), and does not state the lag of the replica; take it from the primary',
     ],
     ['an end after the run', () => shown({ endWall: wall }, utc, [job(0, wall.ms - 1)]), noBeginning],
     ['an end in a run that failed', () => shown({ endWall: wall }, utc, [job(0, nowMs, 1)]), noBeginning],
@@ -148,7 +148,7 @@ describe('the moment that a backup shows by itself', () => {
     const [ms, note] = shown({ startWall: wall }) as [number, string];
     // UTC+14 is the earliest zone.
     expect(ms).toBe(-hourMs - 14 * hourMs);
-    expect(note).toContain('it may be 26 hours newer');
+    expect(note).toContain('the backup may be up to 26 hours newer');
   });
 });
 
@@ -341,7 +341,7 @@ describe('with archived logs', () => {
     [
       'a dump of which nothing was read',
       () => recovered(dump({ content: undefined } as never), binlog(nowMs, 'b')),
-      'the recovery point is unknown: a: it does not say when it was begun',
+      'the recovery point is unknown: a: it does not say when it began',
     ],
     [
       'entries that were not read yet',

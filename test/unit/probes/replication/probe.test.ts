@@ -88,7 +88,7 @@ describe('the lag', () => {
     const [nothing] = await checks([{}]);
     expect(nothing).not.toHaveProperty('reason');
     expect(nothing).toMatchObject({
-      msg: 'the lag is not known: no scraped metric has it',
+      msg: 'the lag is not known: no scraped metric shows it',
       gauges: [],
     });
     const odd: Page = {

@@ -33,7 +33,7 @@ describe('nodes', () => {
       seen([row('a', 31), row('b', 35), row('c', 39)]),
       seen([row('a', 61), row('b', 35), row('c', 69)]),
     );
-    expect(first).toEqual(['unknown', 'nodes: 3, not all were seen twice']);
+    expect(first).toEqual(['unknown', 'nodes: 3, not all have been seen twice']);
     expect(second).toEqual([true, 'nodes: 3, all up']);
     expect(third).toEqual([false, 'down: 1 of 3 nodes, b']);
   });
