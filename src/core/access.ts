@@ -13,20 +13,6 @@ export interface ClientTls {
   insecure?: boolean;
 }
 
-/**
- * The options of a connection with `tls`, in the form of Node.js. `read` returns the bytes of a file; the call rejects if `read`
- * does.
- */
-export async function connectionTls(
-  { caFile, certFile, keyFile, serverName, insecure }: ClientTls,
-  read: (path: string) => Promise<Uint8Array>,
-): Promise<object> {
-  const [ca, cert, key] = await Promise.all(
-    [caFile, certFile, keyFile].map((path) => (path === undefined ? undefined : read(path))),
-  );
-  return { ca, cert, key, servername: serverName, rejectUnauthorized: insecure !== true };
-}
-
 /** Credentials sent with each request; at most one of the two. */
 export interface ClientAuth {
   bearer?: Secret;

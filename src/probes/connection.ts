@@ -5,14 +5,13 @@ import { connect, isIP, type Socket } from 'node:net';
 import {
   type ConnectionOptions,
   checkServerIdentity,
-  createSecureContext,
   type DetailedPeerCertificate,
-  type SecureContext,
   type TLSSocket,
   connect as tlsConnect,
 } from 'node:tls';
 import type { ClientTls } from '../core/access.ts';
 import { type Address, formatAddress, isLoopback } from '../core/address.ts';
+import { clientContext, type TlsFileError } from '../core/client-tls.ts';
 import { systemClock } from '../core/clock.ts';
 import { errorText, systemCode } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
@@ -213,56 +212,15 @@ export async function connectTo(
  * verifies it afterwards, so that its expiry is known even if it is refused. Throws ProbeError `credentials`.
  */
 export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
-  const { caFile, certFile, keyFile, serverName } = tls;
-  const named = (serverName ?? host).replace(/\.$/, '');
-  // The files are read one after the other, so that of two missing files the message always names the same one.
-  const ca = await readTlsFile('caFile', caFile);
-  const cert = await readTlsFile('certFile', certFile);
-  const key = await readTlsFile('keyFile', keyFile);
+  const named = (tls.serverName ?? host).replace(/\.$/, '');
   return {
-    secureContext: contextOf({ ca, cert, key }),
+    secureContext: await clientContext(tls, readFile).catch((error: TlsFileError) => {
+      throw new ProbeError('credentials', error.message, error.cause);
+    }),
     rejectUnauthorized: false,
     checkServerIdentity: (_, certificate) => checkServerIdentity(named, certificate),
     ...(isIP(named) === 0 && { servername: named }),
   };
-}
-
-async function readTlsFile(name: string, path: string | undefined): Promise<Buffer | undefined> {
-  if (path === undefined) return undefined;
-  try {
-    return await readFile(path);
-  } catch (error) {
-    throw new ProbeError('credentials', `tls.${name}: cannot be read: ${errorText(error)}`, error);
-  }
-}
-
-interface TlsFiles {
-  ca?: Buffer;
-  cert?: Buffer;
-  key?: Buffer;
-}
-
-function contextOf({ ca, cert, key }: TlsFiles): SecureContext {
-  try {
-    return createSecureContext({ ca, cert, key });
-  } catch (error) {
-    throw new ProbeError('credentials', `${wrongFile({ ca, cert, key })} (${errorText(error)})`, error);
-  }
-}
-
-/** The names of the files that may be wrong: OpenSSL does not report which one is. */
-function wrongFile({ ca, cert, key }: TlsFiles): string {
-  const isUsable = (files: TlsFiles) => {
-    try {
-      return createSecureContext(files) !== undefined;
-    } catch {
-      return false;
-    }
-  };
-  if (!isUsable({ ca })) return 'tls.caFile: not a certificate in PEM';
-  if (!isUsable({ cert })) return 'tls.certFile: not a certificate in PEM';
-  if (!isUsable({ key })) return 'tls.keyFile: not a private key in PEM without a passphrase';
-  return 'tls.keyFile: not the key of tls.certFile';
 }
 
 /** The earliest expiry in the certificate chain, ms since the epoch; undefined without a certificate. */

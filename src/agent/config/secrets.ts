@@ -5,7 +5,6 @@ import { certificateFilesFault, expiredSince } from '../../reporters/listen/cert
 import { snake } from './access-blocks.ts';
 import { unreadableFile } from './environment.ts';
 import {
-  entriesAt,
   faultAt,
   isNull,
   isSecret,
@@ -101,16 +100,11 @@ export function literalSecrets(tree: TreeNode, file: string): PlacedFault[] {
     .map(({ path }) => faultAt(tree, path, 'a secret in the file itself; use {env: NAME} or {file: PATH}'));
 }
 
-/** Paths of `tls` blocks of the agent's listeners. */
-function tlsPaths(tree: MapNode): TreePath[] {
-  const services = entriesAt(tree, 'services').map(([name]) => name);
-  return [
-    ['metrics', 'pullmetrics', 'tls'],
-    ...services.map((name) => ['services', name, 'metrics', 'pullmetrics', 'tls']),
-    ...services.map((name) => ['services', name, 'statsd', 'tls']),
-    ['admin', 'tls'],
-  ];
-}
+/** Paths of the blocks with certificates: `tls` of listeners and of connections. */
+const tlsPaths = (tree: MapNode): TreePath[] =>
+  [...scalarsOf(tree)].flatMap(({ path }) =>
+    /^cert_?file$/i.test(String(path.at(-1))) ? [path.slice(0, -1)] : [],
+  );
 
 /** The bytes of a file; undefined if it cannot be read, which is a separate finding. */
 function bytesOf(file: string | undefined, cwd: string): Buffer | undefined {
@@ -135,7 +129,8 @@ function unfitAt(tree: MapNode, path: TreePath, cwd: string, nowMs: number): Pla
 }
 
 /**
- * Findings for certificates of the agent's listeners that cannot be used: they are no PEM, are expired, or belong to another key.
+ * Findings for certificates of listeners and of connections that cannot be used: they are no PEM, are expired, or belong to
+ * another key.
  */
 export function certificatesUnfit(tree: MapNode, { cwd }: Pick<LoadRequest, 'cwd'>): PlacedFault[] {
   return tlsPaths(tree).flatMap((path) => unfitAt(tree, path, cwd, Date.now()));

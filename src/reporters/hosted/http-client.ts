@@ -6,10 +6,10 @@ import {
   authorizationOf,
   type ClientAuth,
   type ClientTls,
-  connectionTls,
   type ReadSecret,
   type Secret,
 } from '../../core/access.ts';
+import { connectionTls, type TlsFileError } from '../../core/client-tls.ts';
 import { errorText, networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
@@ -116,8 +116,8 @@ export function createHttpClient(
 }
 
 const tlsOptions = (tls: ClientTls): Promise<object> =>
-  connectionTls(tls, readFile).catch((error: unknown) => {
-    throw new HostedFailure('credentials', `cannot read a TLS file: ${String(error)}`, error);
+  connectionTls(tls, readFile).catch((error: TlsFileError) => {
+    throw new HostedFailure('credentials', error.message, error.cause);
   });
 
 /** Opens connections. TLS files are read for each connection, so that a renewed certificate is used. */

@@ -9,11 +9,11 @@ import {
   authorizationOf,
   type ClientAuth,
   type ClientTls,
-  connectionTls,
   type ReadSecret,
   scrapeMarkHeader,
 } from '../../core/access.ts';
 import { type Address, isLoopback, isWildcard } from '../../core/address.ts';
+import { connectionTls, type TlsFileError } from '../../core/client-tls.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { ScrapeOptions } from './block.ts';
@@ -139,8 +139,8 @@ interface ScrapeConnectOptions {
 }
 
 const tlsOptions = (tls: ClientTls): Promise<object> =>
-  connectionTls(tls, readFile).catch((error: unknown) => {
-    throw new ScrapeFailure('credentials', `a TLS file cannot be read: ${String(error)}`, error);
+  connectionTls(tls, readFile).catch((error: TlsFileError) => {
+    throw new ScrapeFailure('credentials', error.message, error.cause);
   });
 
 /** Whether the remote end of a connection is one of the agent's own listeners. */
