@@ -1,4 +1,3 @@
-import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
 import type { ClientTls } from './access.ts';
 import { errorText } from './errors.ts';
 
@@ -11,6 +10,12 @@ export class TlsFileError extends Error {
 }
 
 type ReadFile = (path: string) => Promise<Buffer>;
+
+/** `readFile` of `node:fs/promises` and `createSecureContext` of `node:tls`. */
+interface TlsAccess<Context> {
+  readFile: ReadFile;
+  createSecureContext(files: TlsFiles): Context;
+}
 
 async function readTlsFile(
   key: 'caFile' | 'certFile' | 'keyFile',
@@ -31,19 +36,21 @@ interface TlsFiles {
   key?: Buffer;
 }
 
-function contextOf(files: TlsFiles): SecureContext {
+type Create<Context> = TlsAccess<Context>['createSecureContext'];
+
+function contextOf<Context>(files: TlsFiles, create: Create<Context>): Context {
   try {
-    return createSecureContext(files);
+    return create(files);
   } catch (error) {
-    throw new TlsFileError(`${wrongFile(files)} (${errorText(error)})`, error);
+    throw new TlsFileError(`${wrongFile(files, create)} (${errorText(error)})`, error);
   }
 }
 
 /** The names of the files that may be wrong: OpenSSL does not report which one is. */
-function wrongFile({ ca, cert, key }: TlsFiles): string {
+function wrongFile({ ca, cert, key }: TlsFiles, create: Create<unknown>): string {
   const isUsable = (files: TlsFiles) => {
     try {
-      return createSecureContext(files) !== undefined;
+      return create(files) !== undefined;
     } catch {
       return false;
     }
@@ -55,24 +62,24 @@ function wrongFile({ ca, cert, key }: TlsFiles): string {
 }
 
 /**
- * The certificates and the key of a connection. `read` reads a file; it is called for each connection, so that renewed
- * certificates are used. Rejects with `TlsFileError` if a file cannot be read or used, or if the key is of another certificate:
- * `tls.connect` would throw that within the connection's callback.
+ * The certificates and the key of a connection. The files are read for each connection, so that renewed certificates are used.
+ * Rejects with `TlsFileError` if a file cannot be read or used, or if the key is of another certificate: `tls.connect` would
+ * throw that within the connection's callback.
  */
-export async function clientContext(
+export async function clientContext<Context>(
   { caFile, certFile, keyFile }: ClientTls,
-  read: ReadFile,
-): Promise<SecureContext> {
+  { readFile, createSecureContext }: TlsAccess<Context>,
+): Promise<Context> {
   // The files are read one after the other, so that of two missing files the message always names the same one.
-  const ca = await readTlsFile('caFile', caFile, read);
-  const cert = await readTlsFile('certFile', certFile, read);
-  const key = await readTlsFile('keyFile', keyFile, read);
-  return contextOf({ ca, cert, key });
+  const ca = await readTlsFile('caFile', caFile, readFile);
+  const cert = await readTlsFile('certFile', certFile, readFile);
+  const key = await readTlsFile('keyFile', keyFile, readFile);
+  return contextOf({ ca, cert, key }, createSecureContext);
 }
 
 /** The options of a connection in the form of Node.js. Rejects like `clientContext`. */
-export const connectionTls = async (tls: ClientTls, read: ReadFile): Promise<ConnectionOptions> => ({
-  secureContext: await clientContext(tls, read),
+export const connectionTls = async (tls: ClientTls, access: TlsAccess<unknown>): Promise<object> => ({
+  secureContext: await clientContext(tls, access),
   servername: tls.serverName,
   rejectUnauthorized: tls.insecure !== true,
 });

@@ -5,6 +5,7 @@ import { connect, isIP, type Socket } from 'node:net';
 import {
   type ConnectionOptions,
   checkServerIdentity,
+  createSecureContext,
   type DetailedPeerCertificate,
   type TLSSocket,
   connect as tlsConnect,
@@ -214,9 +215,11 @@ export async function connectTo(
 export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
   const named = (tls.serverName ?? host).replace(/\.$/, '');
   return {
-    secureContext: await clientContext(tls, readFile).catch((error: TlsFileError) => {
-      throw new ProbeError('credentials', error.message, error.cause);
-    }),
+    secureContext: await clientContext(tls, { readFile, createSecureContext }).catch(
+      (error: TlsFileError) => {
+        throw new ProbeError('credentials', error.message, error.cause);
+      },
+    ),
     rejectUnauthorized: false,
     checkServerIdentity: (_, certificate) => checkServerIdentity(named, certificate),
     ...(isIP(named) === 0 && { servername: named }),

@@ -2,6 +2,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import type { StatusReport } from '../../src/agent/report.ts';
 import { connectionTls } from '../../src/core/client-tls.ts';
@@ -81,7 +82,9 @@ test.each([
   ['no key', {}, { servername: undefined, rejectUnauthorized: true }],
   ['another name', { insecure: true, serverName: 'a' }, { servername: 'a', rejectUnauthorized: false }],
 ])('the options of a connection with %s', async (_, tls, expected) => {
-  expect(await connectionTls(tls, async () => Buffer.from(''))).toMatchObject(expected);
+  expect(
+    await connectionTls(tls, { readFile: async () => Buffer.from(''), createSecureContext }),
+  ).toMatchObject(expected);
 });
 
 test.each([
@@ -90,9 +93,11 @@ test.each([
   ['keyFile', 'not the key of tls.certFile', { certFile: one.cert, keyFile: other.key }],
   ['keyFile', 'cannot be read', { certFile: one.cert, keyFile: 'gone' }],
 ])('%s: %s', async (key, what, tls) => {
-  const read = async (path: string) => {
+  const readTlsFile = async (path: string) => {
     if (path === 'gone') throw new Error('ENOENT');
     return path === 'garbage' ? Buffer.from('-----BEGIN CERTIFICATE-----\nx') : readFileSync(path);
   };
-  await expect(connectionTls(tls, read)).rejects.toThrow(`tls.${key}: ${what}`);
+  await expect(connectionTls(tls, { readFile: readTlsFile, createSecureContext })).rejects.toThrow(
+    `tls.${key}: ${what}`,
+  );
 });

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher } from 'undici';
 import build from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
@@ -116,7 +117,7 @@ export function createHttpClient(
 }
 
 const tlsOptions = (tls: ClientTls): Promise<object> =>
-  connectionTls(tls, readFile).catch((error: TlsFileError) => {
+  connectionTls(tls, { readFile, createSecureContext }).catch((error: TlsFileError) => {
     throw new HostedFailure('credentials', error.message, error.cause);
   });
 

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
+import { createSecureContext } from 'node:tls';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import type { buildConnector, Dispatcher } from 'undici';
 import build from 'undici/lib/core/connect.js';
@@ -139,7 +140,7 @@ interface ScrapeConnectOptions {
 }
 
 const tlsOptions = (tls: ClientTls): Promise<object> =>
-  connectionTls(tls, readFile).catch((error: TlsFileError) => {
+  connectionTls(tls, { readFile, createSecureContext }).catch((error: TlsFileError) => {
     throw new ScrapeFailure('credentials', error.message, error.cause);
   });
 
