@@ -185,6 +185,13 @@ const settleMs = 60_000;
 const settledMs = (line: string, { startedAt }: StatusFacts): number =>
   Date.parse(startedAt) + Math.max(settlingMs(kindOf(line)), settleMs);
 
+/** Whether this agent has delivered something with the reporter. */
+const delivers = (
+  { block, kind, lastSuccess }: StatusFacts['reporters'][number],
+  subject: string,
+  { startedAt }: StatusFacts,
+): boolean => subject === `${block}.${kind}` && Date.parse(lastSuccess ?? '') >= Date.parse(startedAt);
+
 /** Whether nothing can be said yet about a line that an earlier agent has seen. */
 function isUnknownYet(line: string, facts: StatusFacts, nowMs: number): boolean {
   const probe = facts.probes.find(
@@ -193,6 +200,9 @@ function isUnknownYet(line: string, facts: StatusFacts, nowMs: number): boolean 
   if (probe) return probe.last === undefined;
   const kind = kindOf(line);
   if (knownAtOnce.has(kind)) return false;
+  const subject = line.slice(kind.length + 1);
+  if (kind === 'stale' && facts.probes.some(({ name, last }) => name === subject && last)) return false;
+  if (kind === 'report' && facts.reporters.some((one) => delivers(one, subject, facts))) return false;
   return nowMs < settledMs(line, facts);
 }
 

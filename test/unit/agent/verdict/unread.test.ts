@@ -252,6 +252,26 @@ describe('a problem whose source cannot be read', () => {
     silence.of([], [], [{ line: open.line, from: ['page/history'] }], { ...at(3_600_000), facts });
     expect(silence.isUnread(open.line)).toBe(isUnread);
   });
+  const deliveredAtMs = (ms: number) => ({
+    reporters: [
+      { block: 'metrics', kind: 'hostedmetrics', lastSuccess: new Date(ms).toISOString() },
+    ] as const,
+  });
+  test.each([
+    ['its reporter has not delivered yet', 'report/metrics.hostedmetrics', {}, true],
+    ['its reporter delivered before it', 'report/metrics.hostedmetrics', deliveredAtMs(1e6 - 1), true],
+    ['its reporter delivers', 'report/metrics.hostedmetrics', deliveredAtMs(1e6), false],
+    ['another reporter delivers', 'report/metrics.pushmetrics', deliveredAtMs(1e6), true],
+    ['its probe has a result', 'stale/store/main', { probes: [probeStatusOf('store/main')] }, false],
+    ['its probe has no result yet', 'stale/store/main', { probes: [unchecked('store/main')] }, true],
+    ['another probe has a result', 'stale/store/main', { probes: [probeStatusOf('store/other')] }, true],
+  ])('is one of an earlier agent, and %s', (_, line, given, isUnread) => {
+    const silence = createSilence();
+    silence.restore([{ ...earlier, line }]);
+    const own = statusFactsOf({ startedAt: new Date(1e6).toISOString(), ...(given as Partial<StatusFacts>) });
+    silence.of([], [], [{ line }], { ...at(1), facts: own });
+    expect(silence.isUnread(line)).toBe(isUnread);
+  });
   test('is one of an earlier agent, whose page counted until shortly before its values could show it', () => {
     const facts = statusFactsOf({
       startedAt: new Date(1e6).toISOString(),
