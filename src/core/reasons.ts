@@ -140,6 +140,7 @@ export const storeFailureReasons = [
   'denied',
   'database_missing',
   'query_failed',
+  'starting',
   'shutting_down',
 ] as const;
 export type StoreFailureReason = (typeof storeFailureReasons)[number];

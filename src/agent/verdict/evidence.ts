@@ -64,6 +64,8 @@ const predicates: Readonly<Record<string, string>> = {
   credentials: 'refuses|refuse the credentials',
   tls_expired: 'has|have an expired certificate',
   too_many_connections: 'has|have no connection left',
+  database_missing: 'lacks|lack a database',
+  starting: 'is|are starting',
   shutting_down: 'is|are shutting down',
 };
 const saysMore: ReadonlySet<string> = new Set(['store', 'cluster']);

@@ -336,8 +336,8 @@ const reasons: Readonly<Record<string, StoreFailureReason>> = {
   '53300': 'too_many_connections',
   '57P01': 'shutting_down',
   '57P02': 'shutting_down',
-  // This code is also sent while the server starts.
-  '57P03': 'shutting_down',
+  // The server starts, recovers after a crash, or shuts down.
+  '57P03': 'starting',
   '57014': 'too_slow',
   '42501': 'denied',
   '08P01': 'protocol',
@@ -375,6 +375,8 @@ export function postgresFault(thrown: unknown): StoreFault {
   const msg = errorText(thrown);
   const state = sqlStateOf(thrown);
   if (state !== undefined) {
+    if (state === '57P03' && /shutting down/.test(msg))
+      return { reason: 'shutting_down', msg: `${msg} (${state})` };
     const hint = wantsTls.test(msg) ? '; if the server wants TLS, add tls: {} to the store' : '';
     return { reason: reasons[state] ?? 'query_failed', msg: `${msg} (${state})${hint}` };
   }
