@@ -1,16 +1,17 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 import { type Change, changeKinds, type Incident } from '../report.ts';
-import type { Found, OpenProblem } from './found.ts';
+import { type Found, isOwnReason, type OpenProblem } from './found.ts';
 import { overTextOf } from './sentence.ts';
 
 /** The starts of problems, the incidents that are over, and changes. All of it survives restarts of the agent. */
 interface IncidentBook {
   /**
    * The start of a problem that is seen now: the recorded start, or `sinceMs` for a new problem. A recorded problem that began
-   * before the `pause` ended in that pause.
+   * before the `pause` ended in that pause. A problem that was over is a new one if its check fails for a reason of its own,
+   * such as credentials, that it did not have before, or had.
    */
-  start(found: Pick<Found, 'pause'> & { line: string; sinceMs: number }, nowMs: number): number;
+  start(found: Pick<Found, 'pause' | 'reason'> & { line: string; sinceMs: number }, nowMs: number): number;
   /**
    * Records the problems that last now. A problem that is missing has ended, unless `isUnknown` says that nothing can be said
    * about it yet, for example after a restart of the agent.
@@ -99,12 +100,17 @@ const keyOf = (one: OpenProblem | undefined): string =>
     one && [
       one.sinceMs,
       one.isDown,
+      one.reason,
       one.cause?.id,
       one.cause?.consequences,
       one.explainedBy?.line,
       one.explainedBy?.endMs,
     ],
   );
+
+/** Whether a check that fails again has failed for a reason that has nothing to do with the one before. */
+const isAnother = (before = '', now = ''): boolean =>
+  before !== now && (isOwnReason(before) || isOwnReason(now));
 
 /** A problem with what the last update recorded of it. */
 function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
@@ -155,8 +161,13 @@ export function createIncidentBook(): IncidentBook {
   ];
 
   return {
-    start({ line, sinceMs, pause }, nowMs) {
+    start({ line, sinceMs, pause, reason }, nowMs) {
       settle(nowMs);
+      const over = paused.get(line);
+      if (over && isAnother(over.problem.reason, reason)) {
+        paused.delete(line);
+        close(over.problem, over.endMs);
+      }
       const known = open.get(line) ?? paused.get(line)?.problem;
       const startMs = known?.sinceMs ?? sinceMs;
       if (!pause || startMs >= pause.fromMs) return startMs;

@@ -1,6 +1,6 @@
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
-import { type Begun, idOf, isFatal, shownSinceMs } from './found.ts';
+import { type Begun, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
 import { dependentReasons, isIndependent, isWhy } from './unread.ts';
 
@@ -79,13 +79,8 @@ const mayBeGone: ReadonlySet<string> = new Set<ScrapeFailureReason>([
 /** Matches log texts in which a role blames its store. */
 const blamesStore =
   /persist|database|sql|cassandra|\bstore\b|shard|connection|dial tcp|timed? ?out|unavailable|schema/i;
-/** Reasons of a health check that a store cannot cause. */
-const ownReasons: ReadonlySet<string> = new Set([
-  ...['resolve', 'tls', 'tls_expired', 'tls_untrusted', 'tls_hostname', 'not_in_ring', 'credentials'],
-]);
-
 /** Whether the reason of an effect is its own: credentials, certificates, names. */
-const isOfItself = ({ reason = '' }: Begun): boolean => ownReasons.has(reason);
+const isOfItself = ({ reason = '' }: Begun): boolean => isOwnReason(reason);
 
 /** Whether the last log entries of a role are fatal and blame something other than its store. */
 function blamesItself({ evidence }: Begun): boolean {
@@ -107,7 +102,7 @@ const isGoneWithOthers: Related = (_cause, effect, { probes }) => {
  * the reason, unless the last log entries of the role say so.
  */
 const isOfStore: Related = (cause, effect, facts) => {
-  if (blamesItself(effect) || ownReasons.has(effect.reason ?? '')) return false;
+  if (blamesItself(effect) || isOwnReason(effect.reason ?? '')) return false;
   // A role serves its metrics without the store. If the role is healthy, the store can explain only the end of its process.
   if (effect.kind === 'scrape_down' && effect.reason !== 'refused') return false;
   return effect.reason !== 'refused' || saysFatal(effect) || isGoneWithOthers(cause, effect, facts);
@@ -222,7 +217,7 @@ const rules: readonly Rule[] = [
   {
     causes: ['crash_loop', 'role_down'],
     effects: archiveFaults,
-    related: ({ about, reason = '' }) => about.role === 'worker' && !ownReasons.has(reason),
+    related: ({ about, reason = '' }) => about.role === 'worker' && !isOwnReason(reason),
   },
   {
     causes: ['persistence_errors'],

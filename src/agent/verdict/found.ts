@@ -50,6 +50,16 @@ export const severityOf = ({ kind }: Pick<Found, 'kind'>): ProblemSeverity => ki
 /** Whether evidence is a fatal entry of a log. */
 export const isFatal = ({ source, text }: Evidence): boolean => source === 'log' && text.startsWith('fatal');
 
+/**
+ * Reasons of a failed check that do not come and go with the server that is checked: credentials, certificates and names. No
+ * other server causes them.
+ */
+const ownReasons: ReadonlySet<string> = new Set([
+  ...['resolve', 'tls', 'tls_expired', 'tls_untrusted', 'tls_hostname', 'not_in_ring'],
+  ...['credentials', 'denied', 'database_missing'],
+]);
+export const isOwnReason = (reason: string): boolean => ownReasons.has(reason);
+
 /** Why nothing shows a problem any more: its sources cannot be read, or could not be read until shortly before. */
 export interface Unread {
   /** Since when it is unknown, wall clock, ms. */
@@ -84,6 +94,8 @@ export interface ExplainedBy {
 export interface OpenProblem {
   line: string;
   sinceMs: number;
+  /** The reason why the check failed last, if a check shows the problem. */
+  reason?: string;
   /** Set if the subject was down. It stays so until a check passes, although a new agent has seen only one failed check. */
   isDown?: boolean;
   /** Set if the problem began before the one that explains it now: what it was until then is an incident of its own. */

@@ -202,7 +202,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     const sinceMs = Math.max(seenMs, reasonsMs?.[found.reason ?? ''] ?? 0);
     return {
       ...found,
-      sinceMs: book.start({ line: lineOf(found), sinceMs, pause: found.pause }, nowMs),
+      sinceMs: book.start({ ...found, line: lineOf(found), sinceMs }, nowMs),
       reasonsMs,
     };
   };
@@ -223,6 +223,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       line: lineOf(found),
       sinceMs: found.sinceMs,
       from: sourcesOf(found),
+      ...(found.reason !== undefined && { reason: found.reason }),
       ...(kind === 'role_down' && { isDown: true }),
       ...(cause && !isEarlyEnough(cause, found.sinceMs) && { isOlder: true }),
       ...(causedBy === undefined && {

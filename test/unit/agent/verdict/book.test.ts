@@ -38,6 +38,34 @@ const sectionOf = (book: Book) =>
     changes: Change[];
   };
 
+describe('a check that fails again a few seconds after it passed', () => {
+  test.each([
+    ['refused', 'refused', false],
+    ['refused', 'connect_timeout', false],
+    [undefined, undefined, false],
+    ['credentials', 'credentials', false],
+    ['credentials', 'tls_expired', true],
+    ['refused', 'database_missing', true],
+    ['tls_expired', 'refused', true],
+    ['credentials', undefined, true],
+  ])('for %s and then %s', (first, then, isNew) => {
+    const book = createIncidentBook();
+    book.update([{ ...problem('main', 0), reason: first }], at(0), never);
+    book.update([], at(10), never);
+    expect(book.start({ line: 'main', sinceMs: at(20), reason: then }, at(20))).toBe(at(isNew ? 20 : 0));
+    book.update([{ ...problem('main', isNew ? 20 : 0), reason: then }], at(20), never);
+    book.update([], at(30), never);
+    const own = book.incidents(at(200)).map(({ start, end }) => [start, end]);
+    const one = [atOf(0), atOf(10)];
+    expect(own).toEqual(isNew ? [[atOf(20), atOf(30)], one] : [[atOf(0), atOf(30)]]);
+  });
+  test('while it lasts, another reason does not begin another problem', () => {
+    const book = createIncidentBook();
+    book.update([{ ...problem('main', 0), reason: 'refused' }], at(0), never);
+    expect(book.start({ line: 'main', sinceMs: at(20), reason: 'credentials' }, at(20))).toBe(at(0));
+  });
+});
+
 describe('an incident', () => {
   const ended = (cause: Partial<Cause>, startS = 0, endS = 100) => {
     const book = createIncidentBook();
