@@ -263,15 +263,18 @@ export function pendingText({
   return pending > 0 ? `${pending} of ${checks} checks have no result yet` : undefined;
 }
 
+/** Why nothing is watched: logs are counted when a file is found. */
+function nothingWatched({ roles }: StatusFacts): string {
+  if (roles.length === 0) return 'Nothing is watched: the configuration names no role, store or log';
+  const whose = `${plural('role', roles.length)} ${listed(roles)}`;
+  return `No log file of ${whose} has been found yet, and nothing else is watched`;
+}
+
 /** The verdict if no problem is known. */
 export function verdictWithoutProblems(facts: StatusFacts): Pick<Verdict, 'level' | 'headline'> {
   const all = watched(facts);
   if (!facts.ready) return { level: 'unknown', headline: 'The agent is starting' };
-  if (all.length === 0)
-    return {
-      level: 'unknown',
-      headline: 'Nothing is watched: the configuration names no role, store or log',
-    };
+  if (all.length === 0) return { level: 'unknown', headline: nothingWatched(facts) };
   const pending = pendingText(facts);
   if (pending !== undefined) return { level: 'unknown', headline: `Nothing is wrong so far; ${pending}` };
   return { level: 'ok', headline: `All is well: ${listed(all)}` };

@@ -34,6 +34,16 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
     'unknown',
     'Nothing is watched: the configuration names no role, store or log.',
   ],
+  'the log of the only role was not found': [
+    { roles: ['frontend'] },
+    'unknown',
+    'No log file of role frontend has been found yet, and nothing else is watched.',
+  ],
+  'the logs of two roles were not found': [
+    { roles: ['frontend', 'history'] },
+    'unknown',
+    'No log file of roles frontend and history has been found yet, and nothing else is watched.',
+  ],
   'the agent is starting': [{ ready: false, probes: healthy }, 'unknown', 'The agent is starting.'],
   'everything answers': [
     { probes: [...healthy, store({}), probeStatusOf('store/main/visibility')] },
