@@ -16,7 +16,7 @@ import {
 } from './admin/routes.ts';
 import type { Health } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
-import type { Change } from './report.ts';
+import type { BoundListener, Change } from './report.ts';
 
 export interface EndpointsDeps {
   listeners: Listeners;
@@ -39,7 +39,7 @@ export interface EndpointsDeps {
 
 /** The bound listeners of one configuration. */
 export interface Endpoints {
-  readonly addresses: readonly { listener: string; address: string; tls: boolean }[];
+  readonly addresses: readonly BoundListener[];
   /** Serves the endpoints of the configuration. Until then, new listeners serve only health. */
   open(gather: Gather): Promise<void>;
   close(): Promise<void>;
@@ -170,6 +170,7 @@ export async function bindEndpoints(config: AgentConfig, deps: EndpointsDeps): P
       listener: endpoint.name,
       address: listener.address,
       tls: endpoint.secure.tls !== undefined,
+      certificate: listener.certificate,
     })),
     async open(gather) {
       for (const { endpoint, listener, protect } of bound) {

@@ -1,3 +1,4 @@
+import type { ServedCertificate } from '../core/access.ts';
 import type { BackupType } from '../core/reasons.ts';
 import type { ProbeReport, ProbeResult } from '../probes/runner/probe-state.ts';
 import type { LogFault } from '../sources/logs/faults/file-faults.ts';
@@ -223,6 +224,21 @@ export interface BackupReport {
   retentionKept?: boolean;
 }
 
+/** A listener of the agent, and the certificate that it presents. */
+export interface ListenerReport {
+  listener: string;
+  address: string;
+  tls: boolean;
+  /** `refused`: why newer files are not used. */
+  certificate?: { notAfter: string; refused?: string };
+}
+
+/** A listener that is bound. */
+export interface BoundListener extends Omit<ListenerReport, 'certificate'> {
+  /** The certificate that the next client gets; undefined without TLS. */
+  certificate(): ServedCertificate | undefined;
+}
+
 /** All facts on which a verdict is based. */
 export interface StatusFacts {
   /** When the report was made, RFC 3339. */
@@ -256,7 +272,7 @@ export interface StatusFacts {
     lastCommitAt?: string;
     commitFailures: number;
   };
-  listeners: readonly { listener: string; address: string; tls: boolean }[];
+  listeners: readonly ListenerReport[];
   /** Figures of the agent's own process. */
   process: { rssBytes: number; heapBytes: number; cpuSeconds: number };
   logs: readonly LogFileReport[];

@@ -32,6 +32,14 @@ export type ClientAuthType = (typeof clientAuthTypes)[number];
 export const tlsVersions = ['TLS12', 'TLS13'] as const;
 type TlsVersion = (typeof tlsVersions)[number];
 
+/** The certificate that a listener presents. */
+export interface ServedCertificate {
+  /** When it expires, ms since the epoch. */
+  notAfterMs: number;
+  /** Why newer files are not used; undefined if the current files are in use. */
+  refused?: string;
+}
+
 /**
  * TLS settings of the agent's own listeners, with the keys of `tls_server_config` in the Prometheus web configuration
  * (github.com/prometheus/exporter-toolkit, docs/web-configuration.md).

@@ -102,8 +102,10 @@ export async function startAgent(
   });
   failed.catch(() => {});
   const ready = until('the agent is ready', async () => {
-    const admin = listeners().get('admin');
-    return admin && (await fetch(`http://${admin}/ready`)).status === 200;
+    // With TLS on the admin listener, only the other one can be asked.
+    const address = listeners().get('admin.health') ?? listeners().get('admin');
+    const answer = address && (await fetch(`http://${address}/ready`).catch(() => undefined));
+    return answer && answer.status === 200;
   });
   try {
     await Promise.race([ready, failed]);

@@ -13,10 +13,12 @@ import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';
 import {
   type BackupReport,
+  type BoundListener,
   type Dated,
   type DomainReport,
   type EntriesReport,
   type Levels,
+  type ListenerReport,
   type LogFaultReport,
   type LogFileReport,
   type ProbeStatus,
@@ -111,7 +113,7 @@ interface ReportDeps {
   files(): readonly LogFileReport[];
   logFaults(): readonly LogFault[];
   lastErrors: Pick<LastErrors, 'all' | 'byService'>;
-  listeners(): StatusReport['listeners'];
+  listeners(): readonly BoundListener[];
   relays(): Iterable<RoleSources>;
   probes(): readonly ProbeReport[];
   /** Why the newest configuration was refused; undefined if it was accepted. */
@@ -228,6 +230,14 @@ function backupsOf(backups: readonly BackupOptions[], rowsOf: ReadFamily): Backu
   }));
 }
 
+function listenerReport({ certificate, ...rest }: BoundListener): ListenerReport {
+  const served = certificate();
+  if (!served) return rest;
+  const { notAfterMs, refused } = served;
+  const notAfter = new Date(notAfterMs).toISOString();
+  return { ...rest, certificate: { notAfter, ...(refused !== undefined && { refused }) } };
+}
+
 function processOf(): StatusFacts['process'] {
   const { rss, heapUsed } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
@@ -311,7 +321,7 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
       lastCommitAt: lastCommitMs === undefined ? undefined : timeOf(lastCommitMs),
       commitFailures: failures,
     },
-    listeners: deps.listeners(),
+    listeners: deps.listeners().map(listenerReport),
     process: processOf(),
     logs: deps.files(),
     logFaults: logFaultsOf(deps.logFaults(), entries),

@@ -7,6 +7,7 @@ import {
 } from '../../core/reasons.ts';
 import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
 import { isEarlyEnough } from './causes.ts';
+import { certificateProblems } from './certificate-evidence.ts';
 import type { Found } from './found.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
 import { messageOf, phaseOf, reasonOf } from './probe-text.ts';
@@ -359,27 +360,6 @@ function replicationProblems({ replication }: StatusFacts): Found[] {
         about: { clusters: [source, target] },
         detail: value,
         evidence: [{ source: 'value', text: `${target} is ${value} ${source}`, value, limit }],
-      };
-    });
-}
-
-function certificateProblems({ certificates }: StatusFacts, nowMs: number): Found[] {
-  return certificates
-    .filter(({ notAfter }) => Date.parse(notAfter) - nowMs < limitOf('SvcCertificateExpiring') * 1e3)
-    .map(({ probe, notAfter }) => {
-      const isOver = Date.parse(notAfter) <= nowMs;
-      return {
-        kind: 'certificate',
-        subject: probe,
-        about: { probe },
-        detail: `on ${notAfter}`,
-        ...(isOver && { predicate: 'has|have expired' }),
-        evidence: [
-          {
-            source: 'probe',
-            text: `${probe}: its certificate ${isOver ? 'expired' : 'expires'} on ${notAfter}`,
-          },
-        ],
       };
     });
 }

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import type { ListenerTls } from '../../core/access.ts';
+import type { ListenerTls, ServedCertificate } from '../../core/access.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/ports.ts';
 
@@ -16,6 +16,7 @@ export interface CertificatesDeps {
 interface Certificates {
   /** Options for a TLS context. */
   readonly context: SecureContextOptions;
+  readonly served: ServedCertificate;
   /** Reads the files again if they changed; true if `context` is new. Invalid files are logged once, and the old ones stay in use. */
   refresh(): boolean;
 }
@@ -71,7 +72,10 @@ function checkContext(options: SecureContextOptions, { certFile }: ListenerTls, 
   }
 }
 
-function loadContext(tls: ListenerTls, { place, nowMs, log }: CertificatesDeps): SecureContextOptions {
+function loadContext(
+  tls: ListenerTls,
+  { place, nowMs, log }: CertificatesDeps,
+): { context: SecureContextOptions; served: ServedCertificate } {
   const files = readFiles(tls, place);
   const fault = certificateFilesFault(files);
   if (fault) {
@@ -86,26 +90,30 @@ function loadContext(tls: ListenerTls, { place, nowMs, log }: CertificatesDeps):
     const since = new Date(endMs).toISOString();
     log.write('warn', 'certificate expired', { where: `${place}.certFile`, file: tls.certFile, since });
   }
-  return context;
+  return { context, served: { notAfterMs: Date.parse(new X509Certificate(cert).validTo) } };
 }
 
 /** Reads a listener's TLS files. Throws `listen_failed` for missing or invalid files. */
 export function openCertificates(tls: ListenerTls, deps: CertificatesDeps): Certificates {
   const { place, log } = deps;
   let stamp = stampOf(tls);
-  let context = loadContext(tls, deps);
+  let loaded = loadContext(tls, deps);
   return {
     get context() {
-      return context;
+      return loaded.context;
+    },
+    get served() {
+      return loaded.served;
     },
     refresh() {
       const next = stampOf(tls);
       if (next === stamp) return false;
       stamp = next;
       try {
-        context = loadContext(tls, deps);
+        loaded = loadContext(tls, deps);
       } catch (error) {
         log.write('error', 'cannot use the new certificate; the old one stays in use', { error });
+        loaded = { ...loaded, served: { ...loaded.served, refused: errorText(error) } };
         return false;
       }
       log.write('info', 'certificate reloaded', { where: place, file: tls.certFile });

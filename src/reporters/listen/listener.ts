@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Protection as ProtectionSettings } from '../../core/access.ts';
+import type { Protection as ProtectionSettings, ServedCertificate } from '../../core/access.ts';
 import { addressOf, formatAddress } from '../../core/address.ts';
 import { listenError } from '../../core/errors.ts';
 import { noteArrival } from '../../core/slices.ts';
@@ -66,6 +66,8 @@ export interface Listener {
    * `listen_failed`, and changes nothing, if files cannot be used.
    */
   protect(secure: ProtectionSettings): () => void;
+  /** The certificate that the next client gets; undefined without TLS. */
+  certificate(): ServedCertificate | undefined;
   /** Stops accepting, waits up to `closeMs` for responses in progress, then closes all connections. */
   close(): Promise<void>;
 }
@@ -170,6 +172,7 @@ export async function createListener(options: ListenerOptions, deps: ListenerDep
       routes = next;
     },
     protect: protection.protect,
+    certificate: protection.certificate,
     close: () => (closing ??= close()),
   };
 }
@@ -219,6 +222,7 @@ export function createListeners(bind: (options: ListenerOptions) => Promise<List
           listener.routes = next;
         },
         protect: listener.protect,
+        certificate: listener.certificate,
         close: () => (dropped ??= drop(key, held)),
       };
     },

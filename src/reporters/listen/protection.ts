@@ -6,6 +6,7 @@ import type {
   ListenerTls,
   Protection as ProtectionSettings,
   ReadSecret,
+  ServedCertificate,
 } from '../../core/access.ts';
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import { type Authenticator, createAuthenticator } from './auth.ts';
@@ -30,6 +31,8 @@ interface HandshakesDeps extends CertificatesDeps {
 interface Handshakes {
   /** Begins the handshake of an accepted connection, of which nothing was read. */
   begin(socket: Socket): void;
+  /** The certificate that the next client gets. */
+  certificate(): ServedCertificate;
   /** Closes connections that are in a handshake. */
   cut(): void;
 }
@@ -73,9 +76,16 @@ export function createHandshakes(options: HandshakesOptions, deps: HandshakesDep
     onFailure(error.message);
   });
 
+  const refresh = () => {
+    if (certificates.refresh()) server.setSecureContext(certificates.context);
+  };
   return {
+    certificate() {
+      refresh();
+      return certificates.served;
+    },
     begin(socket) {
-      if (certificates.refresh()) server.setSecureContext(certificates.context);
+      refresh();
       const key = keyOf(socket);
       inHandshake.set(key, socket);
       // A disconnect is reported as a failed handshake, or on the TLS socket.
@@ -154,6 +164,8 @@ export interface ListenerProtection {
   isCurrent(socket: Socket): boolean;
   /** See `Listener.protect`. */
   protect(next: ProtectionSettings): () => void;
+  /** The certificate of the current TLS settings; undefined without TLS. */
+  certificate(): ServedCertificate | undefined;
   /** Closes connections that are in a handshake. */
   cutHandshakes(): void;
 }
@@ -246,6 +258,7 @@ export function createProtection(
         closeOthers(state);
       };
     },
+    certificate: () => state.handshakes?.certificate(),
     cutHandshakes: () => state.handshakes?.cut(),
   };
 }

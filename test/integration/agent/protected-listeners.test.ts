@@ -35,7 +35,10 @@ const hash = '$2b$05$abcdefghijklmnopqrstuubx4l53BqpyA0ox59C0SQbv.4dyNe666';
 
 function outletsDeps(): EndpointsDeps {
   const deps = listenerDeps();
-  const report = () => statusReportOf({ listeners: outlets.at(-1)?.addresses ?? [] });
+  const report = () =>
+    statusReportOf({
+      listeners: (outlets.at(-1)?.addresses ?? []).map(({ certificate: _, ...rest }) => rest),
+    });
   const health = createHealth(() => undefined);
   health.enter('ready');
   const listeners = createListeners((options) => createListener(options, deps));
