@@ -163,7 +163,7 @@ const rows = {
   recovery_weak: row(
     'warning',
     'store',
-    'has|have settings that weaken recovery',
+    'lacks|lack what recovery needs',
     ['SvcStoreRecoveryWeak'],
     nothing,
   ),
@@ -258,7 +258,7 @@ export const overPredicates: Readonly<Record<KindOfProblem, string>> = {
   backup_skew: 'no longer ends in the future',
   backup_offsite: 'has an off-site copy again',
   backup_retention: 'keeps its retention again',
-  recovery_weak: 'no longer has settings that weaken recovery',
+  recovery_weak: 'has what recovery needs again',
   recovery: 'can be recovered within its objectives again',
   not_proven: 'is proven to be recoverable',
   certificate: 'was renewed',

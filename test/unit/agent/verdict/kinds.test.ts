@@ -200,7 +200,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   recovery_weak: [
     failing('store/main/p', check('replica', 'recovery_weak')),
-    'store main/p has settings that weaken recovery: replica: bad',
+    'store main/p lacks what recovery needs: replica: bad',
   ],
   recovery: [
     failing('recovery/main/p', { reason: 'unverified', msg: 'x' }),

@@ -113,7 +113,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'warning',
-    'Store main has settings that weaken recovery (since 00:01:00 UTC).',
+    'Store main lacks what recovery needs (since 00:01:00 UTC).',
   ],
   'more than three kinds of problems': [
     {
@@ -232,7 +232,7 @@ test('each problem says what it is, since when, and what to do', () => {
       kind: 'recovery_weak',
       subject: 'main/persistence',
       severity: 'warning',
-      what: 'store main/persistence has settings that weaken recovery: archive_mode: archive_mode = off',
+      what: 'store main/persistence lacks what recovery needs: archive_mode: archive_mode = off',
       fix: 'archive_mode = on',
       since: '2026-01-01T00:01:00.000Z',
       consequences: [],
