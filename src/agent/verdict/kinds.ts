@@ -160,13 +160,7 @@ const rows = {
     ['SvcBackupRetention'],
     nothing,
   ),
-  recovery_weak: row(
-    'warning',
-    'store',
-    'lacks|lack what recovery needs',
-    ['SvcStoreRecoveryWeak'],
-    nothing,
-  ),
+  recovery_weak: row('warning', 'store', 'lacks|lack what recovery needs', ['SvcStoreRecoveryWeak'], nothing),
   recovery: row(
     'critical',
     'database',
