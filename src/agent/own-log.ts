@@ -27,7 +27,10 @@ function openSink({ outputFile, stdout }: LogOptions, onLost: () => void): LogSi
   }
 }
 
-/** The chain of causes, outermost first, so that the entry has ENOSPC, not only "commit failed". */
+/**
+ * The chain of causes, outermost first, so that the entry has ENOSPC, not only "commit failed". A cause that the texts before it
+ * contain is left out.
+ */
 function errorChain(thrown: unknown): string {
   const texts: string[] = [];
   for (
@@ -35,7 +38,8 @@ function errorChain(thrown: unknown): string {
     error !== undefined && texts.length < 5;
     error = (error as { cause?: unknown } | null)?.cause
   ) {
-    texts.push(errorText(error));
+    const text = errorText(error);
+    if (!texts.some((one) => one.includes(text))) texts.push(text);
   }
   return texts.join(': ');
 }

@@ -36,6 +36,21 @@ export function formatDuration(spanMs: number): string {
   return parts.join('');
 }
 
+/**
+ * An excerpt from another program's text for a message: one line of at most `most` characters, without control characters, lone
+ * surrogates and characters that change the direction of text.
+ */
+export function excerpt(text: string, most = 200): string {
+  // Removed characters do not count in the result, but a text of megabytes is not scanned as a whole.
+  const characters = [
+    ...text
+      .slice(0, 20 * most)
+      .replace(/[\p{Cc}\p{Cs}\p{Bidi_Control}\s]+/gu, ' ')
+      .trim(),
+  ];
+  return characters.length > most ? `${characters.slice(0, most).join('')}…` : characters.join('');
+}
+
 /** A format of text in the configuration. */
 export interface TextFormat<T> {
   /** The message for text of another format: `what is wrong; what is allowed`. */

@@ -14,10 +14,11 @@ import type { ClientTls } from '../core/access.ts';
 import { type Address, formatAddress, isLoopback } from '../core/address.ts';
 import { clientContext, type TlsFileError } from '../core/client-tls.ts';
 import { systemClock } from '../core/clock.ts';
-import { errorText, systemCode } from '../core/errors.ts';
+import { systemCode } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import { toThousandths } from '../core/text-formats.ts';
-import { type ConnectionReason, connectionFault, excerpt, ProbeError } from './probe.ts';
+import { certificateText, handshakeText } from '../core/tls-faults.ts';
+import { type ConnectionReason, connectionFault, ProbeError } from './probe.ts';
 
 /** The phases of a request, in order. For a store, `queries` replaces `body`. */
 export type ConnectionPhase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body' | 'queries';
@@ -251,44 +252,11 @@ export function peerCertificateFault(socket: TLSSocket): ProbeError | undefined 
   if (socket.authorized) return undefined;
   // The type says that this is an error, but it is a code.
   const code = String(socket.authorizationError);
-  const { subject, subjectaltname, valid_to } = socket.getPeerCertificate();
-  const whose = subjectaltname ?? subject?.CN ?? 'nobody';
-  const advice: Readonly<Record<string, string>> = {
-    CERT_HAS_EXPIRED: `the server’s certificate expired on ${valid_to}; renew it there`,
-    ERR_TLS_CERT_ALTNAME_INVALID: `the certificate is for ${whose}; use such a name as the address, or set tls.serverName`,
-  };
-  const usual = `the certificate, for ${whose}, has no trusted issuer; set tls.caFile to the certificate of its authority`;
-  return new ProbeError(reasons[code] ?? 'tls_untrusted', `${advice[code] ?? usual} (${code})`);
+  return new ProbeError(reasons[code] ?? 'tls_untrusted', certificateText(code, socket.getPeerCertificate()));
 }
 
-/** OpenSSL's messages for a failed handshake, with advice for each. */
-const handshakeFaults: readonly (readonly [RegExp, string])[] = [
-  [
-    /wrong version number|packet length too long|http request|record layer/i,
-    'the server does not speak TLS on this port; remove tls, or use another port',
-  ],
-  [
-    /certificate required|handshake failure|bad certificate|no certificate/i,
-    'the server refused the handshake; if it requires a client certificate, set tls.certFile and tls.keyFile',
-  ],
-  [
-    /unknown ca/i,
-    'the server does not trust the client’s certificate; set tls.certFile to one that it trusts',
-  ],
-  [/alert certificate expired/i, 'the client’s certificate has expired; renew tls.certFile'],
-  [
-    /unsupported protocol|protocol version|no protocols/i,
-    'the server offers no TLS version that is still safe',
-  ],
-];
-
-/** A failed handshake in plain words, with OpenSSL's words in parentheses; undefined for errors of the network. */
+/** A failed handshake in plain words; undefined for errors of the network. */
 export function handshakeFault(thrown: unknown): ProbeError | undefined {
-  const { code, library, reason } = (thrown ?? {}) as Record<string, unknown>;
-  const isOpenSsl = library !== undefined || /^(?:ERR_SSL_|EPROTO)/.test(String(code));
-  if (!isOpenSsl) return undefined;
-  const text = typeof reason === 'string' ? reason : excerpt(errorText(thrown));
-  const known = handshakeFaults.find(([pattern]) => pattern.test(text));
-  const what = known?.[1] ?? 'the TLS handshake failed; check tls and what the server offers';
-  return new ProbeError('tls', `${what} (${text})`, thrown);
+  const text = handshakeText(thrown);
+  return text === undefined ? undefined : new ProbeError('tls', text, thrown);
 }

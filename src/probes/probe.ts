@@ -11,6 +11,8 @@ import type {
   StoreFailureReason,
 } from '../core/reasons.ts';
 
+export { excerpt } from '../core/text-formats.ts';
+
 /** A metric of the agent with the labels of one series, without `svc_service` and the global tags. */
 export interface SeriesName {
   name: AgentMetricName;
@@ -172,21 +174,6 @@ export const beginningOf = (answer: Buffer): string =>
   answer.subarray(0, 5).toString('latin1') === 'HTTP/'
     ? 'an HTTP server answers there'
     : `it begins with the bytes ${answer.subarray(0, 8).toString('hex')}`;
-
-/**
- * An excerpt from another program's text for a message: one line of at most `most` characters, without control characters, lone
- * surrogates and characters that change the direction of text.
- */
-export function excerpt(text: string, most = 200): string {
-  // Removed characters do not count in the result, but a text of megabytes is not scanned as a whole.
-  const characters = [
-    ...text
-      .slice(0, 20 * most)
-      .replace(/[\p{Cc}\p{Cs}\p{Bidi_Control}\s]+/gu, ' ')
-      .trim(),
-  ];
-  return characters.length > most ? `${characters.slice(0, most).join('')}…` : characters.join('');
-}
 
 /** A time as text. Servers and files may state times that are not dates. */
 export function timeText(ms: number): string {

@@ -1,6 +1,8 @@
 import { errorText, networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { DropReason, ScrapeFailureReason } from '../../core/reasons.ts';
+import { excerpt } from '../../core/text-formats.ts';
+import { closedByServer, tlsFaultText } from '../../core/tls-faults.ts';
 import type { Page } from './exposition/line-table.ts';
 import type { PageResult } from './series/page-series.ts';
 
@@ -30,7 +32,7 @@ export const dropOf = (reason: ScrapeFailureReason): DropReason => drops[reason]
 export function failureOf(thrown: unknown, inBody: boolean): ScrapeFailure {
   if (thrown instanceof ScrapeFailure) return thrown;
   const reason = networkFault(thrown) ?? 'failed';
-  const text = errorText(thrown) || (systemCode(thrown) ?? '');
+  const text = tlsFaultText(thrown) ?? excerpt(errorText(thrown) || (systemCode(thrown) ?? ''));
   return new ScrapeFailure(inBody && reason === 'reset' ? 'cut_off' : reason, text, thrown);
 }
 
@@ -74,6 +76,7 @@ function redacted(url: string): string {
 
 export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps): ScrapeStatusRecorder {
   const target = redacted(url);
+  const isSecure = target.startsWith('https:');
   const failures: ScrapeStatus['failures'] = {};
   let up: boolean | undefined;
   let lastTakenMs: number | undefined;
@@ -100,15 +103,16 @@ export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps)
       firstInvalid = page.firstInvalid;
     },
     failed({ reason, message, cause }, isCounted) {
+      const what = isSecure && reason === 'reset' ? closedByServer(message) : message;
       if (!isCounted) {
         drops.count('scrape', dropOf(reason));
         failures[reason] = (failures[reason] ?? 0) + 1;
       }
       if (up !== false || lastFailure?.reason !== reason) {
-        log.write('warn', 'scrape failed', { target, reason, what: message, error: cause });
+        log.write('warn', 'scrape failed', { target, reason, what, error: cause });
       }
       up = false;
-      lastFailure = { reason, what: message, atMs: clock.nowMs() };
+      lastFailure = { reason, what, atMs: clock.nowMs() };
     },
     current: (vocabulary) => ({
       url: target,

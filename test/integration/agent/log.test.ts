@@ -45,6 +45,14 @@ describe('an entry of the agent’s own log', () => {
     expect(JSON.parse(text).error).toBe('write: ENOSPC: no space left');
   });
 
+  test('says the same text once, although a cause repeats it', () => {
+    const cause = new Error('certificate has expired', { cause: new Error('no peer') });
+    const text = written('repeated.log', {}, (log) =>
+      log.write('error', 'x', { error: new Error('certificate has expired', { cause }) }),
+    );
+    expect(JSON.parse(text).error).toBe('certificate has expired: no peer');
+  });
+
   test('below the level is not written', () => {
     expect(written('level.log', { level: 'error' }, (log) => log.write('warn', 'no'))).toBe('');
   });
