@@ -120,6 +120,8 @@ export interface Bed {
   directory: string;
   drops: Record<string, number>;
   failures: Record<string, number>;
+  /** The texts of the failures, each once. */
+  told: Set<string>;
   delivered(): number;
   queued(): { bytes: number; oldestMs: number | undefined };
   logged: string[];
@@ -152,6 +154,7 @@ export async function openBed(
   const { directory = folder(), clock = manualClock(), ...rest } = deps;
   const drops: Record<string, number> = {};
   const failures: Record<string, number> = {};
+  const told = new Set<string>();
   const logged: string[] = [];
   const views: TestView[] = [];
   let families: readonly FamilySpec[] = [counter(1)];
@@ -184,8 +187,9 @@ export async function openBed(
         delivered() {
           delivered += 1;
         },
-        failed(reason) {
+        failed(reason, what) {
           failures[reason] = (failures[reason] ?? 0) + 1;
+          told.add(what);
         },
       },
       queued(bytes, oldestMs) {
@@ -210,6 +214,7 @@ export async function openBed(
     directory,
     drops,
     failures,
+    told,
     delivered: () => delivered,
     queued: () => queued,
     logged,

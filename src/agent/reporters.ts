@@ -36,7 +36,8 @@ export interface ReporterStatus {
   /** The destination; not secret. */
   target: string;
   lastSuccess?: string;
-  lastFailure?: { reason: PushFailureReason | HostedFailureReason; at: string };
+  /** `what`: the error, or what the receiver answered, as one clause without credentials; it contains text from outside. */
+  lastFailure?: { reason: PushFailureReason | HostedFailureReason; what: string; at: string };
   /** The time of the first failure since the last success. */
   failingSince?: string;
   failures: number;
@@ -57,7 +58,7 @@ interface BuildDeps {
   sinceMs: number;
   reported: {
     delivered(): void;
-    failed(reason: PushFailureReason | HostedFailureReason): void;
+    failed(reason: PushFailureReason | HostedFailureReason, what: string): void;
   };
   queued(block: string, bytes: number, oldestMs: number | undefined): void;
   readSecret: ReadSecret;
@@ -148,9 +149,9 @@ function createStatus({ name: block, metrics: { reporter } }: Block, clock: Cloc
       status.lastSuccess = now();
       delete status.failingSince;
     },
-    failed(reason: PushFailureReason | HostedFailureReason) {
+    failed(reason: PushFailureReason | HostedFailureReason, what: string) {
       status.failures++;
-      status.lastFailure = { reason, at: now() };
+      status.lastFailure = { reason, what, at: now() };
       status.failingSince ??= status.lastFailure.at;
     },
     queued(bytes: number, oldestMs: number | undefined) {
@@ -188,9 +189,9 @@ export function createReporters(deps: ReportersDeps): Reporters {
           self.reportLastSuccess.set(clock.nowMs() / 1e3);
           kept?.delivered();
         },
-        failed(reason) {
+        failed(reason, what) {
           self.reportFailures.inc({ reason });
-          kept?.failed(reason);
+          kept?.failed(reason, what);
         },
       },
     });

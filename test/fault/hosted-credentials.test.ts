@@ -53,6 +53,29 @@ test('basic authentication', async () => {
   await receiver.close();
 });
 
+test('a receiver that repeats the credentials: the text of the failure has its status, but no credentials', async () => {
+  const receiver = await openReceiver();
+  receiver.reply(({ headers, url }, response) => {
+    response.writeHead(401).end(`${headers.authorization}\n${headers['x-key']} ${url}  ${'x'.repeat(300)}`);
+  });
+  const shown = async (own: Parameters<typeof openBed>[1], address = receiver.url) => {
+    const bed = await openBed(address, own);
+    await bed.tick();
+    await until('it is refused', () => bed.told.size > 0);
+    await bed.stop();
+    return [...bed.told];
+  };
+  const cut = (text: string) => `status 401: ${text.padEnd(200, 'x')}…`;
+  const headers = { 'X-Key': 'another-secret' };
+  expect(await shown({ auth: { bearer: 'a-secret' }, headers })).toEqual([
+    cut('Bearer *** *** /api/v1/write*** '),
+  ]);
+  expect(await shown({ auth: { basic: { username: 'me', password: 'pä:ss' } } })).toEqual([
+    cut('Basic *** undefined /api/v1/write*** '),
+  ]);
+  await receiver.close();
+});
+
 const openssl = (...args: string[]) => void execFileSync('openssl', args, { stdio: 'pipe' });
 const hasOpenssl = (): boolean => {
   try {

@@ -448,7 +448,7 @@ export function createWorld(state: WorldState = healthy()) {
               failures: 3,
             },
             ...{
-              lastFailure: { reason: 'refused' as const, at: time() },
+              lastFailure: { reason: 'refused' as const, what: 'connection refused', at: time() },
               failingSince: time(startMs + 21 * stepMs),
             },
           },

@@ -6,8 +6,10 @@ import {
   storeCheckNeededBy,
 } from '../../core/reasons.ts';
 import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
+import { agentProblems } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
 import { certificateProblems } from './certificate-evidence.ts';
+import { firstStepsFor } from './first-steps.ts';
 import type { Found } from './found.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
 import { messageOf, phaseOf, reasonOf } from './probe-text.ts';
@@ -194,7 +196,9 @@ function failingProblems(probe: Checked): Found[] {
   const failing = kind === 'health' && !isDown ? 'role_failing' : failingKind(probe);
   // The clock may have been set back since then.
   const sinceMs = Math.min(msOf((isDown ? since : undefined) ?? failingSince) ?? Infinity, msOf(last.at)!);
-  const common = { subject, about, reason: last.reason, sinceMs, evidence: [probeEvidence(probe)] };
+  const { reason } = last;
+  const evidence = [probeEvidence(probe)];
+  const common = { subject, about, reason, firstSteps: firstStepsFor(reason), sinceMs, evidence };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
   const predicate = predicateOf(probe);
   // A predicate already contains the reason.
@@ -257,8 +261,12 @@ function scrapeProblems({ scrapes, probes }: StatusFacts, ofProbes: readonly Fou
     const at = new Date(atMs).toISOString();
     const evidence: Evidence[] = [{ source: 'probe', text: `scrape of ${service}: ${detail}`, at }];
     const sinceMs = lastTakenMs ?? atMs;
+    const firstSteps = firstStepsFor(reason);
     return [
-      { kind: 'scrape_down', subject: service, about: { role: service }, detail, sinceMs, reason, evidence },
+      {
+        ...{ kind: 'scrape_down', subject: service, about: { role: service } },
+        ...{ detail, firstSteps, sinceMs, reason, evidence },
+      },
     ];
   });
 }
@@ -317,35 +325,6 @@ function logProblems({ logs }: StatusFacts): Found[] {
     const detail = `${Math.round(lagBytes / 2 ** 20)} MiB behind`;
     return [{ kind: 'log_lag', subject: path, about, detail, evidence: [] }];
   });
-}
-
-/** The step of a failed commit, without the directory. */
-const failingStep = (step: string): string =>
-  step === 'no_directory' ? 'the agent cannot use' : `${step} fails in`;
-
-function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
-  const found: Found[] = [];
-  const own = { about: {}, evidence: [] };
-  if (state.degraded !== undefined)
-    found.push({
-      ...own,
-      kind: 'state',
-      subject: '',
-      detail: `${failingStep(state.degraded)} ${state.directory}: ${state.error}`,
-      sinceMs: msOf(state.lastCommitAt),
-    });
-  if (!config.lastReloadSuccessful)
-    found.push({ ...own, kind: 'reload', subject: '', detail: config.lastReloadError });
-  for (const { block, kind, failingSince, lastFailure } of reporters)
-    if (failingSince !== undefined)
-      found.push({
-        ...own,
-        kind: 'report',
-        subject: `${block}.${kind}`,
-        detail: lastFailure?.reason,
-        sinceMs: msOf(failingSince),
-      });
-  return found;
 }
 
 function replicationProblems({ replication }: StatusFacts): Found[] {

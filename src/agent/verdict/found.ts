@@ -23,6 +23,8 @@ export interface Found {
   about: Subjects;
   detail?: string;
   fix?: string;
+  /** The first steps for the reason of the failure. Default: those of the kind. */
+  firstSteps?: string;
   /** Replaces the predicate of the kind if the reason says more: `refuses|refuse connections`. */
   predicate?: string;
   /** The earliest moment that the evidence shows, wall clock, ms. */

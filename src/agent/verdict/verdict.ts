@@ -101,7 +101,7 @@ function problemOf(
   consequences: readonly string[],
   changes: readonly Change[],
 ): Problem {
-  const { kind, subject, fix, evidence, sinceMs, unread } = found;
+  const { kind, subject, fix, firstSteps, evidence, sinceMs, unread } = found;
   const { alerts, blocks } = kinds[kind];
   const before = causedBy === undefined ? changesBefore(sinceMs, changes) : [];
   return {
@@ -111,7 +111,7 @@ function problemOf(
     severity: severityOf(found),
     what: whatOf(found),
     ...(fix !== undefined && { fix }),
-    firstSteps: alertNamed(alerts[0]!).firstSteps,
+    firstSteps: firstSteps ?? alertNamed(alerts[0]!).firstSteps,
     since: new Date(sinceMs).toISOString(),
     ...(unread?.wasCause && { unreadSince: new Date(unread.sinceMs).toISOString() }),
     evidence,

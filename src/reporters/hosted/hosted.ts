@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
 import { runEvery, waitAtMost } from '../../core/clock.ts';
+import { errorText } from '../../core/errors.ts';
 import { sanitizeName } from '../../core/labels.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop, Tracing } from '../../core/ports.ts';
@@ -20,6 +21,7 @@ import {
   type VanishedSeries,
 } from './protocol.ts';
 import { createQueue } from './queue/queue.ts';
+import { createRedaction } from './redaction.ts';
 import { createRemoteWrite } from './remote-write/remote-write.ts';
 
 export interface HostedReporterOptions extends HostedOptions {
@@ -69,7 +71,7 @@ const protocols: Readonly<
 const emptyView: View = { families: [], numbers: () => new Float64Array(), release() {} };
 
 /** Reports failing writes of the queue once a minute, not once per batch. */
-function createDiskStatus({ clock, log, count }: { clock: Clock; log: Log; count(): void }) {
+function createDiskStatus({ clock, log, count }: { clock: Clock; log: Log; count(what: string): void }) {
   let reportedMs: number | undefined;
   return {
     diskFailed(error: unknown): void {
@@ -78,7 +80,7 @@ function createDiskStatus({ clock, log, count }: { clock: Clock; log: Log; count
       if (reportedMs === undefined)
         log.write('error', 'cannot write the queue to disk; batches are kept in memory', { error });
       reportedMs = nowMs;
-      count();
+      count(`the queue cannot be written (${errorText(error)})`);
     },
     diskWorks(): void {
       if (reportedMs !== undefined) log.write('info', 'the queue is written to disk again');
@@ -112,7 +114,8 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
     const directory =
       stateDirectory === undefined ? undefined : join(stateDirectory, `hosted-${encodeURIComponent(block)}`);
     const { maxBytes, maxAgeMs } = options.queue;
-    const disk = createDiskStatus({ clock, log, count: () => deps.reported.failed('queue_disk') });
+    const count = (what: string) => deps.reported.failed('queue_disk', what);
+    const disk = createDiskStatus({ clock, log, count });
     const queue = createQueue(
       { directory, maxBytes, maxAgeMs },
       { clock, drops, ...disk, changed: deps.queued },
@@ -124,8 +127,10 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
   return {
     async start(gather: Gather): Promise<Stop> {
       const queue = await openQueue();
-      const client = createHttpClient(options, { clock, readSecret: deps.readSecret, version });
-      const post = createPost({ protocol, limits, client, outcomes, drops, clock, tracing: deps.tracing });
+      const { readSecret, redact } = createRedaction(options, deps.readSecret);
+      const client = createHttpClient(options, { clock, readSecret, version });
+      const { tracing } = deps;
+      const post = createPost({ protocol, limits, client, outcomes, drops, clock, tracing, redact });
       const backoff = createBackoff(random);
       const delivery = startDelivery({ queue, post, limits, backoff, clock, drops });
       let lastMs = 0;

@@ -1,6 +1,8 @@
 import { errorText } from '../../core/errors.ts';
 import type { Clock, Drops, Log, Tracing } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
+import { excerpt } from '../../core/text-formats.ts';
+import { closedByServer, tlsFaultText } from '../../core/tls-faults.ts';
 import { HostedFailure, type HttpClient, hostedFailure, retryAfterMs } from './http-client.ts';
 import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer, RequestLimits } from './protocol.ts';
 
@@ -8,7 +10,8 @@ import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer, RequestLimits } 
 export interface ReportMetrics {
   /** Called when the receiver accepted a batch. */
   delivered(): void;
-  failed(reason: HostedFailureReason): void;
+  /** `what`: the failure as one clause, without credentials; it may contain the receiver's text. */
+  failed(reason: HostedFailureReason, what: string): void;
 }
 
 /** Counts each outcome, and logs changes: the first failure for a reason, and the first success after failures. */
@@ -17,11 +20,21 @@ interface Outcomes {
   failed(reason: HostedFailureReason, error: unknown): void;
 }
 
+/** A failure as one clause: what the receiver answered, or why there was no answer. */
+function failureText(thrown: unknown, isSecure: boolean): string {
+  if (!(thrown instanceof HostedFailure)) return excerpt(errorText(thrown));
+  const { reason, message, cause } = thrown;
+  if (reason === 'tls') return tlsFaultText(cause) ?? message;
+  if (reason === 'reset' && isSecure) return closedByServer(message);
+  const because = cause === undefined ? '' : errorText(cause);
+  return message.includes(because) ? message : excerpt(`${message}: ${because}`);
+}
+
 export function createOutcomes(
   endpoint: string,
   { reported, log }: { reported: ReportMetrics; log: Log },
 ): Outcomes {
-  const { origin, pathname } = new URL(endpoint);
+  const { origin, pathname, protocol } = new URL(endpoint);
   const receiver = origin + pathname;
   let current: HostedFailureReason | undefined;
   return {
@@ -31,8 +44,12 @@ export function createOutcomes(
       current = undefined;
     },
     failed(reason, error) {
-      reported.failed(reason);
-      if (current !== reason) log.write('warn', 'batch not delivered', { receiver, reason, error });
+      const what = failureText(error, protocol === 'https:');
+      reported.failed(reason, what);
+      if (current !== reason) {
+        const cause = error instanceof HostedFailure ? error.cause : error;
+        log.write('warn', 'batch not delivered', { receiver, reason, what, error: cause });
+      }
       current = reason;
     },
   };
@@ -78,6 +95,8 @@ interface PostDeps {
   drops: Drops;
   clock: Clock;
   tracing?: Tracing;
+  /** Removes credentials from the text of an answer. */
+  redact(text: string): string;
 }
 
 /** The receiver refuses any request now. Of 403 and 404 that is not certain: a gateway may dislike the content. */
@@ -85,10 +104,11 @@ const receiverStatus: ReadonlySet<number> = new Set([401, 407, 408, 425, 429]);
 const busyStatus: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** A response as an error with a readable message. */
-function answerError({ status, body }: ReceiverAnswer): HostedFailure {
-  const text = body.toString('utf8', 0, 500).trim();
+function answerError({ status, body }: ReceiverAnswer, redact: PostDeps['redact']): HostedFailure {
+  const text = redact(body.toString()).trim();
   const isReadable = !/[\0-\b\x0e-\x1f\ufffd]/.test(text);
-  return new HostedFailure('rejected', isReadable && text ? `status ${status}: ${text}` : `status ${status}`);
+  const said = isReadable && text ? `: ${excerpt(text)}` : '';
+  return new HostedFailure('rejected', `status ${status}${said}`);
 }
 
 function failureWithoutAnswer({ reason }: HostedFailure): PostFailure {
@@ -125,7 +145,7 @@ function createPreparation({
   limits,
   outcomes,
   drops,
-}: Omit<PostDeps, 'client' | 'clock'>): Preparation {
+}: Omit<PostDeps, 'client' | 'clock' | 'redact'>): Preparation {
   const drop = (points: number): void => {
     if (points > 0) drops.count('hosted', 'rejected', points);
   };
@@ -157,7 +177,7 @@ function createPreparation({
 }
 
 export function createPost(deps: PostDeps): Post {
-  const { protocol, limits, client, outcomes, drops, clock, tracing } = deps;
+  const { protocol, limits, client, outcomes, drops, clock, tracing, redact } = deps;
   const { split, prepare, downgrade, drop } = createPreparation({ protocol, limits, outcomes, drops });
 
   const post = async (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
@@ -176,7 +196,7 @@ export function createPost(deps: PostDeps): Post {
       if (answer instanceof HostedFailure) found({ 'svc.failure.reason': answer.reason }, errorText(answer));
       else {
         const isWell = answer.status >= 200 && answer.status < 300;
-        const fault = isWell ? undefined : errorText(answerError(answer));
+        const fault = isWell ? undefined : errorText(answerError(answer, redact));
         found({ 'http.response.status_code': answer.status }, fault);
       }
       return answer;
@@ -235,7 +255,7 @@ export function createPost(deps: PostDeps): Post {
           return { pieces: left, acceptedAny, failure: failureWithoutAnswer(answer) };
         }
         const verdict = protocol.verdictOf(answer, batch);
-        const instead = await replace(batch, verdict, answerError(answer));
+        const instead = await replace(batch, verdict, answerError(answer, redact));
         const reason = verdict.kind === 'retry' ? verdict.reason : 'too_large';
         const failure = failureOfAnswer(answer, reason, clock.nowMs());
         if (!instead) return { pieces: left, acceptedAny, failure };

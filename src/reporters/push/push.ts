@@ -12,6 +12,7 @@ import type {
   Tracing,
 } from '../../core/ports.ts';
 import type { DropReason, PushFailureReason } from '../../core/reasons.ts';
+import { excerpt } from '../../core/text-formats.ts';
 import type { PushOptions } from '../block.ts';
 import { type Baseline, createBaseline } from './baseline.ts';
 import {
@@ -284,8 +285,15 @@ function sendFailure(thrown: unknown): PushFailureReason {
 interface PushReportMetrics {
   /** Called when the kernel accepted a whole flush. */
   delivered(): void;
-  failed(reason: PushFailureReason): void;
+  /** `what`: the failure as one clause. */
+  failed(reason: PushFailureReason, what: string): void;
 }
+
+/** The error with its cause: that of a name which cannot be resolved says why. */
+const withCause = (thrown: unknown): string => {
+  const cause = (thrown as { cause?: unknown } | undefined)?.cause;
+  return cause === undefined ? errorText(thrown) : `${errorText(thrown)}: ${errorText(cause)}`;
+};
 
 /** Counts each outcome, and logs the first failure and the recovery. */
 interface PushOutcomes {
@@ -308,7 +316,7 @@ function createPushOutcomes(
       if (deliveries === recoveredAfter) log.write('info', 'push works again', { hostPort });
     },
     failed(reason, error) {
-      reported.failed(reason);
+      reported.failed(reason, excerpt(withCause(error)));
       if (deliveries >= recoveredAfter) log.write('warn', 'push failed', { hostPort, reason, error });
       deliveries = 0;
     },

@@ -148,7 +148,7 @@ export function delivery(data: Data, { reporters, listeners }: StatusReport, { n
           ['Last delivery', ago(lastSuccess, nowMs)],
           lastFailure && [
             'Last failure',
-            `${lastFailure.reason.replaceAll('_', ' ')}, ${ago(lastFailure.at, nowMs)} (${count(failures)} in all)`,
+            `${lastFailure.reason.replaceAll('_', ' ')}, ${ago(lastFailure.at, nowMs)} (${count(failures)} in all): ${lastFailure.what}`,
           ],
           queueBytes !== undefined && [
             'Queue',

@@ -259,9 +259,15 @@ test('what the agent says of itself', () => {
   expect(found({ config: { files: [], lastReloadSuccessful: false, lastReloadError: 'bad' } })).toMatchObject(
     [{ kind: 'reload', detail: 'bad' }],
   );
-  const reporter = { block: 'metrics', kind: 'pushmetrics', failingSince: atOf(-9) } as never;
+  const lastFailure = { reason: 'credentials', what: 'status 401: no such token', at: atOf(-1) };
+  const reporter = { block: 'metrics', kind: 'hostedmetrics', failingSince: atOf(-9), lastFailure } as never;
+  const detail = 'credentials: status 401: no such token';
   expect(found({ reporters: [reporter] })).toMatchObject([
-    { kind: 'report', subject: 'metrics.pushmetrics', sinceMs: nowMs - 9_000 },
+    {
+      ...{ kind: 'report', subject: 'metrics.hostedmetrics', sinceMs: nowMs - 9_000, detail },
+      ...{ evidence: [{ text: `report of metrics.hostedmetrics: ${detail}`, at: atOf(-1) }] },
+      firstSteps: 'Check that the credentials can be read, and that the server accepts them.',
+    },
   ]);
   expect(found({ reporters: [{ block: 'metrics', kind: 'pushmetrics' } as never] })).toEqual([]);
 });

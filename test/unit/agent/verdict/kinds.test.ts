@@ -271,11 +271,14 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
       reporters: [
         {
           ...{ block: 'metrics', kind: 'hostedmetrics', target: 'https://m', failures: 1 },
-          ...{ lastFailure: { reason: 'refused', at: beganAt }, failingSince: beganAt },
+          ...{
+            lastFailure: { reason: 'refused', what: 'connect ECONNREFUSED 10.0.0.1:443', at: beganAt },
+            failingSince: beganAt,
+          },
         },
       ],
     }),
-    'reporter metrics.hostedmetrics cannot deliver: refused',
+    'reporter metrics.hostedmetrics cannot deliver: connection refused by 10.0.0.1:443',
   ],
 };
 

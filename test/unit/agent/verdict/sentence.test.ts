@@ -143,7 +143,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
           kind: 'hostedmetrics',
           target: 'https://metrics.example.com',
           failures: 3,
-          lastFailure: { reason: 'throttled', at: '2026-01-01T00:00:50.000Z' },
+          lastFailure: { reason: 'throttled', what: 'status 429', at: '2026-01-01T00:00:50.000Z' },
           failingSince: '2026-01-01T00:00:20.000Z',
         },
       ],

@@ -1,0 +1,15 @@
+/** First steps for reasons that name the cause themselves, whatever could not be reached. */
+const byReason: Readonly<Record<string, string>> = {
+  tls: 'Check the keys tls of the configuration, and what the server offers: openssl s_client -connect HOST:PORT.',
+  tls_expired: 'Renew the certificate on the server, and check that the server loaded it.',
+  tls_hostname: 'Use a name of the certificate as the address, or set tls.serverName.',
+  tls_untrusted:
+    'Set tls.caFile to the certificate of the authority that signed the certificate of the server.',
+  credentials: 'Check that the credentials can be read, and that the server accepts them.',
+  content_type: 'Check the address in the configuration, and what answers there.',
+  redirect: 'Check the address in the configuration, and what answers there.',
+  resolve: 'Check the name in the configuration, and the name resolution of this host.',
+};
+
+/** The first steps for the reason of a failure; undefined if the steps of the kind of problem fit. */
+export const firstStepsFor = (reason: string | undefined): string | undefined => byReason[reason ?? ''];
