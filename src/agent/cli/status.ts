@@ -9,9 +9,11 @@ import {
   type StatusReport,
   type Undertaking,
   undertakings,
+  type Verdict,
 } from '../report.ts';
 import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
+import { sinceOf } from '../verdict/down-since.ts';
 import { messageOf } from '../verdict/probe-text.ts';
 import { pendingText, timeText } from '../verdict/sentence.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
@@ -341,7 +343,7 @@ function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, scre
 const narrowColumns = 60;
 
 /** A table with one line for each probe, except the probes of the roles' health. */
-function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): string[] {
+function probesTable({ probes, verdict }: StatusReport, nowMs: number, screen: Screen): string[] {
   const isFailing = ({ last }: ProbeStatus) => last?.ok === false;
   const rows = probes
     .filter(({ kind }) => kind !== 'health')
@@ -350,7 +352,7 @@ function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): s
     .map((probe) => [
       probe.name,
       stateOf(probe),
-      stateAge(probe, nowMs),
+      stateAge(probe, verdict, nowMs),
       probe.last ? `${Math.round(probe.last.durationMs)} ms` : '-',
       probe.progress ? `verifying ${progressText(probe.progress, screen)}` : messageOf(probe.last?.msg ?? ''),
     ]);
@@ -369,9 +371,10 @@ function stateOf({ last, state, flapping }: ProbeStatus): string {
 }
 
 /** How long the displayed state has lasted. A failure that is not an outage yet began later than the state behind it. */
-function stateAge({ since, failingSince, state, last }: ProbeStatus, nowMs: number): string {
+function stateAge(probe: ProbeStatus, { problems }: Verdict, nowMs: number): string {
+  const { failingSince, state, last } = probe;
   const isFailing = last && !last.ok && state !== 'down';
-  const shown = isFailing ? (failingSince ?? last.at) : since;
+  const shown = isFailing ? (failingSince ?? last.at) : sinceOf(probe, problems);
   return shown === undefined ? '-' : ageOf(shown, nowMs);
 }
 

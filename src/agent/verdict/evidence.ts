@@ -9,6 +9,7 @@ import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../repo
 import { agentProblems } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
 import { certificateProblems } from './certificate-evidence.ts';
+import { downKinds } from './down-since.ts';
 import { firstStepsFor } from './first-steps.ts';
 import type { Found } from './found.ts';
 import { type KindOfProblem, limitOf } from './kinds.ts';
@@ -24,19 +25,6 @@ const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>): string => name.slice(na
 const storeOf = (subject: string): string => subject.split('/')[0]!;
 const msOf = (time: string | undefined): number | undefined =>
   time === undefined ? undefined : Date.parse(time);
-
-/** The kind of problem of a failing target, by the kind of its probe. */
-const downKinds: Readonly<Record<string, KindOfProblem>> = {
-  health: 'role_down',
-  store: 'store_down',
-  cluster: 'cluster_down',
-  domain: 'domain',
-  replication: 'replication',
-  archive: 'archive_down',
-  backup: 'backup_failed',
-  recovery: 'recovery',
-  rehearsal: 'not_proven',
-};
 
 const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {
   no_backup: 'backup_missing',

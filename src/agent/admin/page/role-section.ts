@@ -22,7 +22,7 @@ export function roles(data: Data, report: StatusReport, frame: Frame): Child {
       key: name,
       title: name,
       state: probe ? stateOf(probe) : scrapeState(scrape),
-      aside: sinceText(probe, frame),
+      aside: sinceText(probe, data, frame),
       series: probe ? `${probe.name}/up` : `scrape/${name}/up`,
     };
     const restarts = report.restarts[name] ?? 0;

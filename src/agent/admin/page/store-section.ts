@@ -57,7 +57,7 @@ function storeItem(probe: ProbeStatus, isBrief: boolean, data: Data, frame: Fram
     key: name,
     title: subjectOf(probe),
     state: stateOf(probe),
-    aside: sinceText(probe, frame),
+    aside: sinceText(probe, data, frame),
     series: `${name}/up`,
     className: 'target store',
   };

@@ -1,4 +1,5 @@
 import type { ProbeStatus, StatusReport } from '../../report.ts';
+import { sinceOf } from '../../verdict/down-since.ts';
 import { reasonOf } from '../../verdict/probe-text.ts';
 import type { Data } from './data.ts';
 import { type Child, h } from './dom.ts';
@@ -25,8 +26,14 @@ export const axis = ({ shownText }: Frame): HTMLElement =>
   h('div', { class: 'axis', 'aria-hidden': 'true' }, h('span', {}, `${shownText} ago`), h('span', {}, 'now'));
 
 /** `for 3 h`, or nothing if the beginning of the target's state is not known. */
-export const sinceText = (probe: ProbeStatus | undefined, { nowMs }: Frame): Child =>
-  probe?.since && h('span', { class: 'muted' }, `for ${span((nowMs - Date.parse(probe.since)) / 1e3)}`);
+export function sinceText(
+  probe: ProbeStatus | undefined,
+  { report }: Pick<Data, 'report'>,
+  { nowMs }: Frame,
+): Child {
+  const since = probe && sinceOf(probe, report?.verdict.problems ?? []);
+  return since && h('span', { class: 'muted' }, `for ${span((nowMs - Date.parse(since)) / 1e3)}`);
+}
 
 interface TargetView {
   key: string;
