@@ -175,13 +175,27 @@ testOnce('a fault and its end show on the open page', async () => {
   await tab.locator('.banner.good').waitFor();
 });
 
-onlyLong(test)('an agent that falls silent does not leave a green page', async () => {
-  const served = await serve({ probes: [probeStatusOf('health/frontend')] });
-  const { tab } = await open(served.url);
-  await served.close();
-  await tab.getByText('No answer from the agent').first().waitFor();
-  expect(await tab.locator('.banner.good').count()).toBe(0);
-});
+onlyLong(test).each([
+  ['all is well', {}],
+  ['a role is down', refused],
+])(
+  'an agent that falls silent while %s: the page says when it answered last, and what to do',
+  async (_, last) => {
+    const served = await serve({ probes: [probeStatusOf('health/frontend', last)] });
+    const { tab } = await open(served.url);
+    const asked = tab.waitForResponse(/SvcAgentDown/);
+    await tab.reload();
+    await asked;
+    await tab.locator('.banner .act, .banner.good').first().waitFor();
+    await served.close();
+    await tab.getByText('No answer from the agent').first().waitFor();
+    expect(await tab.locator('.banner.good').count()).toBe(0);
+    // The time of the last answer, whatever the problem of before.
+    expect(await tab.locator('.banner .since').innerText()).toMatch(/^Last answer at \S+ \S+ \(\d+ s ago\)$/);
+    await tab.locator('.banner').getByRole('button', { name: 'What to do' }).click();
+    await tab.getByRole('dialog').getByText('Meaning').waitFor();
+  },
+);
 
 testOnce('markup from outside stays text', async () => {
   const nasty = `"><img src=x onerror=document.title='owned'><script>document.title='owned'</script>&lt;b&gt;\${x}`;
@@ -264,12 +278,16 @@ testOnce('everything can be done by keyboard: the window of time, and the runboo
   await tab.keyboard.press('Enter');
   const dialog = tab.getByRole('dialog');
   await dialog.getByText('No agent can connect to the store.').waitFor();
+  expect(await tab.evaluate('document.activeElement.className')).toBe('text');
   expect(await violations(tab)).toEqual([]);
   // A link leads to the next runbook.
   await dialog.getByRole('button', { name: 'database corruption' }).click();
   await dialog.getByRole('heading', { name: /Recovery: database-corruption/ }).waitFor();
+  await dialog.getByText('Loading…').waitFor({ state: 'detached' });
+  expect(await tab.evaluate('document.activeElement.className')).toBe('text');
   await tab.keyboard.press('Escape');
   expect(await dialog.count()).toBe(0);
+  expect(await tab.evaluate('document.activeElement.textContent')).toContain('What to do');
   expect(complaints).toEqual([]);
 });
 
@@ -411,6 +429,9 @@ testOnce('without JavaScript the verdict can be read, and markup from outside st
   const runbook = await tab.locator('main li a').getAttribute('href');
   expect(await (await fetch(new URL(runbook!, url))).text()).toMatch(/^# SvcStoreDown/);
   expect(await tab.locator('main b').count()).toBe(0);
+  // It is no link, and does not look like one.
+  const look = 'getComputedStyle(document.querySelector("h1")).textDecorationLine';
+  expect(await tab.evaluate(look)).toBe('none');
 });
 
 testOnce('the selected window can be seen with forced colours', async () => {

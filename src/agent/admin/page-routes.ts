@@ -66,7 +66,7 @@ function verdictMarkup({ verdict }: StatusReport): string {
   const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
   const items = causes.slice(0, mostItems).map(item).join('');
   return [
-    `<h1 class="plain">${escaped(verdict.sentence)}</h1>`,
+    `<h1>${escaped(verdict.sentence)}</h1>`,
     items && `<ul class="plainlist">${items}</ul>`,
     '<p class="note" id="loading">Loading the details; they need JavaScript.</p>',
   ].join('');

@@ -10,7 +10,7 @@ import { ago, moment, span, zonedMoment } from './format.ts';
 import { type Frame, folded, glyph, section, toneOf } from './parts.ts';
 import { drawPlots, type Mark, timeLine } from './plots.ts';
 import { roles } from './role-section.ts';
-import { openRunbook } from './runbook.ts';
+import { loadRunbook, openRunbook } from './runbook.ts';
 import { stores } from './store-section.ts';
 import { axis } from './targets.ts';
 
@@ -54,6 +54,9 @@ function frameOf(data: Data): Frame {
   };
 }
 
+/** The runbook for an agent that does not answer. */
+const ofSilence = 'SvcAgentDown';
+
 const runbook = (name: string | undefined): Child =>
   name !== undefined &&
   h(
@@ -63,16 +66,30 @@ const runbook = (name: string | undefined): Child =>
     h('span', { class: 'hidden' }, ` about ${name}`),
   );
 
-/** The banner with the verdict: whether everything is well; if not, what is wrong and since when. */
-function banner(
-  { verdict, maintenance, maintenanceReason }: StatusReport,
+/** The time of what the headline says. If the agent is silent, that is its last answer, whatever it said about. */
+function timeOfVerdict(
+  { verdict: { cause } }: StatusReport,
   { nowMs }: Frame,
-  isSilent: boolean,
-): HTMLElement {
-  const { level, headline, cause, problems } = verdict;
+  silentSeconds: number | undefined,
+): Child {
+  if (silentSeconds !== undefined)
+    return `Last answer at ${zonedMoment(nowMs, nowMs)} (${span(silentSeconds)} ago)`;
   const since = cause?.since;
+  if (since === undefined) return `As of ${zonedMoment(nowMs, nowMs)}`;
+  const age = h('time', { datetime: since }, span((nowMs - Date.parse(since)) / 1e3));
+  return [`Since ${zonedMoment(since, nowMs)} (`, age, ')'];
+}
+
+/**
+ * The banner with the verdict: whether everything is well; if not, what is wrong and since when. `silentSeconds`: how long the
+ * agent has been silent; undefined if it answers.
+ */
+function banner(report: StatusReport, frame: Frame, silentSeconds: number | undefined): HTMLElement {
+  const { verdict, maintenance, maintenanceReason } = report;
+  const { level, headline, problems } = verdict;
+  const isSilent = silentSeconds !== undefined;
   // There is a runbook for an agent that does not answer.
-  const name = isSilent ? 'SvcAgentDown' : problems[0]?.runbook;
+  const name = isSilent ? ofSilence : problems[0]?.runbook;
   const tone = isSilent ? 'quiet' : toneOf(level);
   return h(
     'div',
@@ -86,22 +103,12 @@ function banner(
         { role: 'status' },
         h('h1', {}, isSilent ? 'No answer from the agent: this page may be out of date' : headline),
       ),
-      h(
-        'p',
-        { class: 'since' },
-        since
-          ? [
-              `Since ${zonedMoment(since, nowMs)} (`,
-              h('time', { datetime: since }, span((nowMs - Date.parse(since)) / 1e3)),
-              ')',
-            ]
-          : `As of ${zonedMoment(nowMs, nowMs)}`,
-      ),
+      h('p', { class: 'since' }, timeOfVerdict(report, frame, silentSeconds)),
       maintenance !== undefined &&
         h(
           'p',
           { class: 'since' },
-          `Planned work until ${zonedMoment(maintenance, nowMs)}: ${maintenanceReason}`,
+          `Planned work until ${zonedMoment(maintenance, frame.nowMs)}: ${maintenanceReason}`,
         ),
     ),
     name !== undefined && h('div', { class: 'act' }, runbook(name)),
@@ -265,15 +272,17 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
   const frame = frameOf(data);
   if (!hasWindows) drawWindows();
   hasWindows = true;
-  const isSilent = lastMessageMs !== undefined && Date.now() - lastMessageMs > silentMs;
+  const unheardMs = lastMessageMs === undefined ? 0 : Date.now() - lastMessageMs;
+  const isSilent = unheardMs > silentMs;
+  const silentSeconds = isSilent ? unheardMs / 1e3 : undefined;
   document.documentElement.classList.toggle('silent', isSilent);
   draw(find('#instance'), report.instance);
-  draw(find('#link'), isSilent ? `no data for ${span((Date.now() - lastMessageMs) / 1e3)}` : 'live');
+  draw(find('#link'), isSilent ? `no data for ${span(unheardMs / 1e3)}` : 'live');
   const mark = isSilent ? '?' : { ok: '✓', unknown: '…', warning: '!', critical: '✕' }[report.verdict.level];
   document.title = `${mark} ${report.verdict.headline} – ${report.instance}`;
   draw(
     main,
-    banner(report, frame, isSilent),
+    banner(report, frame, silentSeconds),
     problems(report, frame),
     h(
       'div',
@@ -299,6 +308,8 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
 /** Whether a plot has its place and nothing is drawn in it. */
 const isUnplotted = () => document.querySelector('[data-plot]:empty') !== null;
 
+// An agent that does not answer cannot send it any more.
+void loadRunbook(ofSilence);
 const data = follow(show);
 const again = () => show(data, { ticked: true });
 

@@ -97,37 +97,43 @@ function blocks(lines: readonly string[]): Child[] {
 
 const dialog = () => document.querySelector<HTMLDialogElement>('#runbook')!;
 
-/** Shows a runbook in the dialog. */
+/** The texts of runbooks that were loaded. */
+const loaded = new Map<string, string>();
+
+/** Loads the text of a runbook and keeps it. Without an answer the text is undefined, and `fault` says why. */
+export async function loadRunbook(name: string): Promise<{ text?: string; fault?: string }> {
+  const known = loaded.get(name);
+  if (known !== undefined) return { text: known };
+  try {
+    const answer = await fetch(`runbooks/${name}.md`);
+    if (!answer.ok) return { fault: `HTTP ${answer.status}` };
+    const text = await answer.text();
+    loaded.set(name, text);
+    return { text };
+  } catch (thrown) {
+    return { fault: thrown instanceof Error ? thrown.message : 'unknown' };
+  }
+}
+
+/** Shows a runbook in the dialog. The focus is in the text, so that keys scroll it and a screen reader begins there. */
 export async function openRunbook(name: string): Promise<void> {
   const place = dialog();
+  const title = h('h2', { id: 'runbook-title' }, name.replace('recovery/', 'Recovery: '));
   const close = h(
     'button',
     { type: 'button', class: 'plain close', 'aria-label': 'Close', click: () => place.close() },
     '✕',
   );
-  const show = (...children: Child[]) =>
-    place.replaceChildren(
-      h(
-        'div',
-        { class: 'bar' },
-        h('h2', { id: 'runbook-title' }, name.replace('recovery/', 'Recovery: ')),
-        close,
-      ),
-      h('div', { class: 'text', tabindex: 0, role: 'region', 'aria-label': 'Text of the runbook' }, children),
-    );
-  show(h('p', {}, 'Loading…'));
+  const body = h(
+    'div',
+    { class: 'text', tabindex: 0, role: 'region', 'aria-label': 'Text of the runbook' },
+    h('p', {}, 'Loading…'),
+  );
+  place.replaceChildren(h('div', { class: 'bar' }, title, close), body);
   if (!place.open) place.showModal();
-  try {
-    const answer = await fetch(`runbooks/${name}.md`);
-    if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
-    show(blocks((await answer.text()).split('\n')));
-  } catch (thrown) {
-    show(
-      h(
-        'p',
-        {},
-        `The runbook cannot be loaded (${thrown instanceof Error ? thrown.message : 'unknown'}). It is shipped with the agent as runbooks/${name}.md.`,
-      ),
-    );
-  }
+  body.focus();
+  const { text, fault } = await loadRunbook(name);
+  const missing = `The runbook cannot be loaded (${fault}). It is shipped with the agent as runbooks/${name}.md.`;
+  const shown = text === undefined ? [h('p', {}, missing)] : blocks(text.split('\n'));
+  body.replaceChildren(...h('div', {}, shown).childNodes);
 }
