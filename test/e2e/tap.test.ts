@@ -83,6 +83,46 @@ test('each line is shown with what it counts as, and the page with what changed'
   page.close();
 });
 
+test('a line is shown once, and the page with what of it is lost', async () => {
+  const page = createServer((_, response) => {
+    response.setHeader('content-type', 'text/plain; version=0.0.4');
+    response.end('# TYPE good counter\ngood{run_id="a"} 1\nnot a line\n');
+  }).listen(0, '127.0.0.1');
+  await until('the page is served', () => page.address() !== null);
+  const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/metrics`;
+  const log = join(place.path, 'history.log');
+  writeFileSync(log, '');
+  const rules = [{ name: 'slow_shard', type: 'counter', match: { msg: 'slow' }, labels: { shard: 'shard' } }];
+  const file = join(place.path, 'once.yaml');
+  const scrape = { url, interval: '1s', timeout: '1s' };
+  writeFileSync(
+    file,
+    JSON.stringify({ services: { history: { logs: { paths: [log], rules }, scrape } }, admin: null }),
+  );
+  const open = (...args: string[]) => {
+    const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--json', ...args]);
+    running.push(tap);
+    const lines = () => tap.output().split('\n');
+    return () => lines().flatMap((text) => (text.startsWith('{') ? [JSON.parse(text) as Shown] : []));
+  };
+  const [shown, matched] = [open(), open('--match', 'slow_shard')];
+  const pages = () => shown().filter(({ counted }) => counted.startsWith('page: '));
+  const first = await until('the first page', () => pages()[0]);
+  expect(Object.keys(first.series)).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^svc_agent_dropped_total\{.*reason="forbidden_tag"/),
+      expect.stringMatching(/^svc_agent_dropped_total\{.*reason="invalid_line"/),
+    ]),
+  );
+  appendFileSync(log, '{"level":"info","ts":"2026-01-01T00:00:00Z","msg":"slow","shard":"7"}\n');
+  await until('the line is shown', () => matched().length > 0);
+  const before = pages().length;
+  await until('two pages after it', () => pages().length >= before + 2);
+  expect(matched().map(({ counted }) => counted)).toEqual(['entry']);
+  page.closeAllConnections();
+  page.close();
+});
+
 test('--for ends it by itself with 0', async () => {
   const file = join(place.path, 'quiet.yaml');
   writeFileSync(

@@ -15,9 +15,9 @@ import { silent } from './live-pages.ts';
 const usage = `Usage: svc-agent tap [-c FILE] [--role ROLE]... [--match TEXT] [--for TIME] [--json]
 
 Shows live how the agent counts each new log line: the kind of the line and its series, or why it is dropped. Scrapes
-each role at its interval and shows how much of the page is relayed; with --match, the series that changed. Reads
-beside the running agent and changes nothing. It cannot see datagrams, because the agent holds their port: give
-samples of them to svc-agent test.
+each role at its interval and shows how much of the page is relayed, and what of it is dropped or refused; with
+--match, the series that the page changed. Reads beside the running agent and changes nothing. It cannot see datagrams,
+because the agent holds their port: give samples of them to svc-agent test.
       --match TEXT  only lines and series that contain TEXT
       --for TIME    ends after this time, such as 30s; default: Ctrl-C
 Exit status: 0 success; 2 wrong usage or an invalid configuration.
@@ -54,7 +54,9 @@ export async function tap(args: readonly string[], io: Io): Promise<number> {
     if (values.match !== undefined && !text.includes(JSON.stringify(values.match).slice(1, -1))) return;
     io.stdout(values.json ? `${text}\n` : tappedText(tapped, io));
   };
-  const stops = [await tapLogs(config, samples, show), tapPages(config, samples, values.match, show)];
+  // Each page has samples of its own, so that a change is that of the page and of nothing else.
+  const samplesOfPage = () => createSamples(config, { readSecret: createReadSecret(io.env) });
+  const stops = [await tapLogs(config, samples, show), tapPages(config, samplesOfPage, values.match, show)];
   await ended(forMs);
   for (const stop of stops) await stop();
   await samples.stop();
@@ -156,14 +158,17 @@ const roleIn = (changed: Readonly<Changes>): string | undefined =>
   Object.keys(changed).flatMap((text) => /svc_service="([^"]*)"/.exec(text)?.[1] ?? [])[0];
 
 /** Scrapes each selected role at its interval. Returns its stop. */
-function tapPages(config: AgentConfig, samples: Samples, match: string | undefined, show: Show) {
+function tapPages(config: AgentConfig, open: () => Samples, match: string | undefined, show: Show) {
   const stops = config.services
     .filter(({ selected, scrape }) => selected && scrape)
-    .map(({ name, scrape }) => tapPage({ name, match, ...scrape! }, samples, show));
+    .map(({ name, scrape }) => tapPage({ name, match, ...scrape! }, open(), show));
   return async () => {
-    for (const stop of stops) stop();
+    await Promise.all(stops.map((stop) => stop()));
   };
 }
+
+/** Whether a series counts what was dropped or refused. */
+const isLoss = (text: string): boolean => /^svc_agent_(?:dropped|series_refused)_total/.test(text);
 
 interface TappedPage {
   name: string;
@@ -172,7 +177,11 @@ interface TappedPage {
   match: string | undefined;
 }
 
-function tapPage({ name, url, intervalMs, match }: TappedPage, samples: Samples, show: Show): () => void {
+function tapPage(
+  { name, url, intervalMs, match }: TappedPage,
+  samples: Samples,
+  show: Show,
+): () => Promise<void> {
   let cancel = () => {};
   let isEnded = false;
   let before = samples.series();
@@ -185,7 +194,8 @@ function tapPage({ name, url, intervalMs, match }: TappedPage, samples: Samples,
     const after = samples.series();
     const changed = changesBetween(before, after);
     before = after;
-    const own = Object.entries(changed).filter(([text]) => match !== undefined && text.includes(match));
+    const isWanted = match === undefined ? isLoss : (text: string) => text.includes(match);
+    const own = Object.entries(changed).filter(([text]) => isWanted(text));
     const counted = result.ok
       ? `page: ${scrape.mapped().length} metrics, vocabulary ${scrape.status().vocabulary ?? 'none'}`
       : `no page, ${result.reason}: ${result.what}`;
@@ -195,9 +205,10 @@ function tapPage({ name, url, intervalMs, match }: TappedPage, samples: Samples,
     cancel = systemClock.after(intervalMs, () => void once());
   };
   void once();
-  return () => {
+  return async () => {
     isEnded = true;
     cancel();
+    await samples.stop();
   };
 }
 
