@@ -86,6 +86,23 @@ test.each([
   expect(JSON.parse(stdout).configuration[0].content.services).toEqual({ frontend: {} });
 });
 
+test('a fault in the configuration does not leave the running agent out', async () => {
+  const file = join(place.path, 'faulty.yaml');
+  const configuration = (port: string, more: string) =>
+    `services: {frontend: {}}\nadmin: {listenAddress: '127.0.0.1:${port}', auth: {bearer: ${secrets.literal}}}\n${more}`;
+  writeFileSync(file, configuration('0', `stateDirectory: ${join(place.path, 'faulty')}\n`));
+  const agent = await startAgent(file);
+  const [, port] = agent.address('admin').split(':');
+  writeFileSync(file, configuration(port!, 'hearbeat: 1\n'));
+  const { status, stdout } = command(['bundle', '-c', file]);
+  await agent.end();
+  expect(status).toBe(2);
+  const parts = JSON.parse(stdout);
+  expect(parts.check.faults[0].what).toContain('unknown key');
+  expect(parts.status.verdict?.level).toEqual(expect.any(String));
+  expect(stdout).not.toContain(secrets.literal);
+});
+
 test('without a running agent, and with a configuration that is wrong, the bundle says so', () => {
   const file = join(place.path, 'wrong.yaml');
   writeFileSync(file, `services: {frontend: {scrape: "http://reader:${secrets.url}@127.0.0.1:1/"}}\n`);

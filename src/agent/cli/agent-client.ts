@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { connect, type TLSSocket } from 'node:tls';
-import type { ListenerAuth } from '../../core/access.ts';
+import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import { AgentError } from '../../core/errors.ts';
 import { findConfig } from '../config/environment.ts';
 import { type AdminConfig, defaultAdminAddress } from '../config/types.ts';
@@ -186,13 +186,27 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
     const allowed = 'set admin.listenAddress, or give --url';
     throw new AgentError('usage', { where: 'admin', what: 'turned off, so nothing answers', allowed });
   }
-  const { listenAddress, health, tls, auth } = admin;
+  // This listener serves clients without a certificate, without TLS.
+  if (/^\/(?:health|ready)$/.test(path) && admin.health)
+    return { url: `http://${dialled(admin.health)}${path}` };
+  return listenerTarget(admin, path, io);
+}
+
+/** What a client has to know of the admin listener. */
+export interface KnownListener extends Pick<AdminConfig, 'listenAddress' | 'auth'> {
+  tls?: Pick<ListenerTls, 'certFile'>;
+}
+
+/** A path of an admin listener, with its certificate and credentials. Throws `usage` if its port is not known. */
+export async function listenerTarget(
+  { listenAddress, tls, auth }: KnownListener,
+  path: string,
+  io: Io,
+): Promise<AgentTarget> {
   if (listenAddress.endsWith(':0')) {
     const what = 'the system chose the port, which the log line "listening" shows';
     throw new AgentError('usage', { where: 'admin.listenAddress', what, allowed: 'give --url' });
   }
-  // This listener serves clients without a certificate, without TLS.
-  if (/^\/(?:health|ready)$/.test(path) && health) return { url: `http://${dialled(health)}${path}` };
   const authorization = auth && path === '/api/status' ? await authorizationOf(auth, io) : undefined;
   const url = `${tls ? 'https' : 'http'}://${dialled(listenAddress)}${path}`;
   return { url, authorization, certFile: tls?.certFile };

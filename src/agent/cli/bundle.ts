@@ -5,10 +5,27 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { readFileText } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { isSecret, pathText, redacted, type TreeNode, type TreePath } from '../config/tree.ts';
+import {
+  isSecret,
+  nodeAt,
+  pathText,
+  plainValue,
+  redacted,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from '../config/tree.ts';
+import { defaultAdminAddress, type Loaded } from '../config/types.ts';
 import { readYaml } from '../config/yaml.ts';
 import { version } from '../installation.ts';
-import { ask, targetOf, targetOptions, targetUsage } from './agent-client.ts';
+import {
+  ask,
+  type KnownListener,
+  listenerTarget,
+  targetOf,
+  targetOptions,
+  targetUsage,
+} from './agent-client.ts';
 import { loadRequest, parseCommand, showHelp } from './arguments.ts';
 import { doctor } from './doctor.ts';
 import { type Io, plainScreen } from './io.ts';
@@ -16,7 +33,7 @@ import { type Io, plainScreen } from './io.ts';
 const usage = `Usage: svc-agent bundle [-c FILE] [--out FILE] [--url URL [--ca FILE | --insecure]]
 
 Collects what a support case needs as one JSON document: versions, the machine, the configuration files, what check and
-doctor say, and the status of the running agent. Secrets are replaced by "<secret>", also where they occur inside other
+doctor say, and the status of the running agent, also if the configuration has faults. Secrets are replaced by "<secret>", also where they occur inside other
 texts. The status contains messages and identifiers from the service's log: read the document before you pass it on.
       --out FILE  write to FILE, with mode 0600, instead of printing
 ${targetUsage}Where a part cannot be collected, the document says why.
@@ -48,6 +65,10 @@ export async function bundle(args: readonly string[], io: Io): Promise<number> {
     ...(values['service-config'] ?? []).flatMap((file) => ['--service-config', file]),
     ...(values.role ?? []).flatMap((role) => ['--role', role]),
   ];
+  const target = () =>
+    faults.length > 0 && values.url === undefined
+      ? listenerTarget(adminIn(loaded, io), '/api/status', io)
+      : targetOf(values, '/api/status', { ...io, stderr: () => {} });
   const parts = {
     createdAt: new Date(systemClock.nowMs()).toISOString(),
     version,
@@ -55,12 +76,28 @@ export async function bundle(args: readonly string[], io: Io): Promise<number> {
     configuration,
     check: redactedIn({ faults, warnings, findings, discovered }),
     doctor: redactedIn(await orWhy(() => diagnoses(common, io))),
-    status: await orWhy(async () => ask(await targetOf(values, '/api/status', { ...io, stderr: () => {} }))),
+    status: await orWhy(async () => ask(await target())),
   };
   const text = `${JSON.stringify(parts, masker(secrets), 2)}\n`;
   if (values.out === undefined) io.stdout(text);
   else write(resolve(io.cwd, values.out), text);
   return faults.length > 0 ? 2 : 0;
+}
+
+/**
+ * The admin listener of a configuration with faults, for an agent that runs with an earlier one: the block `admin` if it has no
+ * fault, otherwise the default.
+ */
+function adminIn({ faults, files }: Loaded, io: Io): KnownListener {
+  const usual = { listenAddress: defaultAdminAddress };
+  const [file] = files;
+  const isUsable = !faults.some(({ path }) => path === '' || /^admin\b/.test(path));
+  const content = file === undefined || !isUsable ? undefined : readFileText(file, file);
+  if (content === undefined || 'fault' in content) return usual;
+  const admin = nodeAt(readYaml(content.text, file!, io.env).tree, 'admin');
+  const certFile = textAt(admin, 'tls', 'certFile') ?? textAt(admin, 'tls', 'cert_file');
+  const written = (admin ? plainValue(admin) : {}) as Partial<KnownListener>;
+  return { ...usual, ...written, tls: certFile === undefined ? undefined : { certFile } };
 }
 
 function write(path: string, text: string): void {
