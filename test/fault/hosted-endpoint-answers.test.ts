@@ -67,6 +67,20 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
     await bed.stop();
   });
 
+  test.each(['remotewrite', 'otlp'] as const)(
+    '%s: a web page with status 200, of a proxy',
+    async (protocol) => {
+      firstly(1, status(200, {}, ' <!DOCTYPE html>\n<html>log in'));
+      const bed = await openBed(receiver.url, { protocol, reportingIntervalMs: 100_000 });
+      await bed.tick(100_000);
+      await until('the try has failed', () => bed.failures.rejected === 1);
+      expect([bed.delivered(), ...bed.told]).toEqual([0, 'status 200: <!DOCTYPE html> <html>log in']);
+      bed.clock.advance(250);
+      await until('the next try goes through', () => bed.delivered() === 1);
+      await bed.stop();
+    },
+  );
+
   test('nobody answers within the timeout', async () => {
     firstly(1, () => {});
     const bed = await openBed(receiver.url, { reportingIntervalMs: 100_000 });
@@ -143,34 +157,34 @@ onlyShort(describe)('answers after which a batch is dropped and counted', () => 
   });
 });
 
-testOnce.each([401, 403, 404, 408, 500])(
-  'after an hour of %i everything that was queued arrives',
-  async (code) => {
-    const bed = await openBed(receiver.url, { protocol: 'otlp', reportingIntervalMs: 600_000 });
-    receiver.reply(status(code));
-    const values = [1, 2, 3, 4, 5, 6];
-    for (const value of values) {
-      bed.show(['a', 'b', 'c'].map((name) => ({ ...counter(value), name })));
-      await bed.tick(600_000);
-    }
-    await untilMoving(bed.clock, 60_000, () => receiver.received.length > 10, 'it fails again and again');
-    receiver.reply(written);
-    const arrived = (name: string) =>
-      receiver
-        .taken()
-        .flatMap((one) => metricsOf(one.resources()).filter((metric) => metric.name === name))
-        .flatMap(pointsOf)
-        .map(({ asDouble }) => asDouble);
-    const names = ['a', 'b', 'c'];
-    const isOver = () => names.every((name) => arrived(name).at(-1) === values.at(-1));
-    await untilMoving(bed.clock, 60_000, isOver, 'everything arrives');
-    expect(bed.drops).toEqual({});
-    // At least once: while the clock is moved on, a request that was accepted may time out.
-    for (const name of names)
-      expect(arrived(name).filter((value, i, all) => value !== all[i - 1])).toEqual(values);
-    await bed.stop();
-  },
-);
+testOnce.each<[string, Reply]>([
+  ...[401, 403, 404, 408, 500].map((code): [string, Reply] => [String(code), status(code)]),
+  ['a login page', status(200, { 'content-type': 'text/html' }, '<html>login</html>')],
+])('after an hour of %s everything that was queued arrives', async (_, refusal) => {
+  const bed = await openBed(receiver.url, { protocol: 'otlp', reportingIntervalMs: 600_000 });
+  receiver.reply(refusal);
+  const values = [1, 2, 3, 4, 5, 6];
+  for (const value of values) {
+    bed.show(['a', 'b', 'c'].map((name) => ({ ...counter(value), name })));
+    await bed.tick(600_000);
+  }
+  await untilMoving(bed.clock, 60_000, () => receiver.received.length > 10, 'it fails again and again');
+  receiver.reply(written);
+  const arrived = (name: string) =>
+    receiver
+      .taken()
+      .flatMap((one) => metricsOf(one.resources()).filter((metric) => metric.name === name))
+      .flatMap(pointsOf)
+      .map(({ asDouble }) => asDouble);
+  const names = ['a', 'b', 'c'];
+  const isOver = () => names.every((name) => arrived(name).at(-1) === values.at(-1));
+  await untilMoving(bed.clock, 60_000, isOver, 'everything arrives');
+  expect(bed.drops).toEqual({});
+  // At least once: while the clock is moved on, a request that was accepted may time out.
+  for (const name of names)
+    expect(arrived(name).filter((value, i, all) => value !== all[i - 1])).toEqual(values);
+  await bed.stop();
+});
 
 describe('413', () => {
   testOnce.each(['remotewrite', 'otlp'] as const)(

@@ -93,6 +93,15 @@ export function verdictOfFailure(status: number, points: number): DeliveryVerdic
     : { kind: 'rejected', reason, lost: points };
 }
 
+/**
+ * The verdict on a web page with a status of success; undefined for any other body. A proxy or a login page answered, so that
+ * nobody took the batch.
+ */
+export const verdictOfPage = ({ body }: ReceiverAnswer): DeliveryVerdict | undefined =>
+  /^\s*(?:<!doctype html|<html)\b/i.test(body.toString('utf8', 0, 1_000))
+    ? { kind: 'retry', reason: 'rejected' }
+    : undefined;
+
 /** The agent's identity in what it sends. */
 export interface Origin {
   /** The value of `instance` (OTLP: `service.instance.id`). */

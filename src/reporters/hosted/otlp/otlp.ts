@@ -14,6 +14,7 @@ import {
   type RequestLimits,
   startTimeOf,
   verdictOfFailure,
+  verdictOfPage,
 } from '../protocol.ts';
 import {
   attributesOf,
@@ -177,7 +178,7 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
     headers: () => ({ 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' }),
     verdictOf(answer, batch) {
       const { status } = answer;
-      if (status >= 200 && status < 300) return successVerdict(answer);
+      if (status >= 200 && status < 300) return verdictOfPage(answer) ?? successVerdict(answer);
       if (status === 413) return { kind: 'too_large' };
       return verdictOfFailure(status, batch.points);
     },

@@ -9,6 +9,7 @@ import {
   type Report,
   type RequestLimits,
   verdictOfFailure,
+  verdictOfPage,
 } from '../protocol.ts';
 import { packSnappy, unpackSnappy } from '../wire/snappy.ts';
 import {
@@ -100,7 +101,7 @@ export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protoc
     }),
     verdictOf(answer, batch) {
       const { status } = answer;
-      if (status >= 200 && status < 300) return successVerdict(answer, batch);
+      if (status >= 200 && status < 300) return verdictOfPage(answer) ?? successVerdict(answer, batch);
       if (status === 413) return { kind: 'too_large' };
       const mayBeVersion1 = status === 415 || (status === 400 && known === undefined);
       if (batch.format === 'rw2' && mayBeVersion1) {
