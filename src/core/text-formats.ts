@@ -51,6 +51,9 @@ export function excerpt(text: string, most = 200): string {
   return characters.length > most ? `${characters.slice(0, most).join('')}…` : characters.join('');
 }
 
+/** Whether a text can be the value of an HTTP header: without line breaks, other control characters and characters above U+00FF. */
+export const isHeaderText = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
+
 /** A format of text in the configuration. */
 export interface TextFormat<T> {
   /** The message for text of another format: `what is wrong; what is allowed`. */

@@ -246,6 +246,16 @@ describe('svc-agent maintenance', () => {
     expect(stderr).toContain(message);
   });
 
+  test('a file of several lines is no token', async () => {
+    const tokenFile = join(place.path, 'lines');
+    writeFileSync(tokenFile, 'sesame\nopen\n');
+    const work = ['maintenance', '--for', '1m', '--reason', 'x', '--token-file', tokenFile, '--url', url];
+    const { status, stderr } = await commandHere(work);
+    expect(status).toBe(2);
+    expect(stderr).toContain('the token has a character that a header cannot have, such as a line break');
+    expect(stderr).not.toContain('sesame');
+  });
+
   test('says what the agent refuses, and that a token is needed', async () => {
     const tokenFile = join(place.path, 'wrong');
     writeFileSync(tokenFile, 'another');

@@ -42,6 +42,19 @@ test('secrets are read anew for each request; a missing one is waited for', asyn
   await receiver.close();
 });
 
+test('a token that no header can have is a failure of the credentials, and is not shown', async () => {
+  const receiver = await openReceiver();
+  const bed = await openBed(receiver.url, { auth: { bearer: 'first-line\nsecond-line' } });
+  await bed.tick();
+  await until('it fails', () => bed.told.size > 0);
+  expect(bed.failures).toEqual({ credentials: 1 });
+  expect([...bed.told]).toEqual([
+    'cannot read the credentials of hostedmetrics: the secret has a character that a header cannot have, such as a line break; use one line',
+  ]);
+  await bed.stop();
+  await receiver.close();
+});
+
 test('basic authentication', async () => {
   const receiver = await openReceiver();
   const bed = await openBed(receiver.url, { auth: { basic: { username: 'me', password: 'pä:ss' } } });

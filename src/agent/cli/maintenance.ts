@@ -1,5 +1,5 @@
 import { AgentError, errorText, type Fault } from '../../core/errors.ts';
-import { formatDuration, parseDuration } from '../../core/text-formats.ts';
+import { formatDuration, isHeaderText, parseDuration } from '../../core/text-formats.ts';
 import { longestMaintenanceSeconds, longestText } from '../admin/announcements.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { type AgentTarget, shownUrl, targetOf, targetOptions, targetUsage, tell } from './agent-client.ts';
@@ -84,6 +84,8 @@ function lengthOf(time: string): number {
   throw wrong({ where: '--for', what: 'too short or too long', got: time, allowed });
 }
 
+const notHeaderText = 'the token has a character that a header cannot have, such as a line break';
+
 /** The token of `admin.events`. Throws `usage` if there is none. */
 async function tokenOf(values: Values, io: Io): Promise<string> {
   const file = values['token-file'];
@@ -92,7 +94,10 @@ async function tokenOf(values: Values, io: Io): Promise<string> {
     const fault = { where: 'admin.events.token', what: 'missing, so nothing can be announced' };
     throw wrong({ ...fault, allowed: 'set it to a secret, or give --token-file' });
   }
-  return (await createReadSecret(io.env)(token)).trim();
+  const text = (await createReadSecret(io.env)(token)).trim();
+  if (isHeaderText(text)) return text;
+  const where = file === undefined ? 'admin.events.token' : `--token-file ${file}`;
+  throw wrong({ where, what: notHeaderText, allowed: 'use a token of one line' });
 }
 
 /** Sends the announcement. Throws `internal` if the agent does not accept it. */

@@ -1,9 +1,10 @@
 import type { ReadSecret } from '../../core/access.ts';
+import { isHeaderText } from '../../core/text-formats.ts';
 import type { HostedOptions } from '../block.ts';
 
 /** Removes the credentials of a reporter from what its receiver answers: some receivers repeat the request. */
 interface Redaction {
-  /** Reads a secret, and removes its value from texts from now on. */
+  /** Reads a secret, and removes its value from texts from now on. Rejects if a header cannot have it as its value. */
   readonly readSecret: ReadSecret;
   redact(text: string): string;
 }
@@ -25,6 +26,11 @@ export function createRedaction(
     async readSecret(secret) {
       const value = await readSecret(secret);
       read.set(JSON.stringify(secret), value.trim());
+      // Basic authentication encodes the password.
+      if (secret !== auth?.basic?.password && !isHeaderText(value.trim()))
+        throw new Error(
+          'the secret has a character that a header cannot have, such as a line break; use one line',
+        );
       return value;
     },
     redact(text) {
