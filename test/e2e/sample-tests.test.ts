@@ -38,6 +38,30 @@ function written(tests: string): string {
   return file;
 }
 
+test('NaN and the infinities can be expected', () => {
+  const file = written(`
+config: agent.yaml
+tests:
+  - name: values without digits
+    role: history
+    page: |
+      # TYPE ratio gauge
+      ratio{a="1"} NaN
+      ratio{a="2"} +Inf
+      ratio{a="3"} -Inf
+    expect: {'ratio{a="1"}': NaN, 'ratio{a="2"}': +Inf, 'ratio{a="3"}': -Inf}
+  - name: another number
+    role: history
+    page: ratio 1
+    expect: {ratio: NaN}
+`);
+  const { status, stdout } = command(['test', file]);
+  expect([status, stdout]).toEqual([
+    1,
+    expect.stringMatching(/^passed {2}values without digits\n.*\n {2}ratio: 1, expected NaN\n/),
+  ]);
+});
+
 const passing = `
 config: agent.yaml
 tests:

@@ -33,8 +33,9 @@ import { type Io, plainScreen } from './io.ts';
 const usage = `Usage: svc-agent bundle [-c FILE] [--out FILE] [--url URL [--ca FILE | --insecure]]
 
 Collects what a support case needs as one JSON document: versions, the machine, the configuration files, what check and
-doctor say, and the status of the running agent, also if the configuration has faults. Secrets are replaced by "<secret>", also where they occur inside other
-texts. The status contains messages and identifiers from the service's log: read the document before you pass it on.
+doctor say, and the status of the running agent, also if the configuration has faults. Secrets are replaced by
+"<secret>", also where they occur inside other texts. The status contains messages and identifiers from the service's
+log: read the document before you pass it on.
       --out FILE  write to FILE, with mode 0600, instead of printing
 ${targetUsage}Where a part cannot be collected, the document says why.
 Exit status: 0 success; 1 the file cannot be written; 2 wrong usage, or the configuration has faults, which the

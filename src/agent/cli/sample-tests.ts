@@ -33,12 +33,27 @@ resulting series with the expected ones. Exports nothing, reads no log and chang
         my_slow_queries_total{shard="8"}: ~
 
 A key of expect selects every series of that name with those labels; its value is their sum, and ~ means that there is
-none. Buckets, sums and counts of a histogram have their own names: my_seconds_count, my_seconds_bucket{le="1"}.
+none; NaN, +Inf and -Inf are values, too. Buckets, sums and counts of a histogram have their own names: my_seconds_count, my_seconds_bucket{le="1"}.
 A test file, and each file that it names, has at most 64 MiB.
 Exit status: 0 all tests passed; 1 a test failed; 2 wrong usage, or an invalid configuration or test file.
 `;
 
 const sampleText = z.string();
+
+/** The values that have no digits, as the text exposition writes them. */
+const spelled: ReadonlyMap<unknown, number> = new Map([
+  ['NaN', Number.NaN],
+  ['+Inf', Number.POSITIVE_INFINITY],
+  ['-Inf', Number.NEGATIVE_INFINITY],
+]);
+const expectedValue = z.preprocess(
+  (value) => spelled.get(value) ?? value,
+  z.custom<number | null>(
+    (value) => value === null || typeof value === 'number',
+    'not a number; use digits, NaN, +Inf or -Inf, or ~ for no such series',
+  ),
+);
+
 const testFile = z.strictObject({
   config: z.string().min(1).optional(),
   tests: z
@@ -52,7 +67,7 @@ const testFile = z.strictObject({
         pageFile: z.string().min(1).optional(),
         datagrams: sampleText.optional(),
         expect: z
-          .record(z.string(), z.number().nullable())
+          .record(z.string(), expectedValue)
           .refine((wanted) => Object.keys(wanted).length > 0, 'empty; name at least one series'),
       }),
     )
@@ -200,9 +215,13 @@ function mismatch(selector: string, wanted: number | null, series: SampledSeries
     return [[`${selector}: no such series, expected ${wanted}`, ...there].join('\n')];
   }
   const sum = selected.reduce((total, [, { value }]) => total + value, 0);
-  if (wanted !== null && Math.abs(sum - wanted) <= Math.abs(wanted) * 1e-9) return [];
+  if (wanted !== null && isEqual(sum, wanted)) return [];
   return [[`${selector}: ${sum}, expected ${wanted ?? 'no such series'}`, ...there].join('\n')];
 }
+
+/** Sums of fractions are not exact. */
+const isEqual = (sum: number, wanted: number): boolean =>
+  Object.is(sum, wanted) || Math.abs(sum - wanted) <= Math.abs(wanted) * 1e-9;
 
 /** How many series a failure lists at most. */
 const mostShown = 8;

@@ -142,7 +142,7 @@ function changesBetween(before: SampledSeries, after: SampledSeries): Changes {
   const changed: Changes = {};
   for (const [text, { value, isTotal }] of after) {
     const previous = before.get(text)?.value ?? 0;
-    if (value !== previous) changed[text] = isTotal ? `+${value - previous}` : `= ${value}`;
+    if (!Object.is(value, previous)) changed[text] = isTotal ? `+${value - previous}` : `= ${value}`;
   }
   return changed;
 }
