@@ -205,6 +205,12 @@ testOnce('markup from outside stays text', async () => {
     config: { files: [nasty], lastReloadSuccessful: false, lastReloadError: nasty },
     state: { directory: nasty, sequence: 1, commitFailures: 1, degraded: nasty },
     listeners: [{ listener: nasty, address: nasty, tls: false }],
+    reporters: [
+      {
+        ...{ block: nasty, kind: 'hostedmetrics', target: nasty, failures: 1 },
+        ...{ lastFailure: { reason: 'credentials', what: nasty, at: '2026-01-01T00:00:59.000Z' } },
+      },
+    ],
     probes: [
       probeStatusOf(`health/${nasty}`, { reason: 'not_ok', msg: nasty }),
       probeStatusOf(`store/${nasty}`, {

@@ -221,6 +221,21 @@ test('a role that cannot be scraped is told unless its health check fails', () =
   expect(told({}, { ...probe('health/history'), last: undefined })).toHaveLength(1);
 });
 
+test.each([
+  ['tls_hostname', 'Use a name of the certificate as the address, or set tls.serverName.'],
+  ['tls_expired', 'Renew the certificate on the server, and check that the server loaded it.'],
+  ['tls', /^Check the keys tls of the configuration/],
+  ['credentials', /^Check that the credentials can be read/],
+  ['persistence', undefined],
+  ['refused', undefined],
+])('the first steps for the reason %s are the same for a check and a page', (reason, steps) => {
+  const wanted = steps instanceof RegExp ? expect.stringMatching(steps) : steps;
+  const last = { reason: reason as never, msg: 'no' };
+  expect(found({ probes: [probe('health/history', last)] })[0]?.firstSteps).toEqual(wanted);
+  const scrape = { service: 'history', up: false, lastFailure: { reason, what: 'no', atMs: nowMs } };
+  expect(found({ scrapes: [scrape as never] })[0]?.firstSteps).toEqual(wanted);
+});
+
 test('a log file is about its role if it has one', () => {
   const log = (state: string, lagBytes = 0, services = ['history']) =>
     found({ logs: [{ path: '/a', services, offset: 0, lagBytes, state }] });
