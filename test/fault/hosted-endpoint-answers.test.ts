@@ -16,6 +16,14 @@ import { until } from '../until.ts';
 
 const receiver = receiverForEachTest();
 
+/** The names of the metrics in requests. */
+const namesIn = (received: ReturnType<typeof receiver.taken>): string[] =>
+  received.flatMap((one) =>
+    one.headers['content-encoding'] === 'gzip'
+      ? metricsOf(one.resources()).map(({ name }) => name)
+      : one.samples().map(({ labels }) => labels.__name__!),
+  );
+
 /** Answers the first requests with `first`, then like a receiver that works. */
 const firstly = (times: number, first: Reply, then: Reply = written): void => {
   let count = 0;
@@ -341,6 +349,53 @@ testOnce(
     const { a, b, c, d } = valuesByName();
     expect([a!.slice(0, 2), b!.slice(0, 2), c![0], d!.slice(0, 2)]).toEqual([[1, 2], [2, 3], 4, [4, 5]]);
     expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
+    await bed.stop();
+  },
+);
+
+testOnce.each(['remotewrite', 'otlp'] as const)(
+  '%s: of a batch that is refused because of one series, the others arrive, and the reporter does not fail',
+  async (protocol) => {
+    const bed = await openBed(receiver.url, { protocol });
+    receiver.reply((received, response) =>
+      (namesIn([received]).includes('bad_series')
+        ? status(400, {}, 'label value too long: bad_series')
+        : written)(received, response),
+    );
+    const names = ['a', 'b', 'bad_series', 'd', 'e'];
+    for (const value of [1, 2, 3]) {
+      bed.show(names.map((name) => ({ ...counter(value), name })));
+      await bed.tick();
+      await until('it is over', () => bed.drops['hosted/rejected'] === value && bed.queued().bytes === 0);
+    }
+    for (const name of names.filter((one) => one !== 'bad_series')) {
+      const values = namesIn(receiver.taken()).filter((one) => one === name);
+      expect(values).toHaveLength(3);
+    }
+    expect(bed.failures).toEqual({});
+    expect(bed.logged).toEqual(['the receiver refuses some points of a batch']);
+    await bed.stop();
+  },
+);
+
+testOnce(
+  'a receiver that refuses everything gets some twenty requests for a batch, and then one',
+  async () => {
+    const bed = await openBed(receiver.url, { protocol: 'otlp' });
+    receiver.reply(status(400));
+    bed.show(many(1_000));
+    await bed.tick();
+    await until('the batch is dropped', () => bed.drops['hosted/rejected'] === 1_000);
+    const first = receiver.received.length;
+    expect(first).toBeLessThan(40);
+    expect(bed.failures.rejected).toBe(1);
+    bed.show(many(1_000));
+    await bed.tick();
+    await until('the next one is dropped', () => bed.drops['hosted/rejected'] === 2_000);
+    expect(receiver.received.length - first).toBe(1);
+    receiver.reply(written);
+    await bed.tick();
+    await until('the next one is accepted', () => bed.delivered() === 1);
     await bed.stop();
   },
 );

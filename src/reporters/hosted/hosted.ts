@@ -102,7 +102,7 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
   const { clock, drops, random = Math.random } = deps;
   const { instance, hostName, version, stateDirectory, block } = options;
   const log = deps.log.named('hosted');
-  const outcomes = createOutcomes(options.endpoint, { reported: deps.reported, log });
+  const outcomes = createOutcomes(options.endpoint, { reported: deps.reported, log, clock });
   const prefix = options.metricsPrefix ? sanitizeName(`${options.metricsPrefix}_`) : '';
   const limits = createRequestLimits(clock);
   const { hasExternalTotals } = deps;

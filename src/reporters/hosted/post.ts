@@ -18,7 +18,11 @@ export interface ReportMetrics {
 interface Outcomes {
   delivered(): void;
   failed(reason: HostedFailureReason, error: unknown): void;
+  /** The receiver refused some points of a batch and accepted the others. Logged once a minute. */
+  refused(error: unknown): void;
 }
+
+const minuteMs = 60_000;
 
 /** A failure as one clause: what the receiver answered, or why there was no answer. */
 function failureText(thrown: unknown, isSecure: boolean): string {
@@ -32,12 +36,19 @@ function failureText(thrown: unknown, isSecure: boolean): string {
 
 export function createOutcomes(
   endpoint: string,
-  { reported, log }: { reported: ReportMetrics; log: Log },
+  { reported, log, clock }: { reported: ReportMetrics; log: Log; clock: Pick<Clock, 'monotonicMs'> },
 ): Outcomes {
   const { origin, pathname, protocol } = new URL(endpoint);
   const receiver = origin + pathname;
   let current: HostedFailureReason | undefined;
+  let refusedMs = Number.NEGATIVE_INFINITY;
   return {
+    refused(error) {
+      if (clock.monotonicMs() - refusedMs < minuteMs) return;
+      refusedMs = clock.monotonicMs();
+      const what = failureText(error, protocol === 'https:');
+      log.write('warn', 'the receiver refuses some points of a batch', { receiver, what });
+    },
     delivered() {
       reported.delivered();
       if (current !== undefined) log.write('info', 'batches are delivered again', { receiver });
@@ -176,9 +187,44 @@ function createPreparation({
   return { split, prepare, downgrade: (batch) => convert(batch, true), drop };
 }
 
+/** As many halvings lead to a single point of the largest batch. */
+const mostInARow = 16;
+/** How many batches are halved in a minute at most. */
+const mostInAMinute = 600;
+
+/**
+ * Searches a batch that the receiver refuses as a whole for the points that it refuses: some receivers accept nothing of a
+ * request with one bad series. After refusals alone it rests for a minute, because the receiver refuses everything.
+ */
+function createSearch(clock: Pick<Clock, 'monotonicMs'>, split: Post['split']) {
+  let inARow = 0;
+  let inThisMinute = 0;
+  let minuteEndMs = 0;
+  return {
+    accepted(): void {
+      inARow = 0;
+    },
+    /** The halves of a batch of which `lost` points were refused; undefined if these points are to be dropped. */
+    async halvesOf(batch: Batch, lost: number): Promise<readonly Batch[] | undefined> {
+      if (lost < batch.points || batch.points === 1) return undefined;
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= minuteEndMs) {
+        minuteEndMs = nowMs + minuteMs;
+        inThisMinute = 0;
+        inARow = 0;
+      }
+      if (inARow >= mostInARow || inThisMinute >= mostInAMinute) return undefined;
+      inARow += 1;
+      inThisMinute += 1;
+      return split(batch);
+    },
+  };
+}
+
 export function createPost(deps: PostDeps): Post {
   const { protocol, limits, client, outcomes, drops, clock, tracing, redact } = deps;
   const { split, prepare, downgrade, drop } = createPreparation({ protocol, limits, outcomes, drops });
+  const search = createSearch(clock, split);
 
   const post = async (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
     try {
@@ -206,7 +252,7 @@ export function createPost(deps: PostDeps): Post {
   /** The pieces that replace a piece after its response; undefined if the same piece is sent again later. */
   const replace = async (
     batch: Batch,
-    verdict: DeliveryVerdict,
+    verdict: Exclude<DeliveryVerdict, { kind: 'rejected' }>,
     error: HostedFailure,
   ): Promise<readonly Batch[] | undefined> => {
     switch (verdict.kind) {
@@ -215,10 +261,6 @@ export function createPost(deps: PostDeps): Post {
         if (verdict.kind === 'partial') drops.count('hosted', 'partial_success', verdict.lost);
         limits.accepted(batch.points);
         outcomes.delivered();
-        return [];
-      case 'rejected':
-        drop(verdict.lost);
-        outcomes.failed(verdict.reason, error);
         return [];
       case 'too_large':
         outcomes.failed('too_large', error);
@@ -245,6 +287,12 @@ export function createPost(deps: PostDeps): Post {
     async send(pieces) {
       const left = [...pieces];
       let acceptedAny = false;
+      let refused: { reason: HostedFailureReason; error: HostedFailure } | undefined;
+      const end = (failure?: PostFailure): PostResult => {
+        if (refused && acceptedAny) outcomes.refused(refused.error);
+        else if (refused) outcomes.failed(refused.reason, refused.error);
+        return { pieces: left, acceptedAny, failure };
+      };
       while (left.length > 0) {
         left.splice(0, 1, ...(await prepare(left[0]!)));
         const batch = left[0];
@@ -252,20 +300,30 @@ export function createPost(deps: PostDeps): Post {
         const answer = await request(batch);
         if (answer instanceof HostedFailure) {
           outcomes.failed(answer.reason, answer);
-          return { pieces: left, acceptedAny, failure: failureWithoutAnswer(answer) };
+          return end(failureWithoutAnswer(answer));
         }
         const verdict = protocol.verdictOf(answer, batch);
-        const instead = await replace(batch, verdict, answerError(answer, redact));
+        const error = answerError(answer, redact);
+        if (verdict.kind === 'rejected') {
+          const halves = await search.halvesOf(batch, verdict.lost);
+          if (!halves) {
+            drop(verdict.lost);
+            refused = { reason: verdict.reason, error };
+          }
+          left.splice(0, 1, ...(halves ?? []));
+          continue;
+        }
+        const instead = await replace(batch, verdict, error);
         const reason = verdict.kind === 'retry' ? verdict.reason : 'too_large';
         const failure = failureOfAnswer(answer, reason, clock.nowMs());
-        if (!instead) return { pieces: left, acceptedAny, failure };
+        if (!instead) return end(failure);
         left.splice(0, 1, ...instead);
-        if (verdict.kind === 'too_large') {
-          return { pieces: left, acceptedAny, failure: { ...failure, cause: 'size' } };
-        }
-        acceptedAny ||= verdict.kind === 'accepted' || verdict.kind === 'partial';
+        if (verdict.kind === 'too_large') return end({ ...failure, cause: 'size' });
+        const isAccepted = verdict.kind === 'accepted' || verdict.kind === 'partial';
+        if (isAccepted) search.accepted();
+        acceptedAny ||= isAccepted;
       }
-      return { pieces: left, acceptedAny };
+      return end();
     },
   };
 }
