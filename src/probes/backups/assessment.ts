@@ -2,7 +2,7 @@ import type { BackupFailureReason, BackupResult } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
-import { againstStore, type KnownStore } from './known-store.ts';
+import { failureKey, keyOf, type Ledger, mostAheadMs, openLedger, unfinishedKey } from './ledger.ts';
 
 /**
  * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment and the
@@ -12,41 +12,6 @@ import { againstStore, type KnownStore } from './known-store.ts';
  * Slots follow the start of the newest success: a backup is `late` when none has followed within the interval plus the grace, and
  * `missed` when the next slot has passed in the same way.
  */
-
-/** The ledger of one backup, as JSON. The snapshot of the state contains it together with the counters. */
-export interface Ledger {
-  /** When the backup was assessed for the first time, ms since the epoch. */
-  sinceMs: number;
-  /** Results of artifacts and runs that are still in evidence, by id and fingerprint. */
-  counted: Record<string, BackupResult>;
-  /** Durations of the newest successes, oldest first, ms. */
-  durationsMs: number[];
-  /** The newest success; missing if there was none. */
-  success?: Success;
-  lastFailureMs?: number;
-  /** The number of slots since the newest success that were counted: the first is late, each further one is missed. */
-  overdue: number;
-  /** Since when the configuration differs from its newest copy, ms since the epoch, and whether that was counted as late. */
-  driftSinceMs?: number;
-  /** Answers of verifications, for artifacts that still exist. */
-  verified: Record<string, VerifyAnswer>;
-  /** The greatest number of files that each artifact had. It is stored where nothing else shows that a file is gone. */
-  files?: Record<string, number>;
-  /** What polls of the store have shown about it. */
-  store?: KnownStore;
-  /** The device of the file system with the directory in which backups were last found. */
-  device?: number;
-  /** The device of the file system with the off-site directory. */
-  offsiteDevice?: number;
-  /** The segment of a log up to which every segment was found off-site. */
-  offsiteCopiedTo?: string;
-}
-
-interface Success {
-  startMs: number;
-  endMs: number;
-  sizeBytes: number;
-}
 
 export interface Assessment {
   reason?: BackupFailureReason;
@@ -84,17 +49,13 @@ export function assess(
   const count = (result: BackupResult, times = 1) => {
     if (times > 0) results[result] = (results[result] ?? 0) + times;
   };
-  const once = (id: string, result: BackupResult, isOld: boolean) => {
+  const once = (id: string, result: BackupResult, isOld: boolean, isAnother = false) => {
     ledger.counted[id] = result;
-    if (before?.counted[id] !== result && !isOld) count(result);
+    if ((before?.counted[id] !== result || isAnother) && !isOld) count(result);
   };
 
   const isDue = ({ startMs }: Artifact) => startMs <= nowMs + mostAheadMs;
   const ahead = evidence.artifacts.filter((artifact) => !isDue(artifact));
-  for (const artifact of ahead) {
-    const result = before?.counted[keyOf(artifact)];
-    if (result) ledger.counted[keyOf(artifact)] = result;
-  }
   const sorted = sortArtifacts(options, evidence.artifacts.filter(isDue), ledger);
   const newest = sorted.at(-1);
   for (const { artifact, result } of sorted) {
@@ -106,11 +67,13 @@ export function assess(
     else ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, artifact.endMs);
   }
   for (const { id, sinceMs } of evidence.unfinished) {
-    once(`unfinished ${id}`, 'incomplete', before === undefined);
+    // A later attempt may have the same name.
+    const isAnother = before !== undefined && sinceMs > (before.lastFailureMs ?? 0);
+    once(unfinishedKey(id), 'incomplete', before === undefined, isAnother);
     ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, sinceMs);
   }
   for (const { id, endMs } of evidence.failures) {
-    once(`run ${id}`, 'failed', before === undefined);
+    once(failureKey(id), 'failed', before === undefined);
     ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, endMs);
   }
   if (isCompared(options)) assessDrift(options, evidence, ledger, nowMs, count);
@@ -129,60 +92,12 @@ export function assess(
   };
 }
 
-/** The ledger of this assessment, in which nothing of it is counted yet. */
-function openLedger(
-  evidence: Evidence,
-  answers: Readonly<Record<string, VerifyAnswer>>,
-  before: Ledger | undefined,
-  nowMs: number,
-): Ledger {
-  const ledger: Ledger = before
-    ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
-    : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
-  holdBack(ledger, nowMs);
-  // If a file system is not mounted, its backups come back and were counted before.
-  if (before && evidence.missingDirectory !== undefined) {
-    Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
-  }
-  if (evidence.artifacts.some(({ files }) => files !== undefined)) {
-    ledger.files = Object.fromEntries(
-      evidence.artifacts.map(({ id, files = 0, recordedFiles = 0 }) => [
-        id,
-        Math.max(files, recordedFiles, before?.files?.[id] ?? 0),
-      ]),
-    );
-  }
-  for (const artifact of evidence.artifacts) {
-    const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
-    // A failed verification says nothing about the backup, which waits for the next verification.
-    if (answer && !answer.isFailure)
-      ledger.verified[keyOf(artifact)] = againstStore(answer, artifact, evidence);
-  }
-  return ledger;
-}
-
-/** A backup that states a start later than this from now is not counted until then: one of the clocks is wrong. */
-const mostAheadMs = 36e5;
-
-/** Limits times in the future, which come from a clock that was ahead: they would hide that backups are late. */
-function holdBack(ledger: Ledger, nowMs: number): void {
-  const { success } = ledger;
-  ledger.sinceMs = Math.min(ledger.sinceMs, nowMs);
-  if (ledger.driftSinceMs !== undefined) ledger.driftSinceMs = Math.min(ledger.driftSinceMs, nowMs);
-  if (success && success.startMs > nowMs + mostAheadMs) {
-    ledger.success = { ...success, startMs: nowMs, endMs: nowMs };
-  }
-}
-
 interface Sorted {
   artifact: Artifact;
   /** Missing while the verification is awaited. */
   result?: BackupResult;
   isVerified: boolean;
 }
-
-/** The key of one content of one artifact. */
-export const keyOf = ({ id, fingerprint }: Artifact) => `${id} ${fingerprint}`;
 
 function sortArtifacts(
   { type, integrity }: BackupOptions,

@@ -1,9 +1,10 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { BackupResult } from '../../core/reasons.ts';
 import type { Finding, Sample } from '../probe.ts';
-import { type Assessment, failures, keyOf } from './assessment.ts';
+import { type Assessment, failures } from './assessment.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
+import { keyOf } from './ledger.ts';
 import type { ArchivedSegments } from './log-chain.ts';
 import type { OffsiteStanding } from './offsite.ts';
 import { recoveryPointOf, type Standing } from './recovery-point.ts';

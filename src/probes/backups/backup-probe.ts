@@ -11,7 +11,7 @@ import {
   type ProbeRow,
   type SeriesName,
 } from '../probe.ts';
-import { assess, keyOf, type Ledger } from './assessment.ts';
+import { assess } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
 import {
@@ -24,6 +24,7 @@ import {
 } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import { incrementalsOn, isAwaited, type KnownStore, knownStore, logsOf } from './known-store.ts';
+import { keyOf, type Ledger } from './ledger.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './recovery-point.ts';

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type Assessment, assess, keyOf, type Ledger } from '../../../../src/probes/backups/assessment.ts';
+import { type Assessment, assess } from '../../../../src/probes/backups/assessment.ts';
 import { backupFinding } from '../../../../src/probes/backups/backup-finding.ts';
 import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from '../../../../src/probes/backups/evidence.ts';
+import { keyOf, type Ledger } from '../../../../src/probes/backups/ledger.ts';
 import { compareOffsite } from '../../../../src/probes/backups/offsite.ts';
 
 const hourMs = 36e5;
@@ -138,6 +139,60 @@ describe('each result once', () => {
     b.at(startMs + 4 * dayMs + hourMs, evidence([ofDay(0), ofDay(1), ofDay(4)]));
     // Days 2 and 3 have no backup: the first is reported as late, the other as missed.
     expect(b.totals).toEqual({ success: 3, late: 1, missed: 1 });
+  });
+
+  test.each<[string, (seen: Evidence) => Evidence]>([
+    ['an empty mount point', () => evidence([])],
+    ['a missing directory', () => ({ ...evidence([]), missingDirectory: '/b' })],
+    ['one of the backups', ({ artifacts }) => evidence([artifacts[0]!])],
+    ['a new backup below the mount point', () => evidence([ofDay(2, { id: 'another' })])],
+  ])('what was counted before its file system was gone, behind %s', (_, without) => {
+    const b = assessing({ ...full, schedule: { usualGraceMs: hourMs } });
+    const nowMs = startMs + 2 * dayMs + hourMs;
+    const answer = ({ id }: Artifact): VerifyAnswer =>
+      id === 'day-1' ? { result: 'corrupt', msg: 'cut off' } : good;
+    const there = evidence([ofDay(0), ofDay(1), ofDay(2)], {
+      failures: [{ id: '7', endMs: startMs, msg: 'exit status 3' }],
+      unfinished: [{ id: 'x.tmp', sinceMs: startMs }],
+    });
+    b.at(startMs - hourMs, evidence([]));
+    const first = b.at(nowMs, there, answer);
+    const before = { ...b.totals };
+    expect(before).toEqual({ success: 2, corrupt: 1, failed: 1, incomplete: 1 });
+    for (let times = 0; times < 2; times++) {
+      b.at(nowMs + 1, without(there), answer);
+      const back = b.at(nowMs + 2, there, answer);
+      expect(back.ledger.lastFailureMs).toBe(first.ledger.lastFailureMs);
+    }
+    expect({ ...b.totals, success: before.success }).toEqual(before);
+    // No answer is there in the meantime.
+    b.at(nowMs + 3, there, () => undefined);
+    expect(b.totals.corrupt).toBe(1);
+    expect(b.totals.success).toBe(without(there).artifacts[0]?.id === 'another' ? 3 : 2);
+  });
+
+  test('of thousands of backups that are gone, until other backups follow', () => {
+    const b = assessing();
+    const many = evidence(Array.from({ length: 1200 }, (_, index) => ofDay(0, { id: `part-${index}` })));
+    const nowMs = startMs + hourMs;
+    b.at(startMs - hourMs, evidence([]));
+    b.at(nowMs, many);
+    b.at(nowMs, evidence([]));
+    b.at(nowMs, many);
+    expect(b.totals).toEqual({ success: 1200 });
+    const { ledger } = b.at(nowMs + dayMs, evidence([ofDay(1)]));
+    expect(Object.keys(ledger.counted)).toHaveLength(501);
+    expect(Object.keys(ledger.verified)).toHaveLength(501);
+    expect(Object.keys(ledger.counted)[0]).toBe('part-700 f');
+  });
+
+  test('a later attempt that leaves a file of the same name behind', () => {
+    const b = assessing();
+    b.at(startMs, evidence([]));
+    b.at(startMs + 2, evidence([], { unfinished: [{ id: 'x.tmp', sinceMs: startMs + 1 }] }));
+    b.at(startMs + 3, evidence([]));
+    b.at(startMs + 6, evidence([], { unfinished: [{ id: 'x.tmp', sinceMs: startMs + 5 }] }));
+    expect(b.totals).toEqual({ incomplete: 2 });
   });
 
   test('a run that failed, and one that was never completed', () => {
@@ -446,7 +501,10 @@ describe('the first look at a directory', () => {
     const assessed = b.at(startMs + 3 * dayMs + hourMs, later, ({ id }) =>
       id === 'day-1' ? good : undefined,
     );
-    expect(assessed.ledger.counted).toEqual({ [keyOf(ofDay(1))]: 'success' });
+    expect(assessed.ledger.counted).toEqual({
+      [keyOf(ofDay(0))]: 'success',
+      [keyOf(ofDay(1))]: 'success',
+    });
   });
 });
 
@@ -518,15 +576,11 @@ describe('a backup that loses files', () => {
   });
 });
 
-test('the ledger forgets backups that are gone: it does not grow for ever', () => {
+test('the ledger forgets the files of backups that are gone', () => {
   const b = assessing();
   for (let day = 0; day < 3; day++) {
     const { ledger } = b.at(ofDay(day).endMs, evidence([ofDay(day, { files: 2 })]));
-    expect([ledger.counted, ledger.verified, ledger.files].map((kept) => Object.keys(kept!))).toEqual([
-      [keyOf(ofDay(day))],
-      [keyOf(ofDay(day))],
-      [`day-${day}`],
-    ]);
+    expect(Object.keys(ledger.files!)).toEqual([`day-${day}`]);
   }
   expect(b.totals).toEqual({ success: 3 });
 });
