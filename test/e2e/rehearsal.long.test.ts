@@ -145,6 +145,16 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
       { result: 'failed', msg: expect.stringMatching(/executions_visibility.*does not exist/) },
     ],
     [
+      'a statement of the configuration that fails',
+      () => ({ backup: dump(), newestRow: 'SELECT max(close_time) FROM executions_visibility' }),
+      {
+        result: 'unknown',
+        msg: expect.stringMatching(
+          /^the backup was restored, but recovery.rehearsal.newestRow fails in svc: .*"executions_visibility" does not exist/,
+        ),
+      },
+    ],
+    [
       'more than it may take on the disk',
       () => ({ backup: dump(), maxBytes: 1 << 20 }),
       { result: 'unknown', msg: 'it takes more than 1 MiB; set recovery.rehearsal.maxBytes' },

@@ -2,9 +2,22 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import * as z from 'zod';
 import { parsedAs, span } from '../../core/text-formats.ts';
-import { storeRoles } from '../stores/store-options.ts';
+import { type StoreRole, storeRoles } from '../stores/store-options.ts';
 
 const time = () => z.string(span.fault).transform(parsedAs(span));
+
+const statement = () => z.string().min(1);
+const ofRole = () =>
+  statement()
+    .optional()
+    .describe(
+      'The statement for the databases with this role. Default: the time of the last commit in the log.',
+    );
+
+type Statements = Readonly<Partial<Record<StoreRole, string>>>;
+
+const statementsOf = (given: string | Statements | undefined): Statements =>
+  typeof given === 'string' ? Object.fromEntries(storeRoles.map((role) => [role, given])) : (given ?? {});
 
 /** The schema of `recovery.rehearsal`: the newest verified backup is restored into a throwaway server on this host. */
 export const rehearsalBlock = () =>
@@ -36,11 +49,10 @@ export const rehearsalBlock = () =>
         .optional()
         .describe('Databases to rehearse. Default: every database with backups.'),
       newestRow: z
-        .string()
-        .min(1)
+        .union([statement(), z.strictObject({ persistence: ofRole(), visibility: ofRole() })])
         .optional()
         .describe(
-          'Statement that returns the time of the newest row of a restored database. Default: the time of the last commit in the log.',
+          'Statement that returns the time of the newest row of a restored database: one for all databases, or a map with one for each role of a database. Default: the time of the last commit in the log.',
         ),
     })
     .optional()
@@ -52,7 +64,7 @@ export const rehearsalBlock = () =>
           maxBytes: given.maxBytes,
           stores: given.stores,
           databases: given.databases,
-          newestRow: given.newestRow,
+          newestRow: statementsOf(given.newestRow),
           everyMs: given.schedule.every,
           timeoutMs: given.timeout,
         },
@@ -68,5 +80,6 @@ export interface RehearsalOptions {
   timeoutMs: number;
   stores?: readonly string[];
   databases?: readonly string[];
-  newestRow?: string;
+  /** The statements that return the time of the newest row, by the roles of the databases. */
+  newestRow?: Statements;
 }

@@ -60,6 +60,8 @@ export interface RehearsalRecord extends RunRecord {
   answer?: RehearsalAnswer;
   /** Name and size of the backup that was restored. */
   backup?: string;
+  /** The fingerprint of the settings; a rehearsal with other settings is due at once. */
+  settings?: string;
 }
 
 /** Measures the duration of each phase. */

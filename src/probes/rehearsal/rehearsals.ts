@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { errorText } from '../../core/errors.ts';
 import { type RehearsalFailureReason, rehearsalFailureReasons } from '../../core/reasons.ts';
@@ -5,7 +6,7 @@ import { formatDuration } from '../../core/text-formats.ts';
 import { type BackupsOptions, drillName, type Recoverable, recoverables } from '../backups/backups.ts';
 import type { BackupOptions } from '../backups/block.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Sample } from '../probe.ts';
-import type { StoreOptions } from '../stores/store-options.ts';
+import type { StoreOptions, StoreRole } from '../stores/store-options.ts';
 import type { RehearsalOptions } from './block.ts';
 import type { RehearsalAnswer, RehearsalRecord, RehearsalRequest } from './rehearsal.ts';
 import type { RunningRehearsal, StartRehearsal } from './rehearsal-process.ts';
@@ -93,7 +94,7 @@ async function openRehearsal(of: Recoverable, shared: Shared, deps: ProbeDeps): 
       underWay!.run = run;
       const answer = await run.ended;
       if (answer === undefined || closing.signal.aborted) return;
-      const record: RehearsalRecord = { ...recordOf(answer, startMs), backup };
+      const record: RehearsalRecord = { ...recordOf(answer, startMs), backup, settings: settingsOf(request) };
       await recordRun(path, record);
       events.push(eventOf(of, record));
     } catch (thrown) {
@@ -115,7 +116,11 @@ async function openRehearsal(of: Recoverable, shared: Shared, deps: ProbeDeps): 
       const records = (await readRuns(path)) as RehearsalRecord[];
       const plan = latest && requestOf(of, shared, latest(`recovery/${of.store}/${of.database}`));
       const last = records.at(-1);
-      const isDue = last === undefined || nowMs >= nextMs(last, shared.rehearsal);
+      const request = plan && 'request' in plan ? plan.request : undefined;
+      const isDue =
+        last === undefined ||
+        nowMs >= nextMs(last, shared.rehearsal) ||
+        (request !== undefined && isChanged(last, request));
       if (isDue && plan && 'request' in plan && underWay === undefined && !closing.signal.aborted) {
         underWay = { ended: Promise.resolve() };
         underWay.ended = rehearseNow(plan.request, plan.backup);
@@ -167,6 +172,17 @@ function eventOf(of: Recoverable, { answer, backup, startMs, endMs }: RehearsalR
 const nextMs = ({ startMs, status }: RehearsalRecord, { everyMs }: RehearsalOptions): number =>
   startMs + (status === 0 ? everyMs : Math.min(everyMs, retryMs));
 
+/** The fingerprint of what the configuration says about a rehearsal, apart from its schedule and the backup. */
+const settingsOf = ({ directory, maxBytes, timeoutMs, ...of }: RehearsalRequest): string => {
+  const { schemaQuery, schemaVersion, newestRow } = of;
+  const settings = [directory, maxBytes, timeoutMs, schemaQuery, schemaVersion, newestRow];
+  return createHash('sha256').update(JSON.stringify(settings)).digest('hex').slice(0, 16);
+};
+
+/** Whether the configuration has changed since a rehearsal: its result is that of another question. */
+const isChanged = ({ settings }: RehearsalRecord, request: RehearsalRequest): boolean =>
+  settings !== undefined && settings !== settingsOf(request);
+
 interface ShownLink {
   backup: string;
   type: string;
@@ -183,7 +199,7 @@ function requestOf(
   const links = (recovery.details?.chain as { links?: ShownLink[] } | undefined)?.links ?? [];
   const full = links.find(({ type }) => type === 'full');
   const store = stores.find(({ name }) => name === storeName);
-  const database = store?.databases[role as 'persistence' | 'visibility'];
+  const database = store?.databases[role as StoreRole];
   if (full === undefined) return { msg: 'there is no verified full backup' };
   if (store === undefined || database === undefined)
     return { msg: `set stores[].databases.${role} of ${storeName}` };
@@ -215,12 +231,12 @@ function requestOf(
       ...(log && logSource?.kind === 'segments'
         ? { log: { directory: logSource.directory, last: log.what.split(' to ').at(-1)! } }
         : {}),
-      ...{ database, role: role as 'persistence' | 'visibility', user: store.user },
+      ...{ database, role: role as StoreRole, user: store.user },
       ...{
         schemaQuery: store.schema.query,
-        schemaVersion: store.schema[role as 'persistence' | 'visibility'],
+        schemaVersion: store.schema[role as StoreRole],
       },
-      newestRow: rehearsal.newestRow,
+      newestRow: rehearsal.newestRow?.[role as StoreRole],
     },
   };
 }

@@ -99,7 +99,7 @@ async function whatIsThere(
       `the schema has ${schemaVersion === '' ? 'no version' : `version ${schemaVersion}`}, expected ${wanted} or newer`,
     );
   const workflows = Number(await ask(`SELECT count(*) FROM ${workflowTables[role]}`));
-  const asked = newestRow === undefined ? undefined : await ask(newestRow);
+  const asked = newestRow === undefined ? undefined : await ask(newestRow).catch(notAsked(database));
   const askedMs = asked === undefined || asked === '' ? undefined : timeOf(asked);
   return {
     workflows,
@@ -107,6 +107,13 @@ async function whatIsThere(
     ...newest([newestMs, askedMs]),
   };
 }
+
+/** A statement of the configuration that fails says nothing about the backup, which was restored. */
+const notAsked = (database: string) => (thrown: unknown) => {
+  throw new CannotLook(
+    `the backup was restored, but recovery.rehearsal.newestRow fails in ${database}: ${errorText(thrown)}`,
+  );
+};
 
 const newest = (times: readonly (number | undefined)[]) => {
   const known = times.filter((time) => time !== undefined);

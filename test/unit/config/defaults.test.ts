@@ -273,6 +273,15 @@ describe('secrets', () => {
   });
 });
 
+test.each([
+  ['SELECT 1', { persistence: 'SELECT 1', visibility: 'SELECT 1' }],
+  ['{visibility: SELECT 2}', { visibility: 'SELECT 2' }],
+])('the statement of rehearsals for each database: %s', async (newestRow, expected) => {
+  const { faults, config } = await load(`recovery: {rehearsal: {newestRow: ${newestRow}}}`);
+  expect(faults).toEqual([]);
+  expect(config?.recovery?.rehearsal?.newestRow).toEqual(expected);
+});
+
 test('a relative directory of rehearsals is that of the directory in which the agent was started', async () => {
   const { faults, config } = await load('recovery: {rehearsal: {directory: scratch}}');
   expect(faults).toEqual([]);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import type { Finding } from '../../../src/probes/probe.ts';
+import type { RehearsalOptions } from '../../../src/probes/rehearsal/block.ts';
 import type { RehearsalAnswer, RehearsalRequest } from '../../../src/probes/rehearsal/rehearsal.ts';
 import type { StartRehearsal } from '../../../src/probes/rehearsal/rehearsal-process.ts';
 import { planRehearsals } from '../../../src/probes/rehearsal/rehearsals.ts';
@@ -41,8 +42,10 @@ const good: RehearsalAnswer = {
 };
 
 /** A row with a process that gives these answers, and a clock that the test advances. */
-async function rehearsing(answer: () => RehearsalAnswer | undefined) {
-  const state = newFolder();
+async function rehearsing(
+  answer: () => RehearsalAnswer | undefined,
+  { state = newFolder(), ...block }: Partial<RehearsalOptions> & { state?: string } = {},
+) {
   const clock = manualClock(startMs);
   const requests: RehearsalRequest[] = [];
   const start: StartRehearsal = (request) => {
@@ -57,7 +60,9 @@ async function rehearsing(answer: () => RehearsalAnswer | undefined) {
         backup('wal', 'log', { kind: 'segments', directory: '/backups/wal', log: 'wal', settleMs: 0 }),
       ],
       stateDirectory: state,
-      recovery: { rehearsal: { everyMs: 7 * dayMs, directory: '/tmp', maxBytes: 1e9, timeoutMs: hourMs } },
+      recovery: {
+        rehearsal: { everyMs: 7 * dayMs, directory: '/tmp', maxBytes: 1e9, timeoutMs: hourMs, ...block },
+      },
     },
     start,
   );
@@ -176,6 +181,29 @@ test('a proof holds for two intervals; then, and if there never was one, the reh
     msg: expect.stringContaining('there is no verified full backup'),
   });
   expect(never.requests).toEqual([]);
+});
+
+test('a rehearsal with other settings is due at once, one with another schedule is not', async () => {
+  const state = newFolder();
+  const statement = 'SELECT max(start_time) FROM executions';
+  const unknown: RehearsalAnswer = { ...good, result: 'unknown', msg: 'newestRow fails' };
+  const first = await rehearsing(() => unknown, { state, newestRow: { persistence: 'SELECT 1 FROM no' } });
+  expect(await first.done()).toMatchObject({ reason: 'rehearsal_unknown' });
+  await first.check();
+  expect(first.requests).toMatchObject([{ newestRow: 'SELECT 1 FROM no' }]);
+
+  const repaired = await rehearsing(() => good, { state, newestRow: { persistence: statement } });
+  expect(await repaired.done()).toMatchObject({ proven: 1, reason: undefined });
+  await repaired.check();
+  expect(repaired.requests).toMatchObject([{ newestRow: statement }]);
+
+  const settings = { state, newestRow: { persistence: statement, visibility: 'SELECT 1' } };
+  const rescheduled = await rehearsing(() => good, { ...settings, everyMs: dayMs });
+  expect(await rescheduled.check()).toMatchObject({
+    proven: 1,
+    msg: expect.not.stringContaining('under way'),
+  });
+  expect(rescheduled.requests).toEqual([]);
 });
 
 test('what another rehearsal keeps waiting is no attempt', async () => {
