@@ -200,6 +200,7 @@ export type BackupResult = (typeof backupResults)[number];
 /** Why a backup is not as it should be, or cannot be assessed. */
 export const backupFailureReasons = [
   'no_backup',
+  'directory_gone',
   'late',
   'backup_failed',
   'incomplete',

@@ -52,9 +52,11 @@ const archiveFaults = ['archival_stalled', 'retention_unarchived'] as const;
 const domainFaults = ['domain', 'failover', 'disagreement'] as const;
 const replicationFaults = ['replication_failures', 'replication_lag', 'replication'] as const;
 /** Problems of backups that begin when a store cannot be read. */
-const backupsNotMade = ['wal_stalled', 'backup_failed', 'backup_missing', 'backup_late'] as const;
+const backupsNotMade = [
+  ...(['wal_stalled', 'backup_failed', 'backup_missing', 'backup_unread', 'backup_late'] as const),
+] as const;
 const recoveryFaults = ['recovery', 'not_proven'] as const;
-const backupFaults = [...backupsNotMade, ...(['backup_damaged', 'backup_offsite'] as const)];
+const backupFaults = [...backupsNotMade, ...(['backup_gone', 'backup_damaged', 'backup_offsite'] as const)];
 
 const sameStore: Related = (cause, effect) => cause.about.store === effect.about.store;
 const sameRole: Related = (cause, effect) => cause.about.role === effect.about.role;

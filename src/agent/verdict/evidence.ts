@@ -28,6 +28,7 @@ const msOf = (time: string | undefined): number | undefined =>
 
 const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {
   no_backup: 'backup_missing',
+  directory_gone: 'backup_gone',
   late: 'backup_late',
   incomplete: 'backup_damaged',
   corrupt: 'backup_damaged',
@@ -37,6 +38,9 @@ const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {
   offsite_missing: 'backup_offsite',
   retention: 'backup_retention',
   snapshot_not_cleared: 'backup_retention',
+  evidence_unreadable: 'backup_unread',
+  too_slow: 'backup_unread',
+  failed: 'backup_unread',
 };
 
 function failingKind({ kind, last }: Checked): KindOfProblem {
@@ -186,7 +190,8 @@ function failingProblems(probe: Checked): Found[] {
   const sinceMs = Math.min(msOf((isDown ? since : undefined) ?? failingSince) ?? Infinity, msOf(last.at)!);
   const { reason } = last;
   const evidence = [probeEvidence(probe)];
-  const common = { subject, about, reason, firstSteps: firstStepsFor(reason), sinceMs, evidence };
+  const firstSteps = firstStepsFor(reason, kind);
+  const common = { subject, about, reason, firstSteps, sinceMs, evidence };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
   const predicate = predicateOf(probe);
   // A predicate already contains the reason.

@@ -11,5 +11,17 @@ const byReason: Readonly<Record<string, string>> = {
   resolve: 'Check the name in the configuration, and the name resolution of this host.',
 };
 
-/** The first steps for the reason of a failure; undefined if the steps of the kind of problem fit. */
-export const firstStepsFor = (reason: string | undefined): string | undefined => byReason[reason ?? ''];
+/** First steps for a backup that cannot be read, or whose directory is gone. */
+const ofBackups: Readonly<Record<string, string>> = {
+  directory_gone: 'Mount the file system of the backups, or correct the directory in source.',
+  evidence_unreadable:
+    'Let the agent’s user read the backup: check the rights of its files and of each directory above them, its file system, or its tool’s command.',
+  too_slow: 'Raise the interval of the backup: a check has as long as that, and 30 s at most.',
+  failed: 'Run svc-agent probe with the name of the probe.',
+};
+
+/**
+ * The first steps for the reason of a failure, of a probe of this kind; undefined if the steps of the kind of problem fit.
+ */
+export const firstStepsFor = (reason = '', probe?: string): string | undefined =>
+  (probe === 'backup' ? ofBackups[reason] : undefined) ?? byReason[reason];

@@ -30,6 +30,7 @@ const seenInside: ReadonlySet<KindOfProblem> = new Set([
 /** Problems of a backup that could be read. */
 const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
   'backup_missing',
+  'backup_gone',
   'backup_late',
   'backup_damaged',
   'backup_offsite',
@@ -51,7 +52,8 @@ export function sourcesOf(found: Found): readonly Source[] {
   const probe = about.probe !== undefined && kind !== 'stale' ? [`result/${about.probe}`] : [];
   const inside = seenInside.has(kind) ? [`target/${about.probe}`] : [];
   const backup = ofReadBackup.has(kind) ? [`backup/${about.probe}`] : [];
-  return [...from, ...probe, ...inside, ...backup, ...(measured[kind]?.(found) ?? [])];
+  const run = kind === 'backup_failed' ? [`evidence/${about.probe}`] : [];
+  return [...from, ...probe, ...inside, ...backup, ...run, ...(measured[kind]?.(found) ?? [])];
 }
 
 /** The kind of a source, and the name of what it belongs to. */
@@ -81,7 +83,9 @@ export function isWhy({ kind, about }: Found, source: Source): boolean {
     case 'result':
       return kind === 'stale' && about.probe === of;
     case 'backup':
-      return kind === 'backup_failed' && about.probe === of;
+      return (kind === 'backup_unread' || kind === 'backup_failed') && about.probe === of;
+    case 'evidence':
+      return kind === 'backup_unread' && about.probe === of;
     case 'targets':
       return about.probe?.startsWith(`${of}/`) ?? false;
     default:
@@ -117,6 +121,7 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
         );
       case 'result':
       case 'backup':
+      case 'evidence':
         return !now.some((one) => isWhy(one, source));
       case 'targets':
         return !probes.some(({ kind, last }) => kind === of && last?.ok === false);

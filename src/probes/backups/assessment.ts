@@ -258,10 +258,11 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
   const newest = sorted.at(-1);
   const { success } = ledger;
   if (evidence.missingDirectory !== undefined) {
-    return fault(
-      'no_backup',
-      `${evidence.missingDirectory} does not exist: no backup has run yet, or the volume is not mounted`,
-    );
+    const missing = `${evidence.missingDirectory} does not exist`;
+    if (!success)
+      return fault('no_backup', `${missing}: no backup has run yet, or the volume is not mounted`);
+    const age = formatDuration(Math.max(0, nowMs - success.endMs));
+    return fault('directory_gone', `${missing}, and the newest backup there ended ${age} ago`);
   }
   if ((evidence.drift?.length ?? 0) > 0) {
     const names = evidence.drift!.slice(0, 3).join(', ');

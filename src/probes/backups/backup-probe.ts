@@ -38,8 +38,8 @@ interface SharedByBackups {
   /** The standings by the names of the backups. */
   standings: Map<string, Standing>;
   verifier: Verifier;
-  /** How long a check waits for verifications, ms. */
-  verificationWaitMs: number;
+  /** How long a check waits for verifications, ms. Default: 5 s, and half of the time of a check at most. */
+  verificationWaitMs?: number;
   /** How many of the newest backups are verified at the first check. */
   verifiedAtFirst: number;
   stateDirectory: string;
@@ -77,9 +77,16 @@ export function backupRow(backup: BackupOptions, shared: SharedByBackups): Probe
     reasons: backupFailureReasons,
     lane: laneOf(backup),
     key: shared.key,
-    open: async (deps) => openBackup(backup, shared, deps),
+    open: async (deps) => {
+      const verificationWaitMs = shared.verificationWaitMs ?? Math.min(usualWaitMs, timeoutMs / 2);
+      return openBackup(backup, { ...shared, verificationWaitMs }, deps);
+    },
   };
 }
+
+const usualWaitMs = 5_000;
+/** What a probe uses of what all share. */
+type Shared = SharedByBackups & { verificationWaitMs: number };
 
 /** The lane of a store's probes: the databases of the store are assessed after their backups. */
 export const laneOf = ({ store }: { store?: string }): string => `backups/${store ?? ''}`;
@@ -90,7 +97,7 @@ function targetOf({ source }: BackupOptions): string {
   return 'directory' in source ? source.directory : source.kind;
 }
 
-async function openBackup(backup: BackupOptions, shared: SharedByBackups, deps: ProbeDeps): Promise<Probe> {
+async function openBackup(backup: BackupOptions, shared: Shared, deps: ProbeDeps): Promise<Probe> {
   const leave = shared.verifier.join();
   const verify = segmentVerification(backup, shared, deps.clock);
   let readings: SegmentReadings | undefined;
@@ -134,7 +141,7 @@ async function openBackup(backup: BackupOptions, shared: SharedByBackups, deps: 
 /** Verifies segments of archived log; a request without an answer yet is repeated at the next check. */
 function segmentVerification(
   backup: BackupOptions,
-  shared: SharedByBackups,
+  shared: Shared,
   clock: ProbeDeps['clock'],
 ): LogReading['verify'] {
   const { level, bytesPerSecond } = backup.integrity;
@@ -152,7 +159,7 @@ function segmentVerification(
 
 async function checkBackup(
   backup: BackupOptions,
-  shared: SharedByBackups,
+  shared: Shared,
   { clock, readSecret, tracing, latest: shown }: ProbeDeps,
   { log, signal, ledger }: { log: LogReading; signal: AbortSignal; ledger: Ledger | undefined },
 ): Promise<Finding> {
@@ -319,7 +326,7 @@ async function verifications(
   { name, type, integrity }: BackupOptions,
   { artifacts }: Evidence,
   ledger: Ledger | undefined,
-  shared: SharedByBackups,
+  shared: Shared,
   clock: ProbeDeps['clock'],
 ): Promise<Record<string, VerifyAnswer>> {
   const { verifier } = shared;
@@ -365,7 +372,7 @@ async function verifications(
 
 /** Requests the `expected` answers. If some are missing, waits up to `verificationWaitMs` and requests them once more. */
 async function askWithin<T>(
-  { verifier, verificationWaitMs }: SharedByBackups,
+  { verifier, verificationWaitMs }: Shared,
   clock: ProbeDeps['clock'],
   expected: number,
   ask: () => T[] | Promise<T[]>,

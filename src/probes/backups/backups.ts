@@ -24,8 +24,6 @@ interface BackupsDeps {
   verifiedAtFirst?: number;
 }
 
-const defaultVerificationWaitMs = 5_000;
-
 /**
  * Probes of backups: one for each entry of `backups`, which reads and assesses its evidence, and one for each database of a
  * store, which decides from all its backups whether the database could be recovered within its objectives now. The probes share a
@@ -38,7 +36,7 @@ export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}):
   const shared = {
     standings,
     verifier: createVerifier(deps.verify),
-    verificationWaitMs: deps.verificationWaitMs ?? defaultVerificationWaitMs,
+    verificationWaitMs: deps.verificationWaitMs,
     verifiedAtFirst: deps.verifiedAtFirst ?? 1,
     stateDirectory,
     databasesOf: (backup: BackupOptions) => databasesOf(backup, stores),

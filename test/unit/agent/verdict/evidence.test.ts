@@ -98,10 +98,16 @@ describe('a failing probe', () => {
     ['corrupt', 'backup_damaged'],
     ['offsite_missing', 'backup_offsite'],
     ['retention', 'backup_retention'],
-    ['unreadable', 'backup_failed'],
+    ['directory_gone', 'backup_gone'],
+    ['evidence_unreadable', 'backup_unread'],
+    ['too_slow', 'backup_unread'],
+    ['failed', 'backup_unread'],
+    ['backup_failed', 'backup_failed'],
   ])('of a backup: %s is %s', (reason, kind) => {
     const [one] = found({ probes: [probe('backup/full', { reason, msg: 'x' } as never)] });
     expect([one?.kind, one?.line]).toEqual([kind, `probe/backup/full ${kind}`]);
+    const isUnread = kind === 'backup_unread' || kind === 'backup_gone';
+    expect(one?.firstSteps !== undefined).toBe(isUnread);
   });
   test('of a domain is one of its clusters where they differ', () => {
     const kindOf = (name: Parameters<typeof probeStatusOf>[0], reason: string) =>

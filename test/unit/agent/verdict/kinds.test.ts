@@ -184,6 +184,14 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
     failing('backup/n', { reason: 'no_backup', msg: 'none' }),
     'backup n has never succeeded: no backup: none',
   ],
+  backup_gone: [
+    failing('backup/n', { reason: 'directory_gone', msg: '/b does not exist' }),
+    'the directory of backup n is gone: directory gone: /b does not exist',
+  ],
+  backup_unread: [
+    failing('backup/n', { reason: 'evidence_unreadable', msg: 'EACCES' }),
+    'backup n cannot be read: evidence unreadable: EACCES',
+  ],
   backup_late: [failing('backup/n', { reason: 'late', msg: 'late by 1h' }), 'backup n is late: late by 1h'],
   backup_damaged: [
     failing('backup/n', { reason: 'corrupt', msg: 'a sum' }),

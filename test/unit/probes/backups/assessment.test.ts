@@ -250,8 +250,8 @@ describe('a directory that does not exist', () => {
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     const assessed = b.at(startMs + 2 * hourMs, missing);
     expect(assessed).toMatchObject({
-      reason: 'no_backup',
-      msg: expect.stringContaining('/mnt/b does not exist'),
+      reason: 'directory_gone',
+      msg: '/mnt/b does not exist, and the newest backup there ended 1h50m ago',
     });
     b.at(startMs + 3 * hourMs, evidence([ofDay(0)]));
     expect(b.totals).toEqual({ success: 1 });
