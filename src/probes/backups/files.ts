@@ -74,9 +74,9 @@ export async function readFiles(
     if (!stats) continue;
     const found = stats.isDirectory()
       ? await readDirectoryBackup(path)
-      : { sizeBytes: stats.size, lastMs: stats.mtimeMs };
+      : { sizeBytes: stats.size, lastMs: stats.mtimeMs, changedMs: stats.mtimeMs };
     const lastMs = Math.max(stats.mtimeMs, found.lastMs);
-    const isSettled = nowMs - lastMs >= settleMs;
+    const isSettled = nowMs - Math.max(stats.mtimeMs, found.changedMs) >= settleMs;
     const isComplete =
       !isTemporary && !found.isIncomplete && (sentinel === undefined || there.has(`${name}${sentinel}`));
     if (!isComplete && isSettled) unfinished.push({ id: name, sinceMs: lastMs });
@@ -99,7 +99,10 @@ export async function readFiles(
 
 interface FoundBackup {
   sizeBytes: number;
+  /** When the content last changed, ms since the epoch. */
   lastMs: number;
+  /** When something last happened in it, ms since the epoch: a copy of a backup may keep the times of the files. */
+  changedMs: number;
   isIncomplete?: boolean;
   method?: BackupMethod;
   lsn?: Artifact['lsn'];
@@ -169,42 +172,51 @@ async function gunzipHead(head: Buffer): Promise<Buffer> {
 }
 
 async function readDirectoryBackup(path: string): Promise<FoundBackup> {
-  const { sizeBytes, lastMs, names } = await measure(path);
+  const { names, ...times } = await measure(path);
   const checkpoints = names.find((name) => checkpointFiles.includes(name));
   if (checkpoints) {
     const text = await readFile(join(path, checkpoints), 'utf8');
     return {
-      sizeBytes,
-      lastMs,
+      ...times,
       method: 'mysql_physical',
       ...parseCheckpoints(text),
     };
   }
   if (names.includes('backup_manifest')) {
     const { walRanges } = await readBackupManifest(path);
-    return { sizeBytes, lastMs, method: 'postgres_base', wal: walRanges };
+    return { ...times, method: 'postgres_base', wal: walRanges };
   }
   // PostgreSQL writes the manifest last, and the physical tools write their checkpoints last.
   const isIncomplete = names.some(
     (name) => name === 'backup_label' || name === 'PG_VERSION' || name.startsWith('ibdata'),
   );
-  return { sizeBytes, lastMs, isIncomplete };
+  return { ...times, isIncomplete };
 }
 
-/** Size and last change of all files below a directory, and the names in the directory itself. */
-export async function measure(path: string): Promise<{ sizeBytes: number; lastMs: number; names: string[] }> {
+/**
+ * Size and times of everything below a directory, and the names in the directory itself. A change of rights, of the owner or of
+ * the number of links counts as none.
+ */
+export async function measure(
+  path: string,
+): Promise<{ sizeBytes: number; lastMs: number; changedMs: number; names: string[] }> {
   const entries = await readdir(path, { withFileTypes: true, recursive: true });
   let sizeBytes = 0;
   let lastMs = 0;
+  let changedMs = 0;
   for (const entry of entries) {
-    if (!entry.isFile()) continue;
+    if (!entry.isFile() && !entry.isDirectory()) continue;
     const stats = await statOf(join(entry.parentPath, entry.name));
-    sizeBytes += stats?.size ?? 0;
-    lastMs = Math.max(lastMs, stats?.ctimeMs ?? 0);
+    if (!stats) continue;
+    changedMs = Math.max(changedMs, stats.mtimeMs, stats.birthtimeMs);
+    if (!entry.isFile()) continue;
+    sizeBytes += stats.size;
+    lastMs = Math.max(lastMs, stats.mtimeMs);
   }
   return {
     sizeBytes,
     lastMs,
+    changedMs,
     names: entries.filter(({ parentPath }) => parentPath === path).map(({ name }) => name),
   };
 }

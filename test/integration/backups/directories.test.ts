@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, linkSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
@@ -8,10 +8,21 @@ import type { ProbeRow } from '../../../src/probes/probe.ts';
 import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
 import { bench, gauge } from '../../store-probe.ts';
+import { until } from '../../until.ts';
 
 // What directories show about backups: sentinels of dumps, and copies of live configuration files.
 
 const hourMs = 36e5;
+const unverified: BackupOptions['integrity'] = {
+  ...{ level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
+};
+const backupOf = (type: BackupOptions['type'], source: BackupOptions['source']): BackupOptions => ({
+  ...{ name: 'b', store: 'main', database: 'persistence', type, source, intervalMs: 60_000 },
+  schedule: { everyMs: type === 'config' ? undefined : 24 * hourMs, usualGraceMs: 300_000 },
+  objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
+  retention: { minCount: 1 },
+  integrity: unverified,
+});
 let place: string;
 beforeEach(() => {
   place = newFolder();
@@ -20,14 +31,9 @@ beforeEach(() => {
 /** The probe of one backup, with a clock that the test advances. */
 async function probeOf(type: BackupOptions['type'], source: BackupOptions['source']) {
   const clock = manualClock(Date.now());
-  const backup: BackupOptions = {
-    ...{ name: 'b', store: 'main', database: 'persistence', type, source, intervalMs: 60_000 },
-    schedule: { everyMs: type === 'config' ? undefined : 24 * hourMs, usualGraceMs: 300_000 },
-    objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
-    retention: { minCount: 1 },
-    integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-  };
-  const [row] = planBackups({ stores: [], backups: [backup], stateDirectory: place }) as [ProbeRow];
+  const [row] = planBackups({
+    ...{ stores: [], backups: [backupOf(type, source)], stateDirectory: place },
+  }) as [ProbeRow];
   const probe = await row.open({ ...bench().deps, clock });
   let recalled: unknown;
   return async (laterMs: number) => {
@@ -37,6 +43,7 @@ async function probeOf(type: BackupOptions['type'], source: BackupOptions['sourc
     return {
       reason: finding.reason,
       success: gauge(finding, 'svc_backup_last_success_timestamp_seconds'),
+      counted: finding.increases?.map(({ labels, value }) => [labels?.result, value]),
     };
   };
 }
@@ -53,6 +60,61 @@ test('a dump counts with its sentinel only', async () => {
   expect((await runCheck(0)).success).toBeUndefined();
   writeFileSync(`${dump}.ok`, '');
   expect((await runCheck(60_000)).success).toBe(endSeconds);
+});
+
+test('rights and hard links change nothing about a backup that is a directory', async () => {
+  const directory = join(place, 'dumps');
+  const backup = join(directory, 'base');
+  mkdirSync(join(backup, 'data'), { recursive: true });
+  for (const name of ['toc.dat', 'data/1.dat']) writeFileSync(join(backup, name), 'x');
+  const runCheck = await probeOf('full', { kind: 'files', directory, pattern: '^base$', settleMs: 1000 });
+  expect((await runCheck(0)).counted).toEqual([]);
+  const { counted, success } = await runCheck(2000);
+  expect(counted).toEqual([['success', 1]]);
+  // In a file system the time stands still for some milliseconds.
+  await until('the time has passed', () => Date.now() / 1000 - success! > 0.1);
+  chmodSync(join(backup, 'data', '1.dat'), 0o640);
+  linkSync(join(backup, 'toc.dat'), join(place, 'toc.link'));
+  expect(await runCheck(1)).toEqual({ reason: undefined, success, counted: [] });
+  // Another content is another backup.
+  writeFileSync(join(backup, 'toc.dat'), 'y');
+  expect((await runCheck(2000)).counted).toEqual([['success', 1]]);
+});
+
+test('a directory that is still copied with its times is not settled', async () => {
+  const directory = join(place, 'dumps');
+  mkdirSync(join(directory, 'base'), { recursive: true });
+  writeFileSync(join(directory, 'base', 'toc.dat'), 'x');
+  const long = Date.now() / 1000 - 86_400;
+  for (const name of ['base/toc.dat', 'base']) utimesSync(join(directory, name), long, long);
+  const runCheck = await probeOf('full', { kind: 'files', directory, pattern: '^base$', settleMs: 1000 });
+  expect((await runCheck(0)).counted).toEqual([]);
+  expect((await runCheck(2000)).counted).toEqual([['success', 1]]);
+});
+
+test('a check with a short interval ends in its time while a verification goes on', async () => {
+  const clock = manualClock(Date.now());
+  writeFileSync(join(place, 'a.dump'), 'x');
+  const [row] = planBackups(
+    {
+      stores: [],
+      backups: [
+        {
+          ...backupOf('full', { kind: 'files', directory: place, pattern: 'dump$', settleMs: 0 }),
+          ...{ intervalMs: 3000, integrity: { ...unverified, level: 'full' } },
+        },
+      ],
+      stateDirectory: place,
+    },
+    { verify: () => new Promise(() => {}) },
+  ) as [ProbeRow];
+  const probe = await row.open({ ...bench().deps, clock });
+  const checking = probe.check(AbortSignal.timeout(30_000), undefined);
+  await until('the check waits', () => clock.waiting > 0);
+  clock.advance(1500);
+  expect(row.schedule.timeoutMs).toBe(3000);
+  expect(await checking).toMatchObject({ msg: 'the newest backup is being verified' });
+  await probe.close?.();
 });
 
 test('a live file that differs from its newest copy is late after the grace, until it is copied', async () => {
