@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -156,8 +157,12 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     store = await openObjectStore({ clock: systemClock });
     const first = planned(place.path, configOf(1), backups);
     const settings = first.once('main-wal').filter((line) => / = /.test(line));
-    const [install] = first.once('main-wal').filter((line) => line.startsWith('install '));
-    expect((await first.shell(install!)).status).toBe(0);
+    // The directory belongs to the group of the agent, as the documentation says.
+    mkdirSync(backups);
+    chownSync(backups, 0, 65534);
+    chmodSync(backups, 0o2755);
+    const [make] = first.once('main-wal').filter((line) => line.startsWith('mkdir '));
+    expect((await first.shell(make!)).status).toBe(0);
     server = await startPostgres({
       settings: ['wal_level=replica', ...settings.map((line) => line.replace(/ = '?(.*?)'?$/, '=$1'))],
     });
@@ -183,6 +188,17 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     expect(command(['check', '-c', plan.file]).status).toBe(0);
     expect(existsSync(newest(backups, /^main-persistence-.*\.dump$/))).toBe(true);
     expect(existsSync(join(newest(backups, /^main-base-/), 'backup_manifest'))).toBe(true);
+  });
+
+  test('the group of the directory may read everything that the jobs and the server write', async () => {
+    await server.archiveWal();
+    const foreign = ['-not', '-group', '65534', '-o', '-not', '-perm', '-g=r'];
+    const closed = ['-type', 'd', '-not', '-perm', '-g=rx'];
+    const found = execFileSync('find', [backups, '(', ...foreign, '-o', ...closed, ')'], {
+      encoding: 'utf8',
+    });
+    expect(found.split('\n').filter((path) => path !== '' && !path.endsWith('.lock'))).toEqual([]);
+    expect(readdirSync(join(backups, 'wal')).length).toBeGreaterThan(0);
   });
 
   /** The agent's findings for each entry, with files that count at once and copies that are due at once. */

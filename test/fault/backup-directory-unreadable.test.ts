@@ -43,7 +43,10 @@ describe.skipIf(!isRoot || !existsSync('/usr/bin/setpriv'))(
   'the built program as a user without rights',
   () => {
     /** The findings of `svc-agent probe` as nobody, by the name of the probe. */
-    function probeAsNobody(source: string): Record<string, { ok: boolean; reason: string; msg: string }> {
+    function probeAsNobody(
+      source: string,
+      level = 'none',
+    ): Record<string, { ok: boolean; reason: string; msg: string }> {
       // The program may be in a folder that only its owner may read.
       cpSync(dirname(mainFile), path('dist'), { recursive: true });
       symlinkSync(join(dirname(mainFile), '..', 'node_modules'), path('node_modules'));
@@ -56,7 +59,7 @@ roles: [history]
 services: {history: {logs: {paths: [${path('none.log')}]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:
-  - {name: nightly, store: main, database: persistence, type: full, source: ${source}, integrity: {level: none}}
+  - {name: nightly, store: main, database: persistence, type: full, source: ${source}, integrity: {level: ${level}}}
 `,
       );
       const { stdout, stderr } = spawnSync(
@@ -131,6 +134,24 @@ backups:
       expect(found['backup/nightly']).toMatchObject({ ok: false, reason: 'evidence_unreadable' });
       expect(found['backup/nightly']!.msg).toMatch(/cannot be read: .*permission denied/i);
       expect(found['recovery/main/persistence']).toMatchObject({ ok: false, reason: 'evidence_unreadable' });
+    });
+    test.each([
+      ['a dump', files('DUMPS'), 'a.dump', 'unverified'],
+      [
+        'a segment of a log',
+        '{segments: {directory: DUMPS, log: wal, settle: 1ms}}',
+        '000000010000000000000001',
+        'evidence_unreadable',
+      ],
+    ])('%s that may be listed and not read', (_, source, name, recovery) => {
+      write(`dumps/${name}`, 'x');
+      chmodSync(path('dumps', name), 0o600);
+      const found = probeAsNobody(source.replace('DUMPS', path('dumps')), 'full');
+      expect(found['backup/nightly']).toMatchObject({ ok: false, reason: 'evidence_unreadable' });
+      expect(found['backup/nightly']!.msg).toMatch(
+        new RegExp(`^cannot be read: .*EACCES.*'${path('dumps', name)}'$`),
+      );
+      expect(found['recovery/main/persistence']).toMatchObject({ ok: false, reason: recovery });
     });
   },
 );

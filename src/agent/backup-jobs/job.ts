@@ -55,6 +55,15 @@ export const cleanUp = (directory: string, prefix: string) => [
   `find ${quoted(directory)} -maxdepth 1 -name '${prefix}-*.part' -mmin +60 -delete`,
 ];
 
+/**
+ * Lines for programs that copy the modes of a data directory: they give the copy to the group of the backups' directory, which is
+ * that of the agent. A user outside of this group cannot do that, and has its backup all the same.
+ */
+export const readableForGroup = (directory: string, folder: string) => [
+  `chgrp -R "$(stat -c %g ${quoted(directory)})" ${folder} || true`,
+  `chmod -R g+rX ${folder}`,
+];
+
 /** Lines that prevent a second run while one is still under way. */
 export const alone = (directory: string, name: string) => [
   `exec 9> ${quoted(`${directory}/.${name}.lock`)}`,

@@ -8,6 +8,7 @@ import {
   type PlanTarget,
   pathTo,
   prune,
+  readableForGroup,
   safe,
   stamp,
 } from './job.ts';
@@ -120,6 +121,7 @@ function planPhysical({ store, directory, offsite }: PlanTarget, connection: str
       `trap 'rm -rf "$folder.part"' EXIT`,
       ...refuseReplica(connection),
       `mariabackup --backup ${connection} --target-dir="$folder.part"`,
+      ...readableForGroup(directory, '"$folder.part"'),
       'mv "$folder.part" "$folder"',
       ...offsite.copy(prefix, '"$folder"', '/$(basename "$folder")'),
       prune(directory, prefix, 30),

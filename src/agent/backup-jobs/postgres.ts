@@ -8,6 +8,7 @@ import {
   type PlanTarget,
   pathTo,
   prune,
+  readableForGroup,
   safe,
   stamp,
 } from './job.ts';
@@ -95,6 +96,7 @@ function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: s
       `mkdir -p ${quoted(directory)}`,
       `folder=${pathTo(directory, `${prefix}-${stamp}`)}`,
       `pg_basebackup ${connection} --pgdata="$folder" --wal-method=none --checkpoint=fast --manifest-checksums=SHA256`,
+      ...readableForGroup(directory, '"$folder"'),
       '# Debian does not put pg_verifybackup on the path. The agent compares each file with the manifest, too.',
       debianPath,
       'pg_verifybackup --no-parse-wal "$folder"',
@@ -111,6 +113,7 @@ function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: s
       `echo ${quoted(`restore_command = '${inSetting(`cp ${inCommand(`${directory}/wal`)}/%f %p`)}'`)} >> DATA_DIRECTORY/postgresql.auto.conf`,
       'touch DATA_DIRECTORY/recovery.signal',
       'chown -R postgres: DATA_DIRECTORY',
+      'chmod -R u=rwX,go= DATA_DIRECTORY',
     ],
     entry: {
       name: prefix,
@@ -127,7 +130,7 @@ function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
   const name = safe(`${store.name}-wal`);
   const wal = `${directory}/wal`;
   const place = inCommand(wal);
-  const archive = `test ! -f ${place}/%f && cp %p ${place}/%f.part && mv ${place}/%f.part ${place}/%f`;
+  const archive = `test ! -f ${place}/%f && cp %p ${place}/%f.part && chmod 640 ${place}/%f.part && mv ${place}/%f.part ${place}/%f`;
   return {
     name,
     type: 'log',
@@ -135,7 +138,7 @@ function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
     cron: '*/2 * * * *',
     once: [
       'The server archives by itself. As root on its host:',
-      `  install -d -o postgres ${quoted(directory)} ${quoted(wal)}`,
+      `  mkdir -p ${quoted(wal)} && chown postgres ${quoted(directory)} ${quoted(wal)}`,
       'In postgresql.conf:',
       '  archive_mode = on',
       '  archive_timeout = 120',

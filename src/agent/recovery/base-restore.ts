@@ -105,7 +105,7 @@ export function baseRestore(
     ...cleared(folder),
     ...settings.map((line) => `echo ${shellText([line])} >> ${conf}`),
     'touch DATA_DIRECTORY/recovery.signal',
-    'chown -R postgres: DATA_DIRECTORY && chmod 700 DATA_DIRECTORY',
+    'chown -R postgres: DATA_DIRECTORY && chmod -R u=rwX,go= DATA_DIRECTORY',
     '# Start the server, and wait until it accepts writes: it replays the log first.',
   ];
 }
@@ -130,7 +130,7 @@ function linked(folder: string): readonly string[] {
       return [
         `# Tablespace ${name}: put another directory in place of ${own}, if it belongs on another volume.`,
         `rm -rf ${own} && cp -a ${shellText([`${join(folder, 'pg_tblspc', name)}/.`])} ${own}`,
-        `ln -sfn ${own} DATA_DIRECTORY/pg_tblspc/${name} && chown -R postgres: ${own} && chmod 700 ${own}`,
+        `ln -sfn ${own} DATA_DIRECTORY/pg_tblspc/${name} && chown -R postgres: ${own} && chmod -R u=rwX,go= ${own}`,
       ];
     }),
   ];

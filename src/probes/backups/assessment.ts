@@ -275,6 +275,8 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
   if (evidence.log && damaged) return fault('corrupt', `a segment is damaged: ${damaged.artifact.fault}`);
   const inNewest = newest && faultOfNewest(newest, ledger);
   if (inNewest) return inNewest;
+  const unread = newest && ledger.unread?.[keyOf(newest.artifact)];
+  if (unread !== undefined) return fault('evidence_unreadable', `cannot be read: ${unread}`);
   const lastFailed = evidence.failures.at(-1);
   if (lastFailed && lastFailed.endMs > (success?.endMs ?? 0)) return fault('backup_failed', lastFailed.msg);
   if (ledger.overdue > 0) {

@@ -14,14 +14,7 @@ import {
 import { assess } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
-import {
-  type Artifact,
-  type Evidence,
-  forEntry,
-  unreadable,
-  type VerifyAnswer,
-  withArchive,
-} from './evidence.ts';
+import { type Artifact, type Evidence, forEntry, unreadable, withArchive } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import { incrementalsOn, isAwaited, type KnownStore, knownStore, logsOf } from './known-store.ts';
 import { keyOf, type Ledger } from './ledger.ts';
@@ -30,8 +23,8 @@ import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts
 import type { Standing } from './recovery-point.ts';
 import type { SegmentReadings } from './segment-readings.ts';
 import type { BinlogPlace } from './segments.ts';
+import { segmentVerification, verifications } from './verifications.ts';
 import type { Verifier } from './verifier.ts';
-import type { VerifyRequest } from './verify.ts';
 
 /** What the probes of all backups share. */
 interface SharedByBackups {
@@ -99,7 +92,7 @@ function targetOf({ source }: BackupOptions): string {
 
 async function openBackup(backup: BackupOptions, shared: Shared, deps: ProbeDeps): Promise<Probe> {
   const leave = shared.verifier.join();
-  const verify = segmentVerification(backup, shared, deps.clock);
+  const verify = segmentVerification(backup, targetOf(backup), shared, deps.clock);
   let readings: SegmentReadings | undefined;
   const openReadings = async () => {
     const { openSegmentReadings } = await import('./segment-readings.ts');
@@ -135,25 +128,6 @@ async function openBackup(backup: BackupOptions, shared: Shared, deps: ProbeDeps
     },
     progress: () => shared.verifier.progress(backup.name),
     close: async () => leave(),
-  };
-}
-
-/** Verifies segments of archived log; a request without an answer yet is repeated at the next check. */
-function segmentVerification(
-  backup: BackupOptions,
-  shared: Shared,
-  clock: ProbeDeps['clock'],
-): LogReading['verify'] {
-  const { level, bytesPerSecond } = backup.integrity;
-  let asked: VerifyRequest | undefined;
-  return async (segments) => {
-    asked ??= { path: targetOf(backup), level, bytesPerSecond, segments };
-    const request = asked;
-    const [answer] = await askWithin(shared, clock, 1, () =>
-      [shared.verifier.ask(backup.name, request)].filter((one) => one !== undefined),
-    );
-    if (answer !== undefined) asked = undefined;
-    return answer;
   };
 }
 
@@ -316,76 +290,6 @@ async function readEvidence(
     case 'runs':
       return evidenceOfRuns(runs, nowMs);
   }
-}
-
-/**
- * Verifies each artifact, and again after `integrity.everyMs`, beginning with the newest; returns the answers so far. Long
- * verifications continue in the background and are answered at a later check; until then the earlier answer counts.
- */
-async function verifications(
-  { name, type, integrity }: BackupOptions,
-  { artifacts }: Evidence,
-  ledger: Ledger | undefined,
-  shared: Shared,
-  clock: ProbeDeps['clock'],
-): Promise<Record<string, VerifyAnswer>> {
-  const { verifier } = shared;
-  const { level, bytesPerSecond, everyMs } = integrity;
-  const nowMs = clock.nowMs();
-  const sinceMs = ledger?.sinceMs ?? nowMs;
-  // An answer of an earlier version contains no content.
-  const isCurrent = (answer: VerifyAnswer | undefined): answer is VerifyAnswer =>
-    answer !== undefined &&
-    (answer.result !== 'ok' || answer.content !== undefined) &&
-    nowMs - (answer.atMs ?? 0) < everyMs;
-  const newest = new Set(artifacts.slice(-shared.verifiedAtFirst));
-  const due = artifacts.filter(
-    (artifact) =>
-      artifact.verify &&
-      !artifact.verified &&
-      !isCurrent(ledger?.verified[keyOf(artifact)]) &&
-      // An incremental backup is useless without the backups that it builds upon.
-      (type === 'incremental' || newest.has(artifact) || artifact.endMs > sinceMs),
-  );
-  if (level === 'none' || due.length === 0) return {};
-  const { verifiedAnswers } = await import('./journal.ts');
-  const journal = verifiedAnswers(shared.stateDirectory, name);
-  const known = await journal.read();
-  const waiting = new Set(due.toReversed());
-  const ask = async () => {
-    const found: [string, VerifyAnswer][] = [];
-    for (const artifact of waiting) {
-      const key = keyOf(artifact);
-      const recorded = known.get(`${level} ${key}`);
-      const before = isCurrent(recorded) ? recorded : undefined;
-      const fresh = before ?? verifier.ask(`${name} ${key}`, { ...artifact.verify!, level, bytesPerSecond });
-      if (!fresh) continue;
-      const answer = { ...fresh, atMs: before?.atMs ?? nowMs };
-      waiting.delete(artifact);
-      found.push([key, answer]);
-      if (!before && answer.result !== 'unknown') await journal.record(`${level} ${key}`, answer);
-    }
-    return found;
-  };
-  return Object.fromEntries(await askWithin(shared, clock, due.length, ask));
-}
-
-/** Requests the `expected` answers. If some are missing, waits up to `verificationWaitMs` and requests them once more. */
-async function askWithin<T>(
-  { verifier, verificationWaitMs }: Shared,
-  clock: ProbeDeps['clock'],
-  expected: number,
-  ask: () => T[] | Promise<T[]>,
-): Promise<T[]> {
-  const first = await ask();
-  if (first.length === expected) return first;
-  let cancel = () => {};
-  const timeout = new Promise<void>((resolve) => {
-    cancel = clock.after(verificationWaitMs, resolve);
-  });
-  await Promise.race([verifier.idle(), timeout]);
-  cancel();
-  return [...first, ...(await ask())];
 }
 
 async function offsiteOf(

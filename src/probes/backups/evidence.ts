@@ -93,6 +93,8 @@ export interface VerifyAnswer {
   msg: string;
   /** Set if the verification itself failed and will be repeated: the backup could not be read, or the process was killed. */
   isFailure?: true;
+  /** Set beside `isFailure` if the system refuses to read the backup: a right is missing, or a disk fails. */
+  isUnreadable?: true;
   /** The content; only in a good answer. */
   content?: BackupContent;
   /** What was read from each segment of a log, by name. */

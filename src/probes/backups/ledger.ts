@@ -24,6 +24,8 @@ export interface Ledger {
   driftSinceMs?: number;
   /** Answers of verifications, for the artifacts in `counted`. */
   verified: Record<string, VerifyAnswer>;
+  /** Why the system refuses to read artifacts that are in evidence, by their keys. */
+  unread?: Record<string, string>;
   /** The greatest number of files that each artifact had. It is stored where nothing else shows that a file is gone. */
   files?: Record<string, number>;
   /** What polls of the store have shown about it. */
@@ -87,6 +89,7 @@ export function openLedger(
     counted: entriesOf(known.counted, [...gone, ...present]),
     verified: entriesOf(known.verified, gone),
     durationsMs: [...known.durationsMs],
+    unread: unreadOf(present, answers, known),
   };
   holdBack(ledger, nowMs);
   if (evidence.artifacts.some(({ files }) => files !== undefined)) {
@@ -104,6 +107,20 @@ export function openLedger(
       ledger.verified[keyOf(artifact)] = againstStore(answer, artifact, evidence);
   }
   return ledger;
+}
+
+/** A refusal stands until another answer is there: a verification may take longer than a check. */
+function unreadOf(
+  present: readonly string[],
+  answers: Readonly<Record<string, VerifyAnswer>>,
+  { unread = {} }: Ledger,
+): Ledger['unread'] {
+  const why = present.flatMap((key) => {
+    const answer = answers[key];
+    const msg = answer ? answer.isUnreadable && answer.msg : unread[key];
+    return msg === undefined ? [] : [[key, msg] as const];
+  });
+  return why.length > 0 ? Object.fromEntries(why) : undefined;
 }
 
 /** Limits times in the future, which come from a clock that was ahead: they would hide that backups are late. */

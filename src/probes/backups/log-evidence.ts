@@ -4,7 +4,14 @@ import { gunzipSync } from 'node:zlib';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource } from './block.ts';
 import { compressionOf } from './byte-stream.ts';
-import { type Artifact, type Evidence, noEvidence, unlessMissing, type VerifyAnswer } from './evidence.ts';
+import {
+  type Artifact,
+  type Evidence,
+  noEvidence,
+  unlessMissing,
+  unreadable,
+  type VerifyAnswer,
+} from './evidence.ts';
 import { listBackupDirectory, statOf, temporaryName } from './files.ts';
 import { type ArchivedSegments, gapIn, type Switch } from './log-chain.ts';
 import type { KeptReading, SegmentReadings } from './segment-readings.ts';
@@ -172,6 +179,7 @@ async function withContents(
         places: Object.fromEntries(due.map(({ segment: { name } }) => [name, placesIn(name)])),
       }),
     });
+    if (answer?.isUnreadable) throw unreadable(`cannot be read: ${answer.msg}`);
     const kept = keptOf(answer, listed, nowMs);
     if (kept.length === 0) break;
     await readings.keep(kept);

@@ -6,7 +6,15 @@
 import { constants, setPriority } from 'node:os';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { Progress } from '../probe.ts';
+import type { VerifyAnswer } from './evidence.ts';
 import { bytesToRead, type VerifyRequest, verifyBackup } from './verify.ts';
+
+/** The answer for a file that the system refuses to read. A file that is gone is no such answer: it was removed meanwhile. */
+function asUnreadable(thrown: unknown): VerifyAnswer {
+  const code = systemCode(thrown);
+  if (code === undefined || code === 'ENOENT' || !/^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;
+  return { result: 'unknown', msg: errorText(thrown), isFailure: true, isUnreadable: true };
+}
 
 /** Time between two lines of progress. */
 const progressEveryMs = 500;
@@ -30,7 +38,7 @@ try {
       bytesPerSecond: Math.round((doneBytes / (nowMs - beganMs)) * 1000),
     } satisfies Progress);
   };
-  write(await verifyBackup({ ...request, onBytes }));
+  write(await verifyBackup({ ...request, onBytes }).catch(asUnreadable));
 } catch (thrown) {
   process.stderr.write(`${systemCode(thrown) ?? ''} ${errorText(thrown)}`.trim());
   process.exitCode = 1;

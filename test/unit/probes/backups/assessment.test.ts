@@ -272,6 +272,26 @@ describe('verification', () => {
     expect(b.totals).toEqual({ success: 1 });
   });
 
+  test('a backup that the system refuses to read is unreadable until it is read', () => {
+    const b = assessing();
+    const refused: VerifyAnswer = {
+      ...{ result: 'unknown', msg: 'EACCES: permission denied', isFailure: true, isUnreadable: true },
+    };
+    const at = (answer: VerifyAnswer | undefined) =>
+      b.at(startMs + hourMs, evidence([ofDay(0)]), () => answer);
+    b.at(startMs - hourMs, evidence([]));
+    const unreadable = { reason: 'evidence_unreadable', msg: 'cannot be read: EACCES: permission denied' };
+    expect(at(refused)).toMatchObject(unreadable);
+    // The next verification takes longer than the check.
+    expect(at(undefined)).toMatchObject(unreadable);
+    expect(b.totals).toEqual({});
+    expect(at({ ...refused, isUnreadable: undefined }).reason).toBeUndefined();
+    at(refused);
+    expect(at(good).reason).toBeUndefined();
+    expect(at(undefined).reason).toBeUndefined();
+    expect(b.totals).toEqual({ success: 1 });
+  });
+
   test('a verification that failed is no answer: the backup waits for the next one', () => {
     const b = assessing();
     b.at(startMs - hourMs, evidence([]));
