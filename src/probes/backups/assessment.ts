@@ -3,6 +3,7 @@ import { formatDuration } from '../../core/text-formats.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 import { failureKey, keyOf, type Ledger, mostAheadMs, openLedger, unfinishedKey } from './ledger.ts';
+import { retentionFault } from './retention.ts';
 
 /**
  * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment and the
@@ -81,14 +82,16 @@ export function assess(
 
   const usable = sorted.filter(({ result, isVerified }) => result === 'success' && isVerified);
   const unverified = sorted.filter(({ result, isVerified }) => !isVerified && result !== 'corrupt');
-  const isRetentionKept = keepsRetention(options, sorted, nowMs);
+  const good = sorted.filter(({ result }) => result === 'success').map(({ artifact }) => artifact);
+  const kept = { oldest: sorted[0]?.artifact, good, unsettled: evidence.unsettled ?? 0 };
+  const broken = retentionFault(options, kept, nowMs);
   return {
-    ...verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, nowMs }),
+    ...verdict({ options, evidence, ledger, sorted, ahead, broken, nowMs }),
     ledger,
     results,
     usable: usable.map(({ artifact }) => artifact),
     unverified: unverified.map(({ artifact }) => artifact),
-    isRetentionKept,
+    isRetentionKept: broken === undefined,
   };
 }
 
@@ -202,26 +205,6 @@ function assessDrift(
   }
 }
 
-function keepsRetention(
-  { retention, schedule, type }: BackupOptions,
-  sorted: readonly Sorted[],
-  nowMs: number,
-) {
-  if (type === 'config') return true;
-  const good = sorted.filter(({ result }) => result === 'success').map(({ artifact }) => artifact);
-  if (good.length < retention.minCount) return false;
-  const slackMs = 2 * (schedule.everyMs ?? 0);
-  const oldest = sorted[0]?.artifact;
-  if (retention.keepMs !== undefined && oldest && nowMs - oldest.endMs > retention.keepMs + slackMs)
-    return false;
-  const { everyMs } = schedule;
-  if (everyMs === undefined || type === 'log') return true;
-  return good.every((one, index) => {
-    const before = good[index - 1];
-    return !before || one.startMs - before.startMs <= 2 * everyMs + schedule.usualGraceMs;
-  });
-}
-
 interface Assessed {
   options: BackupOptions;
   evidence: Evidence;
@@ -229,7 +212,8 @@ interface Assessed {
   sorted: readonly Sorted[];
   /** Artifacts with a time in the future. */
   ahead: readonly Artifact[];
-  isRetentionKept: boolean;
+  /** How the retention is broken. */
+  broken: string | undefined;
   nowMs: number;
 }
 
@@ -251,7 +235,7 @@ function faultOfNewest({ artifact, result }: Sorted, ledger: Ledger) {
   return fault('incomplete', gone > 0 ? `${gone} files of ${id} are gone` : 'the newest backup is too small');
 }
 
-function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, nowMs }: Assessed): {
+function verdict({ options, evidence, ledger, sorted, ahead, broken, nowMs }: Assessed): {
   reason?: BackupFailureReason;
   msg: string;
 } {
@@ -289,12 +273,7 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
     return fault('incomplete', 'a backup was started but not completed');
   }
   if (evidence.gap !== undefined) return fault('log_gap', evidence.gap);
-  if (!isRetentionKept && success) {
-    return fault(
-      'retention',
-      'backups are kept too long, too few are kept, or some between them are missing',
-    );
-  }
+  if (broken !== undefined && success) return fault('retention', broken);
   if (!success && newest === undefined) return { msg: 'no backup yet' };
   if (!success) return { msg: 'the newest backup is being verified' };
   return { msg: `newest backup ended ${formatDuration(Math.max(0, nowMs - success.endMs))} ago` };

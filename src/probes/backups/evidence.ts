@@ -160,6 +160,8 @@ export interface Evidence {
   artifacts: readonly Artifact[];
   /** Backups that were begun and not completed: temporary files, directories without a manifest, runs without an end. */
   unfinished: readonly { id: string; sinceMs: number }[];
+  /** The number of complete backups, or segments of a log, whose files have not settled yet. */
+  unsettled?: number;
   /** Runs that reported a failure. */
   failures: readonly { id: string; endMs: number; msg: string }[];
   /** The archived log, for the type `log`. */

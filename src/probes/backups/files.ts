@@ -63,6 +63,7 @@ export async function readFiles(
   const matches = new RegExp(pattern, 'u');
   const artifacts: Artifact[] = [];
   const unfinished: { id: string; sinceMs: number }[] = [];
+  let unsettled = 0;
   for (const name of names.sort()) {
     const match = matches.exec(name);
     const isTemporary =
@@ -79,6 +80,7 @@ export async function readFiles(
     const isSettled = nowMs - Math.max(stats.mtimeMs, found.changedMs) >= settleMs;
     const isComplete =
       !isTemporary && !found.isIncomplete && (sentinel === undefined || there.has(`${name}${sentinel}`));
+    if (isComplete && !isSettled) unsettled += 1;
     if (!isComplete && isSettled) unfinished.push({ id: name, sinceMs: lastMs });
     if (!isComplete || !isSettled) continue;
     artifacts.push(
@@ -94,7 +96,7 @@ export async function readFiles(
     );
   }
   artifacts.sort((one, other) => one.startMs - other.startMs);
-  return { artifacts, unfinished, failures: [] };
+  return { artifacts, unfinished, unsettled, failures: [] };
 }
 
 interface FoundBackup {

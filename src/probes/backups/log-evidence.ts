@@ -78,7 +78,7 @@ export async function readSegments(
   );
   const histories = await readHistories(directory, found.histories);
   const log = { kind, placed, histories, walSegmentBytes, server: reading.server };
-  return { ...evidenceOf(log), gap: gapIn(log), log };
+  return { ...evidenceOf(log), unsettled: found.unsettled, gap: gapIn(log), log };
 }
 
 /**
@@ -101,7 +101,7 @@ export const historyName = /^([0-9A-F]{8})\.history(?:\.gz)?$/;
 async function listSegments(
   { directory, log, settleMs }: SegmentsSource,
   nowMs: number,
-): Promise<{ segments: Listed[]; histories: string[] } | undefined> {
+): Promise<{ segments: Listed[]; histories: string[]; unsettled: number } | undefined> {
   const names = await listBackupDirectory(directory);
   if (names === undefined) return undefined;
   const folders = log === 'wal' ? names.filter((name) => walFolder.test(name)) : [];
@@ -110,14 +110,20 @@ async function listSegments(
     return inside.map((name) => join(folder, name));
   });
   const segments: Listed[] = [];
+  let unsettled = 0;
   for (const name of [names, ...(await Promise.all(below))].flat()) {
     if (temporaryName.test(name) || historyName.test(name)) continue;
     const stats = await statOf(join(directory, name));
-    if (!stats?.isFile() || nowMs - stats.mtimeMs < settleMs) continue;
+    if (!stats?.isFile()) continue;
+    if (nowMs - stats.mtimeMs < settleMs) {
+      unsettled += 1;
+      continue;
+    }
     const identity = `${stats.ino}:${stats.size}:${Math.trunc(stats.mtimeMs)}`;
     segments.push({ name, endMs: stats.mtimeMs, sizeBytes: stats.size, identity });
   }
-  return { segments, histories: log === 'wal' ? names.filter((name) => historyName.test(name)) : [] };
+  const histories = log === 'wal' ? names.filter((name) => historyName.test(name)) : [];
+  return { segments, histories, unsettled };
 }
 
 /** The parents of each timeline, from the timeline's `.history` file. */

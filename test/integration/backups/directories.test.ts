@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
-import { listBackupDirectory } from '../../../src/probes/backups/files.ts';
+import { listBackupDirectory, readFiles } from '../../../src/probes/backups/files.ts';
+import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
 import type { ProbeRow } from '../../../src/probes/probe.ts';
 import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
@@ -79,6 +80,29 @@ test('rights and hard links change nothing about a backup that is a directory', 
   // Another content is another backup.
   writeFileSync(join(backup, 'toc.dat'), 'y');
   expect((await runCheck(2000)).counted).toEqual([['success', 1]]);
+});
+
+test('what is copied again is there, although its files have not settled', async () => {
+  const nowMs = Date.now();
+  const write = (name: string, ageMs: number) => {
+    writeFileSync(join(place, name), 'x');
+    utimesSync(join(place, name), new Date(), new Date(nowMs - ageMs));
+  };
+  for (const [name, ageMs] of [
+    ['log.000001', 2000],
+    ['log.000002', 999],
+    ['log.000003', 1000],
+  ] as const)
+    write(name, ageMs);
+  const log = await readSegments(
+    { kind: 'segments', directory: place, log: 'binlog', settleMs: 1000 },
+    nowMs,
+  );
+  expect([log.log.placed.length, log.unsettled]).toEqual([2, 1]);
+  write('log.000004.part', 0);
+  const files = { kind: 'files', directory: place, pattern: '^log', settleMs: 1000 } as const;
+  const { artifacts, unsettled } = await readFiles({ ...files, takenFrom: 'primary' }, [], nowMs);
+  expect([artifacts.length, unsettled]).toEqual([2, 1]);
 });
 
 test('a directory that is still copied with its times is not settled', async () => {

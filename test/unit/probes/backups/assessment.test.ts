@@ -112,6 +112,51 @@ describe('retention', () => {
   });
 });
 
+describe('broken retention', () => {
+  const keeping = (retention: BackupOptions['retention'], seen: Evidence, day: number) => {
+    const b = assessing({ ...full, retention });
+    b.at(startMs + day * dayMs, evidence([ofDay(day - 1)]));
+    return b.at(startMs + day * dayMs + hourMs, seen);
+  };
+  const days = (...numbers: number[]) => numbers.map((day) => ofDay(day));
+  test.each<[string, BackupOptions['retention'], Evidence, string]>([
+    [
+      'too few',
+      { minCount: 2 },
+      evidence(days(9)),
+      'too few are kept: 1 good backup is there, and retention.minCount is 2',
+    ],
+    [
+      'none',
+      { minCount: 1 },
+      evidence([]),
+      'too few are kept: 0 good backups are there, and retention.minCount is 1',
+    ],
+    [
+      'too old',
+      { minCount: 1, keepMs: 3 * dayMs },
+      evidence(days(4, 5, 6, 7, 8, 9)),
+      'day-4 is kept too long: it ended 6d50m ago, and retention.keep is 3d',
+    ],
+    [
+      'a gap',
+      { minCount: 1 },
+      evidence(days(5, 6, 9)),
+      'some are missing: day-6 and day-9 are 3d apart, and one is due every 1d',
+    ],
+  ])('says which rule: %s', (_, retention, seen, msg) => {
+    const found = keeping(retention, seen, 10);
+    expect(found).toMatchObject({ isRetentionKept: false, reason: 'retention' });
+    expect(found.msg).toBe(msg);
+  });
+
+  test('a backup whose files have not settled is not gone', () => {
+    const copied = keeping({ minCount: 1 }, evidence([], { unsettled: 1 }), 10);
+    expect([copied.isRetentionKept, copied.reason]).toEqual([true, undefined]);
+    expect(keeping({ minCount: 2 }, evidence([], { unsettled: 1 }), 10).isRetentionKept).toBe(false);
+  });
+});
+
 describe('each result once', () => {
   test('looks as often as it likes', () => {
     const b = assessing();
