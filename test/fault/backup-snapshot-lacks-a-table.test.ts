@@ -1,6 +1,6 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { readSnapshotEvidence, type SnapshotContext } from '../../src/probes/backups/cassandra-backups.ts';
 import { newFolder } from '../folder.ts';
 
@@ -28,9 +28,9 @@ const part = (
   );
 };
 const tables = [executions, domains];
-const read = async (context: SnapshotContext = {}) => {
-  const source = { dataDirectory: place, keyspace: 'svc' };
-  const { artifacts, unfinished } = await readSnapshotEvidence(source, context);
+const read = async ({ settleMs, ...context }: Partial<SnapshotContext> & { settleMs?: number } = {}) => {
+  const source = { dataDirectory: place, keyspace: 'svc', settleMs };
+  const { artifacts, unfinished } = await readSnapshotEvidence(source, { nowMs: Date.now() + 1, ...context });
   return {
     whole: artifacts.map(({ id: name }) => name),
     half: unfinished.map(({ id: name }) => name),
@@ -96,4 +96,49 @@ test('a file that the table of contents of an SSTable lists is missing', async (
   expect(await read()).toMatchObject({ whole: [], half: ['one'] });
   rmSync(path);
   expect(await read()).toMatchObject({ whole: [], half: ['one'] });
+});
+
+describe('a snapshot that is under way or is cleared is not incomplete until nothing changes', () => {
+  const settleMs = 10_000;
+  /** Sets the times of everything below the keyspace as if the last change had been an hour ago. */
+  const settle = () => {
+    const then = new Date(Date.now() - 36e5);
+    for (const name of readdirSync(place, { recursive: true, encoding: 'utf8' }))
+      utimesSync(join(place, name), then, then);
+  };
+  const later = () => read({ schema: tables, settleMs, nowMs: Date.now() + settleMs + 1000 });
+
+  test.each<[string, () => void]>([
+    ['a table without a part', () => part(executions, 'one')],
+    [
+      'a part without its manifest',
+      () => {
+        for (const table of tables) part(table, 'one');
+        settle();
+        rmSync(join(place, 'svc', domains, 'snapshots', 'one', 'manifest.json'));
+      },
+    ],
+    [
+      'a part that was removed',
+      () => {
+        for (const table of tables) part(table, 'one');
+        settle();
+        rmSync(join(place, 'svc', domains, 'snapshots', 'one'), { recursive: true });
+      },
+    ],
+    [
+      'a part that was removed with its directory',
+      () => {
+        for (const table of tables) part(table, 'one');
+        settle();
+        rmSync(join(place, 'svc', domains, 'snapshots'), { recursive: true });
+      },
+    ],
+  ])('%s', async (_, change) => {
+    change();
+    expect(await read({ schema: tables, settleMs })).toMatchObject({ whole: [], half: [] });
+    expect(await later()).toMatchObject({ whole: [], half: ['one'] });
+    settle();
+    expect(await read({ schema: tables, settleMs })).toMatchObject({ whole: [], half: ['one'] });
+  });
 });

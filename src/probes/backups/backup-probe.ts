@@ -260,6 +260,7 @@ async function readEvidence(
         await (await import('./cassandra-backups.ts')).readSnapshotEvidence(source, {
           schema: known.tables && Object.keys(known.tables),
           runs,
+          nowMs,
         }),
       );
     case 'incrementals': {

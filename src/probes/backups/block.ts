@@ -44,7 +44,7 @@ export type BackupSource =
       takenFrom?: TakenFrom;
     }
   | { kind: 'segments'; directory: string; log: LogKind; settleMs: number }
-  | { kind: 'snapshot'; dataDirectory: string; keyspace: string }
+  | { kind: 'snapshot'; dataDirectory: string; keyspace: string; settleMs?: number }
   | { kind: 'incrementals'; dataDirectory: string; keyspace: string }
   | { kind: 'configuration'; files: readonly string[]; directory: string }
   | {
@@ -183,8 +183,13 @@ const snapshotSource = z
   .strictObject({
     dataDirectory: z.string().min(1).describe('Data directory of the node, with a directory per keyspace.'),
     keyspace: z.string().regex(/^\w+$/).describe('Keyspace that the snapshots must cover.'),
+    settle: wait()
+      .prefault('10s')
+      .describe(
+        'How long a snapshot that lacks something must not have changed to count as incomplete: it may be under way, or be cleared.',
+      ),
   })
-  .transform((of): BackupSource => ({ kind: 'snapshot', ...of }))
+  .transform(({ settle, ...of }): BackupSource => ({ kind: 'snapshot', ...of, settleMs: settle }))
   .describe('Snapshots of a wide-column node.');
 
 const incrementalsSource = z

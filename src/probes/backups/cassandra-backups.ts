@@ -45,6 +45,8 @@ interface CassandraSnapshot {
    * When a file that a verification reads last changed, ms since the epoch; equal to `endMs` for a snapshot that was not changed.
    */
   changedMs: number;
+  /** When a part of a snapshot was last added, changed or removed, ms since the epoch. */
+  touchedMs: number;
   sizeBytes: number;
 }
 
@@ -87,10 +89,12 @@ export async function readSnapshots(
   const byName = new Map<string, { table: string; directory: string }[]>();
   const live: string[] = [];
   let isOfNode = false;
+  let touchedMs = 0;
   for (const table of tables) {
     const names = await listOf(join(keyspaceDirectory, table));
     isOfNode ||= names.some(isData);
     if (await isLive(join(keyspaceDirectory, table), names)) live.push(table);
+    touchedMs = Math.max(touchedMs, await touchedIn(join(keyspaceDirectory, table)));
     for (const name of await listOf(join(keyspaceDirectory, table, 'snapshots'))) {
       if (/^(?:dropped|truncated)-/.test(name)) continue;
       const directory = join(keyspaceDirectory, table, 'snapshots', name);
@@ -100,9 +104,17 @@ export async function readSnapshots(
   const inSnapshots = [...byName.values()].flat().map(({ table }) => table);
   const expected = new Set([...live, ...schema, ...inSnapshots]);
   const snapshots = await Promise.all(
-    [...byName].map(([name, found]) => snapshotOf(name, found, { expected, isOfNode })),
+    [...byName].map(([name, found]) => snapshotOf(name, found, { expected, isOfNode, touchedMs })),
   );
   return snapshots.sort((one, other) => one.endMs - other.endMs);
+}
+
+/** When a snapshot of a table was last added or removed; the last one takes the directory with it. */
+async function touchedIn(table: string): Promise<number> {
+  const snapshots = join(table, 'snapshots');
+  const stats =
+    (await unlessMissing(snapshots, stat(snapshots))) ?? (await unlessMissing(table, stat(table)));
+  return stats?.mtimeMs ?? 0;
 }
 
 const isData = (name: string) => name.endsWith('-Data.db');
@@ -128,7 +140,7 @@ const gregorianMs = 12_219_292_800_000;
 async function snapshotOf(
   name: string,
   found: readonly { table: string; directory: string }[],
-  { expected, isOfNode }: { expected: ReadonlySet<string>; isOfNode: boolean },
+  { expected, isOfNode, touchedMs }: { expected: ReadonlySet<string>; isOfNode: boolean; touchedMs: number },
 ): Promise<CassandraSnapshot> {
   const parts = await Promise.all(found.map(({ table, directory }) => partOf(table, directory)));
   const files: string[] = [];
@@ -137,6 +149,7 @@ async function snapshotOf(
   let endMs = 0;
   let changedMs = 0;
   for (const { directory } of parts) {
+    touchedMs = Math.max(touchedMs, (await unlessMissing(directory, stat(directory)))?.mtimeMs ?? 0);
     for (const file of await listOf(directory)) {
       const stats = await unlessMissing(join(directory, file), stat(join(directory, file)));
       if (!stats?.isFile()) continue;
@@ -166,6 +179,7 @@ async function snapshotOf(
     startMs: Number.isFinite(startMs) ? startMs : endMs,
     endMs,
     changedMs,
+    touchedMs: Math.max(touchedMs, endMs),
     sizeBytes,
   };
 }
@@ -225,15 +239,16 @@ export interface SnapshotContext {
   schema?: readonly string[];
   /** Runs of the job that takes the snapshots. */
   runs?: readonly RunRecord[];
+  nowMs: number;
 }
 
 /**
  * Snapshots of a keyspace on this node as evidence. A snapshot without all tables, or without a file of a manifest, is
- * unfinished. The schema, the node's own files, or the record of the run that took it show whether it has every table.
+ * unfinished once nothing has changed for `settleMs`: it may be under way, or be cleared. The schema, the node's own files, or the record of the run that took it show whether it has every table.
  */
 export async function readSnapshotEvidence(
-  { dataDirectory, keyspace }: { dataDirectory: string; keyspace: string },
-  { schema, runs = [] }: SnapshotContext = {},
+  { dataDirectory, keyspace, settleMs = 0 }: { dataDirectory: string; keyspace: string; settleMs?: number },
+  { schema, runs = [], nowMs }: SnapshotContext,
 ): Promise<Evidence> {
   const directory = join(dataDirectory, keyspace);
   const snapshots = await readSnapshots(directory, schema).catch((thrown: unknown) => {
@@ -251,7 +266,7 @@ export async function readSnapshotEvidence(
     const there = new Set(parts.map(({ table }) => partPath(table, name)));
     const isWhole = own.every((path) => there.has(path));
     if (!isWhole || (await snapshotFault(snapshot, false, () => emptyStream())) !== undefined) {
-      unfinished.push({ id: name, sinceMs: endMs });
+      if (nowMs - snapshot.touchedMs >= settleMs) unfinished.push({ id: name, sinceMs: endMs });
       continue;
     }
     artifacts.push({
