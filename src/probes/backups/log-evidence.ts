@@ -256,7 +256,9 @@ function evidenceOf(log: ArchivedSegments): Evidence {
   const readable = log.placed.filter(({ segment: { content } }) => content && content.fault === undefined);
   const shown = readable.findLast(({ segment }) => segment.content?.newestMs !== undefined)?.segment;
   const whole = wholeUntil(readable.at(-1)?.segment, log.server);
-  const newestMs = Math.max(shown?.content?.newestMs ?? 0, whole ?? 0);
+  // Nothing in a file is newer than the file: the clock of the server may have been ahead.
+  const shownMs = Math.min(shown?.content?.newestMs ?? 0, shown?.endMs ?? 0);
+  const newestMs = Math.max(shownMs, whole ?? 0);
   if (last && newestMs > 0) {
     const unverified = log.placed.some(({ segment: { content } }) => content?.unverified !== undefined);
     artifacts.push({

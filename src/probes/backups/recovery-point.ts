@@ -133,9 +133,10 @@ interface Recovery {
 export function recoveryOf(standings: readonly Standing[], nowMs: number): Recovery {
   const reaches = of(standings, 'full').flatMap(({ options, assessed }) =>
     (assessed?.assessment.usable ?? []).flatMap((full) =>
-      basesOn(options.name, onThisClock(full, assessed?.evidence.aheadMs), standings).map((bases) =>
-        reachOf(bases, standings, nowMs),
-      ),
+      basesOn(options.name, onThisClock(full, assessed?.evidence.aheadMs), standings).map((bases) => ({
+        ...reachOf(bases, standings, nowMs),
+        method: full.method,
+      })),
     ),
   );
   const aheadMs = Math.max(0, ...standings.map(({ assessed }) => assessed?.evidence.aheadMs ?? 0));
@@ -143,9 +144,12 @@ export function recoveryOf(standings: readonly Standing[], nowMs: number): Recov
     aheadMs > 0
       ? `the clock of the store is ${formatDuration(aheadMs)} ahead of this host's clock, so the recovery point is earlier by that time`
       : undefined;
-  const known = reaches.flatMap(({ point, links }) =>
-    isKnown(point) ? [{ recoveryPointMs: point.ms, note: point.note ?? ofClock, links }] : [],
-  );
+  const known = reaches.flatMap(({ point, links, method }) => {
+    if (!isKnown(point)) return [];
+    // The time of a dump is that of the host on which its program ran.
+    const isOfStore = method === 'postgres_base' || links.some(({ type }) => type === 'log');
+    return [{ recoveryPointMs: point.ms, note: point.note ?? (isOfStore ? ofClock : undefined), links }];
+  });
   const furthest = known.sort((one, other) => one.recoveryPointMs - other.recoveryPointMs).at(-1);
   if (furthest) return { chain: furthest };
   const newest = reaches.at(-1)?.point;

@@ -5,6 +5,7 @@ import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { listBackupDirectory, readFiles } from '../../../src/probes/backups/files.ts';
 import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
+import type { SegmentReadings } from '../../../src/probes/backups/segment-readings.ts';
 import type { ProbeRow } from '../../../src/probes/probe.ts';
 import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
@@ -103,6 +104,24 @@ test('what is copied again is there, although its files have not settled', async
   const files = { kind: 'files', directory: place, pattern: '^log', settleMs: 1000 } as const;
   const { artifacts, unsettled } = await readFiles({ ...files, takenFrom: 'primary' }, [], nowMs);
   expect([artifacts.length, unsettled]).toEqual([2, 1]);
+});
+
+test('the time of a server whose clock was ahead is limited by that of the segment', async () => {
+  const nowMs = Date.now();
+  const endMs = Math.floor(nowMs / 1000) * 1000 - 60_000;
+  const logOf = async (newestMs: number) => {
+    writeFileSync(join(place, 'log.000001'), 'x');
+    utimesSync(join(place, 'log.000001'), endMs / 1000, endMs / 1000);
+    const readings: SegmentReadings = {
+      find: (name, identity) => ({ name, identity, atMs: nowMs, content: { newestMs } }),
+      keep: async () => {},
+      keepOnly: async () => {},
+    };
+    const source = { kind: 'segments', directory: place, log: 'binlog', settleMs: 1 } as const;
+    return (await readSegments(source, nowMs, { readings })).artifacts.map((artifact) => artifact.endMs);
+  };
+  expect(await logOf(endMs + 600_000)).toEqual([endMs]);
+  expect(await logOf(endMs - 600_000)).toEqual([endMs - 600_000]);
 });
 
 test('a directory that is still copied with its times is not settled', async () => {

@@ -50,6 +50,16 @@ function recovered(...standings: Standing[]) {
   return chain ? [chain.recoveryPointMs, ...chain.links.map(({ what }) => what)] : unknown!.msg;
 }
 
+test.each<[Artifact['method'], number, boolean]>([
+  ['postgres_dump', -hourMs, false],
+  ['postgres_base', -hourMs - minuteMs, true],
+])('the clock of the store is mentioned where it counts: %s', (method, point, isMentioned) => {
+  const full = { method, hasLog: true, content: { startMs: nowMs - hourMs } };
+  const { chain } = recoveryOf([standing('full', [full], { aheadMs: minuteMs })], nowMs);
+  expect(chain!.recoveryPointMs - nowMs).toBe(point);
+  expect(chain!.note?.startsWith('the clock of the store is 1m ahead') ?? false).toBe(isMentioned);
+});
+
 describe('the moment that a backup shows by itself', () => {
   const wall = { ms: nowMs - hourMs };
   const job = (startMs: number, endMs?: number, status = 0): RunRecord => ({
