@@ -81,7 +81,7 @@ ${jobs.map(entry).join('')}`,
     expect(Object.fromEntries(said.map(({ target, msg }) => [target!.split(' ')[0], msg]))).toEqual({
       primary: expect.stringContaining('would be lost'),
       replica: expect.stringContaining(
-        'it is of a replica (source.files.takenFrom), whose lag it does not state',
+        'it is from a replica (source.files.takenFrom), and does not state the lag of the replica',
       ),
       unknown: expect.stringContaining('set source.files.takenFrom: primary'),
     });
