@@ -142,7 +142,7 @@ describe('a running agent', () => {
       ready: true,
       state: { directory: join(directory, 'state') },
     });
-    expect(command(['status', '--url', `${admin}/api/status`]).stdout).toContain('safe in');
+    expect(command(['status', '--url', `${admin}/api/status`]).stdout).toContain('saved in');
     expect(await (await fetch(`${admin}/`)).text()).toContain('<title>svc-agent');
   });
 

@@ -267,7 +267,7 @@ ${more}`,
     ],
     [
       ['recover', 'database-corruption', '--database', 'persistence', '--backup', '/nowhere/a.dump'],
-      /--backup is not there, got "\/nowhere\/a\.dump"/,
+      /--backup does not exist, got "\/nowhere\/a\.dump"/,
     ],
     [['recover', 'failback', '--to', 'dc1'], /--domain is missing/],
   ])('%j is wrong usage', async (args, message) => {

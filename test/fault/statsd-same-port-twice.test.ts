@@ -8,7 +8,7 @@ test('a second agent on the port is told so, and the first goes on undisturbed',
   const listen = first.statsd.status().addresses.listen!;
   await sendDatagrams(listen, ['a:1|c']);
   await expect(openStatsd({ listen }, systemClock)).rejects.toThrow(
-    /^services\.frontend\.statsd\.listen: address already in use, got "127\.0\.0\.1:\d+"; choose another one/,
+    /^services\.frontend\.statsd\.listen: address already in use, got "127\.0\.0\.1:\d+"; use another port/,
   );
   await sendDatagrams(listen, ['a:1|c']);
   await until('both datagrams are counted', () => first.shown()['counter a'] === 2);
