@@ -244,7 +244,8 @@ export interface SnapshotContext {
 
 /**
  * Snapshots of a keyspace on this node as evidence. A snapshot without all tables, or without a file of a manifest, is
- * unfinished once nothing has changed for `settleMs`: it may be under way, or be cleared. The schema, the node's own files, or the record of the run that took it show whether it has every table.
+ * unfinished once nothing has changed for `settleMs`: it may be under way, or be cleared. The schema, the node's own files, or
+ * the record of the run that took it show whether it has every table.
  */
 export async function readSnapshotEvidence(
   { dataDirectory, keyspace, settleMs = 0 }: { dataDirectory: string; keyspace: string; settleMs?: number },
