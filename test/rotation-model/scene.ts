@@ -168,7 +168,7 @@ export function createScene(
     }),
     random,
     now: timeText(() => timeMs),
-    note: (text) => trace?.(`${monotonicMs} ${text}`),
+    note: (text) => trace?.(`${monotonicMs} ${typeof text === 'string' ? text : text()}`),
     lines: new Map(),
     contents: new Map(),
     written: [],

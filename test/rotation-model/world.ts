@@ -76,7 +76,7 @@ export interface World {
   random: Random;
   /** The time in the form with which lines begin. */
   now(): string;
-  note(text: string): void;
+  note(text: string | (() => string)): void;
   /** The lines by their texts, including lines that were counted and never written. */
   lines: Map<string, Line>;
   /** The present content of each file, including copies and archives. */
@@ -181,7 +181,7 @@ export function writtenIn(world: World, file: ModelFile): Content {
 export function wrote(world: World, file: ModelFile, text: string): Line {
   const line = lineOf(world, text);
   line.written++;
-  world.note(`write inode ${file.ino}: ${shortened(text)}`);
+  world.note(() => `write inode ${file.ino}: ${shortened(text)}`);
   writtenIn(world, file).lines.push(line);
   return line;
 }
