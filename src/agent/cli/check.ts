@@ -84,7 +84,7 @@ function checkReport(loaded: Loaded, screen: Screen): string {
     config && config.services.length > 0 ? servicesTable(config, screen) : '',
     discovered.length > 0 ? discoveredTable(discovered, screen) : '',
     section('warnings', warnings),
-    section('faults in the service’s own files, and missing secrets', findings),
+    section('faults in the service’s own files, in secrets and in certificates', findings),
     section('advice about the service’s settings, which are valid', advice),
     `${verdict(faults.length, findings.length)}\n`,
   ];

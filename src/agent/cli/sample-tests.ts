@@ -32,8 +32,9 @@ resulting series with the expected ones. Exports nothing, reads no log and chang
         svc_log_entries_total{level="error"}: 0
         my_slow_queries_total{shard="8"}: ~
 
-A key of expect selects every series of that name with those labels; its value is their sum, and ~ means that there is
-none; NaN, +Inf and -Inf are values, too. Buckets, sums and counts of a histogram have their own names: my_seconds_count, my_seconds_bucket{le="1"}.
+A key of expect selects every series of that name with those labels; its value is their sum. NaN, +Inf and -Inf are
+values, too, and ~ means that there is no such series. Buckets, sums and counts of a histogram have their own names:
+my_seconds_count, my_seconds_bucket{le="1"}.
 A test file, and each file that it names, has at most 64 MiB.
 Exit status: 0 all tests passed; 1 a test failed; 2 wrong usage, or an invalid configuration or test file.
 `;

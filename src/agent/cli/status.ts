@@ -13,8 +13,7 @@ import {
 } from '../report.ts';
 import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
-import { sinceOf } from '../verdict/down-since.ts';
-import { messageOf } from '../verdict/probe-text.ts';
+import { messageOf, sinceOf } from '../verdict/probe-text.ts';
 import { pendingText, timeText } from '../verdict/sentence.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand, showHelp } from './arguments.ts';

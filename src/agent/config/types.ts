@@ -184,7 +184,7 @@ export interface Loaded {
   faults: readonly PlacedFault[];
   /** Warnings about `agent.yaml`; none is fatal. */
   warnings: readonly PlacedFault[];
-  /** Findings in the service's own files, and missing secrets: `check` fails, `run` warns and continues. */
+  /** Findings in the service's own files, in secrets and in certificates: `check` fails, `run` warns and continues. */
   findings: readonly PlacedFault[];
   /** Advice about valid settings of the service: `check` shows it, and nothing fails. */
   advice: readonly PlacedFault[];

@@ -1,7 +1,18 @@
 import type { Evidence, StatusFacts } from '../report.ts';
-import { firstStepsFor } from './first-steps.ts';
 import type { Found } from './found.ts';
+import { firstStepsFor, limitOf } from './kinds.ts';
 import { reasonOf } from './probe-text.ts';
+
+/** Whether a certificate has expired, or does so soon, and the words for it; undefined if it is valid for longer. */
+export function expiryOf(
+  notAfter: string,
+  nowMs: number,
+): { isOver: boolean; words: Pick<Found, 'predicate' | 'detail'> } | undefined {
+  const leftMs = Date.parse(notAfter) - nowMs;
+  if (leftMs >= limitOf('SvcCertificateExpiring') * 1e3) return undefined;
+  const isOver = leftMs <= 0;
+  return { isOver, words: { detail: `on ${notAfter}`, ...(isOver && { predicate: 'has|have expired' }) } };
+}
 
 /** The step of a failed commit, without the directory. */
 const failingStep = (step: string): string =>
@@ -20,8 +31,21 @@ function reporterProblems(reporters: StatusFacts['reporters']): Found[] {
   });
 }
 
-/** The problems of the agent itself: its state, its configuration and its reporters. */
-export function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
+/** Certificates of the agent's listeners that expire, or that newer files do not replace because these cannot be used. */
+function listenerProblems(listeners: StatusFacts['listeners'], nowMs: number): Found[] {
+  return listeners.flatMap(({ listener, certificate }): Found[] => {
+    if (!certificate) return [];
+    const own = { kind: 'certificate', subject: `listener ${listener}`, about: {}, evidence: [] } as const;
+    const expiry = expiryOf(certificate.notAfter, nowMs);
+    const { refused } = certificate;
+    if (refused === undefined || expiry?.isOver) return expiry ? [{ ...own, ...expiry.words }] : [];
+    const predicate = 'is|are not replaced by the new files, which cannot be used';
+    return [{ ...own, predicate, detail: refused }];
+  });
+}
+
+/** The problems of the agent itself: its state, its configuration, its reporters and its certificates. */
+export function agentProblems({ state, config, reporters, listeners }: StatusFacts, nowMs: number): Found[] {
   const found: Found[] = [];
   const own = { about: {}, evidence: [] };
   if (state.degraded !== undefined)
@@ -34,6 +58,5 @@ export function agentProblems({ state, config, reporters }: StatusFacts): Found[
     });
   if (!config.lastReloadSuccessful)
     found.push({ ...own, kind: 'reload', subject: '', detail: config.lastReloadError });
-  found.push(...reporterProblems(reporters));
-  return found;
+  return [...found, ...reporterProblems(reporters), ...listenerProblems(listeners, nowMs)];
 }

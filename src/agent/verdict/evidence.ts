@@ -6,14 +6,11 @@ import {
   storeCheckNeededBy,
 } from '../../core/reasons.ts';
 import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
-import { agentProblems } from './agent-evidence.ts';
+import { agentProblems, expiryOf } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
-import { certificateProblems } from './certificate-evidence.ts';
-import { downKinds } from './down-since.ts';
-import { firstStepsFor } from './first-steps.ts';
 import type { Found } from './found.ts';
-import { type KindOfProblem, limitOf } from './kinds.ts';
-import { messageOf, phaseOf, reasonOf } from './probe-text.ts';
+import { firstStepsFor, type KindOfProblem, limitOf } from './kinds.ts';
+import { downKinds, messageOf, phaseOf, reasonOf } from './probe-text.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
 /** The status of a probe that has a result. */
@@ -336,6 +333,16 @@ function replicationProblems({ replication }: StatusFacts): Found[] {
     });
 }
 
+function certificateProblems({ certificates }: StatusFacts, nowMs: number): Found[] {
+  return certificates.flatMap(({ probe, notAfter }): Found[] => {
+    const expiry = expiryOf(notAfter, nowMs);
+    if (!expiry) return [];
+    const text = `${probe}: its certificate ${expiry.isOver ? 'expired' : 'expires'} on ${notAfter}`;
+    const evidence: Evidence[] = [{ source: 'probe', text }];
+    return [{ kind: 'certificate', subject: probe, about: { probe }, ...expiry.words, evidence }];
+  });
+}
+
 /** Everything that is wrong according to the facts, in no order. Pure. */
 export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
   const backedUp = backedUpIn(facts.probes);
@@ -349,7 +356,7 @@ export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
     ...certificateProblems(facts, nowMs),
     ...logProblems(facts),
     ...logFaultProblems(facts),
-    ...agentProblems(facts),
+    ...agentProblems(facts, nowMs),
     ...valueProblems(facts),
   ].map((found) => withLastWords(found, facts));
 }

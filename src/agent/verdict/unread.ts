@@ -13,6 +13,7 @@ import { silentIn } from './value-evidence.ts';
  * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a successful check shows
  * - `targets/KIND`: what only the checks of all probes of a kind show together
  * - `backup/PROBE`: what is wrong with a backup, which only a check that could read it tells
+ * - `evidence/PROBE`: whether a run of a backup failed, which only readable evidence tells
  * - `lag/SOURCE to TARGET`: the lag between two clusters
  */
 type Source = string;

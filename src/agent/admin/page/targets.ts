@@ -1,6 +1,5 @@
 import type { ProbeStatus, StatusReport } from '../../report.ts';
-import { sinceOf } from '../../verdict/down-since.ts';
-import { reasonOf } from '../../verdict/probe-text.ts';
+import { reasonOf, sinceOf } from '../../verdict/probe-text.ts';
 import type { Data } from './data.ts';
 import { type Child, h } from './dom.ts';
 import { percent, span } from './format.ts';
