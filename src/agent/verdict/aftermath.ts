@@ -49,11 +49,10 @@ interface Aftermath {
 }
 
 /** Whether all evidence of a problem is from before the end of its cause, or from a window that begins before that end. */
-function looksBack({ kind, evidence, pause }: Begun, endMs: number, nowMs: number): boolean {
+function looksBack({ kind, evidence }: Begun, endMs: number, nowMs: number): boolean {
   const isNewer = ({ at = '' }: Evidence) => Date.parse(at) >= endMs;
-  // The end of a process after the cause is a problem of its own, and so is a problem that ended and began again.
+  // The end of a process after the cause is a problem of its own.
   if (evidence.some((one) => isFatal(one) && isNewer(one))) return false;
-  if (pause && pause.untilMs >= endMs) return false;
   const spanMs = lookBackMs(kind);
   if (spanMs > 0) return nowMs - endMs < spanMs;
   const check = evidence.find(({ source }) => source === 'probe');
@@ -92,10 +91,6 @@ export function createAftermath(): Aftermath {
         const known = remembered.get(line);
         // If the problem has a cause again, or its earlier cause is now a cause itself, nothing has ended.
         if (!known || causes.has(idOf(known))) continue;
-        if (known.endMs === undefined && isUnknown(known.line)) {
-          next.set(line, known);
-          continue;
-        }
         const { endMs = nowMs } = known;
         // Nothing shows the problem any more, and the cause that it had is over.
         if (one.found.unread || looksBack(one.found, endMs, nowMs)) left.add(one);

@@ -310,14 +310,13 @@ function explains(cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsI
   const follows = (one: Begun, of: Begun) => followsFrom(one, of, facts, isInTime);
   // What a role said about itself ended with the role, and what a probe found ended with its results. What a probe saw of a
   // target may be the reason why the target is down.
-  const silences = (one: Begun, of: Begun) =>
-    one.unread === undefined && isWhyUnread(one, of) && (isIndependentOf(of) || !follows(one, of));
+  const silences = (one: Begun, of: Begun): boolean =>
+    one.unread === undefined &&
+    of.unread?.sources.some(
+      (source) => isWhy(one, source) && (isIndependent(source) || !follows(one, of)),
+    ) === true;
   return silences(cause, effect) || (follows(effect, cause) && !silences(effect, cause));
 }
-
-const isWhyUnread = (cause: Begun, { unread }: Begun): boolean =>
-  unread?.sources.some((source) => isWhy(cause, source)) ?? false;
-const isIndependentOf = ({ unread }: Begun): boolean => unread?.sources.some(isIndependent) ?? false;
 
 const severities = { critical: 0, warning: 1 } as const;
 

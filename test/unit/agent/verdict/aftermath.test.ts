@@ -53,7 +53,8 @@ test('a cause of a kind that only another version has explains nothing', () => {
   const second = createJudge();
   second.durable.restore(new TextEncoder().encode(kept));
   const started = { startedAt: atOf(60) };
-  const probes = [unchecked(store(0, true)), history(61)];
+  // The check ran before the second agent looked, so that it looks back at whatever its cause was.
+  const probes = [unchecked(store(0, true)), history(60)];
   expect(look(second, 61, { ...started, probes }).verdict.problems).toMatchObject([
     { id: 'role_down/history', since: atOf(20) },
   ]);
@@ -378,4 +379,20 @@ test('errors that began again when their cause ended are none that it left, also
   };
   expect(since()).toEqual([]);
   expect(since([61, 70])).toEqual([['persistence_errors/history', atOf(70)]]);
+});
+
+test('a process that ends with a fatal entry after its cause is over is a problem of its own', () => {
+  const ids = (fatalAt: number) => {
+    const judge = createJudge();
+    look(judge, 30, { probes: [store(30, true), history(30)] });
+    const at = atOf(fatalAt);
+    const lastWords = [
+      { service: 'history', entries: [{ at, service: 'history', level: 'fatal', logger: '', msg: 'panic' }] },
+    ];
+    const entries = { services: [], loggers: [], loggerCount: 0, lastErrors: [], lastWords };
+    const { verdict } = look(judge, 50, { probes: [store(50, false), history(45)], entries });
+    return verdict.problems.map(({ id }) => id);
+  };
+  expect(ids(49)).toEqual([]);
+  expect(ids(50)).toEqual(['role_down/history']);
 });

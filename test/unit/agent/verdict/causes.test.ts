@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { StatusFacts } from '../../../../src/agent/report.ts';
+import { isCauseAt } from '../../../../src/agent/verdict/causes.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { probeStatusOf, statusFactsOf, statusReportOf } from '../../../status-report.ts';
 
@@ -31,6 +32,22 @@ test.each([
   expect(causesIn({ probes: [down('store/main', '11:00:00'), down('health/history', since)] })).toEqual(
     causes,
   );
+});
+
+test('a role of which one check failed had a cause of its own if it failed long before the store', () => {
+  const failing = (since: string) =>
+    probeStatusOf('health/history', refused, {
+      ...{ state: 'up' as const, consecutiveFailures: 1, failingSince: `2026-01-01T${since}.000Z` },
+    });
+  const causes = (since: string) => causesIn({ probes: [down('store/main', '11:00:00'), failing(since)] });
+  expect(causes('10:59:25')).toEqual(['store_down/main', 'role_failing/history by store_down/main']);
+  expect(causes('10:59:24')).toEqual(['store_down/main', 'role_failing/history']);
+});
+
+test('how late the check of a cause may be depends on its own interval, not on that of another probe', () => {
+  const slow = { ...up('domain/orders'), intervalMs: 600_000 };
+  const probes = [slow, down('store/main', '11:00:00'), down('health/history', '10:59:24')];
+  expect(causesIn({ probes })).toEqual(['store_down/main', 'role_down/history']);
 });
 
 test('critical causes come first, also where their kind comes later', () => {
@@ -244,4 +261,31 @@ test('5,000 domains behind one cluster are one cause, and found soon', () => {
   expect(verdict.sentence).toBe(
     'Cluster dc2 refuses connections (since 11:00:00 UTC); 5000 domains suffer because of it.',
   );
+});
+
+test('a cause that cannot be read explains what began up to three minutes later', () => {
+  const unread = { sinceMs: 600_000, sources: [], wasCause: true };
+  const cause = { kind: 'store_down', subject: 'main', about: {}, evidence: [], sinceMs: 0, unread } as const;
+  expect(isCauseAt(cause, 600_000 + 180_000)).toBe(true);
+  expect(isCauseAt(cause, 600_000 + 180_001)).toBe(false);
+});
+
+test('a page that is refused explains what calls the role, unless the role passes its health check', () => {
+  const page = {
+    ...{ service: 'history', url: 'http://x', up: false, failures: {}, page: undefined },
+    ...{ firstInvalid: undefined, vocabulary: 'svc', lastTakenMs: Date.parse('2026-01-01T11:00:00.000Z') },
+    lastFailure: { reason: 'refused' as const, what: 'x', atMs: Date.parse('2026-01-01T11:00:05.000Z') },
+  };
+  const calls = exceeded('request_errors', { role: 'frontend', callee: 'history' }, '11:00:10');
+  const causes = (...probes: ReturnType<typeof up>[]) =>
+    causesIn({ probes, scrapes: [page], exceeded: [calls] }).sort();
+  const explained = ['request_errors/frontend to history by scrape_down/history', 'scrape_down/history'];
+  const history = up('health/history');
+  expect(causes()).toEqual(explained);
+  expect(causes(up('health/matching'))).toEqual(explained);
+  expect(causes({ ...history, last: undefined })).toEqual(explained);
+  expect(causes(history, up('health/matching'))).toEqual([
+    'request_errors/frontend to history',
+    'scrape_down/history',
+  ]);
 });

@@ -273,6 +273,16 @@ const cases: readonly Case[] = [
     ...{ at: 10, above: 11, from: 91 },
   },
   {
+    kind: 'canary',
+    what: 'a quarter of an hour after a scrape that failed, although each health check passed',
+    rows: (step, level) => ({
+      svc_workflow_completed: step === 30 ? [] : [row('history', level, { domain: 'the_canary' })],
+      svc_role_scrape_up: [row('history', step === 30 ? 0 : 1)],
+      svc_role_up: [row('history', 1)],
+    }),
+    ...{ at: 10, above: 11, from: 91 },
+  },
+  {
     kind: 'heap',
     what: 'more than 8 GB for ten minutes',
     rows: (_, level) => ({ svc_memory_heap: [row('history', level)] }),

@@ -225,6 +225,13 @@ test('a role that cannot be scraped is told unless its health check fails', () =
   ]);
   expect(told({}, probe('health/history')).map(({ kind }) => kind)).toEqual(['scrape_down']);
   expect(told({}, { ...probe('health/history'), last: undefined })).toHaveLength(1);
+  // The check that passes since the moment of the failed scrape says nothing of the time after it.
+  const since = (seconds: number) => probe('health/history', {}, { since: atOf(seconds) });
+  expect(told({}, since(-1)).map(({ kind }) => kind)).toEqual(['scrape_down']);
+  expect(told({}, since(-0.5))).toEqual([]);
+  // Other problems of the role do not hide its page.
+  const flapping = probe('health/history', {}, { flapping: true });
+  expect(told({}, flapping).map(({ kind }) => kind)).toEqual(['flapping', 'scrape_down']);
 });
 
 test.each([

@@ -854,3 +854,16 @@ test('a role that its own heap takes down is named in the consequences', () => {
   });
   expect(verdict.headline).toBe('Role history has a large heap; the role is down because of it');
 });
+
+test('roles that their heaps take down are counted', () => {
+  const of = (role: string) => ({
+    ...{ kind: 'heap', about: { role }, since: atOf(0), value: '9 GB', limit: '4 GB' },
+  });
+  const { verdict } = look(createJudge(), 60, {
+    probes: [history(60, 'refused', 30), { ...history(60, 'refused', 30), name: 'health/matching' }],
+    exceeded: [of('history'), of('matching')],
+  });
+  expect(verdict.headline).toBe(
+    'Roles history and matching have a large heap; 2 of the roles are down because of them',
+  );
+});

@@ -58,6 +58,18 @@ test.each([
     '2027-03-28T03:00:00.000Z',
   ],
   [
+    'that begins after the clock was set forward on the same day',
+    '2027-03-28T01:29:59Z',
+    windowOf({ timeZone: 'Europe/Berlin', start: 210, duration: hourMs }),
+    undefined,
+  ],
+  [
+    'of that hour, at its start',
+    '2027-03-28T01:30:00Z',
+    windowOf({ timeZone: 'Europe/Berlin', start: 210, duration: hourMs }),
+    '2027-03-28T02:30:00.000Z',
+  ],
+  [
     'of three hours in which the clock is set back',
     '2026-10-25T01:59:59Z',
     windowOf({ timeZone: 'Europe/Berlin', start: 60, duration: 3 * hourMs }),
