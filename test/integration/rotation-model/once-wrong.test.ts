@@ -78,6 +78,11 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['moved to another directory', 1_074],
   ['deleted for good', 1_467],
   ['renamed and compressed', 5_052],
+  ['renamed, linked', 4_734],
+  ['renamed, linked', 10_893],
+  ['rewritten in place', 4_665],
+  ['rewritten in place', 11_034],
+  ['copied, truncated and compressed', 11_084],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

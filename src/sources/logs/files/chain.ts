@@ -171,9 +171,9 @@ export async function compare(content: Content, counted: Counted): Promise<Relat
     if (size < known(counted)) return size > 0 ? 'shorter' : 'unknown';
     return size > known(counted) ? 'longer' : 'same';
   }
-  if (restBytes > 0 && (await hasPrefix(content, appendRest(chain, rest.subarray(0, restBytes))))) {
-    return size > chain.offset + rest.length ? 'longer' : 'same';
-  }
+  const hasRest = restBytes > 0 && (await hasPrefix(content, appendRest(chain, rest.subarray(0, restBytes))));
+  if (hasRest === undefined) return 'unseen';
+  if (hasRest) return size > chain.offset + rest.length ? 'longer' : 'same';
   const isAlike = await hasPrefix(content, chain);
   if (!isAlike) return isAlike === undefined ? 'unseen' : 'other';
   if (restBytes > 0) return 'cut';

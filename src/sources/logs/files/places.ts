@@ -74,6 +74,16 @@ export function createPlaces(deps: ScanDeps) {
     }
   };
 
+  /** Looks up the file under the name that it had last; undefined if the name leads to no file or to another one. */
+  const statByName = ({ place }: Generation): FileStat | undefined => {
+    try {
+      const found = disk.stat(place!.real);
+      return found && fileKey(found) === fileKey(place!) ? found : undefined;
+    } catch {
+      return undefined;
+    }
+  };
+
   return {
     learn,
     stat,
@@ -99,7 +109,10 @@ export function createPlaces(deps: ScanDeps) {
     note(of: Generation, { size, mtimeNs }: FileStat, state: Place['state']): void {
       const place = of.place!;
       if (size === place.size && mtimeNs === place.mtimeNs && state === place.state) return;
-      if (size < place.size) generations.update(of, { size: Math.max(of.size, place.size) });
+      // A file that was looked up again after it was listed may have grown in between, and has lost nothing.
+      const now = size < place.size ? (stat(of) ?? statByName(of)) : undefined;
+      if (size < place.size && !(now && now.size >= place.size))
+        generations.update(of, { size: Math.max(of.size, place.size) });
       generations.relocate(of, { size, mtimeNs, state });
       place.changedMs = clock.monotonicMs();
       learn(of);

@@ -122,7 +122,8 @@ export function createReader(deps: ReaderDeps): Reader {
     if (marksAgree(chain, now) === false || now.length < covered(chain)) return;
     // If the file was truncated since its size was looked up, the beginning belongs to the next generation, which is smaller.
     const { size } = disk.fstat(fd);
-    if (chain.marks.length === 0 && of.place && size < of.place.size) generations.relocate(of, { size });
+    if (of.place && (size > of.place.size || (size < of.place.size && chain.marks.length === 0)))
+      generations.relocate(of, { size });
     const next = learn(chain, now);
     // The size was looked up before. If the file is rewritten later, this was the size of the present content.
     const told = next.marks.length > 0 ? Math.max(of.size, of.place?.size ?? 0) : of.size;
