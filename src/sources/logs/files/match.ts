@@ -355,7 +355,8 @@ function assign(pairs: readonly Pair[], actions: Action[]) {
  * seen.
  */
 function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]): boolean {
-  const members = groupBy(files, ({ group }) => group);
+  const forked = actions.flatMap((action) => (action.do === 'fork' ? [action.file] : []));
+  const members = groupBy([...files, ...forked], ({ group }) => group);
   const settling = groupBy(files.filter(isSettling), ({ directory }) => directory);
   const unseen = new Set([...world.unseen].map((path) => dirname(path)));
   const resumed = new Set(actions.flatMap((action) => (action.do === 'resume' ? [action.of] : [])));
