@@ -204,6 +204,30 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         })),
       },
       {
+        shows: 'agents push their metrics and nothing is scraped',
+        series: { [`svc_agent_build_info{${at}, job="svc-agent"}`]: '1x20' },
+        fires: [],
+      },
+      {
+        shows: 'agents are scraped by jobs of other names',
+        series: {
+          [`svc_agent_build_info{${at}, job="agents"}`]: '1x20',
+          [`up{${at}, job="agents"}`]: '1x20',
+        },
+        fires: ['frontend', 'history', 'matching', 'worker', 'svc-agent'].map((job) => ({
+          labels: { job },
+          value: '1',
+        })),
+      },
+      {
+        shows: 'a job is missing, and agents elsewhere push their metrics',
+        series: {
+          ...all('1x20', 'worker'),
+          'svc_agent_build_info{cluster="dc2", instance="c", job="svc-agent"}': '1x20',
+        },
+        fires: [absent],
+      },
+      {
         shows: 'two environments of which one has no such job',
         series: {
           ...within('production', all('1x20', 'worker')),

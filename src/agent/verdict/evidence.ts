@@ -9,7 +9,7 @@ import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../repo
 import { agentProblems, expiryOf } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
-import { firstStepsFor, type KindOfProblem, limitOf } from './kinds.ts';
+import { firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
 import { downKinds, messageOf, phaseOf, reasonOf } from './probe-text.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
@@ -191,8 +191,9 @@ function failingProblems(probe: Checked): Found[] {
   const common = { subject, about, reason, firstSteps, sinceMs, evidence };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
   const predicate = predicateOf(probe);
-  // A predicate already contains the reason.
-  const detail = predicate === undefined ? reasonOf(probe) : messageOf(last.msg);
+  // A predicate already contains the reason, as that of the kind does for backups that are late.
+  const saysReason = predicate !== undefined || kinds[failing].predicate.endsWith(` ${reason}`);
+  const detail = saysReason ? messageOf(last.msg) : reasonOf(probe);
   const found: Found = { ...common, kind: failing, detail, predicate, line };
   if (kind !== 'store' || !isDiskFull.test(last.msg)) return [found];
   return [{ ...common, kind: 'disk_full', predicate: 'is|are full', detail: last.msg }, found];

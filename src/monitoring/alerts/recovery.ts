@@ -67,9 +67,10 @@ export const backups: RuleGroup = {
         const failure = newest(names, names.m('svc_backup_last_failure_timestamp_seconds'));
         return `${failure}\n> (${newest(names, names.m(success))} or 0 * ${failure})`;
       },
-      summary: `${backupName} failed.`,
-      description: `${backupName} failed at {{ $value | humanizeTimestamp }} and has not succeeded since.`,
-      firstSteps: 'Read the output of the failed run; check space and credentials; run the job again.',
+      summary: `${backupName} failed or was missed.`,
+      description: `${backupName} failed or was missed at {{ $value | humanizeTimestamp }} and has not succeeded since.`,
+      firstSteps:
+        'Check whether the job ran, and read its output; check space and credentials; run the job again.',
       dashboard: 'backups',
     },
     {

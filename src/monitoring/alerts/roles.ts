@@ -48,10 +48,10 @@ export const availability: RuleGroup = {
       isState: true,
       expr: down,
       for: '1m',
-      summary: 'Every instance of {{ $labels.job }} is down.',
+      summary: 'No instance of {{ $labels.job }} answers.',
       description: 'No target of job {{ $labels.job }} answers its scrape: the highest up is {{ $value }}.',
       firstSteps:
-        'Check the health endpoint and the last log entries of the role on one host; start the role or undo the last rollout.',
+        'Check the health endpoint and the last log entries of the role on one host; start the role or undo the last rollout. If the endpoint answers with ok, only the metrics fail.',
       dashboard: 'overview',
     },
     ...recovering({
@@ -72,7 +72,7 @@ export const availability: RuleGroup = {
           `unless on (${site}, job) (max by (${site}, job) (up{${names.job(...roles)}}) == 0)`,
         ].join('\n'),
       for: '5m',
-      summary: '{{ $labels.instance }} of {{ $labels.job }} is down.',
+      summary: '{{ $labels.instance }} of {{ $labels.job }} does not answer.',
       description:
         'Target {{ $labels.instance }} of job {{ $labels.job }} does not answer its scrape, other instances do: up is {{ $value }}.',
       firstSteps: 'Check whether the process runs on that host and what it logged last.',
@@ -121,21 +121,24 @@ export const availability: RuleGroup = {
     {
       name: 'SvcRoleAbsent',
       severity: 'critical',
-      // The jobs are compared per environment as long as it has any job, otherwise in all environments.
-      expr: ({ job, jobName }) =>
-        jobs
+      // The jobs are compared per environment as long as it has any job, otherwise in all environments. Agents that push their
+      // metrics have no job: a platform that no Prometheus of the installation scrapes for has no `up` at all.
+      expr: ({ m, job, jobName }) => {
+        const pushes = `(${m('svc_agent_build_info')} unless on (job, instance) up)`;
+        return jobs
           .map((one) => {
             const others = `group by (environment) (up{${job(...jobs)}})`;
             const missing = `${others} unless group by (environment) (up{${job(one)}})`;
-            return `label_replace(${missing}, "job", ${jobName(one)}, "", "") or absent(up{${job(one)}})`;
+            return `label_replace(${missing}, "job", ${jobName(one)}, "", "") or absent(up{${job(one)}}) unless on () ${pushes}`;
           })
-          .join('\nor '),
+          .join('\nor ');
+      },
       for: '10m',
       summary:
         'Prometheus has no target of {{ $labels.job }} in any cluster{{ with $labels.environment }} of {{ . }}{{ end }}.',
       description: 'There is no series up of job {{ $labels.job }} at all (the rule returns {{ $value }}).',
       firstSteps:
-        'Add the job to the scrape configuration, or generate the rules without it: svc-agent rules --job.',
+        'Add the job to the scrape configuration. If it has another name there, generate the rules with it: svc-agent rules --job.',
       dashboard: 'overview',
       hasNoCluster: true,
     },

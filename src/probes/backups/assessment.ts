@@ -169,13 +169,14 @@ function assessSlots(
 ): void {
   const { everyMs } = options.schedule;
   if (everyMs === undefined || everyMs === 0) return;
-  const baseMs = ledger.success?.startMs ?? ledger.sinceMs;
-  const passed = Math.floor((atMs - baseMs - graceMs(options, ledger)) / everyMs);
+  const baseMs = (ledger.success?.startMs ?? ledger.sinceMs) + graceMs(options, ledger);
+  const passed = Math.floor((atMs - baseMs) / everyMs);
   const overdue = Math.min(Math.max(passed, 0), ledger.overdue + slotLimit);
   if (overdue <= ledger.overdue) return;
   if (ledger.overdue === 0) count('late');
   count('missed', overdue - Math.max(ledger.overdue, 1));
-  if (overdue > 1) ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, atMs);
+  // The agent may be started long after the slot has passed.
+  if (overdue > 1) ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, baseMs + overdue * everyMs);
   ledger.overdue = overdue;
 }
 
@@ -264,10 +265,10 @@ function verdict({ options, evidence, ledger, sorted, ahead, broken, nowMs }: As
   const lastFailed = evidence.failures.at(-1);
   if (lastFailed && lastFailed.endMs > (success?.endMs ?? 0)) return fault('backup_failed', lastFailed.msg);
   if (ledger.overdue > 0) {
-    const since = success ? `since ${formatDuration(nowMs - success.startMs)}` : 'ever';
+    const since = success ? `for ${formatDuration(nowMs - success.startMs)}` : 'yet';
     const [first] = ahead;
     const future = first ? `; ${first.id} has a time in the future` : '';
-    return fault(success ? 'late' : 'no_backup', `no successful backup ${since}${future}`);
+    return fault(success ? 'late' : 'no_backup', `no backup has succeeded ${since}${future}`);
   }
   if (evidence.unfinished.some(({ sinceMs }) => sinceMs > (success?.endMs ?? 0))) {
     return fault('incomplete', 'a backup was started but not completed');

@@ -192,7 +192,10 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
     failing('backup/n', { reason: 'evidence_unreadable', msg: 'EACCES' }),
     'backup n cannot be read: evidence unreadable: EACCES',
   ],
-  backup_late: [failing('backup/n', { reason: 'late', msg: 'late by 1h' }), 'backup n is late: late by 1h'],
+  backup_late: [
+    failing('backup/n', { reason: 'late', msg: 'no backup has succeeded for 2d' }),
+    'backup n is late: no backup has succeeded for 2d',
+  ],
   backup_damaged: [
     failing('backup/n', { reason: 'corrupt', msg: 'a sum' }),
     'backup n is damaged: corrupt: a sum',
@@ -204,7 +207,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   backup_retention: [
     failing('backup/n', { reason: 'retention', msg: 'too many' }),
-    'backup n breaks its retention: retention: too many',
+    'backup n breaks its retention: too many',
   ],
   recovery_weak: [
     failing('store/main/p', check('replica', 'recovery_weak')),

@@ -529,13 +529,13 @@ describe('the time of the last failure is that of the newest one, whatever shows
       expect(b.at(at, shown(times)).ledger.lastFailureMs).toBe(late);
   });
 
-  test('a missed slot fails when it is found, a late backup and one that is being verified do not', () => {
+  test('a missed slot fails at its end, whenever it is found, a late backup and one that is being verified do not', () => {
     const b = assessing({ ...full, schedule: { everyMs: dayMs, graceMs: 0, usualGraceMs: hourMs } });
     expect(b.at(startMs, evidence([ofDay(0)]), () => undefined).ledger.lastFailureMs).toBeUndefined();
     expect(b.at(startMs + dayMs, evidence([])).ledger.lastFailureMs).toBeUndefined();
     expect(b.totals).toEqual({ late: 1 });
     const missedMs = startMs + 2 * dayMs;
-    expect(b.at(missedMs, evidence([])).ledger.lastFailureMs).toBe(missedMs);
+    expect(b.at(missedMs + 7 * hourMs, evidence([])).ledger.lastFailureMs).toBe(missedMs);
     const newer = { failures: [{ id: '7', endMs: startMs + 5 * dayMs, msg: '' }] };
     expect(b.at(startMs + 3 * dayMs, evidence([], newer)).ledger.lastFailureMs).toBe(startMs + 5 * dayMs);
     expect(b.at(startMs + 4 * dayMs, evidence([])).ledger.lastFailureMs).toBe(startMs + 5 * dayMs);
@@ -758,7 +758,7 @@ describe('the reason that is shown', () => {
   test('since when no backup has succeeded', () => {
     const b = assessing();
     b.at(startMs + hourMs, seen);
-    expect(b.at(startMs + 3 * dayMs, seen).msg).toBe('no successful backup since 3d');
+    expect(b.at(startMs + 3 * dayMs, seen).msg).toBe('no backup has succeeded for 3d');
   });
 
   test('three of the files that differ are named', () => {
