@@ -223,7 +223,7 @@ const rules: readonly Rule[] = [
   },
   {
     causes: ['persistence_errors'],
-    effects: [...callFaults, ...historyFaults, ...workOfCalls],
+    effects: ['request_errors', 'frontend_latency', ...historyFaults, ...workOfCalls],
     related: always,
   },
   {

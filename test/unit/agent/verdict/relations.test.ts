@@ -44,6 +44,22 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
     ],
   ],
   [
+    'a role that still cannot use its store does not explain the persistence errors of the others, but those of itself',
+    {
+      probes: [down('health/history', 'persistence'), ...well],
+      exceeded: ['frontend', 'history', 'matching', 'worker'].map((role) =>
+        exceeded('persistence_errors', { role }),
+      ),
+    },
+    [
+      'role_down/history',
+      'persistence_errors/history by role_down/history',
+      'persistence_errors/frontend',
+      'persistence_errors/matching',
+      'persistence_errors/worker',
+    ],
+  ],
+  [
     'time-outs explain no failures',
     {
       exceeded: [
