@@ -61,6 +61,7 @@ export interface PanelJson {
   links?: readonly LinkJson[];
   targets?: readonly TargetJson[];
   fieldConfig?: { defaults: FieldJson; overrides: readonly OverrideJson[] };
+  options?: Readonly<Record<string, unknown>>;
   transformations?: readonly { id: string; options: unknown }[];
 }
 

@@ -201,6 +201,8 @@ function timeseries({ limits = [], isStacked, width = 0 }: SeriesPanel): Timeser
     .placement(isWide ? LegendPlacement.Right : LegendPlacement.Bottom)
     .displayMode(isWide ? LegendDisplayMode.Table : LegendDisplayMode.List)
     .calcs(isWide ? ['lastNotNull', 'max'] : []);
+  // Failures by reason are a hundred series, nearly all of them 0: those that counted something are on top.
+  if (isWide) legend.sortBy('Max').sortDesc(true);
   const builder = new Timeseries()
     .lineWidth(1)
     .fillOpacity(isStacked ? 40 : 8)

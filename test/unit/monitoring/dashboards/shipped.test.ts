@@ -57,6 +57,21 @@ describe('the shipped dashboards', () => {
     }
   });
 
+  test('the legend of failures by reason has the reason that occurs on top', () => {
+    const ofReasons = /by \([^)]*reason\).*svc_(?:(?:probe|store|role_health)_failures|agent_dropped)_total/;
+    const byReason = panels.filter(
+      ({ panel: { type, targets = [] } }) =>
+        type === 'timeseries' && targets.some(({ expr = '' }) => ofReasons.test(expr)),
+    );
+    expect(byReason.map(({ panel }) => panel.title).sort()).toEqual([
+      ...['Dropped', 'Failed health checks', 'Failed probes', 'Failed runs'],
+    ]);
+    for (const { panel } of byReason)
+      expect(panel.options).toMatchObject({
+        legend: { displayMode: 'table', calcs: ['lastNotNull', 'max'], sortBy: 'Max', sortDesc: true },
+      });
+  });
+
   test('all columns of a table are in sight on a screen of 1,440 pixels', () => {
     const tables = panels.filter(({ panel }) => panel.type === 'table');
     expect(tables.length).toBeGreaterThan(10);
