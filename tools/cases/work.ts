@@ -56,11 +56,20 @@ export const persistencePlans: readonly Plan[] = [
       {
         shows: 'a series that is born with its first burst',
         series: {
-          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '_x10 9000x20',
+          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '_x10 9000+1x20',
           [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+9000x20',
         },
         at: 14,
-        fires: '30',
+        fires: '30.02',
+      },
+      {
+        shows: 'a burst that is over before it would notify',
+        series: {
+          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0x9 9000x20',
+          [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0x9 900x20',
+        },
+        at: 14,
+        fires: [],
       },
       {
         shows: 'the role’s own reporter lost the series, and the role logs what failed',
@@ -91,6 +100,10 @@ export const persistencePlans: readonly Plan[] = [
       'every second call of a quiet night': {
         [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+1x20',
         [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+2x20',
+      },
+      'three minutes of errors that are over': {
+        [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0x8 120 240 360x20',
+        [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+120x20',
       },
     },
     more: [

@@ -14,6 +14,11 @@ const errorsCounted = ({ m }: Names): string =>
 const errorsLogged = ({ m }: Names): string =>
   `sum by (${byRole}) (rate(${m('svc_log_persistence_errors_total')}[5m]))`;
 const loggedAtMost = 0.2;
+/** Roles that had an error lately: a rate over five minutes stays high for minutes after the errors have ended. */
+const errorsGoOn = ({ m }: Names): string =>
+  (['svc_persistence_errors', 'svc_log_persistence_errors_total'] as const)
+    .map((name) => `sum by (${byRole}) (increase(${m(name)}[2m])) > 0`)
+    .join('\nor ');
 
 /** The alerts on calls of the roles to their store. */
 export const persistence: RuleGroup = {
@@ -23,7 +28,11 @@ export const persistence: RuleGroup = {
       name: 'SvcPersistenceErrorRate',
       severity: 'critical',
       expr: (names, threshold) =>
-        [`${errorsCounted(names)} > ${threshold}`, `or ${errorsLogged(names)} > ${loggedAtMost}`].join('\n'),
+        [
+          `(${errorsCounted(names)} > ${threshold}`,
+          `or ${errorsLogged(names)} > ${loggedAtMost})`,
+          `and (${errorsGoOn(names)})`,
+        ].join('\n'),
       threshold: 10,
       // This is a minute longer than SvcStoreDown, which therefore fires first and inhibits this alert.
       for: '3m',
@@ -42,6 +51,7 @@ export const persistence: RuleGroup = {
         return [
           `${rate('errors')} / (${rate('requests')} > ${rate('errors')} or ${rate('errors')}) > ${threshold}`,
           `and ${rate('requests')} > 0.2`,
+          `and sum by (${byRole}) (increase(${m('svc_persistence_errors')}[2m])) > 0`,
         ].join('\n');
       },
       threshold: 0.05,
