@@ -255,11 +255,16 @@ describe('shell', () => {
 });
 
 const hasAmtool = isInstalled('amtool');
-/** The fault that Alertmanager's own program finds in a configuration; undefined if there is none. */
-function amtoolFault(text: string): string | undefined {
+function amtool(text: string, ...args: string[]) {
   const file = join(place.path, 'alertmanager.yml');
   writeFileSync(file, text);
-  const { status, stdout, stderr } = spawnSync('amtool', ['check-config', file], { encoding: 'utf8' });
+  return spawnSync('amtool', [...args, ...(args[0] === 'config' ? [`--config.file=${file}`] : [file])], {
+    encoding: 'utf8',
+  });
+}
+/** The fault that Alertmanager's own program finds in a configuration; undefined if there is none. */
+function amtoolFault(text: string): string | undefined {
+  const { status, stdout, stderr } = amtool(text, 'check-config');
   return status === 0 ? undefined : stdout + stderr;
 }
 
@@ -295,6 +300,17 @@ describe('configurations', () => {
     );
     const { status, stdout, stderr } = await commandHere(['check', '-c', file], env);
     expect(status, stdout + stderr).not.toBe(2);
+  });
+
+  test.runIf(hasAmtool).each([
+    ['critical', 'pagerduty,slack'],
+    ['warning', 'slack'],
+    ['info', 'nobody'],
+  ])('Slack and PagerDuty: %s goes to %s', (severity, receivers) => {
+    const { text } = blocks.find(
+      ({ page, text }) => page.endsWith('notify.md') && text.includes('slack_configs'),
+    )!;
+    expect(amtool(text, 'config', 'routes', 'test', `severity=${severity}`).stdout.trim()).toBe(receivers);
   });
 
   test('each platform has a complete one', () => {
