@@ -24,6 +24,8 @@ const fileKeys: ReadonlySet<string> = new Set([
 ]);
 /** Keys of password hashes, which may be in the file. */
 const hashKeys: ReadonlySet<string> = new Set(['basicAuthUsers', 'basic_auth_users']);
+/** Headers that say to whom the data belongs. Every other header of a report may be a secret. */
+const openHeaders = /^x-(?:.+-)?(?:dataset|tenant|tenant-id|orgid|org-id)$/i;
 
 /** Every single value below a node. */
 export function* scalarsOf(
@@ -92,6 +94,7 @@ export function literalSecrets(tree: TreeNode, file: string): PlacedFault[] {
         !path.some((step) => hashKeys.has(String(step))) &&
         !(reference && isSecret(path.slice(0, -1))) &&
         key !== 'username' &&
+        !(path.at(-2) === 'headers' && openHeaders.test(String(key))) &&
         !isNull(node) &&
         node.written === undefined &&
         node.place.file === file
