@@ -167,8 +167,8 @@ export const stores: RuleGroup = {
         ].join('\n');
       },
       for: '2m',
-      summary: `The ${storeName} is down.`,
-      description: `The ${storeName} does not answer, or did not answer when its agent was last seen: svc_store_up is {{ $value }}.`,
+      summary: `No agent can connect to the ${storeName}.`,
+      description: `No agent can connect to the ${storeName}, or none could when it was last seen: svc_store_up is {{ $value }}.`,
       firstSteps:
         'See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent.',
       dashboard: 'persistence',

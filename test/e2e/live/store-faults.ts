@@ -10,7 +10,7 @@ export const storeFaults: readonly Fault[] = [
     provoke: ({ storeGates }) => storeGates.dc2.shut(),
     undo: ({ storeGates }) => storeGates.dc2.open(),
     alerts: [
-      critical('SvcStoreDown', { cluster: 'dc2', ...main }, /postgres store main\/persistence .* is 0\./),
+      critical('SvcStoreDown', { cluster: 'dc2', ...main }, /postgres store main\/persistence, .* is 0\./),
     ],
   },
   {
