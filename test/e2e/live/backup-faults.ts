@@ -46,7 +46,11 @@ const backups: Readonly<Record<string, Row>> = {
     ill: [{ end: -60 }, { end: 0, ok: false }],
     well: fresh,
     alerts: [
-      warning('SvcBackupFailures', alertsOn('failing'), /failing .* failed at .* and has not succeeded/),
+      warning(
+        'SvcBackupFailures',
+        alertsOn('failing'),
+        /failing .* failed or was missed at .* and has not succeeded/,
+      ),
     ],
   },
   damaged: {
