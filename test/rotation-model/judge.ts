@@ -98,7 +98,8 @@ export function judge(world: World, { skips, packedBefore, countsBanners }: Outc
   if (!countsBanners) allowBeginnings(world);
   const all = [...world.lines.values()];
   const losable = all.filter(({ mayLose }) => mayLose);
-  const cut = [...losable, ...all.filter(({ allowed }) => allowed > 0)];
+  // A banner that was cut cannot be distinguished from the beginning of a whole one either.
+  const cut = [...losable, ...all.filter((line) => line.allowed > 0 || (isBanner(line) && !countsBanners))];
   for (const line of all) {
     const { text, written, live } = line;
     // The rest of a line that was cut counts as a line.

@@ -84,6 +84,10 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['rewritten in place', 11_034],
   ['copied, truncated and compressed', 11_084],
   ['unfinished archives of kubelet', 20_793],
+  ['copied, truncated and compressed', 20_398],
+  ['copied, truncated and compressed', 11_016],
+  ['copied, truncated and compressed', 11_694],
+  ['links of Kubernetes', 12_296],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

@@ -125,6 +125,8 @@ export function createApply(deps: ScanDeps, places: Places) {
     if (isGzip) return;
     // The listed file may have been another one with the same inode.
     if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
+    // So may the file be that is there by now, if the compared one was closed to make room for others.
+    if (content) generations.update(of, { chain: learn(of.chain, content.start) });
     places.refresh(of);
     place.isBlank = sighting.stat.size === 0 && isNewGroup;
     if (startsAtEnd(sighting)) reader.startAtEnd(of);
