@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { planStores } from '../../src/probes/stores/stores.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { bench, checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
@@ -318,6 +319,25 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
       (finding) => checkGauges(finding).checksum_failures === 0,
     );
     expect(finding.reason).toBeUndefined();
+  });
+
+  test('of two databases only the one that is told to read only refuses writes, whichever is asked first', async () => {
+    await server.query('ALTER DATABASE orders_visibility SET default_transaction_read_only = on');
+    const rows = planStores({ stores: [store()] });
+    const { deps } = bench();
+    const found: unknown[] = [];
+    for (const row of [...rows, ...rows.toReversed()]) {
+      const probe = await row.open(deps);
+      const finding = await probe.check(AbortSignal.timeout(20_000), undefined);
+      found.push([row.name, gauge(finding, 'svc_store_read_only')]);
+      await probe.close?.();
+    }
+    await server.query('ALTER DATABASE orders_visibility RESET default_transaction_read_only');
+    const [persistence, visibility] = [
+      ['store/main/persistence', 0],
+      ['store/main/visibility', 1],
+    ];
+    expect(found).toEqual([persistence, visibility, visibility, persistence]);
   });
 });
 

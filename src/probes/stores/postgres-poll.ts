@@ -65,7 +65,6 @@ const settingNames = [
   'fsync',
   'full_page_writes',
   'synchronous_commit',
-  'default_transaction_read_only',
 ];
 const secretSettings = ['archive_command', 'archive_library', 'restore_command', 'primary_conninfo'];
 
@@ -77,11 +76,16 @@ const listed = (names: readonly string[]) => names.map((name) => pg.escapeLitera
  */
 const noOperation = `setting ~* ('^[[:space:]]*(/usr)?(/bin/)?(true|:|exit[[:space:]]+0|cd[[:space:]]+[.]|rem)([[:space:]][^;&|' || chr(10) || ']*)?$')`;
 
+/** The question whether writes are refused. The setting may differ between databases (ALTER DATABASE … SET). */
+const writesQuestion = `SELECT pg_is_in_recovery() AS standby, setting, source FROM pg_settings
+  WHERE name = 'default_transaction_read_only'`;
+
 /** The questions about the server. Numbers that may be large are cast to float8, because the driver returns int8 as text. */
 const serverQuestions = (databases: readonly string[]) => ({
   server: `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
     extract(epoch FROM pg_postmaster_start_time())::float8 AS started,
     extract(epoch FROM clock_timestamp())::float8 AS now`,
+  serverWrites: writesQuestion,
   settings: `SELECT name, source, CASE WHEN name NOT IN (${listed(secretSettings)}) THEN setting
     WHEN setting IN ('', '(disabled)') THEN '' WHEN ${noOperation} THEN 'nothing' ELSE 'set' END AS setting
     FROM pg_settings WHERE name IN (${listed(settingNames)})`,
@@ -142,6 +146,7 @@ type ServerQuestion = keyof ReturnType<typeof serverQuestions>;
 
 /** The questions about the database of the connection. */
 const databaseQuestions = {
+  writes: writesQuestion,
   checksums: `SELECT sum(checksum_failures)::float8 AS failures FROM pg_stat_database
     WHERE datname = current_database() OR datid = 0`,
   // This finds out whether there is a table that this role cannot find: without USAGE its schema is skipped. Tables of extensions
@@ -177,10 +182,14 @@ async function poll(
   return {
     roundTripMs,
     ...(server && {
-      server: serverReport(factsOf(answered as Record<ServerQuestion, PostgresAnswer>, isServiceUser)),
+      server: {
+        ...serverReport(factsOf(answered as Record<ServerQuestion, PostgresAnswer>, isServiceUser)),
+        readOnly: isReadOnly(answered.serverWrites),
+      },
     }),
     database: {
       ...(asksSchema && schemaReport(answers.at(-1)!, answered.tables!, database, schema.query)),
+      ...(answered.writes && { readOnly: isReadOnly(answered.writes) }),
       tables: namesIn(answered.tables, 'names'),
       unlogged: namesIn(answered.tables, 'unlogged'),
       checks: answered.checksums ? [checksumCheck(known(answered.checksums, readChecksums))] : [],
@@ -314,7 +323,6 @@ function serverReport(facts: PostgresFacts): ServerReport {
   const { version, identity, timeline, startedAtMs, standby } = facts;
   return {
     serverVersion: `PostgreSQL ${version}`,
-    readOnly: isReadOnly(facts),
     replica: standby,
     ...connectionsOf(facts),
     ...archivingOf(facts),
@@ -338,11 +346,13 @@ function directoriesOf({ settings: { data_directory: data } }: PostgresFacts): S
   ];
 }
 
-/** Whether the server is read-only. A role that is itself set to read-only shows nothing about the server. */
-function isReadOnly({ standby, settings, sources }: PostgresFacts): boolean {
-  const source = sources.default_transaction_read_only ?? '';
+/** Whether writes are refused; undefined if that is unknown. A role that is itself set to read-only shows nothing about others. */
+function isReadOnly(answer: PostgresAnswer | undefined): boolean | undefined {
+  const [row] = answer?.rows ?? [];
+  if (row === undefined) return undefined;
+  const { standby, setting, source } = row as { standby: boolean; setting: string; source: string };
   const ofTheRole = source.includes('user') || source === 'client' || source === 'session';
-  return standby || (settings.default_transaction_read_only === 'on' && !ofTheRole);
+  return standby || (setting === 'on' && !ofTheRole);
 }
 
 function connectionsOf({

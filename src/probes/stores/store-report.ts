@@ -122,6 +122,8 @@ export interface DatabaseReport {
    * directory.
    */
   tables?: readonly string[];
+  /** Whether this database refuses writes, where that is known for each database; it replaces what is known of the server. */
+  readOnly?: boolean;
   /** Tables of PostgreSQL that are not in the log. */
   unlogged?: readonly string[];
   checks: readonly CheckResult[];
