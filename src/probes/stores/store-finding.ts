@@ -2,6 +2,7 @@ import type { RawTags } from '../../core/model.ts';
 import { storeCheckSeverity } from '../../core/reasons.ts';
 import type { Trace } from '../connection.ts';
 import { type Finding, type Sample, timeText } from '../probe.ts';
+import type { FailingSince } from './failing-since.ts';
 import { adviceOn } from './store-checks.ts';
 import type { StoreKindName, StoreOptions } from './store-options.ts';
 import type { CheckResult, StoreReport } from './store-report.ts';
@@ -14,29 +15,35 @@ const fullShare = 0.9;
 interface FindingContext {
   labels: RawTags & { kind: StoreKindName };
   accept: StoreOptions['accept'];
-  /** The version that the schema must have at least. */
-  expectedSchema?: string;
+  /** Since when the failing checks have failed. */
+  failing: FailingSince;
   /** Further details for `/probes`. */
   about: Readonly<Record<string, unknown>>;
 }
 
+/** All checks of a poll. `changes` are those that compare it with earlier polls. */
+export const allChecks = (
+  report: StoreReport,
+  changes: readonly CheckResult[],
+  expectedSchema: string | undefined,
+): CheckResult[] => [
+  ...schemaCheck(report, expectedSchema),
+  ...connectionsCheck(report),
+  ...changes,
+  ...report.checks,
+];
+
 /**
- * The finding of a poll; `changes` are the checks that compare it with earlier polls. A check whose failure the owner accepts is
- * shown in the details with the owner's reason. It has no series, so no alert selects it.
+ * The finding of a poll with all of its checks. A check whose failure the owner accepts is shown in the details with the owner's
+ * reason. It has no series, so no alert selects it.
  */
 export function storeFinding(
   report: StoreReport,
-  changes: readonly CheckResult[],
+  all: readonly CheckResult[],
   phasesMs: Trace['phasesMs'],
-  { labels, accept, expectedSchema, about }: FindingContext,
+  { labels, accept, failing: since, about }: FindingContext,
 ): Finding {
   const { tlsNotAfterMs, walArchiveFailures, roundTripMs } = report;
-  const all = [
-    ...schemaCheck(report, expectedSchema),
-    ...connectionsCheck(report),
-    ...changes,
-    ...report.checks,
-  ];
   const counted = all.filter(({ check }) => accept[check] === undefined);
   const failing = counted.filter(({ holds }) => holds === false).map(({ check }) => check);
   return {
@@ -51,7 +58,8 @@ export function storeFinding(
     details: {
       ...about,
       ...detailsOf(report),
-      checks: all.map((result) => explained(result, labels.kind, accept[result.check])),
+      readOnlySince: timeOf(since.readOnly),
+      checks: all.map((result) => explained(result, since, labels.kind, accept[result.check])),
     },
   };
 }
@@ -141,9 +149,17 @@ function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
   };
 }
 
-function explained(result: CheckResult, kind: StoreKindName, accepted: string | undefined): object {
+const timeOf = (atMs: number | undefined) => (atMs === undefined ? undefined : timeText(atMs));
+
+function explained(
+  result: CheckResult,
+  failing: FailingSince,
+  kind: StoreKindName,
+  accepted: string | undefined,
+): object {
   const { why, set, restart } = adviceOn(result.check, kind);
-  return { ...result, severity: storeCheckSeverity[result.check], accepted, why, set, restart };
+  const since = result.holds === false ? timeOf(failing[result.check]) : undefined;
+  return { ...result, since, severity: storeCheckSeverity[result.check], accepted, why, set, restart };
 }
 
 const versionShape = /^\d+(?:\.\d+)*$/;

@@ -4,10 +4,11 @@ import type { Clock } from '../../core/ports.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
+import { failingSince, readFailingSince } from './failing-since.ts';
 import { createFreeSpace } from './free-space.ts';
 import { archivedLog, noticeChanges, readRemembered } from './store-changes.ts';
 import type { StoreServer } from './store-connections.ts';
-import { storeFinding } from './store-finding.ts';
+import { allChecks, storeFinding } from './store-finding.ts';
 import type { StoreOptions, StoreRole } from './store-options.ts';
 import type {
   CheckResult,
@@ -68,7 +69,10 @@ export function createStoreProbe(
     const toWallMs = clock.nowMs() - clock.monotonicMs();
     const askedMs = report.askedAtMonotonicMs + toWallMs;
     const clockAheadMs = aheadOf(report.nowMs, askedMs, report.answeredAtMonotonicMs + toWallMs);
-    const { remember, checks, news } = noticeChanges(readRemembered(recalled), report, clock.nowMs());
+    const nowMs = clock.nowMs();
+    const { remember, checks: changes, news } = noticeChanges(readRemembered(recalled), report, nowMs);
+    const checks = allChecks(report, changes, expectedSchema);
+    const failing = failingSince(readFailingSince(recalled), report, checks, nowMs);
     const shown = report.log && { log: archivedLog(report.log, remember, askedMs) };
     for (const { check, found } of news)
       log.write('warn', 'a store has changed', { store: options.name, database: role, check, found });
@@ -76,10 +80,10 @@ export function createStoreProbe(
       ...storeFinding(report, checks, phasesMs, {
         labels,
         accept: options.accept,
-        expectedSchema,
+        failing,
         about: { ...about, ...shown, clockAheadMs },
       }),
-      remember,
+      remember: { ...remember, failing },
     };
   };
 

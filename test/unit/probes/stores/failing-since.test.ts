@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest';
+import type { StoreCheck } from '../../../../src/core/reasons.ts';
+import { failingSince, readFailingSince } from '../../../../src/probes/stores/failing-since.ts';
+
+/** Polls one after another, as `[time, results]`; returns since when what fails at the last one has failed. */
+function after(
+  ...polls: [atMs: number, checks: Partial<Record<StoreCheck, boolean | 'unknown'>>, refusing?: boolean][]
+) {
+  let remembered: unknown;
+  for (const [atMs, checks, refusing = false] of polls) {
+    const results = Object.entries(checks).map(([check, holds]) => ({
+      ...{ check: check as StoreCheck, holds, found: '' },
+    }));
+    const report = { readOnly: refusing, replica: false };
+    remembered = { failing: failingSince(readFailingSince(remembered), report, results, atMs) };
+  }
+  return readFailingSince(JSON.parse(JSON.stringify(remembered)));
+}
+
+test.each<[string, Parameters<typeof after>, object]>([
+  ['a check that passes', [[1, { slots: true }]], {}],
+  [
+    'the first poll that failed',
+    [
+      [1, { slots: false }],
+      [2, { slots: false }],
+    ],
+    { slots: 1 },
+  ],
+  [
+    'each check by itself',
+    [
+      [1, { slots: false }],
+      [2, { slots: false, replica: false }],
+    ],
+    { slots: 1, replica: 2 },
+  ],
+  [
+    'a check that passed meanwhile',
+    [
+      [1, { slots: false }],
+      [2, { slots: true }],
+      [3, { slots: false }],
+    ],
+    { slots: 3 },
+  ],
+  [
+    'a check that was hidden meanwhile',
+    [
+      [1, { slots: false }],
+      [2, { slots: 'unknown' }],
+      [3, { slots: false }],
+    ],
+    { slots: 1 },
+  ],
+  [
+    'a check that was hidden from the beginning',
+    [
+      [1, { slots: 'unknown' }],
+      [2, { slots: false }],
+    ],
+    { slots: 2 },
+  ],
+  [
+    'a check that no longer applies',
+    [
+      [1, { slots: false }],
+      [2, {}],
+    ],
+    {},
+  ],
+  [
+    'writes that are refused',
+    [
+      [1, {}, true],
+      [2, {}, true],
+    ],
+    { readOnly: 1 },
+  ],
+  [
+    'a clock that was set back',
+    [
+      [9, { slots: false }],
+      [4, { slots: false }],
+    ],
+    { slots: 4 },
+  ],
+])('%s', (_, polls, expected) => {
+  expect(after(...polls)).toEqual(expected);
+});
+
+test('the standby of another server refuses writes as it should', () => {
+  expect(failingSince({}, { readOnly: true, replica: true }, [], 1)).toEqual({});
+});
+
+test.each([undefined, null, 7, {}, { failing: 7 }, { failing: { slots: 'x' } }])(
+  '%j is nothing',
+  (recalled) => {
+    expect(readFailingSince(recalled)).toEqual({});
+  },
+);
