@@ -55,12 +55,16 @@ export interface Judge {
 const changedBeforeMs = 30 * 60_000;
 const mostChanges = 5;
 
+/** What failed with a reason: the probe, or what else is checked. */
+const checkedBy = (found: Found): string => found.about.probe ?? lineOf(found);
+
 /**
  * When a check failed for the first time, by reason. `before` is the same from the last report, undefined if the check succeeded
  * then.
  */
 function reasonsOf({ reason }: Found, before: Begun['reasonsMs'], nowMs: number): Begun['reasonsMs'] {
-  if (reason === undefined || before?.[reason] !== undefined) return before;
+  if (reason === undefined) return undefined;
+  if (before?.[reason] !== undefined) return before;
   return { ...before, [reason]: before ? nowMs : 0 };
 }
 
@@ -246,9 +250,11 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
       const isUnknown = (line: string) => silence.isUnread(line) || isPageDown(line, facts);
-      const reasonsBefore = new Map(before.map(({ about, reasonsMs }) => [about.probe, reasonsMs]));
+      const reasonsBefore = new Map(
+        before.flatMap((one) => (one.reasonsMs ? [[checkedBy(one), one.reasonsMs] as const] : [])),
+      );
       before = [...found, ...unread].map((one) =>
-        withExit(begun(one, nowMs, reasonsBefore.get(one.about.probe)), changes),
+        withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one))), changes),
       );
       const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown, book.goesOn));
       const { left, over, explainedBy } = aftermath.of(all, nowMs, isUnknown);
