@@ -280,9 +280,49 @@ const unknownRecovery: HandWritten = {
   ],
 };
 
+const schemaSeen = (up: string, compatible: string): Series => ({
+  [`svc_store_up{${store}}`]: up,
+  [`svc_store_schema_compatible{${store}}`]: compatible,
+});
+/** The cases in which the version of a schema cannot be read any more. */
+const unknownSchema: Plan = {
+  alert: 'SvcSchemaUnknown',
+  at: 60,
+  bad: schemaSeen('1x99', '1x20 stale'),
+  good: schemaSeen('1x99', '1x99'),
+  edge: schemaSeen('1x99', '1x20 stale'),
+  edgeAt: 35,
+  reset: schemaSeen('1x99', '1x20 stale _x9 1x99'),
+  agentsDiffer: 'is silent',
+  labels: main,
+  value: '1',
+  more: [
+    silent('no schema is expected', {
+      [`svc_store_up{${at}, ${store}}`]: '1x99',
+    }),
+    silent('the schema is known to be wrong: another alert says so', {
+      [`svc_store_up{${at}, ${store}}`]: '1x99',
+      [`svc_store_schema_compatible{${at}, ${store}}`]: '0x99',
+    }),
+    silent('the store is down', {
+      [`svc_store_up{${at}, ${store}}`]: '1x20 0x99',
+      [`svc_store_schema_compatible{${at}, ${store}}`]: '1x20 stale',
+    }),
+    {
+      shows: 'a schema that was wrong before nobody could read it',
+      series: {
+        [`svc_store_up{${at}, ${store}}`]: '1x99',
+        [`svc_store_schema_compatible{${at}, ${store}}`]: '0x20 stale',
+      },
+      fires: '1',
+    },
+  ],
+};
+
 export const storePlans: readonly (Plan | HandWritten)[] = [
   { ...state('SvcStoreDown', series('svc_store_up', store), 2, main), more: withoutAgent() },
   state('SvcSchemaMismatch', series('svc_store_schema_compatible', store), 5, main),
+  unknownSchema,
   state('SvcStoreReadOnly', series('svc_store_read_only', store), 2, main, 1),
   {
     alert: 'SvcStoreConnections',

@@ -1,16 +1,12 @@
 import { dirname } from 'node:path';
-import {
-  type BackupFailureReason,
-  type BackupType,
-  type StoreCheckSeverity,
-  storeCheckNeededBy,
-} from '../../core/reasons.ts';
+import type { BackupFailureReason } from '../../core/reasons.ts';
 import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
 import { agentProblems, expiryOf } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
 import { firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
 import { downKinds, messageOf, phaseOf, reasonOf } from './probe-text.ts';
+import { type BackedUp, backedUpIn, storeProblems } from './store-evidence.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
 /** The status of a probe that has a result. */
@@ -54,6 +50,7 @@ const predicates: Readonly<Record<string, string>> = {
   connect_timeout: 'does|do not answer',
   too_slow: 'does|do not answer',
   credentials: 'refuses|refuse the credentials',
+  denied: 'denies|deny access to the agent',
   tls_expired: 'has|have an expired certificate',
   too_many_connections: 'has|have no connection left',
   database_missing: 'lacks|lack a database',
@@ -101,63 +98,6 @@ function aboutOf({ name, kind, last }: Checked): Found['about'] {
   }
 }
 
-/** One check of a store, as in `details.checks`. */
-interface StoreCheckResult {
-  check: string;
-  holds: boolean | 'unknown';
-  found: string;
-  severity: StoreCheckSeverity;
-  accepted?: string;
-  set?: string;
-}
-
-/** The stores that have backups, as `STORE TYPE`. */
-type BackedUp = ReadonlySet<string>;
-
-const backedUpIn = (probes: readonly ProbeStatus[]): BackedUp =>
-  new Set(
-    probes
-      .filter(({ kind }) => kind === 'backup')
-      .map(({ last }) => `${last?.details?.store} ${last?.details?.type}`),
-  );
-
-const neededBy: Readonly<Record<string, BackupType>> = storeCheckNeededBy;
-/** The kinds of problems that failed checks of a store are. */
-const checkKinds: Readonly<Record<string, KindOfProblem>> = {
-  schema: 'schema',
-  connections: 'connections',
-  free_space: 'disk_full',
-};
-
-function storeProblems(probe: Checked, backedUp: BackedUp): Found[] {
-  const { details = {} } = probe.last;
-  const subject = subjectOf(probe);
-  const about = aboutOf(probe);
-  const { at } = probe.last;
-  const checks = (details.checks ?? []) as readonly StoreCheckResult[];
-  const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
-  const found = failing.flatMap(({ check, severity, found: what, set: fix }): Found[] => {
-    const needed = neededBy[check];
-    // As in the alert, the setting is the owner's decision if there are no such backups.
-    const isDecision = needed !== undefined && !backedUp.has(`${about.store} ${needed}`);
-    const advised = severity === 'advice' || isDecision ? undefined : severity;
-    const kind = checkKinds[check] ?? advised;
-    const detail = `${check}: ${what}`;
-    const evidence: Evidence[] = [{ source: 'probe', text: `${probe.name}: ${detail}`, at }];
-    return kind ? [{ kind, subject, about, detail, fix, evidence, line: `${kind}/${subject}/${check}` }] : [];
-  });
-  if (details.readOnly === true && details.replica !== true)
-    found.push({
-      kind: 'read_only',
-      subject,
-      about,
-      sinceMs: msOf(at),
-      detail: 'the server is set to read only',
-      evidence: [probeEvidence(probe)],
-    });
-  return found;
-}
-
 /**
  * The problems of a domain. A domain with only one cluster cannot fail over; that is its owner's decision, unless the group has
  * more clusters.
@@ -169,7 +109,9 @@ function domainProblems(probe: Checked, clusterCount: number): Found[] {
   const spans = Math.max(clusterCount, about.clusters!.length);
   if (readiness?.ready !== false || details.global === false || spans < 2) return [];
   const detail = readiness.why;
-  return [{ kind: 'failover', subject: subjectOf(probe), about, detail, evidence: [probeEvidence(probe)] }];
+  const sinceMs = msOf(probe.last.at);
+  const evidence = [probeEvidence(probe)];
+  return [{ kind: 'failover', subject: subjectOf(probe), about, sinceMs, detail, evidence }];
 }
 
 /** Kinds of probes whose failures are problems of several kinds, each with its own start. */
@@ -199,6 +141,10 @@ function failingProblems(probe: Checked): Found[] {
   return [{ ...common, kind: 'disk_full', predicate: 'is|are full', detail: last.msg }, found];
 }
 
+/** The first steps for a flapping target that is no role. */
+const flappingSteps =
+  'Read the last failures of the probe: GET /probe?name=NAME&debug=1 on the admin listener lists them.';
+
 function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, nowMs: number): Found[] {
   const { kind, last, ageMs, flapping, intervalMs, timeoutMs, name } = probe;
   const about = aboutOf(probe);
@@ -219,9 +165,15 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
   const clusterCount = facts.probes.filter((one) => one.kind === 'cluster').length;
   return [
     ...(flapping
-      ? [{ kind: 'flapping', subject: name, about, evidence: [probeEvidence(probe)] } as const]
+      ? [
+          {
+            ...({ kind: 'flapping', subject: name, about } as const),
+            ...(kind !== 'health' && { firstSteps: flappingSteps }),
+            evidence: [probeEvidence(probe)],
+          },
+        ]
       : []),
-    ...(kind === 'store' ? storeProblems(probe, backedUp) : []),
+    ...(kind === 'store' ? storeProblems({ subject: subjectOf(probe), about, probe }, backedUp) : []),
     ...(kind === 'domain' ? domainProblems(probe, clusterCount) : []),
   ];
 }

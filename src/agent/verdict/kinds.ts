@@ -39,6 +39,7 @@ const rows = {
   store_down: row('critical', 'store', 'is|are down', ['SvcStoreDown'], every, { isDown: true }),
   read_only: row('critical', 'store', 'refuses|refuse writes', ['SvcStoreReadOnly'], every),
   schema: row('critical', 'database', 'has|have the wrong schema', ['SvcSchemaMismatch'], every),
+  schema_unread: row('warning', 'the schema of database', 'is|are not known', ['SvcSchemaUnknown'], data),
   data_at_risk: row('critical', 'store', 'puts|put data at risk', ['SvcStoreDataAtRisk'], every),
   persistence_latency: row('warning', 'store calls of role', 'are slow', ['SvcPersistenceLatency'], every),
   crash_loop: row(
@@ -216,6 +217,7 @@ export const overPredicates: Readonly<Record<KindOfProblem, string>> = {
   store_down: 'recovered',
   read_only: 'accepts writes again',
   schema: 'has the right schema again',
+  schema_unread: 'is known again',
   data_at_risk: 'no longer puts data at risk',
   persistence_latency: 'are fast again',
   crash_loop: 'no longer crashes',
@@ -337,8 +339,22 @@ const ofBackups: Readonly<Record<string, string>> = {
   failed: 'Run svc-agent probe with the name of the probe.',
 };
 
+/** First steps for a store that answers, but not to the agent. */
+const ofStores: Readonly<Record<string, string>> = {
+  denied: 'Grant the account of the agent what svc-agent probe --print-grants prints.',
+  database_missing:
+    'Check the name in stores[].databases, and whether the database was renamed or dropped. If it is lost, restore it.',
+  too_many_connections:
+    'Find who keeps connections open, also of the account of the agent itself; lower the maxConns of the service, or raise the limit of the store.',
+};
+
+const byProbe: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  backup: ofBackups,
+  store: ofStores,
+};
+
 /**
  * The first steps for the reason of a failure, of a probe of this kind; undefined if the steps of the kind of problem fit.
  */
 export const firstStepsFor = (reason = '', probe?: string): string | undefined =>
-  (probe === 'backup' ? ofBackups[reason] : undefined) ?? byReason[reason];
+  byProbe[probe ?? '']?.[reason] ?? byReason[reason];

@@ -20,6 +20,7 @@ const inPlural: Readonly<Record<string, string>> = {
   'the canary in domain': 'the canaries in domains',
   'the certificate of': 'the certificates of',
   'the log of role': 'the logs of roles',
+  'the schema of database': 'the schemas of databases',
 };
 
 const plural = (noun: string, count: number): string => {

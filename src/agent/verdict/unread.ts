@@ -3,6 +3,7 @@ import { leastPauseMs } from './condition.ts';
 import { settlingMs } from './conditions.ts';
 import { type Begun, type Found, idOf, lineOf, type OpenProblem, type Unread } from './found.ts';
 import { isKind, type KindOfProblem, logFaults, processFaults } from './kinds.ts';
+import { checkSource, isCheckRead } from './store-evidence.ts';
 import { silentIn } from './value-evidence.ts';
 
 /**
@@ -12,6 +13,7 @@ import { silentIn } from './value-evidence.ts';
  * - `page/ROLE`: the metrics of a role; `log/ROLE`: what it logs
  * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a successful check shows
  * - `targets/KIND`: what only the checks of all probes of a kind show together
+ * - `check/PROBE CHECK`: what one check of a store shows, which is unknown for example without the rights that it needs
  * - `backup/PROBE`: what is wrong with a backup, which only a check that could read it tells
  * - `evidence/PROBE`: whether a run of a backup failed, which only readable evidence tells
  * - `lag/SOURCE to TARGET`: the lag between two clusters
@@ -26,7 +28,7 @@ export const dependentReasons: ReadonlySet<string> = new Set([
 /** Problems that a probe cannot see while its target is down. */
 const seenInside: ReadonlySet<KindOfProblem> = new Set([
   ...(['disk_full', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak'] as const),
-  ...(['certificate', 'disagreement', 'failover'] as const),
+  ...(['schema_unread', 'certificate', 'disagreement', 'failover'] as const),
 ]);
 /** Problems of a backup that could be read. */
 const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
@@ -39,7 +41,7 @@ const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
 ] as const);
 /** For kinds whose values probes measure, the sources that these probes read. */
 const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[]>> = {
-  wal_stalled: ({ subject }) => [`target/store/${subject}`],
+  wal_stalled: ({ subject }) => [`target/store/${subject}`, checkSource(`store/${subject}`, 'wal_backlog')],
   archival_stalled: ({ about }) => [`target/archive/${about.archive}`],
   retention_unarchived: ({ about }) => [`target/archive/${about.archive}`, 'targets/domain'],
   replication_failures: ({ about }) =>
@@ -87,6 +89,8 @@ export function isWhy({ kind, about }: Found, source: Source): boolean {
       return (kind === 'backup_unread' || kind === 'backup_failed') && about.probe === of;
     case 'evidence':
       return kind === 'backup_unread' && about.probe === of;
+    case 'check':
+      return kind === 'schema_unread' && about.probe !== undefined && of === `${about.probe} schema`;
     case 'targets':
       return about.probe?.startsWith(`${of}/`) ?? false;
     default:
@@ -124,6 +128,8 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
       case 'backup':
       case 'evidence':
         return !now.some((one) => isWhy(one, source));
+      case 'check':
+        return isCheckRead(of, (name) => byName.get(name));
       case 'targets':
         return !probes.some(({ kind, last }) => kind === of && last?.ok === false);
       default:

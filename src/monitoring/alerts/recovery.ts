@@ -194,6 +194,26 @@ export const stores: RuleGroup = {
       dashboard: 'persistence',
     },
     {
+      name: 'SvcSchemaUnknown',
+      severity: 'warning',
+      isState: true,
+      // A store of which no schema is expected has never had the series.
+      expr: ({ m }) => {
+        const compatible = m('svc_store_schema_compatible');
+        return [
+          `max by (${store}) (${m('svc_store_up')}) == 1`,
+          `and max by (${store}) (last_over_time(${compatible}[1d]))`,
+          `unless max by (${store}) (${compatible})`,
+        ].join('\n');
+      },
+      for: '15m',
+      summary: `The schema of the ${storeName} is no longer known.`,
+      description: `The ${storeName} answers (svc_store_up is {{ $value }}), but it no longer shows the version of its schema, which an agent could read within the last day.`,
+      firstSteps:
+        'Run svc-agent probe store --json on the host of the agent: it says why. Run the statements of svc-agent probe --print-grants that are missing.',
+      dashboard: 'persistence',
+    },
+    {
       name: 'SvcStoreReadOnly',
       severity: 'critical',
       isState: true,
@@ -201,7 +221,8 @@ export const stores: RuleGroup = {
       for: '2m',
       summary: `The ${storeName} refuses writes.`,
       description: `The ${storeName} refuses writes: svc_store_read_only is {{ $value }}.`,
-      firstSteps: 'Check whether the address leads to a standby, and whether the disk is full.',
+      firstSteps:
+        'Check whether the address leads to a standby, whether the disk is full, and which setting refuses writes: default_transaction_read_only of the server or of the database (PostgreSQL), read_only (MySQL).',
       dashboard: 'persistence',
     },
     {

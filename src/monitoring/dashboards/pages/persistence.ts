@@ -110,7 +110,7 @@ const stores = ({ highest, rateOnce }: Queries): PanelRow => ({
       'Whether the schema has the configured version.',
       'compatible',
       highest('svc_store_schema_compatible', identity),
-      { width: 8, runbooks: ['SvcSchemaMismatch'] },
+      { width: 8, runbooks: ['SvcSchemaMismatch', 'SvcSchemaUnknown'] },
     ),
     timeline(
       'Writes',

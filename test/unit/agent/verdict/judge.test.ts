@@ -132,3 +132,66 @@ describe('after a restart of the agent', () => {
     expect(endedAt(state, 101)).toBe(1);
   });
 });
+
+describe('a check of a store that becomes unknown', () => {
+  const store = (seconds: number, check: string, holds: boolean | 'unknown', found: string) =>
+    probeStatusOf('store/main/p', {
+      at: atOf(seconds),
+      details: {
+        checks: [
+          { check, holds, found, severity: 'recovery_weak', ...(holds === false && { since: atOf(5) }) },
+        ],
+      },
+    });
+  const sentenceOf = (judge: Judge, seconds: number, ...check: [string, boolean | 'unknown', string]) =>
+    look(judge, seconds, { probes: [store(seconds, ...check)] }).verdict.sentence;
+
+  test('does not end its problem, which ends once the check passes', () => {
+    const judge = createJudge();
+    sentenceOf(judge, 10, 'replica', false, 'replay is paused');
+    expect(sentenceOf(judge, 40, 'replica', 'unknown', 'hidden')).toBe(
+      'It is no longer known whether store main does not keep up as a replica.',
+    );
+    expect(look(judge, 50, { probes: [store(50, 'replica', 'unknown', 'hidden')] }).incidents).toEqual([]);
+    expect(sentenceOf(judge, 60, 'replica', false, 'replay is paused')).toBe(
+      'Store main does not keep up as a replica (since 00:00:05 UTC).',
+    );
+    const { verdict, incidents } = look(judge, 90, { probes: [store(90, 'replica', true, '0 s behind')] });
+    expect(verdict.problems).toEqual([]);
+    expect(incidents).toMatchObject([{ start: atOf(5), end: atOf(90) }]);
+  });
+
+  test('says that nothing is known of a schema of which a version is expected', () => {
+    const judge = createJudge();
+    const problems = () => look(judge, 40, { probes: [store(40, 'schema', 'unknown', 'denied')] }).verdict;
+    expect(problems()).toMatchObject({
+      ok: false,
+      level: 'warning',
+      sentence: 'The schema of database main/p is not known (since 00:00:40 UTC).',
+      problems: [{ blocks: ['upgrade', 'failback'] }],
+    });
+  });
+
+  test('explains with an unknown schema that a wrong one may last', () => {
+    const judge = createJudge();
+    sentenceOf(judge, 10, 'schema', false, 'version 0.7, expected 0.8');
+    expect(sentenceOf(judge, 40, 'schema', 'unknown', 'denied')).toBe(
+      'The schema of database main/p is not known (since 00:00:40 UTC); it is no longer known whether database main/p has the wrong schema.',
+    );
+  });
+});
+
+test('a failure begins with its own check, although another problem of the same probe outlives an older failure', () => {
+  const judge = createJudge();
+  const details = {
+    checks: [{ check: 'slots', holds: false, found: 'x', severity: 'recovery_weak', since: atOf(5) }],
+  };
+  const failed = (seconds: number, reason: 'refused' | 'database_missing') =>
+    probeStatusOf('store/main/p', { at: atOf(seconds), reason, msg: reason }, { since: atOf(seconds) });
+  const passed = (seconds: number) => probeStatusOf('store/main/p', { at: atOf(seconds), details });
+  look(judge, 5, { probes: [passed(5)] });
+  look(judge, 20, { probes: [failed(16, 'refused')] });
+  look(judge, 40, { probes: [passed(40)] });
+  const { cause } = look(judge, 60, { probes: [failed(47, 'database_missing')] }).verdict;
+  expect(cause).toMatchObject({ kind: 'store_down', since: atOf(47) });
+});

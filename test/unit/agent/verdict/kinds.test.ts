@@ -46,7 +46,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   store_down: [failing('store/main/p', refused), 'store main/p refuses connections: connection refused'],
   read_only: [
     failing('store/main/p', { details: { readOnly: true } } as never),
-    'store main/p refuses writes: the server is set to read only',
+    'store main/p refuses writes: it is set to read only',
   ],
   schema: [
     failing('store/main/p', check('schema', 'data_at_risk')),
@@ -54,7 +54,15 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
   ],
   data_at_risk: [
     failing('store/main/p', check('durable_settings', 'data_at_risk')),
-    'store main/p puts data at risk: durable_settings: bad',
+    'store main/p can lose commits: durable_settings: bad',
+  ],
+  schema_unread: [
+    failing('store/main/p', {
+      details: {
+        checks: [{ check: 'schema', holds: 'unknown', found: 'permission denied', severity: 'data_at_risk' }],
+      },
+    } as never),
+    'the schema of database main/p is not known: permission denied',
   ],
   persistence_latency: [
     exceeding('persistence_latency', { role: 'history', operation: 'Get' }),
@@ -210,8 +218,8 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
     'backup n breaks its retention: too many',
   ],
   recovery_weak: [
-    failing('store/main/p', check('replica', 'recovery_weak')),
-    'store main/p lacks what recovery needs: replica: bad',
+    failing('store/main/p', check('replication_factor', 'recovery_weak')),
+    'store main/p lacks what recovery needs: replication_factor: bad',
   ],
   recovery: [
     failing('recovery/main/p', { reason: 'unverified', msg: 'x' }),

@@ -113,7 +113,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
       ],
     },
     'warning',
-    'Store main lacks what recovery needs (since 00:01:00 UTC).',
+    'Store main does not archive a log (since 00:00:59 UTC).',
   ],
   'more than three kinds of problems': [
     {
@@ -195,11 +195,26 @@ test.each([
   },
 );
 
+test('different failing checks of one store are told apart, each with its own start', () => {
+  const at = (seconds: number) => `2026-01-01T00:00:${seconds}.000Z`;
+  const checks = [
+    check('timeline', 'recovery_weak', { since: at(10) }),
+    check('archiver', 'recovery_weak', { since: at(40) }),
+  ];
+  const { sentence } = statusReportOf({ probes: [store({ checks })] }).verdict;
+  expect(sentence).toBe(
+    'Store main was promoted or restored (since 00:00:10 UTC) and store main cannot archive the log (since 00:00:40 UTC).',
+  );
+});
+
 test('each problem says what it is, since when, and what to do', () => {
   const { verdict } = statusReportOf({
     probes: [
       store({
-        checks: [check('archive_mode', 'recovery_weak'), check('schema', 'data_at_risk', { set: undefined })],
+        checks: [
+          check('archive_mode', 'recovery_weak', { since: '2026-01-01T00:00:10.000Z' }),
+          check('schema', 'data_at_risk', { set: undefined }),
+        ],
       }),
       probeStatusOf('health/worker', refused),
       logBackup('main'),
@@ -212,7 +227,7 @@ test('each problem says what it is, since when, and what to do', () => {
       subject: 'main/persistence',
       severity: 'critical',
       what: 'database main/persistence has the wrong schema: schema: schema = off',
-      since: '2026-01-01T00:01:00.000Z',
+      since: '2026-01-01T00:00:59.000Z',
       consequences: ['role_down/worker'],
       runbook: 'SvcSchemaMismatch',
     },
@@ -232,9 +247,9 @@ test('each problem says what it is, since when, and what to do', () => {
       kind: 'recovery_weak',
       subject: 'main/persistence',
       severity: 'warning',
-      what: 'store main/persistence lacks what recovery needs: archive_mode: archive_mode = off',
+      what: 'store main/persistence does not archive a log: archive_mode: archive_mode = off',
       fix: 'archive_mode = on',
-      since: '2026-01-01T00:01:00.000Z',
+      since: '2026-01-01T00:00:10.000Z',
       consequences: [],
       runbook: 'SvcStoreRecoveryWeak',
     },
