@@ -98,6 +98,9 @@ function aboutOf({ name, kind, last }: Checked): Found['about'] {
   }
 }
 
+const standbySteps =
+  'Check that a standby answers, describes the domain as the active cluster does, and is up to date. Do not fail over before.';
+
 /**
  * The problems of a domain. A domain with only one cluster cannot fail over; that is its owner's decision, unless the group has
  * more clusters.
@@ -111,7 +114,9 @@ function domainProblems(probe: Checked, clusterCount: number): Found[] {
   const detail = readiness.why;
   const sinceMs = msOf(probe.last.at);
   const evidence = [probeEvidence(probe)];
-  return [{ kind: 'failover', subject: subjectOf(probe), about, sinceMs, detail, evidence }];
+  // The steps of the alert are for a domain that no other cluster has.
+  const firstSteps = about.clusters!.length < 2 ? undefined : standbySteps;
+  return [{ kind: 'failover', subject: subjectOf(probe), about, sinceMs, detail, firstSteps, evidence }];
 }
 
 /** Kinds of probes whose failures are problems of several kinds, each with its own start. */

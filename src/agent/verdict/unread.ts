@@ -1,4 +1,4 @@
-import type { StatusFacts } from '../report.ts';
+import type { ProbeStatus, StatusFacts } from '../report.ts';
 import { leastPauseMs } from './condition.ts';
 import { settlingMs } from './conditions.ts';
 import { type Begun, type Found, idOf, lineOf, type OpenProblem, type Unread } from './found.ts';
@@ -14,6 +14,8 @@ import { silentIn } from './value-evidence.ts';
  * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a successful check shows
  * - `targets/KIND`: what only the checks of all probes of a kind show together
  * - `check/PROBE CHECK`: what one check of a store shows, which is unknown for example without the rights that it needs
+ * - `clusters/PROBE`: what the clusters together say of a domain, which takes an answer of each
+ * - `readiness/PROBE`: whether a domain can fail over, which takes for example the lag of its standby
  * - `backup/PROBE`: what is wrong with a backup, which only a check that could read it tells
  * - `evidence/PROBE`: whether a run of a backup failed, which only readable evidence tells
  * - `lag/SOURCE to TARGET`: the lag between two clusters
@@ -39,7 +41,7 @@ const ofReadBackup: ReadonlySet<KindOfProblem> = new Set([
   'backup_offsite',
   'backup_retention',
 ] as const);
-/** For kinds whose values probes measure, the sources that these probes read. */
+/** For kinds that need more than a successful check, the sources that show them. */
 const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[]>> = {
   wal_stalled: ({ subject }) => [`target/store/${subject}`, checkSource(`store/${subject}`, 'wal_backlog')],
   archival_stalled: ({ about }) => [`target/archive/${about.archive}`],
@@ -47,6 +49,8 @@ const measured: Partial<Record<KindOfProblem, (found: Found) => readonly string[
   replication_failures: ({ about }) =>
     (about.clusters ?? []).map((cluster) => `target/replication/${cluster}`),
   replication_lag: ({ subject }) => [`lag/${subject}`],
+  disagreement: ({ about }) => [`clusters/${about.probe}`],
+  failover: ({ about }) => [`readiness/${about.probe}`],
 };
 
 /** All sources of a problem. */
@@ -102,6 +106,23 @@ const isOf = (group: readonly KindOfProblem[], kind: KindOfProblem): boolean => 
 
 type IsRead = (source: Source) => boolean;
 
+/** What a probe of a domain found, as far as problems depend on it. */
+interface DomainDetails {
+  failover?: { ready?: boolean };
+  /** The clusters of the domain that did not describe it. */
+  notAnswered?: readonly string[];
+}
+const domainDetailsOf = (probe: ProbeStatus | undefined): DomainDetails => probe?.last?.details ?? {};
+
+const isUnanswered = (probe: ProbeStatus | undefined): boolean =>
+  (domainDetailsOf(probe).notAnswered ?? []).length > 0;
+
+/** Whether it is unknown if a domain can fail over. A local domain never does, and has no readiness. */
+function isReadinessUnknown(probe: ProbeStatus | undefined): boolean {
+  const { failover } = domainDetailsOf(probe);
+  return failover !== undefined && failover.ready === undefined;
+}
+
 /** Tells which sources can be read now. A source that is not watched any more hides nothing. */
 function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly Found[]): IsRead {
   const byName = new Map(probes.map((probe) => [probe.name, probe]));
@@ -122,7 +143,9 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
       case 'lag':
         return (
           replication.some((one) => of === `${one.source} to ${one.target}`) ||
-          !now.some((one) => isWhy(one, source))
+          !of
+            .split(' to ')
+            .every((name) => byName.has(`replication/${name}`) || byName.has(`cluster/${name}`))
         );
       case 'result':
       case 'backup':
@@ -130,6 +153,10 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
         return !now.some((one) => isWhy(one, source));
       case 'check':
         return isCheckRead(of, (name) => byName.get(name));
+      case 'clusters':
+        return !isUnanswered(byName.get(of));
+      case 'readiness':
+        return !isReadinessUnknown(byName.get(of));
       case 'targets':
         return !probes.some(({ kind, last }) => kind === of && last?.ok === false);
       default:

@@ -295,9 +295,8 @@ function findingOf(
   const seen = new Map(
     [...others].flatMap(([name, { description }]) => (description ? [[name, description]] : [])),
   );
-  const unseen = [...others].flatMap(([name, { fault }]) =>
-    fault ? `not known through ${name}: ${fault.msg}` : [],
-  );
+  const notAnswered = [...others].filter(([, { fault }]) => fault);
+  const unseen = notAnswered.map(([name, { fault }]) => `not known through ${name}: ${fault!.msg}`);
   const { reason, msg, versionOf, notes } = assessDomain(own, seen, group);
   const before = failoverMemory(recalled);
   const { count, memory } = countFailovers(before, own, nowMs, group);
@@ -327,6 +326,7 @@ function findingOf(
       failover: readiness,
       notes: [...notes, ...unseen, ...unassessed],
       views: viewsShown(group, own, seen),
+      notAnswered: notAnswered.map(([name]) => name),
     },
     remember: memory,
   };

@@ -209,7 +209,8 @@ interface ReadinessInput {
 export function failoverReadiness(input: ReadinessInput): FailoverReadiness | undefined {
   const { own, group } = input;
   const { activeCluster, clusters, global } = own;
-  if (global === false || activeCluster === undefined) return undefined;
+  if (global === false) return undefined;
+  if (activeCluster === undefined) return { why: 'the output does not show where the domain is active' };
   const standbys = group.clusters
     .filter(({ name, enabled }) => enabled && name !== activeCluster && (clusters?.includes(name) ?? true))
     .map(({ name }) => name);

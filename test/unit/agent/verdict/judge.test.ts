@@ -195,3 +195,67 @@ test('a failure begins with its own check, although another problem of the same 
   const { cause } = look(judge, 60, { probes: [failed(47, 'database_missing')] }).verdict;
   expect(cause).toMatchObject({ kind: 'store_down', since: atOf(47) });
 });
+
+describe('a problem of a domain', () => {
+  const ofDomain = (seconds: number, last: Partial<NonNullable<ProbeStatus['last']>>) =>
+    probeStatusOf('domain/orders', { at: atOf(seconds), ...last });
+  const sentencesOf = (...results: Partial<NonNullable<ProbeStatus['last']>>[]) => {
+    const judge = createJudge();
+    return results.map((last, i) => {
+      const peers = (['cluster/dc2', 'cluster/dc3'] as const).map((name) =>
+        probeStatusOf(name, { at: atOf(60 * i) }),
+      );
+      const probes = [ofDomain(60 * i, last), ...peers];
+      return look(judge, 60 * i + 1, { probes }).verdict.sentence;
+    });
+  };
+  const well = 'All is well: 1 domain and 2 clusters.';
+
+  test('goes on to be possible while one of the clusters that differed does not answer', () => {
+    const differs = { reason: 'clusters_disagree', msg: 'dc2 says dc2' } as const;
+    const answers = (...notAnswered: string[]) => ({ details: { notAnswered, failover: { ready: true } } });
+    expect(sentencesOf(differs, answers('dc2'), differs, answers())).toEqual([
+      'Domain orders differs between clusters (since 00:00:00 UTC).',
+      'It is no longer known whether domain orders differs between clusters.',
+      'Domain orders differs between clusters (since 00:00:00 UTC).',
+      well,
+    ]);
+  });
+
+  test('that cannot fail over goes on to be possible while its readiness is not known', () => {
+    const readiness = (ready: boolean | undefined, why: string) => ({
+      details: { global: true, failover: { ready, why } },
+    });
+    expect(
+      sentencesOf(
+        readiness(false, 'dc2 is 400 s behind dc1'),
+        readiness(undefined, 'the lag of dc2 behind dc1 is not known'),
+        readiness(true, 'dc2 is up to date'),
+      ),
+    ).toEqual([
+      'Domain orders cannot fail over (since 00:00:00 UTC).',
+      'It is no longer known whether domain orders cannot fail over.',
+      well,
+    ]);
+  });
+
+  test('that became local has no standby, and nothing is unknown', () => {
+    const details = { global: true, failover: { ready: false, why: 'x' } };
+    expect(sentencesOf({ details }, { details: { global: false } })[1]).toBe(well);
+  });
+});
+
+test('a lag that nothing shows any more has not caught up, unless its clusters are no longer watched', () => {
+  const sentence = (judge: Judge, seconds: number, lagSeconds?: number, peers = true) => {
+    const names = ['replication/dc1', ...(peers ? ['cluster/dc2'] : [])] as `cluster/${string}`[];
+    const probes = names.map((name) => probeStatusOf(name, { at: atOf(seconds) }));
+    const replication = lagSeconds === undefined ? [] : [{ source: 'dc1', target: 'dc2', lagSeconds }];
+    return look(judge, seconds, { probes, replication }).verdict.sentence;
+  };
+  const judge = createJudge();
+  sentence(judge, 10, 400);
+  expect(sentence(judge, 30)).toBe('It is no longer known whether replication dc1 to dc2 lags behind.');
+  expect(sentence(judge, 50, 2)).toBe('All is well: 1 cluster.');
+  sentence(judge, 200, 400);
+  expect(sentence(judge, 220, undefined, false)).not.toContain('replication');
+});

@@ -26,6 +26,14 @@ test.each<[Given, string[]]>([
   [{ kind: 'archival_stalled', about: { archive: 'a' } }, ['target/archive/a']],
   [{ kind: 'retention_unarchived', about: { archive: 'a' } }, ['target/archive/a', 'targets/domain']],
   [{ kind: 'replication_lag', subject: 'a to b' }, ['lag/a to b']],
+  [
+    ofProbe('disagreement', 'domain/orders'),
+    ['result/domain/orders', 'target/domain/orders', 'clusters/domain/orders'],
+  ],
+  [
+    ofProbe('failover', 'domain/orders'),
+    ['result/domain/orders', 'target/domain/orders', 'readiness/domain/orders'],
+  ],
   [{ kind: 'replication_failures', about: {} }, []],
   [
     { kind: 'replication_failures', about: { clusters: ['a', 'b'] } },
@@ -122,8 +130,20 @@ test.each<[string, string, Partial<StatusFacts>, Given[], boolean]>([
   ],
   ['a log of a role without its page', 'log/history', { scrapes: [page('history', false)] }, [], false],
   ['a lag', 'lag/a to b', { replication: lag }, [{ kind: 'replication' }], true],
-  ['another lag', 'lag/b to a', { replication: lag }, [{ kind: 'heap' }, { kind: 'replication' }], false],
-  ['a lag that nobody measures', 'lag/a to b', {}, [], true],
+  [
+    'another lag',
+    'lag/b to a',
+    { replication: lag, probes: [probeStatusOf('replication/a'), probeStatusOf('cluster/b')] },
+    [],
+    false,
+  ],
+  [
+    'a lag of a cluster that nobody watches',
+    'lag/a to b',
+    { probes: [probeStatusOf('replication/a')] },
+    [],
+    true,
+  ],
   ['results', 'result/store/main', {}, [ofProbe('stale', 'store/other')], true],
   ['no results', 'result/store/main', {}, [{ kind: 'heap' }, ofProbe('stale', 'store/main')], false],
   ['a backup', 'backup/backup/n', {}, [ofProbe('backup_failed', 'backup/m')], true],
