@@ -1,5 +1,6 @@
 import type { StoreCheck } from '../../core/reasons.ts';
 import { excerpt } from '../probe.ts';
+import type { Replay } from './postgres-replica.ts';
 import type { CheckResult, LogState } from './store-report.ts';
 
 export interface Slot {
@@ -69,7 +70,7 @@ export interface PostgresFacts {
    * role.
    */
   receivers: Known<{ hidden: number; archiving: string | null }>;
-  replication: Known<{ receivers: number; paused: boolean; lagS: number | null }>;
+  replication: Known<Omit<Replay, 'restore' | 'primary'>>;
   connections: Known<{ byState: Readonly<Record<string, number>> }>;
   wraparound: Known<{ age: number }>;
   /** Roles whose commits do not wait for the disk. */
@@ -210,25 +211,6 @@ export function checksumCheck(checksums: Known<{ failures: number | null }>): Ch
   return { check: 'checksum_failures', ...result };
 }
 
-function replica(facts: PostgresFacts): FactResult | undefined {
-  if (!facts.standby) return undefined;
-  const { restore_command: restore = '', primary_conninfo: primary } = facts.settings;
-  return ifKnown(facts.replication, ({ receivers, paused, lagS }) => {
-    if (paused) return { holds: false, found: 'replay is paused' };
-    const lag = lagS === null ? undefined : `${Math.round(lagS)} s behind`;
-    if (receivers === 0 && restore !== '' && primary !== 'set') {
-      if (primary === undefined) return unknown('no WAL receiver, and primary_conninfo is hidden');
-      // An idle primary sends no log, so the last transaction becomes old without any loss.
-      const isRecent = lagS !== null && lagS <= 2 * longestUnarchivedS;
-      const found = `restores from an archive, ${lag ?? 'nothing replayed yet'}`;
-      return isRecent ? { holds: true, found } : unknown(found);
-    }
-    if (receivers === 0) return { holds: false, found: 'no WAL receiver: nothing is streamed' };
-    if (lagS === null) return unknown('nothing has been replayed yet');
-    return { holds: lagS <= longestUnarchivedS, found: lag! };
-  });
-}
-
 /**
  * Whether a standby is behind, in seconds or in bytes. A standby that has stopped replaying reports its last seconds for ever.
  */
@@ -348,7 +330,6 @@ const checks: Readonly<Partial<Record<StoreCheck, (facts: PostgresFacts) => Fact
   slots,
   data_checksums: (facts) => setting(facts, 'data_checksums', (value) => value === 'on'),
   durable_settings: durableSettings,
-  replica,
   standbys,
   open_transactions: openTransactions,
   wraparound,

@@ -18,7 +18,9 @@ import {
   postgresFault,
   type Statement,
 } from './postgres-connection.ts';
+import { type Replay, watchReplay } from './postgres-replica.ts';
 import type {
+  CheckResult,
   DatabaseReport,
   PollAnswer,
   PollRequest,
@@ -41,6 +43,7 @@ export const postgres: StoreKind = {
     return connection;
   },
   faultOf: postgresFault,
+  watch: watchReplay,
 };
 
 /** The settings that are read. For settings that may contain a secret, the server returns only the kind of the value. */
@@ -129,8 +132,9 @@ const serverQuestions = (databases: readonly string[]) => ({
     ORDER BY age DESC LIMIT 100`,
   replication: `SELECT (SELECT count(*) FROM pg_stat_wal_receiver)::int AS receivers,
     CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END AS paused,
-    CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
-      ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END::float8 AS lag`,
+    extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8 AS age,
+    pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::float8 AS received,
+    pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::float8 AS replayed`,
   // An unprivileged role sees only the database of other sessions.
   connections: `SELECT coalesce(state, 'unknown') AS state, count(*)::float8 AS count FROM pg_stat_activity
     WHERE backend_type = 'client backend' OR (backend_type IS NULL AND datid IS NOT NULL) GROUP BY 1`,
@@ -306,7 +310,9 @@ function readReplication([row]: readonly PostgresRow[]) {
   return {
     receivers: row!.receivers as number,
     paused: row!.paused === true,
-    lagS: row!.lag as number | null,
+    ageS: row!.age as number | null,
+    received: row!.received as number | null,
+    replayed: row!.replayed as number | null,
   };
 }
 
@@ -333,9 +339,22 @@ function serverReport(facts: PostgresFacts): ServerReport {
     startedAtMs,
     nowMs: facts.nowMs,
     startTimeIsExact: true,
-    checks: postgresChecks(facts),
+    watched: replayOf(facts),
+    checks: [...postgresChecks(facts), ...hiddenReplay(facts)],
   };
 }
+
+/** How a standby replays; undefined on a primary, and if that is hidden. */
+function replayOf({ standby, replication, settings }: PostgresFacts): Replay | undefined {
+  if (!standby || 'unknown' in replication) return undefined;
+  const { restore_command: restore = '', primary_conninfo: primary } = settings;
+  return { ...replication, restore, ...(primary !== undefined && { primary }) };
+}
+
+const hiddenReplay = ({ standby, replication }: PostgresFacts): CheckResult[] =>
+  standby && 'unknown' in replication
+    ? [{ check: 'replica', holds: 'unknown', found: replication.unknown }]
+    : [];
 
 function directoriesOf({ settings: { data_directory: data } }: PostgresFacts): StorageDirectory[] {
   if (data === undefined || data === '') return [];

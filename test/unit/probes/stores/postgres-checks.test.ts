@@ -54,7 +54,7 @@ const idles = (age: number, isPartial = false) => ({
 
 describe('one thing is different', () => {
   const off = without({ archive_mode: 'off', archive_command: '' });
-  const standby = { standby: true, replication: { receivers: 1, paused: false, lagS: 0 } };
+  const standby = { standby: true, replication: { receivers: 1, paused: false, ageS: 2, received: 9, replayed: 9 } };
   test.each<[string, Partial<PostgresFacts>, string, boolean | 'unknown' | undefined]>([
     ['archiving off', off, 'archive_mode', false],
     ['no standby', {}, 'standbys', undefined],
@@ -184,74 +184,8 @@ describe('one thing is different', () => {
       false,
     ],
     ['roles that are hidden', { asynchronous: hidden }, 'durable_settings', 'unknown'],
-    ['a primary', {}, 'replica', undefined],
-    ['a replica', standby, 'replica', true],
     ['a replica does not archive', standby, 'archiver', undefined],
     ['a replica that is told to', { ...standby, ...without({ archive_mode: 'always' }) }, 'archiver', true],
-    [
-      'a replica that nothing reaches',
-      { ...standby, replication: { receivers: 0, paused: false, lagS: 0 } },
-      'replica',
-      false,
-    ],
-    [
-      'a replica far behind',
-      { ...standby, replication: { receivers: 1, paused: false, lagS: 301 } },
-      'replica',
-      false,
-    ],
-    [
-      'a replica that waits',
-      { ...standby, replication: { receivers: 1, paused: true, lagS: 0 } },
-      'replica',
-      false,
-    ],
-    [
-      'a replica that replayed nothing',
-      { ...standby, replication: { receivers: 1, paused: false, lagS: null } },
-      'replica',
-      'unknown',
-    ],
-    [
-      'a standby that restores from an archive',
-      {
-        ...without({ restore_command: 'set', primary_conninfo: '' }),
-        standby: true,
-        replication: { receivers: 0, paused: false, lagS: 200 },
-      },
-      'replica',
-      true,
-    ],
-    [
-      'one that restores, of a primary that may be idle',
-      {
-        ...without({ restore_command: 'set', primary_conninfo: '' }),
-        standby: true,
-        replication: { receivers: 0, paused: false, lagS: 9000 },
-      },
-      'replica',
-      'unknown',
-    ],
-    [
-      'one that could stream, and does not',
-      {
-        ...without({ restore_command: 'set', primary_conninfo: 'set' }),
-        standby: true,
-        replication: { receivers: 0, paused: false, lagS: 0 },
-      },
-      'replica',
-      false,
-    ],
-    [
-      'one whose connection string is hidden',
-      {
-        ...without({ restore_command: 'set' }),
-        standby: true,
-        replication: { receivers: 0, paused: false, lagS: 0 },
-      },
-      'replica',
-      'unknown',
-    ],
     ['transactions half way to the end', { wraparound: { age: 1_000_000_000 } }, 'wraparound', false],
     ['transactions not half way', { wraparound: { age: 999_999_999 } }, 'wraparound', true],
   ])('%s: %s', (_, over, check, holds) => {
