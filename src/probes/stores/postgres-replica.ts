@@ -55,10 +55,10 @@ export function watchReplay({ monotonicMs }: Pick<Clock, 'monotonicMs'>) {
       return { holds: true, found: behind(0) };
     if (ageS === null || received === null || replayed === null)
       return { holds: 'unknown', found: 'nothing has been replayed yet' };
-    if (ageS <= longestLagS) return { holds: true, found: behind(ageS) };
     const reached = seen.findLast((one) => one.received <= replayed);
-    if (first >= 0 && seen[0]!.received > replayed) return { holds: false, found: behind(ageS) };
-    if (reached) return { holds: true, found: behind(Math.min(ageS, (nowMs - reached.atMs) / 1000)) };
+    const lagS = reached ? Math.min(ageS, (nowMs - reached.atMs) / 1000) : ageS;
+    if (lagS <= longestLagS) return { holds: true, found: behind(lagS) };
+    if (first >= 0 && seen[0]!.received > replayed) return { holds: false, found: behind(lagS) };
     return {
       holds: 'unknown',
       found: `at most ${behind(ageS)}: whether it replays what it receives is not known yet`,

@@ -54,7 +54,10 @@ const idles = (age: number, isPartial = false) => ({
 
 describe('one thing is different', () => {
   const off = without({ archive_mode: 'off', archive_command: '' });
-  const standby = { standby: true, replication: { receivers: 1, paused: false, ageS: 2, received: 9, replayed: 9 } };
+  const standby = {
+    standby: true,
+    replication: { receivers: 1, paused: false, ageS: 2, received: 9, replayed: 9 },
+  };
   test.each<[string, Partial<PostgresFacts>, string, boolean | 'unknown' | undefined]>([
     ['archiving off', off, 'archive_mode', false],
     ['no standby', {}, 'standbys', undefined],

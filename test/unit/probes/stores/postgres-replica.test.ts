@@ -72,6 +72,13 @@ test('after an idle hour, a long transaction is replayed as it comes: the age of
   });
 });
 
+test('what is shown within the limit is no age of a commit either', () => {
+  const idle = { at: 0, ageS: 200 };
+  expect(after(idle, { at: 10, ageS: 210, received: 5000, replayed: 4000 })).toMatchObject({
+    found: '10 s behind',
+  });
+});
+
 test('what was received a minute ago and is not replayed shows that the standby is late', () => {
   const stuck = { received: 5000, replayed: 4000 };
   const polls = [0, 30, 59, 60].map((at) => ({ at, ...stuck, ageS: 3600 + at }));
