@@ -146,6 +146,17 @@ describe('less room than the floor', () => {
       msg: expect.stringContaining(msg),
     });
   });
+  test('does not hide that the directory was there: it is missing once its file system is gone', async () => {
+    const gone = async () => {
+      throw Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
+    };
+    const probeWith = (disk: Partial<ArchiveDisk>) =>
+      createDirectoryProbe(root, target(true), { clock: manualClock(), disk: { ...files, ...disk } });
+    const full = await probeWith({ statfs: statfs({ bavail: 0 }) }).check(never, undefined);
+    expect(full.reason).toBe('no_space');
+    expect((await probeWith({ stat: gone }).check(never, full.remember)).reason).toBe('not_found');
+  });
+
   test.each([
     ['just enough', { bavail: blocks }, true],
     ['a file system that counts no inodes', { bavail: blocks, files: 0, ffree: 0 }, true],

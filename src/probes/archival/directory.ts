@@ -108,6 +108,8 @@ async function checkDirectory(context: Context, memory: DirectoryMemory): Promis
   });
   if (stats === undefined) return checkNotCreated(context, memory);
   if (!stats.isDirectory()) throw new ProbeError('not_found', 'it is not a directory');
+  // A check that fails from here on has seen the directory, too.
+  memory.existed = true;
   const freeBytes = await checkSpace(directory, target, disk);
   const writing = await checkWriting(context, stats, memory);
   const newest = await checkNewest(context, memory);
@@ -128,8 +130,7 @@ async function checkDirectory(context: Context, memory: DirectoryMemory): Promis
       ...newest.details,
     },
     memory: {
-      uri: target.uri,
-      existed: true,
+      ...memory,
       written: writing.isWritable || memory.written,
       newestMs: newest.knownMs ?? memory.newestMs,
     },
