@@ -183,11 +183,16 @@ function grouped(roots: readonly Begun[]): Begun[][] {
 }
 
 /**
- * Whether it is unknown if a problem that was a cause of its own still lasts. If another problem follows from it, it lasts: for
- * example the full disk of a store that is down.
+ * Whether it is unknown if a problem that was a cause of its own still lasts. If another problem that is seen now follows from it,
+ * it lasts: for example the full disk of a store that is down. What followed from it and is unknown, too, is as doubtful.
  */
-export const isDoubtful = ({ found }: Explained, all: readonly Explained[]): boolean =>
-  found.unread?.wasCause === true && !all.some(({ causedBy }) => causedBy === idOf(found));
+export function isDoubtful({ found, causedBy }: Explained, all: readonly Explained[]): boolean {
+  if (!found.unread) return false;
+  if (found.unread.wasCause)
+    return !all.some((one) => one.causedBy === idOf(found) && one.found.unread === undefined);
+  const cause = all.find((one) => idOf(one.found) === causedBy);
+  return cause !== undefined && isDoubtful(cause, all);
+}
 
 /** The text about problems that cannot be read: `it is no longer known whether the frontend answers slowly`. */
 function doubtText(doubtful: readonly Begun[]): string[] {

@@ -259,3 +259,20 @@ test('a lag that nothing shows any more has not caught up, unless its clusters a
   sentence(judge, 200, 400);
   expect(sentence(judge, 220, undefined, false)).not.toContain('replication');
 });
+
+test('of two lags of which one follows from the other neither is sure while nothing shows them', () => {
+  const judge = createJudge();
+  const at = (seconds: number, ...lags: number[]) =>
+    look(judge, seconds, {
+      probes: (['replication/dc1', 'cluster/dc2', 'cluster/dc3'] as const).map((name) =>
+        probeStatusOf(name, { at: atOf(seconds) }),
+      ),
+      replication: lags.map((lagSeconds, i) => ({ source: 'dc1', target: `dc${i + 2}`, lagSeconds })),
+    }).verdict;
+  at(10, 400, 400);
+  expect(at(30)).toMatchObject({
+    level: 'unknown',
+    sentence: 'It is no longer known whether replication dc1 to dc2 and dc1 to dc3 lag behind.',
+  });
+  expect(at(40, 400)).toMatchObject({ level: 'critical' });
+});
