@@ -59,6 +59,9 @@ const recoveryFaults = ['recovery', 'not_proven'] as const;
 const backupFaults = [...backupsNotMade, ...(['backup_gone', 'backup_damaged', 'backup_offsite'] as const)];
 
 const sameStore: Related = (cause, effect) => cause.about.store === effect.about.store;
+/** Whether backups or their store can explain a fault of recovery. That nobody ever tried a recovery has nothing to do with them. */
+const weakensRecovery: Related = (cause, effect, facts) =>
+  sameStore(cause, effect, facts) && (effect.reason !== 'drill_missing' || cause.kind === 'recovery');
 const sameRole: Related = (cause, effect) => cause.about.role === effect.about.role;
 const sameProbe: Related = (cause, effect) => cause.about.probe === effect.about.probe;
 const always: Related = () => true;
@@ -168,7 +171,7 @@ const rules: readonly Rule[] = [
   {
     causes: lostStore,
     effects: [...backupsNotMade, ...recoveryFaults, 'flapping', 'stale', 'data_at_risk'],
-    related: sameStore,
+    related: weakensRecovery,
   },
   { causes: lostStore, effects: processFaults, related: isOfStore },
   { causes: ['read_only', 'schema'], effects: processFaults, related: saysStore },
@@ -250,7 +253,7 @@ const rules: readonly Rule[] = [
     effects: archiveFaults,
     related: (cause, effect) => cause.about.archive === effect.about.archive,
   },
-  { causes: [...backupFaults, ...recoveryFaults], effects: recoveryFaults, related: sameStore },
+  { causes: [...backupFaults, ...recoveryFaults], effects: recoveryFaults, related: weakensRecovery },
   {
     causes: [...processFaults, 'store_down', 'cluster_down'],
     effects: ['certificate'],

@@ -276,3 +276,17 @@ test('of two lags of which one follows from the other neither is sure while noth
   });
   expect(at(40, 400)).toMatchObject({ level: 'critical' });
 });
+
+test.each([
+  ['drill_missing', false],
+  ['recovery_point_unknown', true],
+] as const)('a recovery that fails for %s follows from a store that is down: %s', (reason, follows) => {
+  const recovery = probeStatusOf(
+    'recovery/main/p',
+    { at: atOf(60), reason, msg: 'x', details: { store: 'main' } },
+    { since: atOf(60), state: 'down' },
+  );
+  const { problems } = look(createJudge(), 61, { probes: [down('store/main/p', 50, 60), recovery] }).verdict;
+  const causes = problems.filter(({ causedBy }) => causedBy === undefined).map(({ kind }) => kind);
+  expect(causes).toEqual(follows ? ['store_down'] : ['store_down', 'recovery']);
+});
