@@ -20,12 +20,6 @@ export const storeFaults: readonly Fault[] = [
     alerts: [critical('SvcSchemaMismatch', here, /svc_store_schema_compatible is 0\./)],
   },
   {
-    what: 'a session keeps the version of the schema locked',
-    provoke: ({ store }) => store.lockSchema(),
-    undo: ({ store }) => store.unlockSchema(),
-    alerts: [warning('SvcSchemaUnknown', here, /no longer shows the version of its schema/)],
-  },
-  {
     what: 'the store begins read-only transactions',
     provoke: ({ store }) => store.setReadOnly(true),
     undo: ({ store }) => store.setReadOnly(false),

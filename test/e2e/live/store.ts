@@ -12,9 +12,6 @@ export interface Store {
   begin(): Promise<void>;
   /** Sets the version that the schema reports. */
   setSchema(version: string): Promise<unknown>;
-  /** Holds a lock on the table with the version of the schema, as a migration that hangs does. */
-  lockSchema(): Promise<void>;
-  unlockSchema(): Promise<void>;
   setReadOnly(isReadOnly: boolean): void;
   /** Sets whether commits are written before they are acknowledged, as a store should do. */
   setDurable(isDurable: boolean): void;
@@ -49,7 +46,6 @@ export async function startStore(): Promise<Store> {
   });
   const waiting = join(server.data, 'pg_wal', 'archive_status');
   const crowd: pg.Client[] = [];
-  let locking: pg.Client | undefined;
   const changed = new Map<string, string>();
   const set = (name: string, value: string) => {
     changed.set(name, value);
@@ -71,22 +67,6 @@ export async function startStore(): Promise<Store> {
     halt: server.kill,
     begin: server.restart,
     setSchema: (version) => write(`UPDATE schema_version SET curr_version = '${version}'`),
-    async lockSchema() {
-      const client = new pg.Client({
-        host: '127.0.0.1',
-        port: server.port,
-        user: 'postgres',
-        database: storeDatabase,
-      });
-      client.on('error', () => {});
-      await client.connect();
-      await client.query('BEGIN; LOCK TABLE schema_version');
-      locking = client;
-    },
-    async unlockSchema() {
-      await locking?.end();
-      locking = undefined;
-    },
     setReadOnly: (isReadOnly) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
     setDurable: (isDurable) => set('fsync', isDurable ? 'on' : 'off'),
     setArchiveTimeout: (has) => set('archive_timeout', has ? '60' : '0'),
