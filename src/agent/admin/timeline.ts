@@ -1,3 +1,4 @@
+import { compareText } from '../../core/labels.ts';
 import type { Change, Problem, StatusReport } from '../report.ts';
 import { incidentsIn } from '../verdict/alike.ts';
 import { span } from './page/format.ts';
@@ -31,5 +32,5 @@ export function timelineOf({
     ]),
     ...changes.map(({ at, kind, what }): TimelineEvent => ({ at, kind, text: what })),
   ];
-  return events.sort((a, b) => b.at.localeCompare(a.at)).slice(0, most);
+  return events.sort((a, b) => compareText(b.at, a.at)).slice(0, most);
 }

@@ -26,7 +26,7 @@ export function alike(causes: readonly Problem[]): Alike[] {
 }
 
 function rowOf(group: readonly Problem[]): Alike {
-  const [problem, ...others] = [...group].sort((a, b) => a.since.localeCompare(b.since));
+  const [problem, ...others] = [...group].sort((a, b) => Date.parse(a.since) - Date.parse(b.since));
   return { problem: problem!, others, first: problem!.since, last: (others.at(-1) ?? problem!).since };
 }
 

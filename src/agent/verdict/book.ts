@@ -1,4 +1,5 @@
 import { AgentError } from '../../core/errors.ts';
+import { compareText } from '../../core/labels.ts';
 import type { Durable } from '../../core/ports.ts';
 import { type Change, changeKinds, type Incident } from '../report.ts';
 import { type Found, isOwnReason, type OpenProblem } from './found.ts';
@@ -210,7 +211,7 @@ export function createIncidentBook(): IncidentBook {
     },
     incidents: (nowMs) =>
       recent(ended(), ({ end }) => end, nowMs)
-        .sort((a, b) => b.end.localeCompare(a.end))
+        .sort((a, b) => compareText(b.end, a.end))
         .map((one) => ({ ...one, over: overTextOf(one.cause, one.subject) })),
     changes: (nowMs) => recent(changes, ({ at }) => at, nowMs).reverse(),
     lasting: () => [...open.values()],

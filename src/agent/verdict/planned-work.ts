@@ -1,3 +1,4 @@
+import { compareText } from '../../core/labels.ts';
 import { type MaintenanceWindow, weekdays } from '../config/types.ts';
 import type { Change } from '../report.ts';
 
@@ -67,5 +68,5 @@ export function plannedWorkAt(
     const left = leftMs(window, nowMs);
     return left > 0 ? [{ until: new Date(nowMs + left).toISOString(), reason: window.reason }] : [];
   });
-  return [...announced, ...weekly].sort((a, b) => a.until.localeCompare(b.until)).at(-1);
+  return [...announced, ...weekly].sort((a, b) => compareText(a.until, b.until)).at(-1);
 }

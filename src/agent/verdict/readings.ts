@@ -1,3 +1,4 @@
+import { toThousandths } from '../../core/text-formats.ts';
 import { withUnit } from '../../monitoring/alert.ts';
 import type { Exceeded } from '../report.ts';
 import { type About, collect, countedTrack, type Origins, type Rows } from './collected.ts';
@@ -39,14 +40,13 @@ const shownOf = ({ unit, shownTimes = 1 }: Condition, value: number): string => 
   return unit === 'none' ? countText(shown) : withUnit(unit === 'seconds' ? Math.round(shown) : shown, unit);
 };
 
-/** Made once, when it is needed: a new one for each number was a twentieth of what an idle agent computes. */
-let grouped: Intl.NumberFormat | undefined;
-
-/** Formats a number for people: whole from 10 on, with separated thousands. */
+/**
+ * Formats a number for people: whole from 10 on, with separated thousands. `Intl` would keep 7 MiB of its data in memory, and
+ * take 12 ms to load them.
+ */
 function countText(value: number): string {
-  const rounded = value >= 10 ? Math.round(value) : Number(value.toPrecision(2));
-  grouped ??= new Intl.NumberFormat('en-US');
-  return grouped.format(rounded);
+  const rounded = value >= 10 ? Math.round(value) : toThousandths(Number(value.toPrecision(2)));
+  return String(rounded).replace(/\d(?=(?:\d{3})+$)/g, '$&,');
 }
 
 /** The sources that belong to a role. */

@@ -54,6 +54,18 @@ test('restarts in a quarter of an hour: three are a loop, and it began with the 
   ]);
 });
 
+test.each([100, 250, 4_321, 250_000, 30_864_197, 12_345_678_901])(
+  'thousands of %i a step are separated',
+  (perStep) => {
+    const report = sampled(40, (step) => ({
+      svc_workflow_timeout: [row('history', step * perStep, { domain: 'orders' })],
+      svc_workflow_completed: [row('history', step * perStep * 100, { domain: 'orders' })],
+    }));
+    const value = `${new Intl.NumberFormat('en-US').format(perStep * 4)} workflows a minute time out`;
+    expect(report.exceeded).toMatchObject([{ kind: 'workflow_timeouts', value }]);
+  },
+);
+
 test('what is usual stands beside what is above the limit', () => {
   let total = 0;
   const report = sampled(40, (step) => {
