@@ -144,8 +144,13 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): OpenedProbe {
 
   return {
     run(recalled) {
-      attempt = startAttempt({ row, tracing, open: openOnce, recalled, clock });
-      return attempt;
+      const begun = startAttempt({ row, tracing, open: openOnce, recalled, clock });
+      attempt = begun;
+      // A run that is over would keep its connection in memory until the next one.
+      void begun.settled.then(() => {
+        if (attempt === begun) attempt = undefined;
+      });
+      return begun;
     },
     progress: () => probe?.progress?.(),
     async close() {

@@ -24,6 +24,20 @@ describe('when probes run', () => {
     expect(probes.map((probe) => later.report(probe).nextRunMs % 60_000)).toEqual(firstDue);
   });
 
+  test('a run that is over is let go: the stop aborts only the run that is under way', async () => {
+    const bed = runnerBed();
+    const [over, underWay] = [scripted('health/over'), scripted('health/under-way')];
+    bed.configure(over, underWay);
+    const ended = await bed.due(over);
+    await ended.finds();
+    await bed.pass(10_000);
+    expect(underWay.checks.length).toBe(1);
+    const stopped = bed.runner.stop();
+    expect([ended.signal.aborted, underWay.lastCheck.signal.aborted]).toEqual([false, true]);
+    await underWay.lastCheck.throws(new Error('aborted'));
+    await stopped;
+  });
+
   test('the agent’s name moves them', () => {
     const moments = ['host-1', 'host-2'].map((instance) => {
       const bed = runnerBed({ instance });
