@@ -195,17 +195,21 @@ interface HttpReply {
 
 const maxBodyBytes = 65_536;
 
-async function bodyOf(message: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of message as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > maxBodyBytes) {
-      throw new ProbeError('too_large', `the response body has more than ${maxBodyBytes} bytes`);
-    }
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
+/** The whole body. Its events are used, because iterating over it takes a tenth of the time of a check. */
+function bodyOf(message: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    message.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+      if (bytes <= maxBodyBytes) return void pieces.push(piece);
+      message.pause();
+      reject(new ProbeError('too_large', `the response body has more than ${maxBodyBytes} bytes`));
+    });
+    message.on('end', () => resolve(Buffer.concat(pieces).toString()));
+    // A connection that ends within the body is an error of the message.
+    message.on('error', reject);
+  });
 }
 
 async function replyOf(message: IncomingMessage): Promise<HttpReply> {
