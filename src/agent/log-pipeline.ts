@@ -109,7 +109,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   let cancelSweep = () => {};
   let logs: LogsSource | undefined;
   let stopLogs: Stop = async () => {};
-  const selection: LogsSelection = { services: {}, selected: new Set() };
+  let selection: LogsSelection = { services: {}, selected: new Set() };
   const files = () => logs?.files() ?? [];
   const fileFaults = createFileFaults({ selection: () => selection, files, clock });
   let stopFaults: Stop = async () => {};
@@ -124,7 +124,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   const open = async (config: AgentConfig): Promise<LineSinks['open']> => {
     await intakes?.closeLogs();
     const opened = openIntakes(registry, config);
-    const selection = logsSelectionOf(config);
+    selection = logsSelectionOf(config);
     const sinks = await inSlices(
       openLineSinks(selection, { intakes: opened.logs, drops, clock, processEvents, lastErrors }),
       clock,

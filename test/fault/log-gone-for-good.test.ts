@@ -1,6 +1,19 @@
-import { expect, test } from 'vitest';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../src/agent/config/load.ts';
+import type { AgentConfig } from '../../src/agent/config/types.ts';
+import { registrySettings } from '../../src/agent/intakes.ts';
+import { createLogPipeline } from '../../src/agent/log-pipeline.ts';
+import { createSelfMetrics } from '../../src/agent/self-metrics.ts';
+import { createDurableStore } from '../../src/core/durable-store.ts';
+import type { Log } from '../../src/core/ports.ts';
+import { createRegistry } from '../../src/core/registry.ts';
+import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import { watchFaults } from '../log-faults.ts';
 import { createTail } from '../tail.ts';
+import { until } from '../until.ts';
 
 test('a log that is deleted and not written again is gone; one that is written again is not', async () => {
   const tail = createTail({ paths: ['app.log'] });
@@ -44,4 +57,53 @@ test('one of two logs that was never there is not gone while the other one is th
   tail.create('app.log', 'a\n');
   await faults.round();
   expect(await faults.round()).toEqual([]);
+});
+
+test('the agent finds it in the logs of its configuration, and after a reload in those of the new one', async () => {
+  const directory = newFolder();
+  const path = (name: string) => join(directory, name);
+  const configured = async (log: string) => {
+    const text = `stateDirectory: ${path('state')}\nadmin: ~\nservices: {history: {logs: {paths: ['${path(log)}']}}}\n`;
+    writeFileSync(path('agent.yaml'), text);
+    writeFileSync(path(log), '{"level":"info"}\n');
+    const { config } = await loadConfig({ file: path('agent.yaml'), env: {}, cwd: directory });
+    return config as AgentConfig;
+  };
+  const log: Log = { write() {}, named: () => log };
+  const clock = manualClock();
+  const [first, second] = [await configured('first.log'), await configured('second.log')];
+  const registry = createRegistry({ ...registrySettings(first), durable: createDurableStore() }, { clock });
+  const pipeline = createLogPipeline({
+    registry,
+    self: createSelfMetrics(),
+    clock,
+    logsSection: { assign() {} } as never,
+    processEvents: { logged() {}, started() {} },
+    opened() {},
+    drops: registry.drops,
+    log,
+  });
+  await pipeline.start(first);
+  onTestFinished(() => pipeline.stop());
+  /** Lets time pass until the log, which is there at first, is reported as gone. */
+  const goes = async (name: string) => {
+    await until('the log is followed', () => {
+      clock.advance(1_000);
+      return pipeline.files().some((file) => file.path === path(name));
+    });
+    rmSync(path(name));
+    await until(`${name} is gone`, () => {
+      clock.advance(1_000);
+      return pipeline.faults().some((fault) => fault.kind === 'gone' && fault.path === path(name));
+    });
+    expect(pipeline.faults()).toMatchObject([{ kind: 'gone', path: path(name), services: ['history'] }]);
+  };
+  await goes('first.log');
+  const swapped = pipeline.prepare(second)();
+  await until('the reload is over', () => {
+    clock.advance(1_000);
+    return pipeline.switched === undefined;
+  });
+  await swapped;
+  await goes('second.log');
 });
