@@ -45,6 +45,8 @@ export interface FileFaultsDeps {
 
 /** The time between two checks. A fault is reported after two checks in a row found it. */
 const intervalMs = 20_000;
+/** The first check reads the descriptors of every process, so that it is delayed: it would slow the start of the agent. */
+const firstMs = 1_000;
 /** How many file systems and files are looked at in one check. */
 const mostDirectories = 100;
 const mostFiles = 1000;
@@ -144,7 +146,7 @@ export function createFileFaults(deps: FileFaultsDeps): FileFaults {
     faults: () => faults,
     check,
     start() {
-      void repeat();
+      cancel = clock.after(firstMs, () => void repeat());
       return async () => {
         isEnded = true;
         cancel();
