@@ -339,8 +339,10 @@ function assign(pairs: readonly Pair[], actions: Action[]) {
       continue;
     }
     taken.add(file.key);
-    // The file lacks bytes of the generation. A file that cannot be looked at now may have all of them.
-    const isDoubtful = goesOn && content.size < of.size && (!file.isSettled || waiting.has(of.group));
+    // The file lacks bytes of the generation. A file that cannot be looked at now may have all of them. It is not waited for any
+    // longer than a rotation takes: it may wait for a generation that is read after this one.
+    const isDoubtful =
+      goesOn && content.size < of.size && file.isFresh && (!file.isSettled || waiting.has(of.group));
     if (isDoubtful) actions.push({ do: 'wait', file, of, isSoon: true });
     else if (goesOn) {
       resumed.add(of);
