@@ -88,6 +88,8 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['copied, truncated and compressed', 11_016],
   ['copied, truncated and compressed', 11_694],
   ['links of Kubernetes', 12_296],
+  ['gzip under any name', 30_332],
+  ['logs of one name', 31_915],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

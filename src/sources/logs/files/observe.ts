@@ -246,6 +246,9 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     const place = of.place!;
     if (content.isGzip || place.isGzip) {
       if (content.isGzip && place.isGzip) return 'other';
+      // The file may have grown since it was listed, and then been rotated and packed.
+      const now = place.isGzip ? undefined : places.stat(of);
+      if (now) note(of, now, place.state);
       if (isStale(of)) return openFiles.open(place) === undefined ? 'unseen' : 'undrained';
       const relation = await compare(content, of);
       if (place.isGzip) return relation === 'same' || relation === 'shorter' ? 'prefix' : 'other';
