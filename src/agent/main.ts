@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import './small-heap.ts';
+import './v8-flags.ts';
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { dispatch } from './cli/dispatch.ts';
