@@ -146,6 +146,9 @@ test.skipIf(!needs)(
     const get = async (path: string) => (await fetch(`http://${agent.address('admin')}/${path}`)).text();
     for (const { name } of JSON.parse(await get('probes')))
       await get(`probe?name=${encodeURIComponent(name)}`);
+    // What the agent saw of roles that were warming up is an incident until its next report.
+    const page = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+    await until('no role has an incident', async () => !/^svc_incident\{.*"role_/m.test(await page()));
     const prometheus = kept(
       await startLivePrometheus(path, {
         targets: Object.fromEntries([...roles, 'svc-agent'].map((job) => [job, target])),
