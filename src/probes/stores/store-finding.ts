@@ -2,7 +2,7 @@ import type { RawTags } from '../../core/model.ts';
 import { storeCheckSeverity } from '../../core/reasons.ts';
 import type { Trace } from '../connection.ts';
 import { type Finding, type Sample, timeText } from '../probe.ts';
-import type { FailingSince } from './failing-since.ts';
+import type { FailingSince } from './store-changes.ts';
 import { adviceOn } from './store-checks.ts';
 import type { StoreKindName, StoreOptions } from './store-options.ts';
 import type { CheckResult, StoreReport } from './store-report.ts';

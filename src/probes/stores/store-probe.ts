@@ -4,9 +4,14 @@ import type { Clock } from '../../core/ports.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
-import { failingSince, readFailingSince } from './failing-since.ts';
 import { createFreeSpace } from './free-space.ts';
-import { archivedLog, noticeChanges, readRemembered } from './store-changes.ts';
+import {
+  archivedLog,
+  failingSince,
+  noticeChanges,
+  readFailingSince,
+  readRemembered,
+} from './store-changes.ts';
 import type { StoreServer } from './store-connections.ts';
 import { allChecks, storeFinding } from './store-finding.ts';
 import type { StoreOptions, StoreRole } from './store-options.ts';

@@ -5,10 +5,10 @@ import { type Content, compare, learn, tailBytes } from './chain.ts';
 import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
 import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
-import { type Disk, type FileStat, saysAbsent } from './disk.ts';
+import type { Disk, FileStat } from './disk.ts';
 import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
 import type { Groups } from './groups.ts';
-import type { Places, ScanDeps } from './places.ts';
+import { type Places, type ScanDeps, statReal } from './places.ts';
 import { isRotationOf, isSameLog } from './rotated-names.ts';
 
 /** What one scan has seen. */
@@ -49,16 +49,6 @@ export function seesDirectory(disk: Disk, seen: Observed, of: Generation): boole
     return stat !== undefined && (dev === undefined || stat.dev === dev);
   } catch {
     return false;
-  }
-}
-
-/** Looks up the file where it was last seen; 'hidden' if the path cannot be looked up. */
-function statReal(disk: Disk, { real, dev, ino }: Place): FileStat | 'hidden' | undefined {
-  try {
-    const stat = disk.stat(real);
-    return stat && stat.dev === dev && stat.ino === ino ? stat : undefined;
-  } catch (thrown) {
-    return saysAbsent(thrown) ? undefined : 'hidden';
   }
 }
 

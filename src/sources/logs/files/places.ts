@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import type { Clock, Log } from '../../../core/ports.ts';
 import type { ComparedFiles, Contents } from './contents.ts';
 import { fileKey, isFileAt, type Sighting } from './discovery.ts';
-import type { Disk, FileStat } from './disk.ts';
+import { type Disk, type FileStat, saysAbsent } from './disk.ts';
 import { type Generation, type Generations, isUnread, newPlace, type Place } from './generations.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Patterns } from './patterns.ts';
@@ -31,6 +31,16 @@ export interface ScanDeps {
 /** The path by which patterns match a file: the path of its log if it is among the matched ones; empty if no pattern matches. */
 const matchedPath = (found: Sighting['found'], group: string): string =>
   found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
+
+/** Looks up the file where it was last seen; 'hidden' if the path cannot be looked up. */
+export function statReal(disk: Disk, { real, dev, ino }: Place): FileStat | 'hidden' | undefined {
+  try {
+    const stat = disk.stat(real);
+    return stat && stat.dev === dev && stat.ino === ino ? stat : undefined;
+  } catch (thrown) {
+    return saysAbsent(thrown) ? undefined : 'hidden';
+  }
+}
 
 /** Maintains where the file of a generation is, under which names, and how large it is. */
 export function createPlaces(deps: ScanDeps) {
@@ -74,16 +84,6 @@ export function createPlaces(deps: ScanDeps) {
     }
   };
 
-  /** Looks up the file under the name that it had last; undefined if the name leads to no file or to another one. */
-  const statByName = ({ place }: Generation): FileStat | undefined => {
-    try {
-      const found = disk.stat(place!.real);
-      return found && fileKey(found) === fileKey(place!) ? found : undefined;
-    } catch {
-      return undefined;
-    }
-  };
-
   return {
     learn,
     stat,
@@ -110,9 +110,9 @@ export function createPlaces(deps: ScanDeps) {
       const place = of.place!;
       if (size === place.size && mtimeNs === place.mtimeNs && state === place.state) return;
       // A file that was looked up again after it was listed may have grown in between, and has lost nothing.
-      const now = size < place.size ? (stat(of) ?? statByName(of)) : undefined;
-      if (size < place.size && !(now && now.size >= place.size))
-        generations.update(of, { size: Math.max(of.size, place.size) });
+      const now = size < place.size ? (stat(of) ?? statReal(disk, place)) : undefined;
+      const hasGrown = typeof now === 'object' && now.size >= place.size;
+      if (size < place.size && !hasGrown) generations.update(of, { size: Math.max(of.size, place.size) });
       generations.relocate(of, { size, mtimeNs, state });
       place.changedMs = clock.monotonicMs();
       learn(of);
