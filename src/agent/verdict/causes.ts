@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
 import { type Begun, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
@@ -63,6 +64,9 @@ const sameStore: Related = (cause, effect) => cause.about.store === effect.about
 const weakensRecovery: Related = (cause, effect, facts) =>
   sameStore(cause, effect, facts) && (effect.reason !== 'drill_missing' || cause.kind === 'recovery');
 const sameRole: Related = (cause, effect) => cause.about.role === effect.about.role;
+/** Whether two log files, or patterns of them, of one role are in one directory. */
+const sameDirectory: Related = (cause, effect, facts) =>
+  sameRole(cause, effect, facts) && dirname(cause.subject) === dirname(effect.subject);
 const sameProbe: Related = (cause, effect) => cause.about.probe === effect.about.probe;
 const always: Related = () => true;
 
@@ -185,6 +189,8 @@ const rules: readonly Rule[] = [
   },
   { causes: lostStore, effects: [...archiveFaults, 'log_silent'], related: always },
   { causes: ['log_deleted', 'log_disk_full', 'log_gone'], effects: ['log_silent'], related: sameRole },
+  // The file that was deleted is the one that is missing.
+  { causes: ['log_deleted'], effects: ['log_gone'], related: sameDirectory },
   {
     causes: ['persistence_latency'],
     effects: ['persistence_latency', 'request_errors', 'frontend_latency', ...historyFaults],

@@ -289,3 +289,19 @@ test('a page that is refused explains what calls the role, unless the role passe
     'scrape_down/history',
   ]);
 });
+
+test('a log that is deleted while it is written to is why no file of its name is there', () => {
+  const fault = (kind: 'gone' | 'deleted', path: string) => ({
+    ...{ kind, path, services: ['history'], since: '2026-01-01T11:00:00.000Z' },
+  });
+  const causes = (gone: string) =>
+    causesIn({ logFaults: [fault('deleted', '/logs/history.log'), fault('gone', gone)] as never });
+  expect(causes('/logs/history*.log')).toEqual([
+    'log_deleted//logs/history.log',
+    'log_gone//logs/history*.log by log_deleted//logs/history.log',
+  ]);
+  expect(causes('/other/history*.log')).toEqual([
+    'log_deleted//logs/history.log',
+    'log_gone//other/history*.log',
+  ]);
+});
