@@ -341,11 +341,12 @@ const ofBackups: Readonly<Record<string, string>> = {
 
 /** First steps for a store that answers, but not to the agent. */
 const ofStores: Readonly<Record<string, string>> = {
-  denied: 'Grant the account of the agent what svc-agent probe --print-grants prints.',
+  denied:
+    'Read the message of the store: grant the account of the agent what svc-agent probe --print-grants prints, or raise the limit of connections of the account.',
   database_missing:
     'Check the name in stores[].databases, and whether the database was renamed or dropped. If it is lost, restore it.',
   too_many_connections:
-    'Find who keeps connections open, also of the account of the agent itself; lower the maxConns of the service, or raise the limit of the store.',
+    'Find who keeps connections open; lower the maxConns of the service, or raise the limit of the store.',
 };
 
 const byProbe: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -267,8 +267,8 @@ function awaitGreeting(socket: Socket): Promise<string> {
 /** The reasons for errors that the server sends, by number; any other error is `query_failed`. */
 const byErrno: Readonly<Record<number, StoreFailureReason>> = {
   1040: 'too_many_connections',
-  1203: 'too_many_connections',
-  1226: 'too_many_connections',
+  1203: 'denied', // the account has as many connections as it may have
+  1226: 'denied', // the account used up another of its limits
   1044: 'denied',
   1129: 'denied', // the host is blocked after too many broken connections
   1130: 'denied', // the host is not allowed

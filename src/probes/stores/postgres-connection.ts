@@ -369,6 +369,12 @@ const driverMessages: readonly (readonly [RegExp, StoreFailureReason])[] = [
 /** Matches the error of a pg_hba.conf that allows the user only over TLS. */
 const wantsTls = /no pg_hba\.conf entry .*(?:no encryption|SSL off)/;
 
+/**
+ * The server's function that refuses a role that has as many connections as its own limit allows. Others can still connect. The
+ * text of the error is in the server's language.
+ */
+const accountCheck = 'InitializeSessionUserId';
+
 /** The reason and the message for what the driver, the server or the network threw. */
 export function postgresFault(thrown: unknown): StoreFault {
   if (thrown instanceof ProbeError) return connectionFault(thrown);
@@ -377,6 +383,8 @@ export function postgresFault(thrown: unknown): StoreFault {
   if (state !== undefined) {
     if (state === '57P03' && /shutting down/.test(msg))
       return { reason: 'shutting_down', msg: `${msg} (${state})` };
+    if (state === '53300' && (thrown as { routine?: unknown }).routine === accountCheck)
+      return { reason: 'denied', msg: `${msg} (${state})` };
     const hint = wantsTls.test(msg) ? '; if the server wants TLS, add tls: {} to the store' : '';
     return { reason: reasons[state] ?? 'query_failed', msg: `${msg} (${state})${hint}` };
   }

@@ -7,8 +7,8 @@ const sent = (errno: number) => thrown({ errno, sqlState: 'HY000', sqlMessage: '
 describe('what was thrown, in the agent’s words', () => {
   test.each([
     [1040, 'too_many_connections'],
-    [1203, 'too_many_connections'],
-    [1226, 'too_many_connections'],
+    [1203, 'denied'],
+    [1226, 'denied'],
     [1044, 'denied'],
     [1045, 'credentials'],
     [1049, 'database_missing'],
