@@ -12,11 +12,13 @@ interface PromtoolFile {
 
 /**
  * Alerts that the stage cannot have: it has no backup that a rehearsal can restore, does not remove agents, is not a week old,
- * planned work would inhibit all others, and a schema that is wrong cannot at the same time be unknown. promtool tests them.
+ * planned work would inhibit all others, a schema that is wrong cannot at the same time be unknown, and the label of a log file is
+ * its path. promtool tests them.
  */
 const playedByPromtool = [
   ...[
     'SvcArchivalNeverWritten',
+    'SvcLogFault',
     'SvcMaintenance',
     'SvcRecoveryNotProven',
     'SvcRecoveryUnknown',

@@ -15,6 +15,9 @@ const probe = (values: string): Series => ({
   'svc_probe_skipped_total{probe="store/main", reason="overlap"}': '0+1x40',
   'svc_probe_skipped_total{probe="store/main", reason="backlog"}': '10x40',
 });
+const logFault = (values: string): Series => ({
+  'svc_incident{cause="log_deleted", subject="/var/log/svc/history.log"}': values,
+});
 const drops = (values: string): Series => ({
   'svc_agent_dropped_total{component="scrape", reason="invalid_line"}': values,
 });
@@ -88,6 +91,22 @@ export const agentPlans: readonly Plan[] = [
         fires: '0',
       },
     ],
+  },
+  {
+    alert: 'SvcLogFault',
+    at: 20,
+    bad: logFault('_x5 1x40'),
+    good: logFault('_x40'),
+    edge: logFault('_x17 1x40'),
+    reset: logFault('1x14 stale _x2 1x40'),
+    labels: { cause: 'log_deleted', subject: '/var/log/svc/history.log' },
+    instance: true,
+    value: '1',
+    silent: {
+      'a log that does not grow may have nothing to say': {
+        [`svc_incident{${at}, cause="log_silent", subject="history"}`]: '1x40',
+      },
+    },
   },
   {
     alert: 'SvcLogLag',

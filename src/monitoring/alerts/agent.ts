@@ -1,8 +1,12 @@
 import type { RuleGroup } from '../alert.ts';
 import { increaseWithNewSeries, type Names, site } from '../names.ts';
 
+const causes = (names: readonly string[]): string => names.join('|');
 const own = `${site}, instance`;
 const ofRole = `${site}, svc_service, instance`;
+
+/** Kinds of problems of a log file, each of which the agent finds within a minute. */
+export const logCauses = ['log_unread', 'log_deleted', 'log_disk_full', 'log_gone'] as const;
 
 /** The alerts on the logs of the roles, as the agents read them. */
 export const logs: RuleGroup = {
@@ -42,6 +46,21 @@ export const logs: RuleGroup = {
         'The agent read {{ $value }} bytes of the log of {{ $labels.svc_service }} on {{ $labels.instance }} in the last hour, although the role is up.',
       firstSteps:
         'Check that the paths under logs match the files of the role and that the agent may read them (svc-agent check), then where the role writes its log and at which level.',
+      dashboard: 'logs',
+    },
+    {
+      name: 'SvcLogFault',
+      severity: 'warning',
+      isState: true,
+      expr: ({ m }) =>
+        `max by (${own}, cause, subject) (${m('svc_incident')}{cause=~"${causes(logCauses)}"}) == 1`,
+      for: '5m',
+      summary:
+        'Log file {{ $labels.subject }} on {{ $labels.instance }} is lost to the agent or to its role.',
+      description:
+        'According to the agent on {{ $labels.instance }}, {{ $labels.subject }} has the problem {{ $labels.cause }} (svc_incident is {{ $value }}). Lines that are written meanwhile may be lost.',
+      firstSteps:
+        'Run svc-agent status on that host: it shows the file, the process that writes to it, and how to fix it.',
       dashboard: 'logs',
     },
     {
@@ -96,7 +115,6 @@ export const storeCauses = ['store_down', 'read_only', 'schema'] as const;
  * Kinds of problems for which a critical alert notifies within minutes, so that the problems that they explain need not notify.
  */
 const pagingCauses = [...storeCauses, 'crash_loop', 'role_down'];
-const causes = (names: readonly string[]): string => names.join('|');
 
 /**
  * How long an incident explains what it caused after its end: windows of five minutes, plus two for scrapes, evaluations and

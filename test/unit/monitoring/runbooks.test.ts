@@ -72,6 +72,7 @@ describe('runbooks', () => {
     ['SvcAgentDown'],
     ['SvcArchivalStalled'],
     ['SvcInstanceDown'],
+    ['SvcLogFault'],
     ['SvcLogSilent'],
     ['SvcProbeStale'],
     ['SvcRetentionBeforeArchive'],

@@ -65,7 +65,7 @@ const reading = ({ highest, rate, total }: Queries): PanelRow => ({
       'Bytes of complete lines.',
       'bytesPerSecond',
       rate('svc_log_bytes_total', 'svc_service'),
-      { runbooks: ['SvcLogSilent'] },
+      { runbooks: ['SvcLogFault', 'SvcLogSilent'] },
     ),
     timeseries(
       'Dropped lines',

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { canCause } from '../../../../src/agent/verdict/causes.ts';
 import { type KindOfProblem, kindNames, kinds } from '../../../../src/agent/verdict/kinds.ts';
-import { roleCauses, storeCauses } from '../../../../src/monitoring/alerts/agent.ts';
+import { logCauses, roleCauses, storeCauses } from '../../../../src/monitoring/alerts/agent.ts';
 import { alertsOf, pack } from '../../../../src/monitoring/packs.ts';
 import { root } from '../../house/imports.ts';
 
@@ -71,4 +71,12 @@ test('what can be down because of a store is inhibited while the store is down',
 test('the kinds that the rules call causes of roles and of stores are those on roles and stores', () => {
   for (const kind of roleCauses) expect(kinds[kind].noun).toBe('role');
   for (const kind of storeCauses) expect(['store', 'database']).toContain(kinds[kind].noun);
+});
+
+test('the kinds that the alert on a log file covers are those that name it', () => {
+  const naming = kindNames.filter((kind) =>
+    (kinds[kind].alerts as readonly string[]).includes('SvcLogFault'),
+  );
+  expect(naming).toEqual([...logCauses]);
+  for (const kind of logCauses) expect(kinds[kind].noun).toBe('log file');
 });
