@@ -98,7 +98,7 @@ export const agentPlans: readonly Plan[] = [
     bad: logFault('_x5 1x40'),
     good: logFault('_x40'),
     edge: logFault('_x17 1x40'),
-    reset: logFault('1x14 stale _x2 1x40'),
+    reset: logFault('_x12 1x3 stale 1x40'),
     labels: { cause: 'log_deleted', subject: '/var/log/svc/history.log' },
     instance: true,
     value: '1',
