@@ -315,6 +315,7 @@ export const storeCheckSeverity = {
   replica: 'recovery_weak', // MySQL too
   standbys: 'recovery_weak', // MySQL too
   open_transactions: 'recovery_weak', // MySQL too
+  lock_waits: 'advice', // SvcStoreLockWaits alerts on it; MySQL too
   wraparound: 'data_at_risk',
   // MySQL-compatible
   log_bin: 'recovery_weak',

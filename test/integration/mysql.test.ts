@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
+import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Trace } from '../../src/probes/connection.ts';
 import { mysql } from '../../src/probes/stores/mysql-poll.ts';
@@ -112,6 +113,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
       flush_log_at_commit: true,
       storage_engine: true,
       open_transactions: 'unknown',
+      lock_waits: 'unknown',
     });
   });
 
@@ -163,7 +165,35 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
       replica: true,
       storage_engine: true,
       open_transactions: 'unknown',
+      lock_waits: 'unknown',
     });
+  });
+
+  test('with PROCESS, sessions are seen that wait for the lock of a backup', async () => {
+    await primary.sql("GRANT PROCESS ON *.* TO full@'%'");
+    expect(foundOf(await pollStore(primary), 'lock_waits')).toBe('no session waits for a lock');
+    await primary.sql("GRANT INSERT ON svc_main.* TO copier@'%'");
+    await primary.sql('FLUSH TABLES WITH READ LOCK');
+    const writer = await createConnection({
+      host: '127.0.0.1',
+      port: primary.port,
+      user: 'copier',
+      password: 'x',
+    });
+    const written = writer.query("INSERT INTO svc_main.schema_version (db_name) VALUES ('locked')");
+    const found = await pollMariadb(
+      () => pollStore(primary),
+      (seen) => foundOf(seen, 'lock_waits') !== 'no session waits for a lock',
+    );
+    expect(foundOf(found, 'lock_waits')).toMatch(
+      /^1 session has waited for \d+ s \((?:backup|global read) lock\)$/,
+    );
+    await primary.sql('UNLOCK TABLES');
+    await written;
+    await writer.end();
+    expect(foundOf(await pollStore(primary), 'lock_waits')).toBe('no session waits for a lock');
+    await primary.sql("DELETE FROM svc_main.schema_version WHERE db_name = 'locked'");
+    await primary.sql("REVOKE PROCESS ON *.* FROM full@'%'");
   });
 
   test('with PROCESS, transactions that are left open are named: idle ones and prepared ones', async () => {
@@ -301,6 +331,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
       flush_log_at_commit: true,
       replica: 'unknown',
       open_transactions: 'unknown',
+      lock_waits: 'unknown',
     });
     expect(found.replica).toBeUndefined();
     expect(found.startedAtMs).toBeDefined();

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { bench, checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
-import { pollUntil } from '../until.ts';
+import { pollUntil, until } from '../until.ts';
 
 const minuteMs = 60_000;
 
@@ -59,7 +60,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
         'archiver',
       ],
       ...['wal_backlog', 'wal_level', 'slots', 'data_checksums', 'checksum_failures', 'durable_settings'],
-      ...['wraparound', 'free_space', 'open_transactions'],
+      ...['wraparound', 'free_space', 'open_transactions', 'lock_waits'],
     ];
     expect(checkGauges(finding)).toEqual(Object.fromEntries(holds.map((check) => [check, 1])));
     expect(gauge(finding, 'svc_store_schema_version_info', { version: '0.10' })).toBe(1);
@@ -224,6 +225,54 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     await server.query('ROLLBACK', 'orders');
     await server.query('ROLLBACK', 'orders_visibility');
     expect(await idle()).toBe('no transaction is idle');
+  });
+
+  test('whoever makes others wait for a lock is named, but not who only waits in the same queue', async () => {
+    const locks = async () => {
+      const { details } = await checkStore(store());
+      const checks = details!.checks as { check: string; found: string; holds: unknown }[];
+      const { holds, found } = checks.find(({ check }) => check === 'lock_waits')!;
+      return { holds, found };
+    };
+    await server.query('CREATE TABLE locked (n int)', 'orders');
+    expect(await locks()).toEqual({ holds: true, found: 'no session blocks others' });
+    const others = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const client = new pg.Client({
+          host: '127.0.0.1',
+          port: server.port,
+          user: 'postgres',
+          database: 'orders',
+        });
+        await client.connect();
+        return client;
+      }),
+    );
+    try {
+      const [holder, first, second] = others as [pg.Client, pg.Client, pg.Client];
+      await holder.query('BEGIN; LOCK TABLE locked IN SHARE MODE');
+      const waits = async (count: number) => {
+        const { rows } = await holder.query('SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted');
+        return rows[0].n === count;
+      };
+      const change = first.query('ALTER TABLE locked ADD m int');
+      await until('the change of the table waits', () => waits(1));
+      const read = second.query('SELECT * FROM locked');
+      await until('who reads waits behind it', () => waits(2));
+      const { rows } = await holder.query('SELECT pg_backend_pid() AS pid');
+      const { holds, found } = await locks();
+      expect(found).toMatch(
+        new RegExp(
+          `^2 sessions wait for a lock of session ${rows[0].pid} of postgres, idle in transaction, for \\d+ s$`,
+        ),
+      );
+      expect(holds).toBe(true);
+      await holder.query('ROLLBACK');
+      await Promise.all([change, read]);
+      expect((await locks()).found).toBe('no session blocks others');
+    } finally {
+      for (const client of others) await client.end();
+    }
   });
 
   test('free space is that of the file system, as df has it', async () => {

@@ -349,11 +349,12 @@ export const storePlans: readonly (Plan | HandWritten)[] = [
     labels: main,
     value: '95%',
   },
+  state('SvcStoreLockWaits', series('svc_store_check_ok', `${store}, check="lock_waits"`), 2, main),
   check('SvcStoreDataAtRisk', 'checksum_failures', ['archive_mode', 'data_checksums']),
   {
     ...check('SvcStoreRecoveryWeak', 'slots', []),
     more: [
-      ...neverAlert(['wraparound', 'data_checksums', 'uptime', 'connections']),
+      ...neverAlert(['wraparound', 'data_checksums', 'uptime', 'connections', 'lock_waits']),
       ...needsBackup('archive_mode', 'log'),
       ...needsBackup('log_bin', 'log'),
       ...needsBackup('incremental_backups', 'incremental'),

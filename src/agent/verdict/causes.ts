@@ -40,7 +40,7 @@ interface Rule {
 }
 
 const lostStore = ['disk_full', 'store_down'] as const;
-const storeFaults = ['disk_full', 'connections', 'store_down', 'read_only', 'schema'] as const;
+const storeFaults = ['disk_full', 'locks', 'connections', 'store_down', 'read_only', 'schema'] as const;
 const deadRole = ['crash_loop', 'role_down', 'fatal', 'role_failing'] as const;
 const callFaults = ['persistence_errors', 'request_errors', 'frontend_latency'] as const;
 /** Problems of history's own work, which requests depend on. */
@@ -166,8 +166,10 @@ const rules: readonly Rule[] = [
     effects: ['store_down', 'read_only', 'data_at_risk'],
     related: (cause, effect, facts) => sameStore(cause, effect, facts) && !isOfItself(effect),
   },
+  // Sessions that wait keep their connections.
+  { causes: ['locks'], effects: ['connections'], related: sameStore },
   {
-    causes: ['connections'],
+    causes: ['locks', 'connections'],
     effects: ['store_down'],
     related: (cause, effect, facts) =>
       sameStore(cause, effect, facts) && effect.reason === 'too_many_connections',
@@ -178,7 +180,7 @@ const rules: readonly Rule[] = [
     related: weakensRecovery,
   },
   { causes: lostStore, effects: processFaults, related: isOfStore },
-  { causes: ['read_only', 'schema'], effects: processFaults, related: saysStore },
+  { causes: ['locks', 'read_only', 'schema'], effects: processFaults, related: saysStore },
   // A role refuses to start with the wrong schema.
   { causes: ['schema'], effects: ['role_down', 'crash_loop'], related: isGoneWithOthers },
   { causes: storeFaults, effects: ['persistence_latency', 'persistence_errors'], related: always },

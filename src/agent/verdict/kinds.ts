@@ -35,6 +35,7 @@ const row = (
  */
 const rows = {
   disk_full: row('critical', 'the disk of store', 'is|are almost full', ['SvcStoreDataAtRisk'], every),
+  locks: row('warning', 'store', 'keeps|keep sessions waiting', ['SvcStoreLockWaits'], every),
   connections: row('warning', 'store', 'is|are short of connections', ['SvcStoreConnections'], every),
   store_down: row('critical', 'store', 'is|are down', ['SvcStoreDown'], every, { isDown: true }),
   read_only: row('critical', 'store', 'refuses|refuse writes', ['SvcStoreReadOnly'], every),
@@ -219,6 +220,7 @@ export const kindNames = Object.keys(rows) as readonly KindOfProblem[];
 /** The predicate of a kind when the problem is over: `store` `main` `recovered`. */
 export const overPredicates: Readonly<Record<KindOfProblem, string>> = {
   disk_full: 'has space again',
+  locks: 'no longer keeps sessions waiting',
   connections: 'has free connections again',
   store_down: 'recovered',
   read_only: 'accepts writes again',

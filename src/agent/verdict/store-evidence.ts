@@ -51,6 +51,7 @@ const neededBy: Readonly<Partial<Record<StoreCheck, BackupType>>> = storeCheckNe
 const checkKinds: Readonly<Partial<Record<StoreCheck, KindOfProblem>>> = {
   schema: 'schema',
   connections: 'connections',
+  lock_waits: 'locks',
   free_space: 'disk_full',
 };
 

@@ -29,7 +29,7 @@ export const dependentReasons: ReadonlySet<string> = new Set([
 
 /** Problems that a probe cannot see while its target is down. */
 const seenInside: ReadonlySet<KindOfProblem> = new Set([
-  ...(['disk_full', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak'] as const),
+  ...(['disk_full', 'locks', 'connections', 'read_only', 'schema', 'data_at_risk', 'recovery_weak'] as const),
   ...(['schema_unread', 'certificate', 'disagreement', 'failover'] as const),
 ]);
 /** Problems of a backup that could be read. */

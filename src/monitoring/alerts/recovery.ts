@@ -128,7 +128,7 @@ const store = `${site}, store, kind, database`;
 const storeName = '{{ $labels.kind }} store {{ $labels.store }}/{{ $labels.database }}';
 
 /** Checks that have their own alert. */
-const ownAlert: ReadonlySet<string> = new Set(['schema', 'connections', 'uptime']);
+const ownAlert: ReadonlySet<string> = new Set(['schema', 'connections', 'lock_waits', 'uptime']);
 
 const neededBy: Readonly<Partial<Record<StoreCheck, BackupType>>> = storeCheckNeededBy;
 
@@ -241,6 +241,18 @@ export const stores: RuleGroup = {
       description: `{{ $value | humanizePercentage }} of the connections of the ${storeName} are in use, above $threshold.`,
       firstSteps:
         'Check in which states the connections are; lower the pools of the roles or raise the limit.',
+      dashboard: 'persistence',
+    },
+    {
+      name: 'SvcStoreLockWaits',
+      severity: 'warning',
+      isState: true,
+      expr: ({ m }) => `max by (${store}) (${m('svc_store_check_ok')}{check="lock_waits"}) == 0`,
+      for: '2m',
+      summary: `Sessions of the ${storeName} wait for a lock.`,
+      description: `A session of the ${storeName} holds a lock for which others wait: svc_store_check_ok is {{ $value }} for the check lock_waits. Requests of the roles can time out.`,
+      firstSteps:
+        'Run svc-agent probe store on the host of the cluster’s agent: it names the session. Find out what it does before you end it.',
       dashboard: 'persistence',
     },
     {

@@ -1,3 +1,4 @@
+import type { StoreCheck } from '../../core/reasons.ts';
 import { type MysqlAnswer, type MysqlRow, mysqlNumber, type NamedValues } from './mysql-questions.ts';
 import { escapedText } from './sql-text.ts';
 import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';
@@ -311,14 +312,42 @@ function accountName(user: string): string {
   return at < 0 ? 'the agent’s user' : `${escapedText(user.slice(0, at))}@${escapedText(user.slice(at + 1))}`;
 }
 
+type Refused = Extract<MysqlAnswer, { rows?: undefined }>;
+
+/** The result of a check of other sessions if the server refused the statement. */
+function refusedCheck(check: StoreCheck, { unknown, ...refusal }: Refused, user: string): CheckResult {
+  const isDenied = refusal.errno === accessDenied;
+  const advice = isDenied ? `; run GRANT PROCESS ON *.* TO ${accountName(user)}` : '';
+  return { check, holds: 'unknown', found: `${unknown}${advice}` };
+}
+
+/** In seconds, longer than a session of the service waits for a lock. */
+const longestWaitSeconds = 10;
+
+/** Checks for sessions that wait for locks. Clients that give up end their wait, so that a wait may be no longer than their patience. */
+export function lockWaitsCheck(answer: MysqlAnswer, user: string): CheckResult {
+  const check = 'lock_waits';
+  if (answer.rows === undefined) return refusedCheck(check, answer, user);
+  const [longest] = answer.rows;
+  if (longest === undefined) return { check, holds: true, found: 'no session waits for a lock' };
+  const { length } = answer.rows;
+  const seconds = mysqlNumber(longest.age) ?? 0;
+  const what = (longest.what ?? '').replace('Waiting for ', '');
+  return {
+    check,
+    holds: seconds <= longestWaitSeconds,
+    found:
+      length === 1
+        ? `1 session has waited for ${seconds} s (${what})`
+        : `${length} sessions wait for locks, one of them for ${seconds} s (${what})`,
+  };
+}
+
 /** Checks for transactions that wait for their client. A prepared transaction that outlived its session has no session. */
-export function transactionsCheck({ rows, unknown, ...refusal }: MysqlAnswer, user: string): CheckResult {
+export function transactionsCheck(answer: MysqlAnswer, user: string): CheckResult {
   const check = 'open_transactions';
-  if (rows === undefined) {
-    const isDenied = 'errno' in refusal && refusal.errno === accessDenied;
-    const advice = isDenied ? `; run GRANT PROCESS ON *.* TO ${accountName(user)}` : '';
-    return { check, holds: 'unknown', found: `${unknown}${advice}` };
-  }
+  const { rows } = answer;
+  if (rows === undefined) return refusedCheck(check, answer, user);
   const idle = rows.map(({ id, age }) => ({ id: mysqlNumber(id), seconds: mysqlNumber(age) ?? 0 }));
   const named = idle.slice(0, namedAtMost).map(({ id, seconds }) => {
     const what = id ? `session ${id}` : 'a prepared transaction';

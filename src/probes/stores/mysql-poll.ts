@@ -5,6 +5,7 @@ import {
   enginesCheck,
   isLeftOut,
   isReadOnly,
+  lockWaitsCheck,
   logState,
   mysqlChecks,
   replicationOf,
@@ -131,19 +132,32 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
 ];
 
 /**
- * The question about transactions, which needs PROCESS. It comes last, because a refused statement costs the statements after it
- * another round trip.
+ * The questions about the sessions of others, which need PROCESS. They come last, because a refused statement costs the statements
+ * after it another round trip. The list of processes alone would be refused to nobody: without the right it is empty.
  */
-const transactionsQuestion: Question = {
-  name: 'transactions',
-  forms: [
-    [
-      `SELECT trx_mysql_thread_id AS id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age
+const sessionsQuestions: readonly Question[] = [
+  {
+    name: 'transactions',
+    forms: [
+      [
+        `SELECT trx_mysql_thread_id AS id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age
     FROM information_schema.INNODB_TRX WHERE trx_query IS NULL AND trx_mysql_thread_id <> CONNECTION_ID()
     ORDER BY trx_started LIMIT 100`,
+      ],
     ],
-  ],
-};
+  },
+  {
+    name: 'lockWaits',
+    forms: [
+      [
+        `SELECT what, age FROM (SELECT STATE AS what, TIME AS age FROM information_schema.PROCESSLIST
+      WHERE STATE LIKE 'Waiting for % lock' OR STATE = 'Waiting for table flush'
+    UNION ALL SELECT 'Waiting for row lock', TIMESTAMPDIFF(SECOND, trx_wait_started, NOW())
+      FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT') AS waits ORDER BY age DESC LIMIT 1000`,
+      ],
+    ],
+  },
+];
 
 const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
 
@@ -232,7 +246,7 @@ export function createMysqlPoll(
   let session = sessionQuestions(flavour, timeoutMs);
 
   const askServer = async (others: readonly Question[]): Promise<Record<string, MysqlAnswer>> => {
-    const answers = await ask([...session, ...serverQuestions(flavour), ...others, transactionsQuestion]);
+    const answers = await ask([...session, ...serverQuestions(flavour), ...others, ...sessionsQuestions]);
     session = [];
     const { version, comment } = answers.version!.rows?.[0] ?? {};
     const isReally = flavourOf(`${version} ${comment}`);
@@ -243,7 +257,7 @@ export function createMysqlPoll(
       ...sessionQuestions(flavour, timeoutMs),
       ...serverQuestions(flavour),
       ...others,
-      transactionsQuestion,
+      ...sessionsQuestions,
     ]);
   };
 
@@ -347,6 +361,7 @@ function serverReport(
       ...checks,
       ...standbysCheck(variables, status.values),
       transactionsCheck(answers.transactions!, user ?? ''),
+      lockWaitsCheck(answers.lockWaits!, user ?? ''),
     ],
     details: {
       flavour: flavour.name,

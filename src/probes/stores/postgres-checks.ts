@@ -30,6 +30,16 @@ export interface OpenTransaction {
   age: number;
 }
 
+/** A session, or a prepared transaction, that other sessions wait for, and that does not wait itself. */
+export interface Blocker {
+  /** `session 4711 of backup, idle in transaction`. */
+  what: string;
+  /** For how many seconds its transaction has been open; null if that is not known. */
+  age: number | null;
+  /** The number of sessions that wait for any lock. */
+  waiting: number;
+}
+
 export type Known<T> = T | { unknown: string };
 
 /** The answers of a server. Each part is known, or has the reason why it is not. */
@@ -63,6 +73,7 @@ export interface PostgresFacts {
   standbys: Known<{ list: readonly Standby[] }>;
   /** The open transactions. `isPartial`: the sessions of others are hidden. */
   transactions: Known<{ list: readonly OpenTransaction[]; isPartial: boolean }>;
+  blockers: Known<{ list: readonly Blocker[] }>;
   backlog: Known<{ waiting: number; oldestMs?: number; ageS: number }>;
   slots: Known<{ list: readonly Slot[] }>;
   /**
@@ -255,6 +266,26 @@ function openTransactions({ transactions }: PostgresFacts): FactResult {
   });
 }
 
+/** Longer than the service keeps a lock. */
+const longestBlockS = 30;
+
+/** Checks for sessions that make others wait for a lock. The blocker with the oldest transaction comes first. */
+function lockWaits({ blockers, transactions }: PostgresFacts): FactResult {
+  return ifKnown(blockers, ({ list }) => {
+    const isLong = ({ age }: Blocker) => age === null || age > longestBlockS;
+    const described = list.map(({ what, age }) =>
+      age === null ? excerpt(what, 80) : `${excerpt(what, 80)}, for ${Math.round(age)} s`,
+    );
+    const waiting = list[0]?.waiting ?? 0;
+    const waits = waiting === 1 ? '1 session waits' : `${waiting} sessions wait`;
+    const found = `${waits} for a lock of ${firstFew(described)}`;
+    if (list.some(isLong)) return { holds: false, found };
+    if ('unknown' in transactions || transactions.isPartial)
+      return unknown('sessions of other roles are hidden');
+    return { holds: true, found: list.length === 0 ? 'no session blocks others' : found };
+  });
+}
+
 /** A record may begin after the header of the segment's first page (XLogLongPageHeaderData). */
 const segmentHeaderBytes = 40n;
 /** The archiver starts within this time after a segment was closed. */
@@ -332,6 +363,7 @@ const checks: Readonly<Partial<Record<StoreCheck, (facts: PostgresFacts) => Fact
   durable_settings: durableSettings,
   standbys,
   open_transactions: openTransactions,
+  lock_waits: lockWaits,
   wraparound,
 };
 

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import {
   archives,
+  type Blocker,
   checksumCheck,
   type Known,
   logState,
@@ -130,6 +131,16 @@ const serverQuestions = (databases: readonly string[]) => ({
       UNION ALL SELECT NULL, 0 FROM pg_stat_activity
         WHERE state IS NULL AND backend_type IS NULL AND datid IS NOT NULL HAVING count(*) > 0) t
     ORDER BY age DESC LIMIT 100`,
+  // Programs may wait for advisory locks as they like, and CREATE INDEX CONCURRENTLY waits for the end of transactions (virtualxid).
+  // Who waits behind a waiting session waits for the session that blocks both.
+  blockers: `SELECT CASE WHEN w.blocker = 0 THEN 'a prepared transaction'
+      ELSE 'session ' || w.blocker || coalesce(' of ' || a.usename, '') || coalesce(', ' || a.state, '') END AS what,
+      extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS age, max(w.waiting)::int AS waiting
+    FROM (SELECT unnest(pg_blocking_pids(pid)) AS blocker, count(*) OVER () AS waiting FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND wait_event NOT IN ('advisory', 'virtualxid')
+        ${databases.length === 0 ? '' : `AND datname IN (${listed(databases)})`}) w
+      LEFT JOIN pg_stat_activity a ON a.pid = w.blocker
+    WHERE a.wait_event_type IS DISTINCT FROM 'Lock' GROUP BY 1, 2 ORDER BY age DESC NULLS FIRST LIMIT 100`,
   replication: `SELECT (SELECT count(*) FROM pg_stat_wal_receiver)::int AS receivers,
     CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END AS paused,
     extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8 AS age,
@@ -259,6 +270,7 @@ function factsOf(answers: Record<ServerQuestion, PostgresAnswer>, isServiceUser:
     lsn: first<string>(answers.position, 'lsn'),
     standbys: known(answers.standbys, (rows) => ({ list: rows as unknown as Standby[] })),
     transactions: known(answers.transactions, readTransactions),
+    blockers: known(answers.blockers, (rows) => ({ list: rows as unknown as Blocker[] })),
     backlog: known(answers.backlog, readBacklog),
     slots: known(answers.slots, (rows) => ({ list: rows as unknown as Slot[] })),
     receivers: known(answers.receivers, readReceivers),

@@ -126,6 +126,11 @@ const general: Readonly<
     why: 'A transaction left open keeps vacuum or purge from removing old rows, and its locks can block a dump or a schema update.',
     set: 'End the session (pg_terminate_backend), or ROLLBACK PREPARED; set idle_in_transaction_session_timeout.',
   },
+  lock_waits: {
+    kinds: sql,
+    why: 'Requests of the service wait for a lock of another session until they time out. The sessions that wait use up the connections.',
+    set: 'Find out what the session does: a dump, a schema change, a person. If it can be ended: SELECT pg_terminate_backend(PID).',
+  },
   wraparound: {
     kinds: postgres,
     why: 'When the oldest transaction is two billion transactions old, the server refuses every write.',
@@ -218,6 +223,9 @@ const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, 
     nodes: {
       why: 'A node of the Galera cluster is missing: fewer copies are left, and after another failure the rest may have no majority.',
       set: 'Start the node, or take it out of wsrep_cluster_address on all others if it is gone permanently.',
+    },
+    lock_waits: {
+      set: 'Find the session that holds the lock: SHOW PROCESSLIST, sys.innodb_lock_waits, sys.schema_table_lock_waits. FLUSH TABLES WITH READ LOCK of a backup, ALTER TABLE and LOCK TABLES hold such locks. KILL it if it can be ended.',
     },
     open_transactions: {
       set: 'KILL the session that information_schema.INNODB_TRX shows, or XA ROLLBACK.',

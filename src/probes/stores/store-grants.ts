@@ -62,7 +62,7 @@ const mysqlGrants: Grants = (user, databases, readsTable) => {
     '-- The state of replication and the end of the binary log; only MariaDB executes what is in /*M! */.',
     `GRANT REPLICATION CLIENT /*M!100502 , REPLICA MONITOR */ ON *.* TO ${who};`,
     oneLine(
-      `-- For the check open_transactions; it also shows the statements of others: GRANT PROCESS ON *.* TO ${who};`,
+      `-- For the checks open_transactions and lock_waits; it also shows the statements of others: GRANT PROCESS ON *.* TO ${who};`,
     ),
     ...databases.flatMap((database) => [
       '',

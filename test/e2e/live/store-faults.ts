@@ -32,6 +32,12 @@ export const storeFaults: readonly Fault[] = [
     alerts: [warning('SvcStoreConnections', here, /^[\d.]+% of the connections of the postgres store/)],
   },
   {
+    what: 'a session waits for a lock that nobody will release',
+    provoke: ({ store }) => store.block(),
+    undo: ({ store }) => store.unblock(),
+    alerts: [warning('SvcStoreLockWaits', here, /svc_store_check_ok is 0 for the check lock_waits\./)],
+  },
+  {
     what: 'the store acknowledges what it has not written',
     provoke: ({ store }) => store.setDurable(false),
     undo: ({ store }) => store.setDurable(true),

@@ -20,6 +20,9 @@ export interface Store {
   /** Uses all but four of the connections for plain users. */
   crowd(): Promise<void>;
   disperse(): Promise<void>;
+  /** Makes a session wait for a lock that a prepared transaction holds. */
+  block(): Promise<void>;
+  unblock(): Promise<unknown>;
   /** Makes archiving fail, with a segment that has waited for ten minutes. */
   clogArchive(): Promise<void>;
   clearArchive(): Promise<unknown>;
@@ -42,10 +45,12 @@ export async function startStore(): Promise<Store> {
       ...['fsync=on', 'archive_mode=on', 'archive_timeout=60'],
       `archive_command=test ! -e ${stuck} && cp %p ${join(archive, 'log')}/%f`,
       ...[`max_connections=${usable + reserved}`, `superuser_reserved_connections=${reserved}`],
+      'max_prepared_transactions=1',
     ],
   });
   const waiting = join(server.data, 'pg_wal', 'archive_status');
   const crowd: pg.Client[] = [];
+  let blocked: Promise<unknown> | undefined;
   const changed = new Map<string, string>();
   const set = (name: string, value: string) => {
     changed.set(name, value);
@@ -85,6 +90,26 @@ export async function startStore(): Promise<Store> {
     },
     async disperse() {
       await Promise.all(crowd.splice(0).map((client) => client.end()));
+    },
+    async block() {
+      await write('CREATE TABLE IF NOT EXISTS held (n int)');
+      await server.query("BEGIN READ WRITE; LOCK TABLE held; PREPARE TRANSACTION 'stuck'", storeDatabase);
+      const client = new pg.Client({
+        host: '127.0.0.1',
+        port: server.port,
+        user: 'postgres',
+        database: storeDatabase,
+      });
+      client.on('error', () => {});
+      await client.connect();
+      blocked = client
+        .query('SELECT FROM held')
+        .catch(() => {})
+        .finally(() => client.end());
+    },
+    async unblock() {
+      await server.query("ROLLBACK PREPARED 'stuck'", storeDatabase);
+      await blocked;
     },
     async clogArchive() {
       if (!existsSync(stuck)) {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { commands } from '../../../src/agent/cli/arguments.ts';
 import { dispatch } from '../../../src/agent/cli/dispatch.ts';
 import { configurationSchema } from '../../../src/agent/config/blocks.ts';
+import { kindNames } from '../../../src/agent/verdict/kinds.ts';
 import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { catalog } from '../../../src/core/catalog.ts';
 import { closedLists } from '../../../src/core/reasons.ts';
@@ -185,10 +186,10 @@ test.each(pages)('%s gives commands of the agent only options that they have', a
   expect(wrong).toEqual([]);
 });
 
-/** Words with an underscore in a runbook: reasons, results, labels. */
+/** Words with an underscore in a runbook: reasons, results, kinds of problems, labels. */
 test.each(runbooks)('%s names words of closed lists and labels that exist', (page) => {
   const labels = new Set([...catalog, ...agentMetrics].flatMap(({ tags }) => tags));
-  const listed = new Set<string>(Object.values(closedLists).flat());
+  const listed = new Set<string>([...Object.values(closedLists).flat(), ...kindNames]);
   const words = spansOf(page).filter((span) => /^[a-z]+(?:_[a-z]+)+$/.test(span) && !span.startsWith('svc_'));
   expect(words.filter((word) => !listed.has(word) && !labels.has(word))).toEqual([]);
 });

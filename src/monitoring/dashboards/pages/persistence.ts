@@ -126,10 +126,16 @@ const stores = ({ highest, rateOnce }: Queries): PanelRow => ({
       `sum by (cluster, ${identity}) (${highest('svc_store_connections', `${identity}, state`)}) / ${highest('svc_store_connections_max', identity)}`,
       { limits: at('SvcStoreConnections') },
     ),
-    timeseries('Connections by state', 'Open connections by state, and how many the store allows.', 'count', [
-      { expr: highest('svc_store_connections', `${identity}, state`) },
-      { name: 'allowed', expr: highest('svc_store_connections_max', identity) },
-    ]),
+    timeseries(
+      'Connections by state',
+      'Open connections by state, and how many the store allows.',
+      'count',
+      [
+        { expr: highest('svc_store_connections', `${identity}, state`) },
+        { name: 'allowed', expr: highest('svc_store_connections_max', identity) },
+      ],
+      { runbooks: ['SvcStoreLockWaits'] },
+    ),
     timeseries(
       'Duration of the probe',
       'Duration of the last probe of the store, from connecting to the last answer.',

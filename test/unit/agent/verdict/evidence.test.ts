@@ -157,6 +157,7 @@ describe('the checks of a store', () => {
     ['weakens recovery', check('x', 'recovery_weak'), ['recovery_weak']],
     ['is advice', check('x', 'advice'), []],
     ['is advice on connections', check('connections', 'advice'), ['connections']],
+    ['is advice on locks', check('lock_waits', 'advice'), ['locks']],
   ])('one that %s', (_, one, kinds) => {
     expect(kindsOf({ probes: [store([one])] })).toEqual(kinds);
   });

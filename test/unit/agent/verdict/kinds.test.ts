@@ -39,6 +39,10 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
     failing('store/main/p', check('free_space', 'data_at_risk')),
     'the disk of store main/p is almost full: free_space: bad',
   ],
+  locks: [
+    failing('store/main/p', check('lock_waits', 'advice')),
+    'store main/p keeps sessions waiting: lock_waits: bad',
+  ],
   connections: [
     failing('store/main/p', check('connections', 'advice')),
     'store main/p is short of connections: connections: bad',

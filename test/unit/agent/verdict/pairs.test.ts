@@ -50,6 +50,22 @@ describe('what explains what', () => {
       { kind: 'connections', about: { store: 'main' } },
       { ...store, reason: 'too_many_connections' },
     ],
+    [
+      'locks, a store that has no connection left',
+      { kind: 'locks', about: { store: 'main' } },
+      { ...store, reason: 'too_many_connections' },
+    ],
+    [
+      'locks, few connections',
+      { kind: 'locks', about: { store: 'main' } },
+      { kind: 'connections', about: { store: 'main' } },
+    ],
+    ['locks, errors of any role', { kind: 'locks', about: { store: 'main' } }, errorsOf('any')],
+    [
+      'locks, a role that lacks its store',
+      { kind: 'locks', about: { store: 'main' } },
+      { ...history, reason: 'persistence' },
+    ],
     ['a store, errors of any role', store, errorsOf('any')],
     ['a store, the wrong backups of its own', store, { kind: 'backup_failed', about: { store: 'main' } }],
     [
@@ -176,6 +192,21 @@ describe('what does not', () => {
       'few connections, another store',
       { kind: 'connections', about: { store: 'other' } },
       { ...store, reason: 'too_many_connections' },
+    ],
+    [
+      'locks, few connections of another store',
+      { kind: 'locks', about: { store: 'other' } },
+      { kind: 'connections', about: { store: 'main' } },
+    ],
+    [
+      'locks, a store that refuses',
+      { kind: 'locks', about: { store: 'main' } },
+      { ...store, reason: 'refused' },
+    ],
+    [
+      'locks, a role that is gone',
+      { kind: 'locks', about: { store: 'main' } },
+      { ...history, reason: 'refused' },
     ],
     ['a store, backups of another', store, { kind: 'backup_failed', about: { store: 'other' } }],
     [

@@ -35,7 +35,7 @@ test('statements for MySQL and MariaDB; a comment that MariaDB executes has its 
     "-- On MySQL before 5.7.6 and MariaDB before 10.2 also run: GRANT USAGE ON *.* TO 'svc_agent'@'%' WITH MAX_USER_CONNECTIONS 10;",
     '-- The state of replication and the end of the binary log; only MariaDB executes what is in /*M! */.',
     "GRANT REPLICATION CLIENT /*M!100502 , REPLICA MONITOR */ ON *.* TO 'svc_agent'@'%';",
-    "-- For the check open_transactions; it also shows the statements of others: GRANT PROCESS ON *.* TO 'svc_agent'@'%';",
+    "-- For the checks open_transactions and lock_waits; it also shows the statements of others: GRANT PROCESS ON *.* TO 'svc_agent'@'%';",
     '',
     '-- Names and engines of the tables, not their rows.',
     "GRANT SHOW VIEW ON `svc`.* TO 'svc_agent'@'%';",

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   directoriesOf,
   isReadOnly,
+  lockWaitsCheck,
   mysqlChecks,
   standbysCheck,
   transactionsCheck,
@@ -131,6 +132,34 @@ describe('nodes of Galera', () => {
       new Map(Object.entries(status)),
     );
     expect(checks.find(({ check }) => check === 'nodes')).toEqual({ check: 'nodes', holds, found });
+  });
+});
+
+describe('waits for locks', () => {
+  test.each<[string, [string, string][], boolean, string]>([
+    ['none', [], true, 'no session waits for a lock'],
+    ['ten seconds', [['row', '10']], true, '1 session has waited for 10 s (row lock)'],
+    ['a second more', [['row', '11']], false, '1 session has waited for 11 s (row lock)'],
+    [
+      'many',
+      [
+        ['global read', '95'],
+        ['row', '2'],
+      ],
+      false,
+      '2 sessions wait for locks, one of them for 95 s (global read lock)',
+    ],
+  ])('%s', (_, rows, holds, found) => {
+    const seen = rows.map(([lock, age]) => ({ what: `Waiting for ${lock} lock`, age }));
+    expect(lockWaitsCheck({ rows: seen }, 'a@%')).toEqual({ check: 'lock_waits', holds, found });
+  });
+
+  test('without the right to see them they are unknown', () => {
+    expect(lockWaitsCheck({ unknown: 'Access denied', errno: 1227 }, 'a@%')).toEqual({
+      check: 'lock_waits',
+      holds: 'unknown',
+      found: "Access denied; run GRANT PROCESS ON *.* TO 'a'@'%'",
+    });
   });
 });
 

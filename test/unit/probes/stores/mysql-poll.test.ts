@@ -153,6 +153,7 @@ describe('a poll of a MySQL 8.4', () => {
       flush_log_at_commit: true,
       storage_engine: true,
       open_transactions: true,
+      lock_waits: true,
     });
   });
 
@@ -272,6 +273,7 @@ describe('what the rights or the version keep back', () => {
       replica: 'unknown',
       storage_engine: 'unknown',
       open_transactions: 'unknown',
+      lock_waits: 'unknown',
     });
     expect(seen).toMatchObject({
       serverVersion: '8.4.3',

@@ -29,6 +29,7 @@ const well: PostgresFacts = {
   archiver: { failures: 0, failing: false, failedWal: null, archivedWal: null },
   standbys: { list: [] },
   transactions: { list: [], isPartial: false },
+  blockers: { list: [] },
   backlog: { waiting: 0, ageS: 0 },
   slots: { list: [] },
   ...receives(null),
@@ -50,6 +51,10 @@ const hiddenFollower = { ...follower, hidden: true, lag: null, behind: null };
 const has = (...list: (typeof follower | typeof hiddenFollower)[]) => ({ standbys: { list } });
 const idles = (age: number, isPartial = false) => ({
   transactions: { list: [{ what: 'session 1', age }], isPartial },
+});
+const blocks = (age: number | null, more: object = {}) => ({
+  blockers: { list: [{ what: 'session 1 of backup, active', age, waiting: 3 }] },
+  ...more,
 });
 
 describe('one thing is different', () => {
@@ -89,6 +94,13 @@ describe('one thing is different', () => {
     ['of a second more', idles(901), 'open_transactions', false],
     ['others are hidden, one that is old is not', idles(901, true), 'open_transactions', false],
     ['others are hidden', idles(1, true), 'open_transactions', 'unknown'],
+    ['a session that blocks others for half a minute', blocks(30), 'lock_waits', true],
+    ['for a second more', blocks(31), 'lock_waits', false],
+    ['a prepared transaction that blocks others', blocks(null), 'lock_waits', false],
+    ['others are hidden, one that blocks is not', blocks(31, idles(1, true)), 'lock_waits', false],
+    ['others are hidden, one just began to block', blocks(1, idles(1, true)), 'lock_waits', 'unknown'],
+    ['no session may be looked at', { transactions: hidden }, 'lock_waits', 'unknown'],
+    ['who blocks is hidden', { blockers: hidden }, 'lock_waits', 'unknown'],
     // A slot in use probably belongs to a standby or a subscriber, neither of which is an archive.
     ['archiving off, a slot in use', { ...off, slots: { list: [slot] } }, 'archive_mode', false],
     ['archiving off, pg_receivewal', { ...off, ...receives('pg_receivewal') }, 'archive_mode', true],
