@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { compareText } from '../../core/labels.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
 import { type Begun, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
@@ -276,10 +277,11 @@ const rankOf = ({ about: { role = '' } }: Begun): number => roleRanks.indexOf(ro
 
 /** Whether a problem may be the cause of another by the order of kinds and, within a kind, of roles. */
 function isBefore(cause: Begun, effect: Begun): boolean {
-  const places = placeOf(cause.kind) - placeOf(effect.kind);
-  if (places !== 0) return places < 0;
-  const ranks = rankOf(cause) - rankOf(effect);
-  return ranks === 0 ? cause.subject < effect.subject : ranks < 0;
+  const order =
+    placeOf(cause.kind) - placeOf(effect.kind) ||
+    rankOf(cause) - rankOf(effect) ||
+    compareText(cause.subject, effect.subject);
+  return order < 0;
 }
 
 /** The rules by `CAUSE EFFECT`. They are indexed because thousands of problems are compared. */
@@ -368,7 +370,7 @@ function rootOf(
 ): Begun {
   let at = effect;
   // Each step leads to an earlier place in the order, so this ends.
-  for (let steps = 0; steps < inOrder.length; steps++) {
+  for (const _ of inOrder) {
     const cause = inOrder.slice(0, mostCauses).find((one) => isExplainedBy(one, at));
     if (!cause) break;
     at = cause;

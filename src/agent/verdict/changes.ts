@@ -27,11 +27,15 @@ function comparedOf({ probes, versions, restarts, domains, certificates, config 
   };
 }
 
-/** Entries that existed before and have another value now. */
-const altered = <T>(before: ReadonlyMap<string, T>, now: ReadonlyMap<string, T>): [string, T, T][] =>
+/** Entries that existed before and have another value now, or a value that is another in the given sense. */
+const altered = <T>(
+  before: ReadonlyMap<string, T>,
+  now: ReadonlyMap<string, T>,
+  isAnother = (known: T, value: T): boolean => known !== value,
+): [string, T, T][] =>
   [...now].flatMap(([key, value]): [string, T, T][] => {
     const known = before.get(key);
-    return known === undefined || known === value ? [] : [[key, known, value]];
+    return known !== undefined && isAnother(known, value) ? [[key, known, value]] : [];
   });
 
 /**
@@ -41,7 +45,7 @@ const altered = <T>(before: ReadonlyMap<string, T>, now: ReadonlyMap<string, T>)
 function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Change[] {
   const { now: at } = facts;
   const failedOver = (domain: string) => facts.domains.find((one) => one.domain === domain);
-  const grew = (a: number, b: number) => b > a;
+  const isMore = (known: number, value: number) => value > known;
   return [
     ...(now.configuration !== undefined && now.configuration !== before.configuration
       ? [
@@ -73,16 +77,14 @@ function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Ch
         what: `the version of ${role} changed from ${old} to ${next}`,
       }),
     ),
-    ...altered(before.restarts, now.restarts)
-      .filter(([, old, next]) => grew(old, next))
-      .map(([role]): Change => ({ at, kind: 'restart', what: `role ${role} restarted` })),
-    ...altered(before.failovers, now.failovers)
-      .filter(([, old, next]) => grew(old, next))
-      .map(([domain]): Change => {
-        const { activeCluster, lastFailover } = failedOver(domain) ?? {};
-        const to = activeCluster ? ` to ${activeCluster}` : '';
-        return { at: lastFailover ?? at, kind: 'failover', what: `domain ${domain} failed over${to}` };
-      }),
+    ...altered(before.restarts, now.restarts, isMore).map(
+      ([role]): Change => ({ at, kind: 'restart', what: `role ${role} restarted` }),
+    ),
+    ...altered(before.failovers, now.failovers, isMore).map(([domain]): Change => {
+      const { activeCluster, lastFailover } = failedOver(domain) ?? {};
+      const to = activeCluster ? ` to ${activeCluster}` : '';
+      return { at: lastFailover ?? at, kind: 'failover', what: `domain ${domain} failed over${to}` };
+    }),
     ...altered(before.certificates, now.certificates).map(
       ([probe, , next]): Change => ({
         at,

@@ -61,8 +61,8 @@ export function plannedWorkAt(
   const ended = changes.findIndex(({ at, until }) => at === until);
   const announced = changes
     .slice(0, ended < 0 ? undefined : ended)
-    .flatMap(({ until, what }): PlannedWork[] =>
-      until !== undefined && Date.parse(until) > nowMs ? [{ until, reason: what }] : [],
+    .flatMap(({ until = '', what }): PlannedWork[] =>
+      Date.parse(until) > nowMs ? [{ until, reason: what }] : [],
     );
   const weekly = windows.flatMap((window): PlannedWork[] => {
     const left = leftMs(window, nowMs);

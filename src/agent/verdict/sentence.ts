@@ -136,7 +136,7 @@ function ownDown(down: readonly Found[], causes: readonly Begun[]): string[] {
   const alive = new Set(causes.flatMap(({ kind, about }) => (kinds[kind].isDown ? [] : (about.role ?? []))));
   const roles = new Set(down.flatMap(({ about: { role = '' } }) => (alive.has(role) ? role : [])));
   if (roles.size === 0) return [];
-  return [roles.size === 1 && causes.length === 1 ? 'the role' : `${roles.size} of the ${plural('role', 2)}`];
+  return [causes.length === 1 ? 'the role' : `${roles.size} of the ${plural('role', 2)}`];
 }
 
 /** The page of a role that is down cannot be scraped, which a sentence need not say. */

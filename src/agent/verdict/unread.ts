@@ -94,7 +94,7 @@ export function isWhy({ kind, about }: Found, source: Source): boolean {
     case 'evidence':
       return kind === 'backup_unread' && about.probe === of;
     case 'check':
-      return kind === 'schema_unread' && about.probe !== undefined && of === `${about.probe} schema`;
+      return kind === 'schema_unread' && of === `${about.probe} schema`;
     case 'targets':
       return about.probe?.startsWith(`${of}/`) ?? false;
     default:
@@ -267,7 +267,7 @@ export function createSilence(): Silence {
         const one = { sinceMs: known?.sinceMs ?? nowMs, sources, wasCause: cause !== undefined };
         const readMs = sources.length > 0 ? monotonicMs : known?.readMs;
         // After a source is back, it needs as long to show a problem as after a start of the agent.
-        const isSettling = readMs !== undefined && monotonicMs - readMs < settlingMs(kindOf(line));
+        const isSettling = monotonicMs - (readMs ?? Number.NEGATIVE_INFINITY) < settlingMs(kindOf(line));
         const isToCome = earlier.has(line) && isUnknownYet(line, facts, nowMs);
         if (sources.length > 0 || isSettling || isToCome) next.set(line, { ...one, readMs });
       }

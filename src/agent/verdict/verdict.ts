@@ -127,14 +127,14 @@ function problemOf(
   };
 }
 
-/** The ids of the problems that each cause explains. */
+/** The problems that each cause explains, by the id of the cause; those that nothing explains are under an empty id. */
 function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
   const byCause = new Map<string, Explained[]>();
   for (const one of all) {
-    if (one.causedBy === undefined) continue;
-    const known = byCause.get(one.causedBy);
+    const { causedBy = '' } = one;
+    const known = byCause.get(causedBy);
     if (known) known.push(one);
-    else byCause.set(one.causedBy, [one]);
+    else byCause.set(causedBy, [one]);
   }
   return byCause;
 }
@@ -150,7 +150,7 @@ function calmVerdict(over: readonly ExplainedBy[], facts: StatusFacts): Verdict 
 
 /** The problem as it was when the subject was down, if a new agent has seen only one failed check since. */
 const stillDown = (found: Found, down: ReadonlySet<string>): Found =>
-  found.kind === 'role_failing' && down.has(lineOf(found)) ? { ...found, kind: 'role_down' } : found;
+  down.has(lineOf(found)) ? { ...found, kind: 'role_down' } : found;
 
 const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
   problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
@@ -227,7 +227,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       line: lineOf(found),
       sinceMs: found.sinceMs,
       from: sourcesOf(found),
-      ...(found.reason !== undefined && { reason: found.reason }),
+      reason: found.reason,
       ...(kind === 'role_down' && { isDown: true }),
       ...(cause && !isEarlyEnough(cause, found.sinceMs) && { isOlder: true }),
       ...(causedBy === undefined && {

@@ -42,7 +42,7 @@ const isOfCanary = (key: string): boolean => isCanary((JSON.parse(key) as { doma
 const timeoutShare: Condition['value'] = (key, judged) => {
   const own = isOfCanary(key) ? undefined : closedShare('timeouts', key, judged);
   const ofCanary = closedShare('canary timeouts', '{}', judged, 'canary closed') ?? 0;
-  return own !== undefined && own <= Math.min(ofCanary, largestCanaryShare) ? 0 : own;
+  return (own ?? Number.POSITIVE_INFINITY) <= Math.min(ofCanary, largestCanaryShare) ? 0 : own;
 };
 
 const failureShare: Condition['value'] = (key, judged) =>

@@ -212,6 +212,20 @@ test('the end of a process that was announced is no fatal entry', () => {
   expect(verdict.level).toBe('unknown');
 });
 
+test('what a consequence explains is as much a rest of the cause that is over as the consequence itself', () => {
+  const requests = { ...errors(), kind: 'request_errors', about: { role: 'frontend', callee: 'history' } };
+  const judge = createJudge();
+  look(judge, 30, { probes: [store(30, true), history(30)], exceeded: [requests] });
+  const { verdict } = look(judge, 50, { probes: [store(50, false), history(45)], exceeded: [requests] });
+  expect([verdict.level, verdict.problems]).toEqual(['unknown', []]);
+  // The role has failed a check since then: it has a cause of its own, and so have the requests.
+  const later = look(judge, 60, { probes: [store(60, false), history(55)], exceeded: [requests] }).verdict;
+  expect(later.problems.map(({ id, causedBy }) => [id, causedBy])).toEqual([
+    ['role_down/history', undefined],
+    ['request_errors/frontend to history', 'role_down/history'],
+  ]);
+});
+
 test('a cause of two consequences is named once when it is over', () => {
   const judge = createJudge();
   const exceeded = [errors(), errors(undefined, 'matching')];

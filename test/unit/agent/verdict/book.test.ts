@@ -66,6 +66,13 @@ describe('a check that fails again a few seconds after it passed', () => {
   });
 });
 
+test('a problem that is older than its cause, and that nobody knew before, is no incident of its own', () => {
+  const book = createIncidentBook();
+  book.update([{ ...problem('main', 0), cause: undefined, isOlder: true }], at(0), never);
+  book.update([], at(10), never);
+  expect(book.incidents(at(200))).toEqual([]);
+});
+
 describe('an incident', () => {
   const ended = (cause: Partial<Cause>, startS = 0, endS = 100) => {
     const book = createIncidentBook();

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Row } from '../../../../src/agent/verdict/collected.ts';
 import { conditions } from '../../../../src/agent/verdict/conditions.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
+import { createTracks } from '../../../../src/agent/verdict/tracks.ts';
 
 /**
  * Each condition exactly at its limit and just above it, and the sample in which it is first a problem. The values are computed
@@ -671,6 +672,35 @@ test('a canary that has completed nothing for a day is none any more, until it c
   expect(isSilent(24 * 60 + 2, undefined)).toBe(false);
   expect(isSilent(24 * 60 + 3, 51)).toBe(false);
   expect(isSilent(24 * 60 + 30, 51)).toBe(true);
+});
+
+test('an archive without a time, or for which no domain archives, is behind no retention', () => {
+  const { value } = conditions.find(({ kind }) => kind === 'retention_unarchived')!;
+  const key = JSON.stringify({ archive: 'a', scheme: 'file' });
+  const behind = (newestS: number | undefined, retentionS: number | undefined) => {
+    const tracks = createTracks();
+    tracks.begin(0);
+    if (newestS !== undefined) tracks.set('archived', key, newestS);
+    if (retentionS !== undefined) {
+      tracks.set('archiving', JSON.stringify({ ...orders, archive: 'a' }), 1);
+      tracks.set('retention', JSON.stringify(orders), retentionS);
+    }
+    return value(key, { tracks, nowMs: 9_000_000, spanMs: 60_000 });
+  };
+  expect([behind(5_000, 1_000), behind(5_000, undefined), behind(undefined, 1_000)]).toEqual([
+    ...[3_000, undefined, undefined],
+  ]);
+});
+
+test('a share of timeouts that is not known is not the canary’s', () => {
+  const { value } = conditions.find(({ kind }) => kind === 'workflow_timeouts')!;
+  const tracks = createTracks();
+  for (let step = 0; step < 9; step++) {
+    tracks.begin(step * stepMs);
+    tracks.set('canary timeouts', '{}', step * 9);
+    tracks.set('canary closed', '{}', step * 10);
+  }
+  expect(value(JSON.stringify(orders), { tracks, nowMs: 0, spanMs: 120_000 })).toBeUndefined();
 });
 
 test('every condition has a case', () => {

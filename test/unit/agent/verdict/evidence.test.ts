@@ -201,6 +201,30 @@ test.each<[string, object, number, string[]]>([
   expect(kindsOf({ probes: [{ ...domain, name: 'health/x', kind: 'health' }, ...others] })).toEqual([]);
 });
 
+test('a domain of several clusters lacks a standby that is ready; a domain of one cluster lacks the standby', () => {
+  const stepsOf = (...clusters: string[]) => {
+    const domain = probe('domain/orders', { details: { failover: { ready: false }, clusters } });
+    return found({ probes: [domain, probe('cluster/a'), probe('cluster/b')] })[0]?.firstSteps;
+  };
+  expect(stepsOf('a', 'b')).toMatch(/^Check that a standby answers/);
+  // Those of the alert.
+  expect(stepsOf('a')).toBeUndefined();
+});
+
+test('what to do about a target that flaps is said where the alert on roles does not say it', () => {
+  const stepsOf = (name: Parameters<typeof probeStatusOf>[0]) =>
+    found({ probes: [probe(name, {}, { flapping: true })] })[0]?.firstSteps;
+  expect(stepsOf('store/main/p')).toMatch(/^Read the last failures of the probe/);
+  expect(stepsOf('health/history')).toBeUndefined();
+});
+
+test('the reason is not repeated where the predicate says it', () => {
+  const detailOf = (reason: string) =>
+    found({ probes: [probe('backup/full', { reason, msg: 'it is 26 h old' } as never)] })[0]?.detail;
+  expect(detailOf('late')).toBe('it is 26 h old');
+  expect(detailOf('shrunken')).toBe('shrunken: it is 26 h old');
+});
+
 test('a role that cannot be scraped is told unless its health check fails', () => {
   const scrape = (more: object) => ({
     ...{ service: 'history', url: 'http://h/metrics', up: false, lastTakenMs: nowMs - 9_000, failures: {} },
@@ -226,6 +250,20 @@ test('a role that cannot be scraped is told unless its health check fails', () =
   ]);
   expect(told({}, probe('health/history')).map(({ kind }) => kind)).toEqual(['scrape_down']);
   expect(told({}, { ...probe('health/history'), last: undefined })).toHaveLength(1);
+  // A check that failed since then is no recovery, and one of a role that is well is no outage of its page.
+  const failing = probe('health/history', refused, {
+    state: 'up',
+    failingSince: atOf(-0.5),
+    since: atOf(-0.5),
+  });
+  expect(told({ lastTakenMs: nowMs - 500_000 }, failing).map(({ kind }) => kind)).toEqual([
+    'role_failing',
+    'scrape_down',
+  ]);
+  expect(told({}, probe('health/history', { at: atOf(-9_000) })).map(({ kind }) => kind)).toEqual([
+    'stale',
+    'scrape_down',
+  ]);
   // The check that passes since the moment of the failed scrape says nothing of the time after it.
   const since = (seconds: number) => probe('health/history', {}, { since: atOf(seconds) });
   expect(told({}, since(-1)).map(({ kind }) => kind)).toEqual(['scrape_down']);
@@ -299,6 +337,25 @@ test('what the agent says of itself', () => {
     },
   ]);
   expect(found({ reporters: [{ block: 'metrics', kind: 'pushmetrics' } as never] })).toEqual([]);
+  // It delivers again, or nothing is known of its failure.
+  for (const gone of [{ failingSince: undefined }, { lastFailure: undefined }])
+    expect(found({ reporters: [{ ...(reporter as object), ...gone } as never] })).toEqual([]);
+});
+
+test('a certificate of the agent that cannot be replaced, and one that has ended, which is worse', () => {
+  const day = 86_400;
+  const of = (notAfter: number, refused?: string) =>
+    found({ listeners: [{ listener: 'pull', certificate: { notAfter: atOf(notAfter), refused } } as never] });
+  expect(found({ listeners: [{ listener: 'pull' } as never] })).toEqual([]);
+  expect(of(15 * day)).toEqual([]);
+  expect(of(13 * day)).toMatchObject([
+    { kind: 'certificate', subject: 'listener pull', detail: `on ${atOf(13 * day)}` },
+  ]);
+  for (const left of [13, 15])
+    expect(of(left * day, 'no key')).toMatchObject([
+      { predicate: 'is|are not replaced by the new files, which cannot be used', detail: 'no key' },
+    ]);
+  expect(of(-1, 'no key')).toMatchObject([{ predicate: 'has|have expired', detail: `on ${atOf(-1)}` }]);
 });
 
 test('a lag of replication above its limit', () => {

@@ -196,6 +196,39 @@ test('a failure begins with its own check, although another problem of the same 
   expect(cause).toMatchObject({ kind: 'store_down', since: atOf(47) });
 });
 
+test('another fault of a backup began when it was found, and not when the first one was', () => {
+  const judge = createJudge();
+  const backup = (seconds: number, reason: 'late' | 'corrupt') =>
+    probeStatusOf(
+      'backup/n',
+      { at: atOf(seconds), reason, msg: 'x' },
+      { since: atOf(0), failingSince: atOf(0) },
+    );
+  const startOf = (seconds: number, reason: 'late' | 'corrupt') =>
+    look(judge, seconds, { probes: [backup(seconds, reason)] }).verdict.problems.map(({ kind, since }) => [
+      kind,
+      since,
+    ]);
+  expect(startOf(10, 'late')).toEqual([['backup_late', atOf(0)]]);
+  expect(startOf(400, 'corrupt')).toEqual([['backup_damaged', atOf(400)]]);
+});
+
+test('a store that refuses the credentials, is well for a moment and refuses them again has one problem', () => {
+  const judge = createJudge();
+  const store = (seconds: number, isWell: boolean) =>
+    probeStatusOf(
+      'store/main',
+      { at: atOf(seconds), ...(!isWell && { reason: 'credentials' as const, msg: 'x' }) },
+      { since: atOf(seconds), ...(!isWell && { failingSince: atOf(seconds) }) },
+    );
+  const startOf = (seconds: number, isWell: boolean) =>
+    look(judge, seconds, { probes: [store(seconds, isWell)] }).verdict.problems[0]?.since;
+  expect([startOf(10, false), startOf(25, true), startOf(40, false)]).toEqual([
+    ...[atOf(10), undefined],
+    atOf(10),
+  ]);
+});
+
 describe('a problem of a domain', () => {
   const ofDomain = (seconds: number, last: Partial<NonNullable<ProbeStatus['last']>>) =>
     probeStatusOf('domain/orders', { at: atOf(seconds), ...last });

@@ -66,6 +66,11 @@ describe('what explains what', () => {
       { kind: 'locks', about: { store: 'main' } },
       { ...history, reason: 'persistence' },
     ],
+    [
+      'a recovery that is not possible, one that nobody ever tried',
+      { kind: 'recovery', about: { store: 'main' } },
+      { kind: 'not_proven', reason: 'drill_missing', about: { store: 'main' } },
+    ],
     ['a store, errors of any role', store, errorsOf('any')],
     ['a store, the wrong backups of its own', store, { kind: 'backup_failed', about: { store: 'main' } }],
     [

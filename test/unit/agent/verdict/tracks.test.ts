@@ -101,6 +101,30 @@ test('how long a value has been the same', () => {
   expect(tracksOf([1, undefined, undefined, 1]).unchangedMs('a', 'k')).toBe(3 * stepMs);
 });
 
+test('how long is known', () => {
+  expect([tracksOf([1]).sampledMs(), tracksOf([1, 1, 1]).sampledMs()]).toEqual([0, 2 * stepMs]);
+  expect(tracksOf(steps(61, () => 1)).sampledMs()).toBe(60 * stepMs);
+  expect(tracksOf(steps(80, () => 1)).sampledMs()).toBe(60 * stepMs);
+});
+
+test('4,000 sums are kept: each goes on, and one more begins only when there is room again', () => {
+  const tracks = createTracks();
+  let step = 0;
+  const accumulate = (atMs: number, count: number, from: number, value: number) => {
+    tracks.begin(atMs);
+    tracks.accumulate('a', new Map(Array.from({ length: count }, (_, i) => [`k${from + i}`, value])));
+  };
+  accumulate(0, 4_001, 0, 5);
+  accumulate(stepMs, 4_001, 0, 7);
+  expect([tracks.newest('a', 'k0'), tracks.newest('a', 'k3999'), tracks.newest('a', 'k4000')]).toEqual([
+    ...[7, 7],
+    undefined,
+  ]);
+  // The others have not grown for more than a day, and are gone.
+  for (const end = step + 63; step < end; step++) accumulate(90_000_000 + step * stepMs, 1, 4_000, 7);
+  expect(tracks.newest('a', 'k4000')).toBe(7);
+});
+
 test('a quarter of an hour is kept, and no more', () => {
   const growing = steps(200, (step) => step);
   expect(tracksOf(growing).increase('a', 'k', 3_600_000)).toBe(60);

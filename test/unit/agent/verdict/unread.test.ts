@@ -68,6 +68,7 @@ test.each<[string, Given, boolean]>([
   ['backup/backup/n', ofProbe('backup_unread', 'backup/n'), true],
   ['evidence/backup/n', ofProbe('backup_unread', 'backup/n'), true],
   ['evidence/backup/n', ofProbe('backup_failed', 'backup/n'), false],
+  ['evidence/backup/n', ofProbe('backup_unread', 'backup/m'), false],
   ['backup/backup/n', ofProbe('backup_failed', 'backup/m'), false],
   ['backup/backup/n', ofProbe('backup_late', 'backup/n'), false],
   ['targets/domain', ofProbe('domain', 'domain/orders'), true],
@@ -164,6 +165,33 @@ test.each<[string, string, Partial<StatusFacts>, Given[], boolean]>([
     [],
     false,
   ],
+  ['the readiness of a domain that nobody checks', 'readiness/domain/a', {}, [], true],
+  [
+    'the readiness of a domain that was not checked yet',
+    'readiness/domain/a',
+    { probes: [unchecked('domain/a')] },
+    [],
+    true,
+  ],
+  [
+    'a check of a store, beside another for which the rights do not suffice',
+    'check/store/main wal_backlog',
+    {
+      probes: [probeStatusOf('store/main', { details: { checks: [{ check: 'slots', holds: 'unknown' }] } })],
+    },
+    [],
+    true,
+  ],
+  [
+    'a check for which the rights do not suffice',
+    'check/store/main slots',
+    {
+      probes: [probeStatusOf('store/main', { details: { checks: [{ check: 'slots', holds: 'unknown' }] } })],
+    },
+    [],
+    false,
+  ],
+  ['a check of a store that nobody checks', 'check/store/main slots', {}, [], true],
   ['all domains', 'targets/domain', { probes: [probeStatusOf('domain/a'), unchecked('domain/a')] }, [], true],
   [
     'all domains, beside a store that is down',
@@ -292,6 +320,14 @@ describe('a problem whose source cannot be read', () => {
     ['its reporter delivers', 'report/metrics.hostedmetrics', deliveredAtMs(1e6), false],
     ['another reporter delivers', 'report/metrics.pushmetrics', deliveredAtMs(1e6), true],
     ['its probe has a result', 'stale/store/main', { probes: [probeStatusOf('store/main')] }, false],
+    [
+      'its probe has a result, as another one has',
+      'stale/store/main',
+      { probes: [probeStatusOf('store/other'), probeStatusOf('store/main')] },
+      false,
+    ],
+    ['a probe of its name has a result', 'heap/store/main', { probes: [probeStatusOf('store/main')] }, true],
+    ['a reporter of its name delivers', 'heap/metrics.hostedmetrics', deliveredAtMs(1e6), true],
     ['its probe has no result yet', 'stale/store/main', { probes: [unchecked('store/main')] }, true],
     ['another probe has a result', 'stale/store/main', { probes: [probeStatusOf('store/other')] }, true],
   ])('is one of an earlier agent, and %s', (_, line, given, isUnread) => {

@@ -48,6 +48,14 @@ describe('a value above its limit', () => {
       'Get: 9 (limit 5)',
     ]);
   });
+  test('only goes on if each of its values does', () => {
+    const goesOn = (...all: boolean[]) =>
+      of(...all.map((goes) => (goes ? { onlyGoesOn: true as const } : {})))[0]?.onlyGoesOn ?? false;
+    expect([goesOn(true), goesOn(true, true), goesOn(true, false), goesOn(false, true)]).toEqual([
+      ...[true, true],
+      ...[false, false],
+    ]);
+  });
   test.each<[object, string, object]>([
     [{ role: 'history', queue: 'timer' }, 'timer of history', { role: 'history' }],
     [{ role: 'frontend', callee: 'history' }, 'frontend to history', { role: 'frontend', callee: 'history' }],

@@ -3,6 +3,7 @@ import type { Explained } from '../../../../src/agent/verdict/causes.ts';
 import { type Begun, idOf } from '../../../../src/agent/verdict/found.ts';
 import {
   consequencesText,
+  isDoubtful,
   overSentence,
   overTextOf,
   timeText,
@@ -197,6 +198,24 @@ describe('what a cause takes down', () => {
       'Store calls of role a are slow; 1 role suffers because of it',
     );
   });
+  test('says of which roles it is, if several causes are of roles', () => {
+    const heap = (name: string): Given => ({ kind: 'heap', subject: name, about: { role: name } });
+    const text = (...effects: Given[]) =>
+      headline(...caused(heap('a'), ...effects), ...caused(heap('b'))).split('; ')[1];
+    expect(text(role('a'))).toBe('1 of the roles is down because of them');
+    expect(text(role('a'), role('b'))).toBe('2 of the roles are down because of them');
+    expect(headline(...caused(heap('a'), role('a'))).split('; ')[1]).toBe('the role is down because of it');
+  });
+  test('is not that the page of a role that is down cannot be scraped, but that of another role', () => {
+    const page = (name: string): Given => ({ kind: 'scrape_down', subject: name, about: { role: name } });
+    const text = (cause: Given, ...effects: Given[]) => headline(...caused(cause, ...effects)).split('; ')[1];
+    expect(text(role('a'), page('a'))).toBeUndefined();
+    expect(text(role('a'), page('b'))).toBe('1 role suffers because of it');
+    expect(text(role('a'), { ...page('a'), kind: 'heap' })).toBe('it causes 1 more problem');
+    expect(text({ ...role('a'), kind: 'heap' }, page('a'))).toBe('it causes 1 more problem');
+    const both = [...caused(role('a'), page('a')), ...caused(role('b'))];
+    expect(headline(...both)).toBe('Roles a and b are down');
+  });
   test('a domain of the name of a role suffers from it', () => {
     const cause: Given = { kind: 'crash_loop', subject: 'a', about: { role: 'a' } };
     expect(
@@ -238,6 +257,23 @@ describe('what nobody can tell any more', () => {
     [5, `${three}, role a pauses for garbage collection and 2 more problems last`],
   ])('%d: %s', (count, text) => {
     expect(inDoubt(count)).toBe(`It is no longer known whether ${text}`);
+  });
+  test('lasts if something that is seen follows from it; what followed from it is as doubtful as it is', () => {
+    const cause: Given = { kind: 'disk_full', subject: 's', unread };
+    const effect: Given = { ...role('a'), unread: { ...unread, wasCause: false } };
+    const doubtful = (...all: Explained[]) => all.map((one) => isDoubtful(one, all));
+    expect(doubtful(...caused(cause))).toEqual([true]);
+    expect(doubtful(...caused({ ...cause, unread: undefined }))).toEqual([false]);
+    expect(doubtful(...caused(cause, role('a')))).toEqual([false, false]);
+    expect(doubtful(...caused(cause, effect))).toEqual([true, true]);
+    expect(doubtful(...caused(cause, effect, role('b')))).toEqual([false, false, false]);
+    expect(doubtful(...caused({ ...cause, unread: undefined }, effect))).toEqual([false, false]);
+    // What follows from another cause says nothing about this one.
+    expect(
+      doubtful(...caused(cause), ...caused({ ...cause, subject: 't', unread: undefined }, role('a'))),
+    ).toEqual([...[true, false, false]]);
+    // Its cause is not there any more.
+    expect(doubtful({ found: problem(effect), causedBy: 'disk_full/s' })).toEqual([false]);
   });
 });
 
