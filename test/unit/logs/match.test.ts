@@ -41,9 +41,10 @@ function decisions(
   files: readonly FileFacts[],
   generations: readonly Generation[],
   answers: Readonly<Record<string, Answer>>,
+  neighbours: readonly Generation[] = [],
 ): { actions: string[]; again: boolean } {
   const world: World = {
-    ...{ files, livesIn: () => [], isThere: () => false, unseen: new Set() },
+    ...{ files, followedIn: () => neighbours, isThere: () => false, unseen: new Set() },
     generations: {
       group: () => generations.filter(({ status }) => status !== 'ended'),
       ended: () => generations.filter(({ status }) => status === 'ended'),
@@ -93,6 +94,22 @@ test.each<[string, FileFacts, Generation, Answer, string]>([
   ],
 ])('a file %s', (_, one, of, answer, action) => {
   expect(decisions([one], [of], { [`1:2 ${of.number}`]: answer }).actions).toEqual([action]);
+});
+
+test('an archive is a copy of a rotated file that was first seen without its log, so that both seem to be logs of their own', () => {
+  // The log was renamed and not created again yet when the agent looked.
+  const rotated = followed(1, 1n);
+  const gone = { ...rotated, place: { ...rotated.place!, state: 'unlinked' as const } };
+  const archiveOf = (size: number, of: Generation) => {
+    const own = '/logs/app.log.1.gz';
+    const more = { group: own, isHome: true, isNewGroup: true, content: content(size, true) };
+    const [action] = decisions([file('1:2', 'app.log.1.gz', more)], [], { '1:2 1': 'prefix' }, [of]).actions;
+    return action;
+  };
+  expect(archiveOf(100, gone)).toBe('copy 1:2 1');
+  // Only a part of it, or a log that may still grow.
+  expect(archiveOf(99, gone)).toBe('follow 1:2');
+  expect(archiveOf(100, rotated)).toBe('follow 1:2');
 });
 
 test('a lost log whose copy lacks bytes waits for files that cannot be decided, but no longer than a rotation takes', () => {

@@ -90,8 +90,8 @@ export interface World {
   /** The files to decide about, sorted: new generations are numbered in this order. */
   readonly files: readonly FileFacts[];
   readonly generations: Pick<Generations, 'group' | 'ended' | 'lost'>;
-  /** The followed generations of logs that were known before this scan and are written in this directory. */
-  livesIn(directory: string): readonly Generation[];
+  /** The followed generations of logs that were known before this scan and whose files are, or were, in this directory. */
+  followedIn(directory: string): readonly Generation[];
   /** Whether there is another file that was read as this generation or is a copy of it. */
   isThere(of: Generation, except: FileFacts): boolean;
   /** Groups with a generation that this scan could not see. Its bytes may be in any file. */

@@ -42,7 +42,7 @@ const isContent = (content: FileFacts['content']): content is Content => typeof 
  *   older than its log, or an archive in another    passed over
  *   format than gzip
  *   beginning, or all, of a followed generation     a copy; at a log's own path under an unrelated name after ten quiet seconds
- *                                                   a log of its own
+ *                                                   a log of its own, unless it is an archive of all of a rotated file
  *   all of a lost or ended generation, and more     that generation, which goes on in it
  *   all of an ended generation                      a copy
  *   equal to one of these, but only one line again  a copy while it may be unfinished, and then a new generation
@@ -175,7 +175,7 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
   const own = [file.group, ...file.kin].flatMap((path) => world.generations.group(path));
   const isStranger = isUnrelated(file);
   const isTelling = !isVague(file, content);
-  const neighbours = isStranger ? world.livesIn(file.directory) : [];
+  const neighbours = isStranger ? world.followedIn(file.directory) : [];
   let compared = 0;
   /** What the file may be unless it has all of another generation. */
   let doubt: Action | undefined;
@@ -194,6 +194,7 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
       return { do: 'wait', file, of, isSoon: true };
     if (answer === 'unseen') return { do: 'copy', file, of };
     if (isStranger) {
+      if (answer === 'prefix' && isArchiveOf(content, of)) return { do: 'copy', file, of };
       if (answer === 'prefix' && isFresh) return { do: 'wait', file, of, isSoon: false, isPart: true };
     } else if (isHome) {
       // Another file with the same content was renamed over the log.

@@ -70,11 +70,11 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
     return names.has(path);
   };
 
-  /** Followed generations by the directory in which they are written. */
-  const livesByDirectory = () =>
+  /** Followed generations by the directory in which their files are, or were. */
+  const followedByDirectory = () =>
     groupBy(
       [...generations.open].filter(({ place, group }) => {
-        if (place?.state !== 'live' || place.isGzip) return false;
+        if (!place || place.isGzip || (place.state !== 'live' && place.state !== 'unlinked')) return false;
         return !newGroups.has(group) || blankGroups.has(group);
       }),
       ({ home }) => dirname(home),
@@ -166,13 +166,13 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
       files: readonly FileFacts[],
       answers: ReadonlyMap<string, ReadonlyMap<Generation, Answer>>,
     ): World {
-      let lives: ReadonlyMap<string, Generation[]> | undefined;
+      let followed: ReadonlyMap<string, Generation[]> | undefined;
       return {
         files,
         generations,
-        livesIn(directory) {
-          lives ??= livesByDirectory();
-          return lives.get(directory) ?? [];
+        followedIn(directory) {
+          followed ??= followedByDirectory();
+          return followed.get(directory) ?? [];
         },
         isThere: (of, except) =>
           generations
