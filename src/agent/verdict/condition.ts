@@ -29,7 +29,7 @@ export interface Condition {
   value(key: string, judged: Judged): number | undefined;
   limit: number;
   unit: ThresholdUnit;
-  /** The words after the number, such as `persistence errors a minute`. */
+  /** The words after the number, such as `item|items a minute`: `item` is the singular, `items` the plural. */
   noun: string;
   /** Multiplies the number for readers, such as 60 for a rate per minute. */
   shownTimes?: number;

@@ -172,7 +172,7 @@ export const conditions: readonly Condition[] = [
     of: 'fatal',
     value: (key, { tracks }) => tracks.increase('fatal', key, longMs),
     ...limited('SvcFatalLogEntry'),
-    noun: 'fatal entries in ten minutes',
+    noun: 'fatal entry|entries in ten minutes',
     countedMs: longMs,
   },
   {
@@ -200,7 +200,7 @@ export const conditions: readonly Condition[] = [
     of: 'log lost',
     value: (key, { tracks }) => tracks.increase('log lost', key, longMs),
     ...limited('SvcLogBytesLost', 'none'),
-    noun: 'bytes were gone before they were read',
+    noun: 'byte|bytes was|were gone before being read',
   },
   {
     kind: 'dropping',
@@ -209,7 +209,7 @@ export const conditions: readonly Condition[] = [
     spanMs: 5 * minute,
     ...limited('SvcAgentDropping'),
     shownTimes: 60,
-    noun: 'items a minute are dropped',
+    noun: 'item|items a minute is|are dropped',
     forMs: 15 * minute,
   },
   {
@@ -248,7 +248,7 @@ export const conditions: readonly Condition[] = [
     of: 'refused',
     value: (key, { tracks }) => tracks.increase('refused', key, longMs),
     ...none,
-    noun: 'series were refused in ten minutes',
+    noun: 'series was|were refused in ten minutes',
     countedMs: longMs,
   },
   {

@@ -217,6 +217,10 @@ export const logFaults = ['log_unread', 'log_deleted', 'log_disk_full', 'log_gon
 export const kinds: Readonly<Record<KindOfProblem, KindRow>> = rows;
 export const kindNames = Object.keys(rows) as readonly KindOfProblem[];
 
+/** Words in the singular or the plural: `is|are down`. */
+export const inNumber = (words: string, isPlural: boolean): string =>
+  words.replace(/(\w+)\|(\w+)/g, isPlural ? '$2' : '$1');
+
 /** The predicate of a kind when the problem is over: `store` `main` `recovered`. */
 export const overPredicates: Readonly<Record<KindOfProblem, string>> = {
   disk_full: 'has space again',

@@ -4,6 +4,7 @@ import type { Exceeded } from '../report.ts';
 import { type About, collect, countedTrack, type Origins, type Rows } from './collected.ts';
 import { type Condition, leastPauseMs, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
+import { inNumber } from './kinds.ts';
 import { createTracks } from './tracks.ts';
 
 /** The result of judging the values of the service. */
@@ -120,12 +121,13 @@ export function createServiceReadings(): ServiceReadings {
       const from = originsOf(condition, about);
       const known = usual.get(id);
       const pause = counts && tracks.pause(counts, key, leastPauseMs);
+      const shown = shownOf(condition, value);
       const atOf = (agoMs: number) => new Date(nowMs - agoMs).toISOString();
       one.shown = {
         kind,
         about,
         ...(from.length > 0 && { from }),
-        value: `${shownOf(condition, value)} ${noun}${clause}`,
+        value: `${shown} ${inNumber(noun, shown !== '1')}${clause}`,
         ...(known !== undefined && { usual: shownOf(condition, known) }),
         limit: shownOf(condition, limit),
         since: new Date(sinceMs).toISOString(),

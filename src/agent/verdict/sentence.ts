@@ -1,11 +1,7 @@
 import type { ProbeStatus, StatusFacts, Verdict } from '../report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, type Found, idOf } from './found.ts';
-import { isKind, kinds, overPredicates } from './kinds.ts';
-
-/** A predicate in the singular or the plural: `is|are down`. */
-const inNumber = (predicate: string, isPlural: boolean): string =>
-  predicate.replace(/(\w+)\|(\w+)/g, isPlural ? '$2' : '$1');
+import { inNumber, isKind, kinds, overPredicates } from './kinds.ts';
 
 const listed = (items: readonly string[]): string =>
   items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;

@@ -256,16 +256,17 @@ test.each([
 });
 
 test.each([
-  [0.95, '0.95 fatal'],
-  [9.96, '10 fatal'],
-  [10.4, '10 fatal'],
-  [1234.5, '1,235 fatal'],
+  [1, '1 fatal entry'],
+  [0.95, '0.95 fatal entries'],
+  [9.96, '10 fatal entries'],
+  [10.4, '10 fatal entries'],
+  [1234.5, '1,235 fatal entries'],
 ])('a number of %d is shown as %s', (count, text) => {
   const report = sampled(40, (step) => ({
     svc_role_up: [row('history', 1)],
     svc_log_entries_total: [row('history', step < 39 ? 5 : 5 + count, { level: 'fatal' })],
   }));
-  expect(report.exceeded[0]?.value).toBe(`${text} entries in ten minutes`);
+  expect(report.exceeded[0]?.value).toBe(`${text} in ten minutes`);
 });
 
 test.each<[Record<string, string>, Record<string, string>]>([
