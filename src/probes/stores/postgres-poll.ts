@@ -132,13 +132,16 @@ const serverQuestions = (databases: readonly string[]) => ({
         WHERE state IS NULL AND backend_type IS NULL AND datid IS NOT NULL HAVING count(*) > 0) t
     ORDER BY age DESC LIMIT 100`,
   // Programs may wait for advisory locks as they like, and CREATE INDEX CONCURRENTLY waits for the end of transactions (virtualxid).
-  // Who waits behind a waiting session waits for the session that blocks both.
+  // Who waits behind a waiting session waits for the session that blocks both. Only those who wait longest are asked for: each call
+  // of pg_blocking_pids stops all locking for a moment.
   blockers: `SELECT CASE WHEN w.blocker = 0 THEN 'a prepared transaction'
       ELSE 'session ' || w.blocker || coalesce(' of ' || a.usename, '') || coalesce(', ' || a.state, '') END AS what,
       extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS age, max(w.waiting)::int AS waiting
-    FROM (SELECT unnest(pg_blocking_pids(pid)) AS blocker, count(*) OVER () AS waiting FROM pg_stat_activity
-        WHERE wait_event_type = 'Lock' AND wait_event NOT IN ('advisory', 'virtualxid')
-        ${databases.length === 0 ? '' : `AND datname IN (${listed(databases)})`}) w
+    FROM (SELECT unnest(pg_blocking_pids(s.pid)) AS blocker, s.waiting
+        FROM (SELECT pid, count(*) OVER () AS waiting FROM pg_stat_activity
+          WHERE wait_event_type = 'Lock' AND wait_event NOT IN ('advisory', 'virtualxid')
+          ${databases.length === 0 ? '' : `AND datname IN (${listed(databases)})`}
+          ORDER BY query_start LIMIT 10) s) w
       LEFT JOIN pg_stat_activity a ON a.pid = w.blocker
     WHERE a.wait_event_type IS DISTINCT FROM 'Lock' GROUP BY 1, 2 ORDER BY age DESC NULLS FIRST LIMIT 100`,
   replication: `SELECT (SELECT count(*) FROM pg_stat_wal_receiver)::int AS receivers,
