@@ -1,3 +1,4 @@
+import { compareText } from '../../core/labels.ts';
 import type { ProbeStatus, Problem } from '../report.ts';
 import type { KindOfProblem } from './kinds.ts';
 
@@ -56,5 +57,5 @@ export function sinceOf(
   if (state !== 'down') return since;
   const subject = name.slice(name.indexOf('/') + 1);
   const open = problems.find((one) => one.kind === downKinds[kind] && one.subject === subject);
-  return open && (since === undefined || open.since < since) ? open.since : since;
+  return [open?.since, since].filter((one) => one !== undefined).sort(compareText)[0];
 }

@@ -46,7 +46,7 @@ const shownOf = ({ unit, shownTimes = 1 }: Condition, value: number): string => 
  * take 12 ms to load them.
  */
 function countText(value: number): string {
-  const rounded = value >= 10 ? Math.round(value) : toThousandths(Number(value.toPrecision(2)));
+  const rounded = value < 9.95 ? toThousandths(Number(value.toPrecision(2))) : Math.round(value);
   return String(rounded).replace(/\d(?=(?:\d{3})+$)/g, '$&,');
 }
 

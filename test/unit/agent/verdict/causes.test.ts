@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { StatusFacts } from '../../../../src/agent/report.ts';
-import { isCauseAt } from '../../../../src/agent/verdict/causes.ts';
+import { explained, isCauseAt } from '../../../../src/agent/verdict/causes.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { probeStatusOf, statusFactsOf, statusReportOf } from '../../../status-report.ts';
 
@@ -32,6 +32,29 @@ test.each([
   expect(causesIn({ probes: [down('store/main', '11:00:00'), down('health/history', since)] })).toEqual(
     causes,
   );
+});
+
+test('what is itself unknown is not why another problem is unknown', () => {
+  const about = { store: 'main', probe: 'store/main' };
+  const common = { subject: 'main', about, evidence: [], sinceMs: 0 };
+  const unread = { sinceMs: 0, sources: ['target/store/main'], wasCause: true };
+  const causesOf = (isDownKnown: boolean) => {
+    const down = {
+      ...common,
+      kind: 'store_down',
+      ...(!isDownKnown && { unread: { ...unread, sources: [] } }),
+    } as const;
+    const all = explained([down, { ...common, kind: 'schema', unread }], statusFactsOf({}));
+    return all.map(({ found, causedBy }) => [found.kind, causedBy]);
+  };
+  expect(causesOf(true)).toEqual([
+    ['store_down', undefined],
+    ['schema', 'store_down/main'],
+  ]);
+  expect(causesOf(false)).toEqual([
+    ['store_down', undefined],
+    ['schema', undefined],
+  ]);
 });
 
 test('a role of which one check failed had a cause of its own if it failed long before the store', () => {

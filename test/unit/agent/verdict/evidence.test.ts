@@ -219,10 +219,12 @@ test('what to do about a target that flaps is said where the alert on roles does
 });
 
 test('the reason is not repeated where the predicate says it', () => {
-  const detailOf = (reason: string) =>
-    found({ probes: [probe('backup/full', { reason, msg: 'it is 26 h old' } as never)] })[0]?.detail;
-  expect(detailOf('late')).toBe('it is 26 h old');
-  expect(detailOf('shrunken')).toBe('shrunken: it is 26 h old');
+  const detailOf = (name: Parameters<typeof probeStatusOf>[0], reason: string) =>
+    found({ probes: [probe(name, { reason, msg: 'it is 26 h old' } as never)] })[0]?.detail;
+  expect(detailOf('backup/full', 'late')).toBe('it is 26 h old');
+  expect(detailOf('backup/full', 'shrunken')).toBe('shrunken: it is 26 h old');
+  expect(detailOf('store/main/p', 'denied')).toBe('it is 26 h old');
+  expect(detailOf('store/main/p', 'protocol')).toBe('protocol: it is 26 h old');
 });
 
 test('a role that cannot be scraped is told unless its health check fails', () => {
@@ -268,6 +270,7 @@ test('a role that cannot be scraped is told unless its health check fails', () =
   const since = (seconds: number) => probe('health/history', {}, { since: atOf(seconds) });
   expect(told({}, since(-1)).map(({ kind }) => kind)).toEqual(['scrape_down']);
   expect(told({}, since(-0.5))).toEqual([]);
+  expect(told({}, probe('health/matching', {}, { since: atOf(-0.5) }))).toHaveLength(1);
   // Other problems of the role do not hide its page.
   const flapping = probe('health/history', {}, { flapping: true });
   expect(told({}, flapping).map(({ kind }) => kind)).toEqual(['flapping', 'scrape_down']);

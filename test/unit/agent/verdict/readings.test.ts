@@ -258,6 +258,8 @@ test.each([
 test.each([
   [1, '1 fatal entry'],
   [0.95, '0.95 fatal entries'],
+  [9.94, '9.9 fatal entries'],
+  [9.95, '10 fatal entries'],
   [9.96, '10 fatal entries'],
   [10.4, '10 fatal entries'],
   [1234.5, '1,235 fatal entries'],
