@@ -4,7 +4,7 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText, type Fault, faultLine, nearest, systemCode } from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
 import type { AgentConfig, Loaded, LoadRequest, ReadyConfig } from '../config/types.ts';
-import type { Io } from './io.ts';
+import type { Command, Io } from './io.ts';
 
 interface CommandRow {
   name: string;
@@ -179,7 +179,7 @@ function repeated(args: readonly string[], flag: string): string[] {
  * Parses a command's arguments strictly; `most` is how many arguments it may have besides its options. Throws `usage` with the
  * nearest known option, and for surplus arguments.
  */
-export function parseCommand<const O extends Options>(
+function parseCommand<const O extends Options>(
   command: string,
   args: readonly string[],
   options: O,
@@ -205,11 +205,31 @@ export function parseCommand<const O extends Options>(
   throw new AgentError('usage', { where, what, got: surplus.join(' '), allowed: seeHelp(command) });
 }
 
-/** Prints the help of a command: its usage, then the examples of its row. */
-export function showHelp(name: CommandName, usage: string, { stdout }: Pick<Io, 'stdout'>): void {
-  const { examples } = commands.find((command) => command.name === name)!;
-  stdout(`${usage}\n${examplesHead}\n${examples.map((example) => `  svc-agent ${example}\n`).join('')}`);
+/** The values of a command's options on the command line. */
+export type ValuesOf<O extends Options> = ReturnType<typeof parseCommand<O>>['values'];
+
+interface CommandForm<O extends Options> {
+  name: CommandName;
+  usage: string;
+  options: O;
+  /** How many arguments it may have besides its options. Default: none. */
+  most?: number;
 }
+
+/** A command. With --help it prints its usage and the examples of its row; else `act` resolves with the exit status. */
+export const command =
+  <const O extends Options>(
+    { name, usage, options, most }: CommandForm<O>,
+    act: (values: ValuesOf<O>, io: Io, positionals: readonly string[]) => Promise<number>,
+  ): Command =>
+  async (args, io) => {
+    const { values, positionals } = parseCommand(name, args, options, most);
+    if (!('help' in values)) return act(values, io, positionals);
+    const { examples } = commands.find((row) => row.name === name)!;
+    const lines = examples.map((example) => `  svc-agent ${example}\n`);
+    io.stdout(`${usage}\n${examplesHead}\n${lines.join('')}`);
+    return 0;
+  };
 
 /** The line between the usage and the examples of a help text. */
 export const examplesHead = 'Examples:';

@@ -21,12 +21,12 @@ import {
 import { onSignals } from '../signals.ts';
 import {
   type ConfigurationValues,
+  command,
   configurationOptions,
   configured,
-  parseCommand,
-  showHelp,
+  type ValuesOf,
 } from './arguments.ts';
-import type { Io } from './io.ts';
+import type { Command, Io } from './io.ts';
 
 const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE] -- COMMAND...
        svc-agent backup plan [--format cron|kubernetes] [--image IMAGE] [--directory DIR]
@@ -44,60 +44,60 @@ A fault in the configuration is printed, but the backup runs all the same; such 
 Exit status of run: the exit status of COMMAND; 127 COMMAND cannot be started; 2 wrong usage.
 `;
 
+const options = {
+  ...configurationOptions,
+  job: { type: 'string' },
+  artifact: { type: 'string' },
+  format: { type: 'string' },
+  image: { type: 'string' },
+  directory: { type: 'string' },
+  offsite: { type: 'string' },
+  region: { type: 'string' },
+  endpoint: { type: 'string' },
+  out: { type: 'string' },
+} as const;
+type Values = ValuesOf<typeof options>;
+
 /** Runs `svc-agent backup run` and `svc-agent backup plan`. */
-export async function backup(args: readonly string[], io: Io): Promise<number> {
+export const backup: Command = (args, io) => {
   const at = args.indexOf('--');
   const own = at < 0 ? args : args.slice(0, at);
-  const command = at < 0 ? [] : args.slice(at + 1);
-  const { values, positionals } = parseCommand(
-    'backup',
-    own,
-    {
-      ...configurationOptions,
-      job: { type: 'string' },
-      artifact: { type: 'string' },
-      format: { type: 'string' },
-      image: { type: 'string' },
-      directory: { type: 'string' },
-      offsite: { type: 'string' },
-      region: { type: 'string' },
-      endpoint: { type: 'string' },
-      out: { type: 'string' },
-    },
-    1,
-  );
-  if (values.help) {
-    showHelp('backup', usage, io);
-    return 0;
-  }
-  const [action] = positionals;
-  if (action === 'plan') {
-    const format = values.format ?? 'cron';
-    if (!planFormats.some((known) => known === format)) {
-      throw wrongUsage('unknown --format', format, `use ${planFormats.join(' or ')}`);
-    }
-    const { offsite: target, region, endpoint } = values;
-    checkOffsite({ target, region, endpoint });
-    const { config, files } = await configured(values, io);
-    const options: PlanOptions = {
-      format: format as (typeof planFormats)[number],
-      image: values.image,
-      directory: resolve(io.cwd, values.directory ?? planDirectory),
-      offsite: target === undefined ? undefined : { target, region, endpoint },
-      configFile: files[0] && resolve(io.cwd, files[0]),
-    };
-    if (values.json) io.stdout(`${JSON.stringify(planJson(config, options), null, 2)}\n`);
-    else if (values.out === undefined) io.stdout(printPlan(config, options));
-    else writePlan(planFiles(config, options, resolve(io.cwd, values.out)), resolve(io.cwd, values.out), io);
-    return 0;
-  }
-  if (action !== 'run') throw wrongUsage('unknown action', action, 'use run or plan');
+  const job = at < 0 ? [] : args.slice(at + 1);
+  const form = { name: 'backup', usage, options, most: 1 } as const;
+  return command(form, async (values, _, [action]) => {
+    if (action === 'plan') return plan(values, io);
+    if (action === 'run') return run(job, values, io);
+    throw wrongUsage('unknown action', action, 'use run or plan');
+  })(own, io);
+};
+
+async function plan(values: Values, io: Io): Promise<number> {
+  const format = planFormats.find((known) => known === (values.format ?? 'cron'));
+  if (format === undefined)
+    throw wrongUsage('unknown --format', values.format, `use ${planFormats.join(' or ')}`);
+  const { offsite: target, region, endpoint } = values;
+  checkOffsite({ target, region, endpoint });
+  const { config, files } = await configured(values, io);
+  const planned: PlanOptions = {
+    format,
+    image: values.image,
+    directory: resolve(io.cwd, values.directory ?? planDirectory),
+    offsite: target === undefined ? undefined : { target, region, endpoint },
+    configFile: files[0] && resolve(io.cwd, files[0]),
+  };
+  if (values.json) io.stdout(`${JSON.stringify(planJson(config, planned), null, 2)}\n`);
+  else if (values.out === undefined) io.stdout(printPlan(config, planned));
+  else writePlan(planFiles(config, planned, resolve(io.cwd, values.out)), resolve(io.cwd, values.out), io);
+  return 0;
+}
+
+async function run(words: readonly string[], values: Values, io: Io): Promise<number> {
   if (values.job === undefined) throw wrongUsage('--job is missing', undefined, 'name an entry of backups');
-  if (command.length === 0) throw wrongUsage('no command', undefined, 'put it behind --');
+  if (words.length === 0) throw wrongUsage('no command', undefined, 'put it behind --');
   if (!/^[\w.-]+$/.test(values.job))
     throw wrongUsage('no such backup', values.job, 'name an entry of backups');
   const job = await recordedJob(values.job, values, io);
-  return runRecorded(command, { ...job, artifact: values.artifact }, io);
+  return runRecorded(words, { ...job, artifact: values.artifact }, io);
 }
 
 /** Where runs of a job are recorded, and the entry of `backups` that uses this record as evidence. */

@@ -26,7 +26,7 @@ import {
   targetOptions,
   targetUsage,
 } from './agent-client.ts';
-import { loadRequest, parseCommand, showHelp } from './arguments.ts';
+import { command, loadRequest } from './arguments.ts';
 import { doctor } from './doctor.ts';
 import { type Io, plainScreen } from './io.ts';
 
@@ -45,13 +45,10 @@ document lists.
 /** The text that replaces a secret. */
 const mask = '<secret>';
 
+const options = { ...targetOptions, out: { type: 'string' } } as const;
+
 /** Runs `svc-agent bundle`. */
-export async function bundle(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('bundle', args, { ...targetOptions, out: { type: 'string' } });
-  if (values.help) {
-    showHelp('bundle', usage, io);
-    return 0;
-  }
+export const bundle = command({ name: 'bundle', usage, options }, async (values, io) => {
   const loaded = await loadConfig(loadRequest(values, io));
   const { faults, warnings, findings, discovered } = loaded;
   const secrets = new Set<string>();
@@ -83,7 +80,7 @@ export async function bundle(args: readonly string[], io: Io): Promise<number> {
   if (values.out === undefined) io.stdout(text);
   else write(resolve(io.cwd, values.out), text);
   return faults.length > 0 ? 2 : 0;
-}
+});
 
 /**
  * The admin listener of a configuration with faults, for an agent that runs with an earlier one: the block `admin` if it has no

@@ -6,10 +6,9 @@ import type { AgentConfig, Discovered, Loaded, MetricsConfig, ServiceConfig } fr
 import {
   buildError,
   type ConfigurationValues,
+  command,
   configurationOptions,
   loadRequest,
-  parseCommand,
-  showHelp,
   withBuildFault,
   withNamedFile,
 } from './arguments.ts';
@@ -25,16 +24,11 @@ Exit status: 0 valid; 1 a fault in the service's own files, a missing secret, or
 2 an invalid configuration.
 `;
 
+const options = { ...configurationOptions, live: { type: 'boolean' } } as const;
+
 /** Runs `svc-agent check`: prints every fault at once, then what would run. */
-export async function check(args: readonly string[], io: Io): Promise<number> {
-  const options = { ...configurationOptions, live: { type: 'boolean' } } as const;
-  const parsed = parseCommand('check', args, options, 1);
-  const values = withNamedFile(parsed.values, parsed.positionals);
-  if (values.help) {
-    showHelp('check', usage, io);
-    return 0;
-  }
-  const loaded = await loadBuilt(values, io);
+export const check = command({ name: 'check', usage, options, most: 1 }, async (values, io, files) => {
+  const loaded = await loadBuilt(withNamedFile(values, files), io);
   const live = values.live && loaded.config ? await checkLive(loaded.config, io) : undefined;
   if (values.json) io.stdout(`${JSON.stringify({ ...asJson(loaded), live })}\n`);
   else {
@@ -44,7 +38,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
   }
   if (loaded.faults.length > 0) return 2;
   return loaded.findings.length > 0 || live?.some(({ failure }) => failure !== undefined) ? 1 : 0;
-}
+});
 
 /** The configuration, and every fault that `run` would find when it builds it. */
 async function loadBuilt(values: ConfigurationValues, io: Io): Promise<Loaded> {
@@ -174,11 +168,11 @@ Prints the JSON Schema (draft 2020-12) of agent.yaml, for editors:
   --reasons  print every closed list of label values instead
 `;
 
+const schemaForm = { name: 'schema', usage: schemaUsage, options: { reasons: { type: 'boolean' } } } as const;
+
 /** Runs `svc-agent schema`: prints the schema of the configuration, or every closed list. */
-export async function schema(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('schema', args, { reasons: { type: 'boolean' } });
-  if (values.help) showHelp('schema', schemaUsage, io);
-  else if (!values.reasons) {
+export const schema = command(schemaForm, async (values, io) => {
+  if (!values.reasons) {
     const { configurationSchema } = await import('../config/blocks.ts');
     io.stdout(`${JSON.stringify(configurationSchema(), null, 2)}\n`);
   } else if (values.json) io.stdout(`${JSON.stringify(closedLists, null, 2)}\n`);
@@ -187,4 +181,4 @@ export async function schema(args: readonly string[], io: Io): Promise<number> {
       io.stdout(`${name}: ${list.join(', ')}\n`);
   }
   return 0;
-}
+});

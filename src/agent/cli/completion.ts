@@ -2,8 +2,8 @@ import { roles } from '../../core/catalog.ts';
 import { AgentError } from '../../core/errors.ts';
 import { recoveryProcedures } from '../../core/reasons.ts';
 import { dashboards, packNames } from '../../monitoring/alert.ts';
-import { type CommandName, commands, examplesHead, parseCommand, showHelp } from './arguments.ts';
-import type { Io } from './io.ts';
+import { type CommandName, command, commands, examplesHead } from './arguments.ts';
+import type { Command, Io } from './io.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
@@ -159,33 +159,25 @@ const scripts = { bash, zsh, fish };
  * Runs `svc-agent completion bash|zsh|fish`: prints a script to be sourced. `helpOf` returns the output of a command for --help,
  * from which completions are derived.
  */
-export async function completion(
-  args: readonly string[],
-  io: Io,
-  helpOf: (name: CommandName) => Promise<string>,
-): Promise<number> {
-  const { values: given, positionals } = parseCommand('completion', args, {}, 1);
-  if (given.help) {
-    showHelp('completion', usage, io);
+export const completion = (helpOf: (name: CommandName, io: Io) => Promise<string>): Command =>
+  command({ name: 'completion', usage, options: {}, most: 1 }, async (_, io, [asked]) => {
+    const shell = shells.find((name) => name === asked);
+    if (!shell) {
+      const where = 'svc-agent completion';
+      if (asked === undefined)
+        throw new AgentError('usage', {
+          where,
+          what: 'the shell is missing',
+          allowed: 'use bash, zsh or fish',
+        });
+      const fault = { where, what: 'unknown shell', got: asked, allowed: 'use bash, zsh or fish' };
+      throw new AgentError('usage', fault);
+    }
+    const all = await Promise.all(
+      commands.map(async ({ name, summary }) =>
+        wordsOf(name, summary, name === 'completion' ? usage : await helpOf(name, io)),
+      ),
+    );
+    io.stdout(scripts[shell](all));
     return 0;
-  }
-  const shell = shells.find((name) => name === positionals[0]);
-  if (!shell) {
-    const where = 'svc-agent completion';
-    if (positionals[0] === undefined)
-      throw new AgentError('usage', {
-        where,
-        what: 'the shell is missing',
-        allowed: 'use bash, zsh or fish',
-      });
-    const fault = { where, what: 'unknown shell', got: positionals[0], allowed: 'use bash, zsh or fish' };
-    throw new AgentError('usage', fault);
-  }
-  const all = await Promise.all(
-    commands.map(async ({ name, summary }) =>
-      wordsOf(name, summary, name === 'completion' ? usage : await helpOf(name)),
-    ),
-  );
-  io.stdout(scripts[shell](all));
-  return 0;
-}
+  });

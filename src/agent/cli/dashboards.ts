@@ -4,7 +4,7 @@ import { type DashboardName, dashboards as names } from '../../monitoring/alert.
 import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';
 import { pack } from '../../monitoring/packs.ts';
-import { parseCommand, showHelp } from './arguments.ts';
+import { command, type ValuesOf } from './arguments.ts';
 import { type Io, type Screen, table, writeInto } from './io.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME...] [OPTIONS]
@@ -34,7 +34,7 @@ const options = {
   threshold: { type: 'string', multiple: true },
   'runbook-url': { type: 'string' },
 } as const;
-type DashboardsValues = ReturnType<typeof parseCommand<typeof options>>['values'];
+type DashboardsValues = ValuesOf<typeof options>;
 
 interface ShownDashboard {
   name: DashboardName;
@@ -42,28 +42,26 @@ interface ShownDashboard {
 }
 
 /** Runs `svc-agent dashboards`: prints dashboards for Grafana with the names and limits of this installation. */
-export async function dashboards(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('dashboards', args, options, Infinity);
-  if (values.help) {
-    showHelp('dashboards', usage, io);
+export const dashboards = command(
+  { name: 'dashboards', usage, options, most: Infinity },
+  async (values, io, positionals) => {
+    const { out, kubernetes } = values;
+    const asked = positionals.map(nameOf);
+    const isList = values.list || (asked.length === 0 && out === undefined && !kubernetes);
+    const rendering = optionsOf(values);
+    // Only this command needs the builders of Grafana's schema.
+    const { renderDashboard } = await import('../../monitoring/dashboards/render.ts');
+    const shown = (asked.length > 0 ? asked : names).map((name) => ({
+      name,
+      dashboard: renderDashboard(name, rendering),
+    }));
+    if (isList) io.stdout(listText(shown, values.json, io.screen));
+    else if (out !== undefined) await writeAll(shown, resolve(io.cwd, out), values, io);
+    else if (kubernetes) io.stdout(await kubernetesText(shown, values.json));
+    else io.stdout(theOnly(shown));
     return 0;
-  }
-  const { out, kubernetes } = values;
-  const asked = positionals.map(nameOf);
-  const isList = values.list || (asked.length === 0 && out === undefined && !kubernetes);
-  const rendering = optionsOf(values);
-  // Only this command needs the builders of Grafana's schema.
-  const { renderDashboard } = await import('../../monitoring/dashboards/render.ts');
-  const shown = (asked.length > 0 ? asked : names).map((name) => ({
-    name,
-    dashboard: renderDashboard(name, rendering),
-  }));
-  if (isList) io.stdout(listText(shown, values.json, io.screen));
-  else if (out !== undefined) await writeAll(shown, resolve(io.cwd, out), values, io);
-  else if (kubernetes) io.stdout(await kubernetesText(shown, values.json));
-  else io.stdout(theOnly(shown));
-  return 0;
-}
+  },
+);
 
 function nameOf(word: string): DashboardName {
   const name = word.replace(/^svc-/, '');

@@ -4,7 +4,7 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
 import { parseDuration } from '../../core/text-formats.ts';
 import { onSignals } from '../signals.ts';
-import { parseCommand, showHelp } from './arguments.ts';
+import { command } from './arguments.ts';
 import { usualPorts } from './demo/config.ts';
 import { followAlerts } from './demo/monitoring.ts';
 import { createStage, type Stage } from './demo/stage.ts';
@@ -13,20 +13,17 @@ import { type Io, timeOfDay } from './io.ts';
 
 const longestMs = parseDuration('1d');
 
+const options = {
+  for: { type: 'string' },
+  'incident-after': { type: 'string', default: '30s' },
+} as const;
+
 /**
  * Runs `svc-agent demo`: the example service and the agent beside it, with Prometheus and Alertmanager if they are installed,
  * until Ctrl-C, SIGTERM or the end of `--for`. It leaves nothing behind, unless the demo itself is killed by SIGKILL. Resolves
  * with 1 if the service or the agent ended by itself, after printing which of them and how.
  */
-export async function demo(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('demo', args, {
-    for: { type: 'string' },
-    'incident-after': { type: 'string', default: '30s' },
-  });
-  if (values.help) {
-    showHelp('demo', usage, io);
-    return 0;
-  }
+export const demo = command({ name: 'demo', usage, options }, async (values, io) => {
   const incidentAfterMs = spanOf('--incident-after', values['incident-after'], 0);
   const forMs = values.for === undefined ? undefined : spanOf('--for', values.for, 1000);
   const end = endRequested();
@@ -55,7 +52,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
     await stage.clear();
     end.undo();
   }
-}
+});
 
 /** Prints a line with its time, above the status line; not with --json. */
 function linePrinter({ screen, stdout }: Io, isJson: boolean): (line: string) => void {

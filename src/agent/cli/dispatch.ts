@@ -25,10 +25,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   bundle: async () => (await import('./bundle.ts')).bundle,
   schema: async () => (await import('./check.ts')).schema,
   healthcheck: async () => (await import('./status.ts')).healthcheck,
-  completion: async () => {
-    const { completion } = await import('./completion.ts');
-    return (args, io) => completion(args, io, (name) => helpOf(name, io));
-  },
+  completion: async () => (await import('./completion.ts')).completion(helpOf),
 };
 
 /** The output of a command for --help. */

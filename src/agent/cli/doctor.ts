@@ -14,7 +14,7 @@ import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts
 import { mostOpenFiles, wantedOpenFiles } from '../open-files.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { reasonOf } from '../verdict/probe-text.ts';
-import { configurationOptions, configured, parseCommand, showHelp, withNamedFile } from './arguments.ts';
+import { command, configurationOptions, configured, withNamedFile } from './arguments.ts';
 import { type Io, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
@@ -66,15 +66,11 @@ const examinations: readonly Examination[] = [
   examineProbes,
 ];
 
+const form = { name: 'doctor', usage, options: configurationOptions, most: 1 } as const;
+
 /** Runs `svc-agent doctor`. */
-export async function doctor(args: readonly string[], io: Io): Promise<number> {
-  const parsed = parseCommand('doctor', args, configurationOptions, 1);
-  const values = withNamedFile(parsed.values, parsed.positionals);
-  if (values.help) {
-    showHelp('doctor', usage, io);
-    return 0;
-  }
-  const loaded = await configured(values, io);
+export const doctor = command(form, async (values, io, files) => {
+  const loaded = await configured(withNamedFile(values, files), io);
   // The clock's timers do not keep a process alive; this one does until all is examined.
   const awake = setInterval(() => {}, 60_000);
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
@@ -86,7 +82,7 @@ export async function doctor(args: readonly string[], io: Io): Promise<number> {
   }
   io.stdout(values.json ? `${JSON.stringify(diagnoses)}\n` : text(diagnoses, io.screen));
   return diagnoses.some(({ result }) => result === 'fault') ? 1 : 0;
-}
+});
 
 function text(diagnoses: readonly Diagnosis[], screen: Screen): string {
   const rows = diagnoses.map(({ check, result, msg }) => [check, result === 'fault' ? 'FAULT' : result, msg]);

@@ -2,8 +2,8 @@ import { formatDuration } from '../../core/text-formats.ts';
 import { changeText, type Incident, type Problem, type StatusReport } from '../report.ts';
 import { incidentsIn } from '../verdict/alike.ts';
 import { targetOf, targetOptions, targetUsage } from './agent-client.ts';
-import { parseCommand, showHelp } from './arguments.ts';
-import { type Io, plain, table } from './io.ts';
+import { command } from './arguments.ts';
+import { plain, table } from './io.ts';
 import { askStatus } from './status.ts';
 
 const usage = `Usage: svc-agent incidents [-c FILE] [--json] [--url URL [--ca FILE | --insecure]]
@@ -14,19 +14,14 @@ ${targetUsage}Exit status: 0 success; 1 the agent does not answer; 2 wrong usage
 `;
 
 /** Runs `svc-agent incidents`: prints the problems that last and the incidents that are over, from a running agent. */
-export async function incidents(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('incidents', args, targetOptions);
-  if (values.help) {
-    showHelp('incidents', usage, io);
-    return 0;
-  }
+export const incidents = command({ name: 'incidents', usage, options: targetOptions }, async (values, io) => {
   const report = await askStatus(await targetOf(values, '/api/status', io));
   const lasting = incidentsIn(report.verdict);
   if (values.json) io.stdout(`${JSON.stringify({ lasting, incidents: report.incidents })}\n`);
   else if (lasting.length + report.incidents.length === 0) io.stdout('No incident in the last 30 days.\n');
   else io.stdout(table(['START', 'LASTED', 'SEVERITY', 'WHAT'], rowsOf(report, lasting), io.screen));
   return 0;
-}
+});
 
 /** A time without its fraction of a second. */
 const timeOf = (text: string): string => text.replace(/\.\d+Z$/, 'Z');

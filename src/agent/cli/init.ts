@@ -2,8 +2,7 @@ import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AgentError, errorText, systemCode } from '../../core/errors.ts';
 import { usualStoreUser } from '../../probes/stores/store-options.ts';
-import { configurationOptions, parseCommand, showHelp } from './arguments.ts';
-import type { Io } from './io.ts';
+import { command, configurationOptions } from './arguments.ts';
 import { client, readForStarter, type StarterFacts } from './starter-facts.ts';
 import { type StarterStore, starterPassword } from './starter-stores.ts';
 
@@ -16,18 +15,14 @@ ${starterPassword} holds the password of the user ${usualStoreUser}, init also a
 schemas.
 `;
 
+const { role, 'service-config': serviceConfig } = configurationOptions;
+const options = { role, 'service-config': serviceConfig, out: { type: 'string' } } as const;
+
 /** Runs `svc-agent init`: writes a first configuration that passes `check`. */
-export async function init(args: readonly string[], io: Io): Promise<number> {
-  const { role, 'service-config': serviceConfig } = configurationOptions;
-  const options = { role, 'service-config': serviceConfig, out: { type: 'string' } } as const;
-  const { values, positionals } = parseCommand('init', args, options, 1);
-  if (values.help) {
-    showHelp('init', usage, io);
-    return 0;
-  }
+export const init = command({ name: 'init', usage, options, most: 1 }, async (values, io, [given]) => {
   const files = values['service-config'] ?? [];
   const text = starter(await readForStarter(files, values.role ?? [], io));
-  const [file = values.out] = positionals;
+  const file = given ?? values.out;
   if (values.out !== undefined && file !== values.out) {
     const fault = { where: 'svc-agent init', what: 'two files', got: `${file} ${values.out}` };
     throw new AgentError('usage', { ...fault, allowed: 'name one' });
@@ -38,7 +33,7 @@ export async function init(args: readonly string[], io: Io): Promise<number> {
     io.stderr(`${file} written; next: svc-agent check -c ${file}\n`);
   }
   return 0;
-}
+});
 
 /** Writes the file. Throws `usage` if it exists already, `internal` if it cannot be written. */
 function write(path: string, file: string, text: string): void {

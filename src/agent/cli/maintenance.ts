@@ -3,7 +3,7 @@ import { formatDuration, isHeaderText, parseDuration } from '../../core/text-for
 import { longestMaintenanceSeconds, longestText } from '../admin/announcements.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { type AgentTarget, shownUrl, targetOf, targetOptions, targetUsage, tell } from './agent-client.ts';
-import { configured, parseCommand, showHelp } from './arguments.ts';
+import { command, configured, type ValuesOf } from './arguments.ts';
 import type { Io } from './io.ts';
 
 const usage = `Usage: svc-agent maintenance --for TIME --reason TEXT | --end [--reason TEXT]
@@ -25,7 +25,7 @@ const options = {
   end: { type: 'boolean' },
   'token-file': { type: 'string' },
 } as const;
-type Values = ReturnType<typeof parseCommand<typeof options>>['values'];
+type Values = ValuesOf<typeof options>;
 
 /** Work to announce. It lasts no time if it announces the end of other work. */
 interface Work {
@@ -36,12 +36,7 @@ interface Work {
 const wrong = (fault: Fault): AgentError => new AgentError('usage', fault);
 
 /** Runs `svc-agent maintenance`: announces planned work, or its end, by `POST /event`. */
-export async function maintenance(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('maintenance', args, options);
-  if (values.help) {
-    showHelp('maintenance', usage, io);
-    return 0;
-  }
+export const maintenance = command({ name: 'maintenance', usage, options }, async (values, io) => {
   const { lengthMs, reason } = workOf(values);
   const authorization = `Bearer ${await tokenOf(values, io)}`;
   const target = await targetOf(values, '/event', io);
@@ -52,7 +47,7 @@ export async function maintenance(args: readonly string[], io: Io): Promise<numb
     : `maintenance for ${formatDuration(lengthMs)}, until ${until}: ${reason}`;
   io.stdout(values.json ? `${JSON.stringify({ until, reason })}\n` : `${text}\n`);
   return 0;
-}
+});
 
 /** The work that the options describe. Throws `usage` for what the agent would refuse. */
 function workOf({ for: time, reason, end = false }: Values): Work {

@@ -8,7 +8,7 @@ import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { onSignals } from '../signals.ts';
 import { messageOf } from '../verdict/probe-text.ts';
-import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
+import { command, configurationOptions, configured } from './arguments.ts';
 import { type Io, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
@@ -25,21 +25,10 @@ Exit status: 0 every probe succeeded, and store checks found at most advice; 1 a
 more than advice; 2 wrong usage or an invalid configuration.
 `;
 
+const options = { ...configurationOptions, 'print-grants': { type: 'boolean' } } as const;
+
 /** Runs `svc-agent probe`: every probe once, without a running agent. */
-export async function probe(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand(
-    'probe',
-    args,
-    {
-      ...configurationOptions,
-      'print-grants': { type: 'boolean' },
-    },
-    Infinity,
-  );
-  if (values.help) {
-    showHelp('probe', usage, io);
-    return 0;
-  }
+export const probe = command({ name: 'probe', usage, options, most: Infinity }, async (values, io, names) => {
   const { config } = await configured(values, io);
   if (values['print-grants']) {
     io.stdout(await printGrants(config.stores));
@@ -47,8 +36,8 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
   }
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
   // If a backup is named, the command waits for its verification, however long that takes.
-  const all = planForPerson(config, progress.onVerification, positionals.length > 0);
-  const rows = named(all, positionals);
+  const all = planForPerson(config, progress.onVerification, names.length > 0);
+  const rows = named(all, names);
   // A database is assessed by its backups, so they are checked even if they were not named.
   const isRead = rows.some(({ kind }) => kind === 'recovery');
   const read = all.filter((row) => isRead && row.kind === 'backup' && !rows.includes(row));
@@ -58,7 +47,7 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
   io.stdout(values.json ? `${JSON.stringify(asJson(probed))}\n` : asText(probed, io));
   const isFault = ({ result }: Probed) => !result.ok || (result.failedChecks ?? []).length > 0;
   return probed.length < rows.length || probed.some(isFault) ? 1 : 0;
-}
+});
 
 /**
  * The rows whose names are the given names or begin with them; without names, all rows. Throws `usage` for a name that no row

@@ -14,7 +14,7 @@ import { procedures, type RecoveryStep } from '../recovery/procedures.ts';
 import { leftBy, printLeft, runSession } from '../recovery/session.ts';
 import { lockSubject } from '../recovery/subject-lock.ts';
 import type { Chosen } from '../recovery/target.ts';
-import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
+import { command, configurationOptions, configured } from './arguments.ts';
 import type { Io } from './io.ts';
 import { recoverCost } from './recover-cost.ts';
 import { openTools, situationOf } from './recovery-situation.ts';
@@ -70,46 +70,44 @@ const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent recover
   new AgentError('usage', { where: 'svc-agent recover', what, got, allowed });
 
 /** Runs `svc-agent recover`. */
-export async function recover(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('recover', args, options, 1);
-  if (values.help) {
-    showHelp('recover', usage, io);
-    return 0;
-  }
-  if (values.cost) return recoverCost(values, io);
-  const procedure = procedureOf(positionals);
-  if (values.force?.trim() === '') throw wrongUsage('--force needs a reason');
-  const { config } = await configured(values, io);
-  const subject = subjectOf(procedure, values, config);
-  if (values.execute && !config.recovery.allowExecute) {
-    throw wrongUsage('--execute is not allowed here', undefined, 'set recovery.allowExecute: true');
-  }
-  const onVerification = verificationLine(io.screen, values.json ? () => {} : io.stdout);
-  const tools = await openTools(config, subject, onVerification, io);
-  try {
-    const journal = stepsPath(procedure, subject, config);
-    const earlier = unfinishedRun(journal);
-    const startMs = (values.restart ? undefined : earlier?.startMs) ?? Date.now();
-    const situation = await situationOf(subject, config, {
-      ...{ tools, onVerification, io, startMs, held: heldBy(earlier, targetOf(subject, config)) },
-      copiesFirst: !values['no-safety-copy'],
-    });
-    const steps = procedures[procedure].steps(situation);
-    if (values.plan) {
-      io.stdout(
-        values.json
-          ? `${JSON.stringify(planOf(procedure, situation.subject, steps), null, 2)}\n`
-          : planText(procedure, steps),
-      );
-      return 0;
+export const recover = command(
+  { name: 'recover', usage, options, most: 1 },
+  async (values, io, positionals) => {
+    if (values.cost) return recoverCost(values, io);
+    const procedure = procedureOf(positionals);
+    if (values.force?.trim() === '') throw wrongUsage('--force needs a reason');
+    const { config } = await configured(values, io);
+    const subject = subjectOf(procedure, values, config);
+    if (values.execute && !config.recovery.allowExecute) {
+      throw wrongUsage('--execute is not allowed here', undefined, 'set recovery.allowExecute: true');
     }
-    return await go(procedure, situation.subject, steps, {
-      ...{ config, values, io, namedBackup: subject.backup, chosen: situation.chosen },
-    });
-  } finally {
-    await tools.close();
-  }
-}
+    const onVerification = verificationLine(io.screen, values.json ? () => {} : io.stdout);
+    const tools = await openTools(config, subject, onVerification, io);
+    try {
+      const journal = stepsPath(procedure, subject, config);
+      const earlier = unfinishedRun(journal);
+      const startMs = (values.restart ? undefined : earlier?.startMs) ?? Date.now();
+      const situation = await situationOf(subject, config, {
+        ...{ tools, onVerification, io, startMs, held: heldBy(earlier, targetOf(subject, config)) },
+        copiesFirst: !values['no-safety-copy'],
+      });
+      const steps = procedures[procedure].steps(situation);
+      if (values.plan) {
+        io.stdout(
+          values.json
+            ? `${JSON.stringify(planOf(procedure, situation.subject, steps), null, 2)}\n`
+            : planText(procedure, steps),
+        );
+        return 0;
+      }
+      return await go(procedure, situation.subject, steps, {
+        ...{ config, values, io, namedBackup: subject.backup, chosen: situation.chosen },
+      });
+    } finally {
+      await tools.close();
+    }
+  },
+);
 
 function procedureOf([name]: readonly string[]): RecoveryProcedure {
   const known = recoveryProcedures.find((procedure) => procedure === name);

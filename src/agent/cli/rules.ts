@@ -2,8 +2,8 @@ import { resolve } from 'node:path';
 import { packNames } from '../../monitoring/alert.ts';
 import { chosen, packNamed } from '../../monitoring/options.ts';
 import { pack, type RuleFile, renderPack, shippedOptions } from '../../monitoring/packs.ts';
-import { parseCommand, showHelp } from './arguments.ts';
-import { type Io, writeInto } from './io.ts';
+import { command } from './arguments.ts';
+import { writeInto } from './io.ts';
 
 const usage = `Usage: svc-agent rules [OPTIONS]
 
@@ -39,12 +39,7 @@ const options = {
 } as const;
 
 /** Runs `svc-agent rules`: prints rules for Prometheus with the names and limits of this installation. */
-export async function rules(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('rules', args, options);
-  if (values.help) {
-    showHelp('rules', usage, io);
-    return 0;
-  }
+export const rules = command({ name: 'rules', usage, options }, async (values, io) => {
   const { out } = values;
   const usual = out === undefined ? (['recommended'] as const) : packNames;
   const packs = (values.pack?.map(packNamed) ?? usual).map(pack);
@@ -76,7 +71,7 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
       io.stderr(`${writeInto(resolve(io.cwd, out), `${name}.rules.${extension}`, text(document))} written\n`);
   }
   return 0;
-}
+});
 
 /** Merges the groups of all packs into one document, which is printed. */
 function merged(documents: readonly object[]): object {

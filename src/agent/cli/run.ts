@@ -7,12 +7,11 @@ import { onSignals } from '../signals.ts';
 import {
   buildError,
   type ConfigurationValues,
+  command,
   configurationOptions,
   configured,
   invalidConfig,
   loadRequest,
-  parseCommand,
-  showHelp,
   withBuildFault,
   withNamedFile,
 } from './arguments.ts';
@@ -24,8 +23,10 @@ Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reloads the c
 changes nothing. The log goes to stderr unless log.stdout or log.outputFile is set.
 `;
 
+const form = { name: 'run', usage, options: configurationOptions, most: 1 } as const;
+
 /** Runs `svc-agent run`. */
-export async function run(args: readonly string[], io: Io): Promise<number> {
+export const run = command(form, async (values, io, files) => {
   // This comes first: a signal ends the agent, however early it arrives.
   let ask = () => {};
   const asked = new Promise<void>((resolve) => (ask = resolve));
@@ -34,13 +35,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   // Timers of the agent do not keep a process alive; this one does until the agent is stopped.
   const awake = setInterval(() => {}, 3_600_000);
   try {
-    const parsed = parseCommand('run', args, configurationOptions, 1);
-    const values = withNamedFile(parsed.values, parsed.positionals);
-    if (values.help) {
-      showHelp('run', usage, io);
-      return 0;
-    }
-    const starting = start(values, io);
+    const starting = start(withNamedFile(values, files), io);
     const agent = await Promise.race([starting, asked]);
     if (!agent) return await endEarly(starting);
     reload = agent.reload;
@@ -51,7 +46,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
     clearInterval(awake);
     offSignals();
   }
-}
+});
 
 /** Starts the agent. Throws `config_invalid` if a part of the configuration cannot be built. */
 async function start(values: ConfigurationValues, io: Io): Promise<Agent> {

@@ -8,7 +8,7 @@ import type { AgentConfig, PlacedFault } from '../config/types.ts';
 import { readYaml } from '../config/yaml.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { createSamples, type SampledSeries } from '../samples.ts';
-import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
+import { command, configurationOptions, configured } from './arguments.ts';
 import { type Io, paint } from './io.ts';
 
 const usage = `Usage: svc-agent test FILE... [-c FILE] [--json]
@@ -89,19 +89,16 @@ interface TestResult {
   failures: string[];
 }
 
+const form = { name: 'test', usage, options: configurationOptions, most: Infinity } as const;
+
 /** Runs `svc-agent test`: prints the outcome of every test of every file. */
-export async function sampleTests(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('test', args, configurationOptions, Infinity);
-  if (values.help) {
-    showHelp('test', usage, io);
-    return 0;
-  }
-  if (positionals.length === 0) {
+export const sampleTests = command(form, async (values, io, names) => {
+  if (names.length === 0) {
     const fault = { where: 'svc-agent test', what: 'no test file', allowed: 'see svc-agent test --help' };
     throw new AgentError('usage', fault);
   }
   const results: TestResult[] = [];
-  for (const file of positionals.map((name) => readTestFile(name, io))) {
+  for (const file of names.map((name) => readTestFile(name, io))) {
     const { config } = await configured({ ...values, config: values.config ?? file.config }, io);
     for (const test of file.tests) {
       const failures = await failuresOf(test, config, file.path, io);
@@ -110,7 +107,7 @@ export async function sampleTests(args: readonly string[], io: Io): Promise<numb
   }
   io.stdout(values.json ? `${JSON.stringify(results)}\n` : resultsText(results, io));
   return results.some(({ failures }) => failures.length > 0) ? 1 : 0;
-}
+});
 
 function readTestFile(name: string, { cwd, stderr }: Io): TestFile {
   const path = resolve(cwd, name);

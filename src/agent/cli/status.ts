@@ -16,7 +16,7 @@ import { type Alike, alike } from '../verdict/alike.ts';
 import { messageOf, sinceOf } from '../verdict/probe-text.ts';
 import { pendingText, timeText } from '../verdict/sentence.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
-import { parseCommand, showHelp } from './arguments.ts';
+import { command } from './arguments.ts';
 import {
   bar,
   byteText,
@@ -46,18 +46,15 @@ would make worse, and everything has been checked; else 1.
 
 const everyMs = 2000;
 
+const options = {
+  ...targetOptions,
+  watch: { type: 'boolean' },
+  check: { type: 'boolean' },
+  for: { type: 'string' },
+} as const;
+
 /** Runs `svc-agent status`: prints `/api/status` of a running agent, as one screen or as JSON. */
-export async function status(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('status', args, {
-    ...targetOptions,
-    watch: { type: 'boolean' },
-    check: { type: 'boolean' },
-    for: { type: 'string' },
-  });
-  if (values.help) {
-    showHelp('status', usage, io);
-    return 0;
-  }
+export const status = command({ name: 'status', usage, options }, async (values, io) => {
   const work = workOf(values);
   const target = await targetOf(values, '/api/status', io);
   if (values.watch) return watch(target, values.json === true, io);
@@ -65,7 +62,7 @@ export async function status(args: readonly string[], io: Io): Promise<number> {
   if (work !== undefined) return check(report, work, values.json === true, io);
   io.stdout(values.json ? `${JSON.stringify(report)}\n` : `${statusLines(report, io.screen).join('\n')}\n`);
   return isWrong(report.verdict.level) ? 1 : 0;
-}
+});
 
 /** The undertaking of --check; undefined without --check. Throws `usage`. */
 function workOf(values: { check?: boolean; for?: string; watch?: boolean }): Undertaking | undefined {
@@ -406,21 +403,19 @@ Requests /health (or /ready) from a running agent and exits with 0 if it is heal
 For HEALTHCHECK instructions and exec probes: the image needs no curl.
 ${targetUsage}`;
 
+const healthcheckForm = {
+  name: 'healthcheck',
+  usage: healthcheckUsage,
+  options: { ...targetOptions, ready: { type: 'boolean' } },
+} as const;
+
 /** Runs `svc-agent healthcheck`: asks for the agent's own health over HTTP. */
-export async function healthcheck(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('healthcheck', args, {
-    ...targetOptions,
-    ready: { type: 'boolean' },
-  });
-  if (values.help) {
-    showHelp('healthcheck', healthcheckUsage, io);
-    return 0;
-  }
+export const healthcheck = command(healthcheckForm, async (values, io) => {
   const target = await targetOf(values, values.ready ? '/ready' : '/health', io);
   const answer = await healthOf(target);
   io.stdout(values.json ? `${JSON.stringify(answer)}\n` : `${answer.ok ? 'ok' : 'not ok'}: ${answer.msg}\n`);
   return answer.ok ? 0 : 1;
-}
+});
 
 async function healthOf(target: AgentTarget): Promise<{ ok: boolean; msg: string }> {
   try {

@@ -8,7 +8,7 @@ import { logsSelectionOf } from '../log-pipeline.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { createSamples, type SampledSeries, type Samples } from '../samples.ts';
 import { onSignals } from '../signals.ts';
-import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
+import { command, configurationOptions, configured } from './arguments.ts';
 import { cut, type Io, paint, plain } from './io.ts';
 import { silent } from './live-pages.ts';
 
@@ -38,14 +38,10 @@ interface Tapped {
   line?: string;
 }
 
+const options = { ...configurationOptions, match: { type: 'string' }, for: { type: 'string' } } as const;
+
 /** Runs `svc-agent tap`: prints the lines and pages that arrive while it runs, each with the series that it changed. */
-export async function tap(args: readonly string[], io: Io): Promise<number> {
-  const options = { ...configurationOptions, match: { type: 'string' }, for: { type: 'string' } } as const;
-  const { values } = parseCommand('tap', args, options);
-  if (values.help) {
-    showHelp('tap', usage, io);
-    return 0;
-  }
+export const tap = command({ name: 'tap', usage, options }, async (values, io) => {
   const forMs = values.for === undefined ? undefined : durationOf(values.for);
   const { config } = await configured(values, io);
   const samples = createSamples(config, { readSecret: createReadSecret(io.env) });
@@ -61,7 +57,7 @@ export async function tap(args: readonly string[], io: Io): Promise<number> {
   for (const stop of stops) await stop();
   await samples.stop();
   return 0;
-}
+});
 
 function durationOf(text: string): number {
   try {

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
-import { configurationOptions, parseCommand } from '../../../src/agent/cli/arguments.ts';
+import { command, configurationOptions } from '../../../src/agent/cli/arguments.ts';
 import { check } from '../../../src/agent/cli/check.ts';
 import { init } from '../../../src/agent/cli/init.ts';
 import { newFolder } from '../../folder.ts';
@@ -108,22 +108,29 @@ test('one --service-config takes several files, as several of them do', async ()
   const folder = newFolder();
   const [base, production] = ['base.yaml', 'production.yaml'].map((name) => join(folder, name));
   for (const path of [base!, production!]) writeFileSync(path, '');
-  const named = (args: string[], most = 0) => {
-    const { values, positionals } = parseCommand('check', args, configurationOptions, most);
-    return [values['service-config'], positionals];
+  const named = async (args: string[], most = 0) => {
+    let got: unknown;
+    const form = { name: 'check', usage: '', options: configurationOptions, most } as const;
+    await command(form, async (values, _, positionals) => {
+      got = [values['service-config'], positionals];
+      return 0;
+    })(args, fakeIo(folder));
+    return got;
   };
-  expect(named(['--service-config', base!, production!, '--role', 'frontend'])).toEqual([
+  expect(await named(['--service-config', base!, production!, '--role', 'frontend'])).toEqual([
     [base, production],
     [],
   ]);
-  expect(named(['--service-config', base!, '--service-config', production!, base!])).toEqual([
+  expect(await named(['--service-config', base!, '--service-config', production!, base!])).toEqual([
     [base, production, base],
     [],
   ]);
   // A file that does not exist remains a separate argument.
-  expect(named(['--service-config', base!, join(folder, 'agent.yaml')], 1)).toEqual([
+  expect(await named(['--service-config', base!, join(folder, 'agent.yaml')], 1)).toEqual([
     [base],
     [join(folder, 'agent.yaml')],
   ]);
-  expect(() => named(['--service-config', base!, join(folder, 'nowhere.yaml')])).toThrow('surplus argument');
+  await expect(named(['--service-config', base!, join(folder, 'nowhere.yaml')])).rejects.toThrow(
+    'surplus argument',
+  );
 });
