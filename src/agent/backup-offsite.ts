@@ -1,4 +1,4 @@
-import { AgentError } from '../core/errors.ts';
+import { usageError } from '../core/errors.ts';
 import { objectStoreAddress } from '../core/text-formats.ts';
 import { shellText } from './recovery/commands.ts';
 
@@ -30,7 +30,7 @@ export interface OffsiteCopies {
 /** Throws AgentError `usage` if the other options do not fit the target. */
 export function checkOffsite({ target, region, endpoint }: Partial<OffsiteTarget>): void {
   const refuse = (what: string, got: string | undefined, allowed: string) => {
-    throw new AgentError('usage', { where: 'svc-agent backup plan', what, got, allowed });
+    throw usageError('svc-agent backup plan', what, got, allowed);
   };
   if (endpoint !== undefined && region === undefined)
     refuse('--endpoint without --region', endpoint, 'add the region that requests are signed for');

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { parseAddress } from '../core/address.ts';
-import { AgentError } from '../core/errors.ts';
+import { usageError } from '../core/errors.ts';
 import type { StoreOptions } from '../probes/stores/store-options.ts';
 import { type PlannedJob, type PlanTarget, stamp } from './backup-jobs/job.ts';
 import { planMysql } from './backup-jobs/mysql.ts';
@@ -49,7 +49,7 @@ function jobsIn(config: AgentConfig, options: PlanOptions): readonly PlannedJob[
 function refuseControl(where: string, text: string | undefined): void {
   if (text === undefined || !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(text)) return;
   const what = 'a name with a control character, which would break a line of a script';
-  throw new AgentError('usage', { where, what, got: JSON.stringify(text), allowed: 'rename it' });
+  throw usageError(where, what, JSON.stringify(text), 'rename it');
 }
 
 /** The entries as YAML without aliases: an operator copies single entries. */

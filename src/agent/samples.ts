@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import type { ReadSecret } from '../core/access.ts';
 import { systemClock } from '../core/clock.ts';
-import { AgentError } from '../core/errors.ts';
+import { AgentError, usageError } from '../core/errors.ts';
 import type { FamilyView, Labels, SeriesView } from '../core/model.ts';
 import type { Log } from '../core/ports.ts';
 import { createRegistry, type Registry } from '../core/registry.ts';
@@ -153,7 +153,7 @@ export function createSamples(config: AgentConfig, { readSecret }: { readSecret:
     const place = config.services.findIndex((service) => service.name === name);
     if (place < 0) {
       const allowed = `services has ${config.services.map((service) => service.name).join(', ') || 'none'}`;
-      throw new AgentError('usage', { where: 'role', what: 'unknown role', got: name, allowed });
+      throw usageError('role', 'unknown role', name, allowed);
     }
     const service = { ...config.services[place]!, scrape: undefined, statsd: undefined, ...input };
     const sources = await startRoleSources(
@@ -179,8 +179,9 @@ export function createSamples(config: AgentConfig, { readSecret }: { readSecret:
     openLog(file) {
       const without = file.claimants.find((name) => !Object.hasOwn(services, name));
       if (without === undefined) return sinks.open(file);
-      const fault = { where: `services.${without}.logs`, what: 'missing, so that no line is read' };
-      throw new AgentError('usage', { ...fault, allowed: 'configure it, or name another role' });
+      const what = 'missing, so that no line is read';
+      const allowed = 'configure it, or name another role';
+      throw usageError(`services.${without}.logs`, what, undefined, allowed);
     },
     page: (name, text) =>
       served(text, async (url) => {
@@ -190,8 +191,8 @@ export function createSamples(config: AgentConfig, { readSecret }: { readSecret:
         });
         const result = await scrape!.scrapeNow();
         if (result.ok) return;
-        const fault = { where: `page of ${name}`, what: `refused, ${result.reason}: ${result.what}` };
-        throw new AgentError('usage', { ...fault, allowed: 'use the text exposition format' });
+        const what = `refused, ${result.reason}: ${result.what}`;
+        throw usageError(`page of ${name}`, what, undefined, 'use the text exposition format');
       }),
     async datagrams(name, text) {
       const configured = config.services.find((service) => service.name === name)?.statsd;

@@ -44,6 +44,10 @@ export class AgentError extends Error {
   }
 }
 
+/** The error for a command line, or a file that it names, that is not what is allowed. */
+export const usageError = (where: string, what: string, got?: string, allowed?: string, cause?: unknown) =>
+  new AgentError('usage', { where, what, got, allowed }, cause);
+
 /** The message of anything that was thrown. */
 export function errorText(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
@@ -153,4 +157,13 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   if (best !== undefined || folded.length < 3) return best;
   const begun = known.filter((candidate) => candidate.toLowerCase().startsWith(folded));
   return begun.length === 1 ? begun[0] : undefined;
+}
+
+/** One word of a closed list. Throws `usage` with the nearest word, or else with the list. */
+export function oneOf<T extends string>(where: string, word: string, known: readonly T[], what: string): T {
+  const found = known.find((candidate) => candidate === word);
+  if (found !== undefined) return found;
+  const near = nearest(word, known);
+  const allowed = near ? `did you mean ${near}?` : `use ${known.join(', ')}`;
+  throw usageError(where, `unknown ${what}`, word, allowed);
 }

@@ -1,4 +1,4 @@
-import { AgentError, nearest } from '../core/errors.ts';
+import { oneOf, usageError } from '../core/errors.ts';
 import { parseDuration } from '../core/text-formats.ts';
 import { type Alert, type Pack, type PackName, packNames } from './alert.ts';
 import { type Job, jobs } from './names.ts';
@@ -19,17 +19,6 @@ interface WrittenOptions {
 const ownLabels = ['alertname', 'severity', 'pack', 'window'];
 const labelName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-const usage = (where: string, what: string, got: string, allowed: string): AgentError =>
-  new AgentError('usage', { where, what, got, allowed });
-
-/** One word of the closed list. Throws `usage` with the nearest word. */
-function oneOf<T extends string>(where: string, word: string, known: readonly T[], what: string): T {
-  const found = known.find((candidate) => candidate === word);
-  if (found) return found;
-  const near = nearest(word, known);
-  throw usage(where, `unknown ${what}`, word, near ? `did you mean ${near}?` : `use ${known.join(', ')}`);
-}
-
 export function packNamed(word: string): PackName {
   return oneOf('--pack', word, packNames, 'pack');
 }
@@ -38,7 +27,7 @@ function pairs(where: string, written: readonly string[]): (readonly [name: stri
   return written.map((text) => {
     const at = text.indexOf('=');
     if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
-    throw usage(where, 'not NAME=VALUE', text, `write ${where} NAME=VALUE`);
+    throw usageError(where, 'not NAME=VALUE', text, `write ${where} NAME=VALUE`);
   });
 }
 
@@ -71,12 +60,13 @@ const jobNamed = (word: string): Job => oneOf('--job', word, jobs, 'role');
 
 function nonEmpty(where: string, value: string): string {
   if (value) return value;
-  throw usage(where, 'empty', value, 'name the scrape job');
+  throw usageError(where, 'empty', value, 'name the scrape job');
 }
 
 function labelNamed(label: string): string {
-  if (!labelName.test(label)) throw usage('--label', 'not a label name', label, 'use letters, digits and _');
-  if (ownLabels.includes(label)) throw usage('--label', 'set by the rules', label, 'use another name');
+  if (!labelName.test(label))
+    throw usageError('--label', 'not a label name', label, 'use letters, digits and _');
+  if (ownLabels.includes(label)) throw usageError('--label', 'set by the rules', label, 'use another name');
   return label;
 }
 
@@ -87,7 +77,7 @@ function alertNamed(where: '--threshold' | '--for', word: string, alerts: readon
     alerts.some(({ name }) => name === word) &&
     !tunable.some(({ name }) => name === word)
   )
-    throw usage(
+    throw usageError(
       where,
       'the alert has no threshold',
       word,
@@ -99,18 +89,23 @@ function alertNamed(where: '--threshold' | '--for', word: string, alerts: readon
 function thresholdOf(value: string): number {
   const number = Number(value);
   if (value.trim() !== '' && Number.isFinite(number)) return number;
-  throw usage('--threshold', 'not a number', value, 'use a number in the unit of the alert');
+  throw usageError('--threshold', 'not a number', value, 'use a number in the unit of the alert');
 }
 
 /** A time for Prometheus, which accepts only whole numbers with units; 0 means at once. */
 function timeOf(value: string): string {
   if (/^(?:\d+(?:ms|[smhdw]))+$/.test(value)) return parseDuration(value) === 0 ? '' : value;
-  throw usage('--for', 'not a duration', value, 'use whole numbers with units, such as 30s, 5m or 1h30m');
+  throw usageError(
+    '--for',
+    'not a duration',
+    value,
+    'use whole numbers with units, such as 30s, 5m or 1h30m',
+  );
 }
 
 function prefixOf(prefix: string): string {
   if (prefix === '' || labelName.test(prefix)) return prefix;
-  throw usage(
+  throw usageError(
     '--prefix',
     'not a prefix of a metric name',
     prefix,

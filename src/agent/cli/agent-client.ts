@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
-import { AgentError } from '../../core/errors.ts';
+import { usageError } from '../../core/errors.ts';
 import { findConfig } from '../config/environment.ts';
 import { type AdminConfig, defaultAdminAddress } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -184,7 +184,7 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
   const admin: AdminConfig | undefined = config.admin;
   if (!admin?.listenAddress) {
     const allowed = 'set admin.listenAddress, or give --url';
-    throw new AgentError('usage', { where: 'admin', what: 'turned off, so nothing answers', allowed });
+    throw usageError('admin', 'turned off, so nothing answers', undefined, allowed);
   }
   // This listener serves clients without a certificate, without TLS.
   if (/^\/(?:health|ready)$/.test(path) && admin.health)
@@ -205,7 +205,7 @@ export async function listenerTarget(
 ): Promise<AgentTarget> {
   if (listenAddress.endsWith(':0')) {
     const what = 'the system chose the port, which the log line "listening" shows';
-    throw new AgentError('usage', { where: 'admin.listenAddress', what, allowed: 'give --url' });
+    throw usageError('admin.listenAddress', what, undefined, 'give --url');
   }
   const authorization = auth && path === '/api/status' ? await authorizationOf(auth, io) : undefined;
   const url = `${tls ? 'https' : 'http'}://${dialled(listenAddress)}${path}`;
@@ -222,12 +222,7 @@ export async function targetOf(values: TargetValues, path: string, io: Io): Prom
   const named = namedUrl(url, path);
   if (named) return { url: named, caFile, insecure };
   const allowed = 'use the form http://127.0.0.1:9465 or 127.0.0.1:9465';
-  throw new AgentError('usage', {
-    where: '--url',
-    what: 'not an address of http or https',
-    got: shownUrl(url),
-    allowed,
-  });
+  throw usageError('--url', 'not an address of http or https', shownUrl(url), allowed);
 }
 
 /** The address in --url: plain HTTP by default. `path` is appended to an address that ends with a slash or with the host. */

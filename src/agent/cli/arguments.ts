@@ -1,7 +1,15 @@
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../core/clock.ts';
-import { AgentError, errorText, type Fault, faultLine, nearest, systemCode } from '../../core/errors.ts';
+import {
+  AgentError,
+  errorText,
+  type Fault,
+  faultLine,
+  nearest,
+  systemCode,
+  usageError,
+} from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
 import type { AgentConfig, Loaded, LoadRequest, ReadyConfig } from '../config/types.ts';
 import type { Command, Io } from './io.ts';
@@ -202,7 +210,7 @@ function parseCommand<const O extends Options>(
   const surplus = parsed.positionals.slice(most);
   if (surplus.length === 0) return parsed;
   const what = surplus.length === 1 ? 'surplus argument' : 'surplus arguments';
-  throw new AgentError('usage', { where, what, got: surplus.join(' '), allowed: seeHelp(command) });
+  throw usageError(where, what, surplus.join(' '), seeHelp(command));
 }
 
 /** The values of a command's options on the command line. */
@@ -265,8 +273,7 @@ export interface ConfigurationValues {
 export function withNamedFile<V extends ConfigurationValues>(values: V, [file]: readonly string[]): V {
   if (file === undefined) return values;
   if (values.config === undefined) return { ...values, config: file };
-  const fault = { where: '--config', what: 'two configuration files', got: `${values.config} and ${file}` };
-  throw new AgentError('usage', { ...fault, allowed: 'name one' });
+  throw usageError('--config', 'two configuration files', `${values.config} and ${file}`, 'name one');
 }
 
 export function loadRequest(values: ConfigurationValues, io: Io): LoadRequest {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
-import { AgentError, errorText, nearest, systemCode } from '../../core/errors.ts';
+import { errorText, nearest, systemCode, usageError } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
 import { partsOfSnapshots } from '../../probes/backups/cassandra-backups.ts';
@@ -134,7 +134,7 @@ function writePlan(files: PlanFiles, folder: string, io: Io): void {
 }
 
 const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent backup --help') =>
-  new AgentError('usage', { where: 'svc-agent backup', what, got, allowed });
+  usageError('svc-agent backup', what, got, allowed);
 
 /** Runs a backup and records its result. A failure to record is printed; it does not prevent or fail the backup. */
 async function runRecorded(

@@ -1,5 +1,5 @@
 import { roles } from '../../core/catalog.ts';
-import { AgentError } from '../../core/errors.ts';
+import { usageError } from '../../core/errors.ts';
 import { recoveryProcedures } from '../../core/reasons.ts';
 import { dashboards, packNames } from '../../monitoring/alert.ts';
 import { type CommandName, command, commands, examplesHead } from './arguments.ts';
@@ -163,15 +163,8 @@ export const completion = (helpOf: (name: CommandName, io: Io) => Promise<string
   command({ name: 'completion', usage, options: {}, most: 1 }, async (_, io, [asked]) => {
     const shell = shells.find((name) => name === asked);
     if (!shell) {
-      const where = 'svc-agent completion';
-      if (asked === undefined)
-        throw new AgentError('usage', {
-          where,
-          what: 'the shell is missing',
-          allowed: 'use bash, zsh or fish',
-        });
-      const fault = { where, what: 'unknown shell', got: asked, allowed: 'use bash, zsh or fish' };
-      throw new AgentError('usage', fault);
+      const what = asked === undefined ? 'the shell is missing' : 'unknown shell';
+      throw usageError('svc-agent completion', what, asked, 'use bash, zsh or fish');
     }
     const all = await Promise.all(
       commands.map(async ({ name, summary }) =>

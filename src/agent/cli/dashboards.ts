@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { AgentError, nearest } from '../../core/errors.ts';
+import { oneOf, usageError } from '../../core/errors.ts';
 import { type DashboardName, dashboards as names } from '../../monitoring/alert.ts';
 import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';
@@ -64,17 +64,7 @@ export const dashboards = command(
 );
 
 function nameOf(word: string): DashboardName {
-  const name = word.replace(/^svc-/, '');
-  const found = names.find((known) => known === name);
-  if (found) return found;
-  const near = nearest(name, names);
-  const allowed = near ? `did you mean ${near}?` : `use ${names.join(', ')}`;
-  throw new AgentError('usage', {
-    where: 'svc-agent dashboards',
-    what: 'unknown dashboard',
-    got: word,
-    allowed,
-  });
+  return oneOf('svc-agent dashboards', word.replace(/^svc-/, ''), names, 'dashboard');
 }
 
 function optionsOf(values: DashboardsValues): DashboardOptions {
@@ -102,13 +92,7 @@ function optionsOf(values: DashboardsValues): DashboardOptions {
 function matcherOf(text: string): readonly [label: string, value: string] {
   const [, label, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s.exec(text) ?? [];
   if (label && value !== undefined) return [label, value];
-  const fault = {
-    where: '--match',
-    what: 'not LABEL=VALUE',
-    got: text,
-    allowed: 'write --match LABEL=VALUE',
-  };
-  throw new AgentError('usage', fault);
+  throw usageError('--match', 'not LABEL=VALUE', text, 'write --match LABEL=VALUE');
 }
 
 const jsonText = (document: unknown): string => `${JSON.stringify(document, null, 2)}\n`;
@@ -129,12 +113,7 @@ function theOnly(shown: readonly ShownDashboard[]): string {
   if (shown.length === 1) return jsonText(shown[0]!.dashboard);
   const got = shown.map(({ name }) => name).join(' ');
   const allowed = 'name one, or use --out DIR or --kubernetes';
-  throw new AgentError('usage', {
-    where: 'svc-agent dashboards',
-    what: 'prints one dashboard',
-    got,
-    allowed,
-  });
+  throw usageError('svc-agent dashboards', 'prints one dashboard', got, allowed);
 }
 
 /** A ConfigMap that Grafana's sidecar loads. Each dashboard has its own object, because an object has a limit of 1 MiB. */

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../core/clock.ts';
-import { AgentError } from '../../core/errors.ts';
+import { usageError } from '../../core/errors.ts';
 import { parseDuration } from '../../core/text-formats.ts';
 import { onSignals } from '../signals.ts';
 import { command } from './arguments.ts';
@@ -127,7 +127,7 @@ function spanOf(where: string, text: string, leastMs: number): number {
     const spanMs = parseDuration(text);
     if (spanMs >= leastMs && spanMs <= longestMs) return spanMs;
   } catch (cause) {
-    throw new AgentError('usage', { where, what: 'not a duration', got: text, allowed }, cause);
+    throw usageError(where, 'not a duration', text, allowed, cause);
   }
-  throw new AgentError('usage', { where, what: 'too short or too long', got: text, allowed });
+  throw usageError(where, 'too short or too long', text, allowed);
 }

@@ -1,4 +1,4 @@
-import { AgentError, errorText, nearest } from '../../core/errors.ts';
+import { AgentError, errorText, nearest, usageError } from '../../core/errors.ts';
 import { version } from '../installation.ts';
 import { mostOpenFiles, openFilesError } from '../open-files.ts';
 import { type CommandName, commands, helpText } from './arguments.ts';
@@ -61,8 +61,8 @@ async function runNamed([name, ...rest]: readonly string[], io: Io): Promise<num
   const isVersion = name === '--version' || name === '-v' || name === 'version';
   const isHelp = name === '--help' || name === '-h' || name === 'help';
   if (rest.length > 0 && (isVersion || isHelp)) {
-    const fault = { where: `svc-agent ${name}`, what: 'takes no such arguments', got: rest.join(' ') };
-    throw new AgentError('usage', { ...fault, allowed: 'use it alone, or svc-agent help COMMAND' });
+    const allowed = 'use it alone, or svc-agent help COMMAND';
+    throw usageError(`svc-agent ${name}`, 'takes no such arguments', rest.join(' '), allowed);
   }
   if (isVersion || isHelp) {
     io.stdout(isVersion ? `svc-agent ${version}\n` : helpText);
@@ -79,5 +79,5 @@ async function runNamed([name, ...rest]: readonly string[], io: Io): Promise<num
     commands.map((command) => command.name),
   );
   const allowed = `${near ? `did you mean ${near}? ` : ''}see svc-agent --help`;
-  throw new AgentError('usage', { where: 'svc-agent', what: 'unknown command', got: name, allowed });
+  throw usageError('svc-agent', 'unknown command', name, allowed);
 }

@@ -1,6 +1,6 @@
 import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+import { AgentError, errorText, systemCode, usageError } from '../../core/errors.ts';
 import { usualStoreUser } from '../../probes/stores/store-options.ts';
 import { command, configurationOptions } from './arguments.ts';
 import { client, readForStarter, type StarterFacts } from './starter-facts.ts';
@@ -24,8 +24,7 @@ export const init = command({ name: 'init', usage, options, most: 1 }, async (va
   const text = starter(await readForStarter(files, values.role ?? [], io));
   const file = given ?? values.out;
   if (values.out !== undefined && file !== values.out) {
-    const fault = { where: 'svc-agent init', what: 'two files', got: `${file} ${values.out}` };
-    throw new AgentError('usage', { ...fault, allowed: 'name one' });
+    throw usageError('svc-agent init', 'two files', `${file} ${values.out}`, 'name one');
   }
   if (file === undefined) io.stdout(text);
   else {
@@ -44,12 +43,8 @@ function write(path: string, file: string, text: string): void {
     linkSync(temporary, path);
   } catch (cause) {
     if (systemCode(cause) === 'EEXIST') {
-      const fault = {
-        where: file,
-        what: 'already exists and is not overwritten',
-        allowed: 'name another file',
-      };
-      throw new AgentError('usage', fault, cause);
+      const what = 'already exists and is not overwritten';
+      throw usageError(file, what, undefined, 'name another file', cause);
     }
     const fault = {
       where: file,

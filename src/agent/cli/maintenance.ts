@@ -1,4 +1,4 @@
-import { AgentError, errorText, type Fault } from '../../core/errors.ts';
+import { AgentError, errorText, usageError } from '../../core/errors.ts';
 import { formatDuration, isHeaderText, parseDuration } from '../../core/text-formats.ts';
 import { longestMaintenanceSeconds, longestText } from '../admin/announcements.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -33,8 +33,6 @@ interface Work {
   reason: string;
 }
 
-const wrong = (fault: Fault): AgentError => new AgentError('usage', fault);
-
 /** Runs `svc-agent maintenance`: announces planned work, or its end, by `POST /event`. */
 export const maintenance = command({ name: 'maintenance', usage, options }, async (values, io) => {
   const { lengthMs, reason } = workOf(values);
@@ -52,14 +50,12 @@ export const maintenance = command({ name: 'maintenance', usage, options }, asyn
 /** The work that the options describe. Throws `usage` for what the agent would refuse. */
 function workOf({ for: time, reason, end = false }: Values): Work {
   const allowed = 'see svc-agent maintenance --help';
-  const missing = (what: string) => wrong({ where: 'svc-agent maintenance', what, allowed });
+  const missing = (what: string) => usageError('svc-agent maintenance', what, undefined, allowed);
   if (end && time !== undefined) throw missing('options --end and --for exclude each other');
   if (!end && time === undefined) throw missing('option --for is missing');
   if (!end && reason === undefined) throw missing('option --reason is missing');
-  if (reason !== undefined && (reason.trim() === '' || reason.length > longestText)) {
-    const fault = { where: '--reason', what: 'empty or too long', got: reason };
-    throw wrong({ ...fault, allowed: `use 1 to ${longestText} characters` });
-  }
+  if (reason !== undefined && (reason.trim() === '' || reason.length > longestText))
+    throw usageError('--reason', 'empty or too long', reason, `use 1 to ${longestText} characters`);
   return { lengthMs: time === undefined ? 0 : lengthOf(time), reason: reason ?? 'planned work is over' };
 }
 
@@ -69,14 +65,10 @@ function lengthOf(time: string): number {
   try {
     lengthMs = parseDuration(time);
   } catch (cause) {
-    throw new AgentError(
-      'usage',
-      { where: '--for', what: 'not a length of time', got: time, allowed },
-      cause,
-    );
+    throw usageError('--for', 'not a length of time', time, allowed, cause);
   }
   if (lengthMs >= 1000 && lengthMs <= longestMaintenanceSeconds * 1000) return lengthMs;
-  throw wrong({ where: '--for', what: 'too short or too long', got: time, allowed });
+  throw usageError('--for', 'too short or too long', time, allowed);
 }
 
 const notHeaderText = 'the token has a character that a header cannot have, such as a line break';
@@ -86,13 +78,13 @@ async function tokenOf(values: Values, io: Io): Promise<string> {
   const file = values['token-file'];
   const token = file === undefined ? (await configured(values, io)).config.admin?.events?.token : { file };
   if (token === undefined) {
-    const fault = { where: 'admin.events.token', what: 'missing, so nothing can be announced' };
-    throw wrong({ ...fault, allowed: 'set it to a secret, or give --token-file' });
+    const allowed = 'set it to a secret, or give --token-file';
+    throw usageError('admin.events.token', 'missing, so nothing can be announced', undefined, allowed);
   }
   const text = (await createReadSecret(io.env)(token)).trim();
   if (isHeaderText(text)) return text;
   const where = file === undefined ? 'admin.events.token' : `--token-file ${file}`;
-  throw wrong({ where, what: notHeaderText, allowed: 'use a token of one line' });
+  throw usageError(where, notHeaderText, undefined, 'use a token of one line');
 }
 
 /** Sends the announcement. Throws `internal` if the agent does not accept it. */

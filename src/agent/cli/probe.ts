@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import { AgentError, nearest } from '../../core/errors.ts';
+import { nearest, usageError } from '../../core/errors.ts';
 import type { Readings } from '../../core/ports.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { type Probed, probeOnce } from '../../probes/runner/runner.ts';
@@ -63,7 +63,7 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
     );
     const known = rows.map((row) => row.name).join(', ') || 'nothing: the configuration has nothing to probe';
     const allowed = `${near ? `did you mean ${near}? ` : ''}there is ${known}`;
-    throw new AgentError('usage', { where: 'svc-agent probe', what: 'unknown probe', got: name, allowed });
+    throw usageError('svc-agent probe', 'unknown probe', name, allowed);
   }
   return names.length === 0 ? rows : rows.filter((row) => names.some((name) => isOf(name)(row)));
 }

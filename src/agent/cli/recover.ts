@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
-import { AgentError, nearest } from '../../core/errors.ts';
+import { nearest, usageError } from '../../core/errors.ts';
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
 import { drillName } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
@@ -67,7 +67,7 @@ const options = {
 } as const;
 
 const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent recover --help') =>
-  new AgentError('usage', { where: 'svc-agent recover', what, got, allowed });
+  usageError('svc-agent recover', what, got, allowed);
 
 /** Runs `svc-agent recover`. */
 export const recover = command(

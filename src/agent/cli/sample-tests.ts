@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { AgentError, errorText, faultLine } from '../../core/errors.ts';
+import { errorText, faultLine, usageError } from '../../core/errors.ts';
 import { readBounded, unreadableFile } from '../config/environment.ts';
 import { errorWords, issueFaults } from '../config/issues.ts';
 import { plainValue } from '../config/tree.ts';
@@ -93,10 +93,8 @@ const form = { name: 'test', usage, options: configurationOptions, most: Infinit
 
 /** Runs `svc-agent test`: prints the outcome of every test of every file. */
 export const sampleTests = command(form, async (values, io, names) => {
-  if (names.length === 0) {
-    const fault = { where: 'svc-agent test', what: 'no test file', allowed: 'see svc-agent test --help' };
-    throw new AgentError('usage', fault);
-  }
+  const allowed = 'see svc-agent test --help';
+  if (names.length === 0) throw usageError('svc-agent test', 'no test file', undefined, allowed);
   const results: TestResult[] = [];
   for (const file of names.map((name) => readTestFile(name, io))) {
     const { config } = await configured({ ...values, config: values.config ?? file.config }, io);
@@ -119,11 +117,7 @@ function readTestFile(name: string, { cwd, stderr }: Io): TestFile {
   ];
   for (const fault of found) stderr(`${faultLine(fault)}\n`);
   if (!result?.success || found.length > 0) {
-    throw new AgentError('usage', {
-      where: name,
-      what: 'not a test file',
-      allowed: 'see svc-agent test --help',
-    });
+    throw usageError(name, 'not a test file', undefined, 'see svc-agent test --help');
   }
   const { config, tests } = result.data;
   return { path, config: config && resolve(dirname(path), config), tests };
@@ -151,7 +145,7 @@ const maxSampleBytes = 64 * 1024 * 1024;
 
 function textOf(path: string, name: string): string {
   const refuse = (what: string, allowed: string, cause?: unknown) =>
-    new AgentError('usage', { where: name, what, allowed }, cause);
+    usageError(name, what, undefined, allowed, cause);
   let bytes: Buffer;
   try {
     bytes = readBounded(path, maxSampleBytes);

@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSy
 import { delimiter, join } from 'node:path';
 import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
-import { AgentError, faultLine, nearest } from '../../core/errors.ts';
+import { faultLine, oneOf, usageError } from '../../core/errors.ts';
 import { machineAddresses } from '../config/environment.ts';
 import { discover, serviceListeners, serviceStores } from '../config/service-files/discover.ts';
 import { readServiceFiles } from '../config/service-files/read.ts';
@@ -116,15 +116,6 @@ function isInPath(program: string, { PATH = '' }: Readonly<Record<string, string
   });
 }
 
-/** Throws `usage` for a role that is not a known one. */
-function refuseUnknown(named: readonly string[], known: readonly string[]): void {
-  const unknown = named.find((role) => !known.includes(role));
-  if (unknown === undefined) return;
-  const near = nearest(unknown, known);
-  const allowed = near ? `did you mean ${near}?` : `use ${known.join(', ')}`;
-  throw new AgentError('usage', { where: '--role', what: 'unknown role', got: unknown, allowed });
-}
-
 /** Reads the service's files for `init`. Throws `usage` if one of them cannot be read. */
 export async function readForStarter(
   files: readonly string[],
@@ -133,9 +124,9 @@ export async function readForStarter(
 ): Promise<StarterFacts> {
   const { tree, treeOf, findings } = readServiceFiles(files, cwd, env);
   const [first] = findings;
-  if (first) throw new AgentError('usage', { where: '--service-config', what: faultLine(first) });
+  if (first) throw usageError('--service-config', faultLine(first));
   const found = entriesAt(tree, 'services').map(([name]) => name);
-  refuseUnknown(named, [...new Set([...found, ...usualRoles])]);
+  for (const role of named) oneOf('--role', role, [...new Set([...found, ...usualRoles])], 'role');
   const wanted = named.length > 0 ? named : found;
   const roles = wanted.length > 0 ? wanted : usualRoles;
   const taken = serviceListeners(tree, roles).map(({ address }) => address);

@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import { AgentError, errorText } from '../../core/errors.ts';
+import { AgentError, errorText, usageError } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import {
   changeText,
@@ -69,14 +69,12 @@ function workOf(values: { check?: boolean; for?: string; watch?: boolean }): Und
   const where = 'svc-agent status';
   if (!values.check) {
     if (values.for === undefined) return undefined;
-    throw new AgentError('usage', { where, what: '--for without --check', allowed: 'add --check' });
+    throw usageError(where, '--for without --check', undefined, 'add --check');
   }
-  if (values.watch)
-    throw new AgentError('usage', { where, what: '--check with --watch', allowed: 'use one of them' });
+  if (values.watch) throw usageError(where, '--check with --watch', undefined, 'use one of them');
   const work = undertakings.find((one) => one === (values.for ?? 'deploy'));
   if (work) return work;
-  const allowed = `use ${undertakings.join(', ')}`;
-  throw new AgentError('usage', { where: '--for', what: 'unknown work', got: values.for, allowed });
+  throw usageError('--for', 'unknown work', values.for, `use ${undertakings.join(', ')}`);
 }
 
 /** A sentence as a clause within another: a word has a small letter there, but not an abbreviation. */

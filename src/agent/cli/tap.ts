@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import { AgentError } from '../../core/errors.ts';
+import { usageError } from '../../core/errors.ts';
 import { parseDuration } from '../../core/text-formats.ts';
 import type { LineSink, OpenSink } from '../../sources/logs/sink.ts';
 import { createLogs } from '../../sources/logs/source.ts';
@@ -63,8 +63,7 @@ function durationOf(text: string): number {
   try {
     return parseDuration(text);
   } catch (cause) {
-    const fault = { where: '--for', what: 'not a time', got: text, allowed: 'use the form 30s, 5m or 1h' };
-    throw new AgentError('usage', fault, cause);
+    throw usageError('--for', 'not a time', text, 'use the form 30s, 5m or 1h', cause);
   }
 }
 
