@@ -1,8 +1,27 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { errorText, systemCode } from '../core/errors.ts';
 import type { CommandFailureReason } from '../core/reasons.ts';
 import { excerpt, ProbeError } from './probe.ts';
+
+/** Whether a path is a file that may be executed. */
+export function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The folders of a search path in the form of `PATH`. */
+export const foldersOf = (path = ''): string[] => path.split(delimiter).filter((folder) => folder !== '');
+
+/** The first program of this name in the folders of a search path. A name with a slash is a path itself. */
+export const findProgram = (name: string, path: string | undefined): string | undefined =>
+  (name.includes('/') ? [name] : foldersOf(path).map((folder) => join(folder, name))).find(isProgram);
 
 interface CommandLimits {
   /** Ends the command and everything that it has started: SIGTERM immediately, SIGKILL soon after. */

@@ -12,11 +12,10 @@ import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
 import { redacted } from '../config/tree.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { mostOpenFiles, wantedOpenFiles } from '../open-files.ts';
-import { createReadSecret } from '../read-secret.ts';
 import { reasonOf } from '../verdict/probe-text.ts';
 import { command, configurationOptions, configured, withNamedFile } from './arguments.ts';
-import { type Io, type Screen, table, wrapped } from './io.ts';
-import { openLivePages, silent } from './live-pages.ts';
+import { type Io, keepAwake, type Screen, table, wrapped } from './io.ts';
+import { openLivePages, probeDeps } from './live-pages.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
 
 const usage = `Usage: svc-agent doctor [FILE | -c FILE] [--service-config FILE]... [--role ROLE]... [--json]
@@ -71,14 +70,13 @@ const form = { name: 'doctor', usage, options: configurationOptions, most: 1 } a
 /** Runs `svc-agent doctor`. */
 export const doctor = command(form, async (values, io, files) => {
   const loaded = await configured(withNamedFile(values, files), io);
-  // The clock's timers do not keep a process alive; this one does until all is examined.
-  const awake = setInterval(() => {}, 60_000);
+  const sleep = keepAwake();
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
   const diagnoses: Diagnosis[] = [];
   try {
     for (const examine of examinations) diagnoses.push(...(await examine(loaded, io, progress)));
   } finally {
-    clearInterval(awake);
+    sleep();
   }
   io.stdout(values.json ? `${JSON.stringify(diagnoses)}\n` : text(diagnoses, io.screen));
   return diagnoses.some(({ result }) => result === 'fault') ? 1 : 0;
@@ -348,18 +346,16 @@ async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbePro
     ({ kind }) => kind !== 'replication',
   );
   progress.begin(rows);
-  const readings = { values: () => [] };
-  const read = createReadSecret(io.env);
+  const deps = probeDeps(io.env);
   /** The reasons why a secret cannot be read, by the message that the probe shows. */
   const unread = new Map<string, string>();
-  const readSecret: typeof read = (secret) =>
-    read(secret).catch((thrown) => {
+  const readSecret: typeof deps.readSecret = (secret) =>
+    deps.readSecret(secret).catch((thrown) => {
       if (thrown instanceof AgentError) unread.set(thrown.message, thrown.fault.what);
       throw thrown;
     });
   const onResult = (row: ProbeRow) => progress.done(row.name);
-  const deps = { readSecret, readings, clock: systemClock, log: silent, onResult };
-  const polled = await probeOnce(rows, deps).finally(progress.clear);
+  const polled = await probeOnce(rows, { ...deps, readSecret, onResult }).finally(progress.clear);
   return polled.flatMap(({ row, result }): Diagnosis[] => {
     const own = result.ok
       ? ok(row.name, result.msg)

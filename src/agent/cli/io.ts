@@ -194,6 +194,12 @@ export function onReaderGone(gone: () => void): () => void {
   return () => process.stdout.off('error', gone);
 }
 
+/** Keeps the process alive, which the timers of the clock do not. Returns the undo. */
+export function keepAwake(): () => void {
+  const timer = setInterval(() => {}, 60_000);
+  return () => clearInterval(timer);
+}
+
 /** Writes a file and returns its path; creates its folder if necessary. Throws `internal`. */
 export function writeInto(folder: string, name: string, text: string): string {
   const path = join(folder, name);

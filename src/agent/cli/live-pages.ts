@@ -52,6 +52,14 @@ export async function openLivePages(config: AgentConfig, io: Io): Promise<LivePa
   );
 }
 
+/** What probes need that a command runs once: these pages are the metrics that they read. */
+export const probeDeps = (env: Io['env'], pages: readonly LivePage[] = []) => ({
+  readSecret: createReadSecret(env),
+  readings: { values: (family: string) => pages.flatMap(({ scrape }) => [...scrape.values(family)]) },
+  clock: systemClock,
+  log: silent,
+});
+
 /** One page of a role, compared with the catalog. The lists are empty if there is no page. */
 export interface LiveReport extends Coverage {
   service: string;

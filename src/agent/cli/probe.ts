@@ -1,16 +1,13 @@
-import { systemClock } from '../../core/clock.ts';
 import { nearest, usageError } from '../../core/errors.ts';
-import type { Readings } from '../../core/ports.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { type Probed, probeOnce } from '../../probes/runner/runner.ts';
 import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
-import { createReadSecret } from '../read-secret.ts';
 import { onSignals } from '../signals.ts';
 import { messageOf } from '../verdict/probe-text.ts';
 import { command, configurationOptions, configured } from './arguments.ts';
-import { type Io, type Screen, table, wrapped } from './io.ts';
-import { openLivePages, silent } from './live-pages.ts';
+import { type Io, keepAwake, type Screen, table, wrapped } from './io.ts';
+import { openLivePages, probeDeps } from './live-pages.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
 
 const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
@@ -79,26 +76,15 @@ async function probeAll(
 ): Promise<Probed[]> {
   const end = new AbortController();
   const undo = onSignals({ stop: () => end.abort(), reload: () => {} });
-  // The clock's timers do not keep a process alive; this one does until every probe has run.
-  const awake = setInterval(() => {}, 60_000);
+  const sleep = keepAwake();
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
-  const readings: Readings = {
-    values: (family) => pages.flatMap(({ scrape }) => [...scrape.values(family)]),
-  };
   const onResult = (row: ProbeRow) => progress.done(row.name);
   try {
-    const deps = {
-      readSecret: createReadSecret(io.env),
-      readings,
-      clock: systemClock,
-      log: silent,
-      onResult,
-    };
-    return await probeOnce(rows, deps, { signal: end.signal });
+    return await probeOnce(rows, { ...probeDeps(io.env, pages), onResult }, { signal: end.signal });
   } finally {
     progress.clear();
     await Promise.all(pages.map(({ close }) => close()));
-    clearInterval(awake);
+    sleep();
     undo();
   }
 }

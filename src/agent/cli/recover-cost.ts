@@ -1,18 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { systemClock } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import { drillName } from '../../probes/backups/backups.ts';
 import { journalPath, readRuns } from '../../probes/backups/journal.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import type { AgentConfig } from '../config/types.ts';
-import { createReadSecret } from '../read-secret.ts';
 import { type Cost, type CostFacts, costsOf, type KnownProbe } from '../recovery/cost.ts';
 import type { StatusReport } from '../report.ts';
 import { ask, targetOf } from './agent-client.ts';
 import { type ConfigurationValues, configured } from './arguments.ts';
 import type { Io } from './io.ts';
-import { silent } from './live-pages.ts';
+import { probeDeps } from './live-pages.ts';
 import { planForPerson } from './verification.ts';
 
 /** The time between the two samples from which a rate is computed. */
@@ -69,9 +67,7 @@ async function probedHere(config: AgentConfig, io: Io): Promise<KnownProbe[]> {
   const rows = planForPerson(config, () => {}, false).filter(({ kind }) =>
     ['backup', 'recovery', 'rehearsal'].includes(kind),
   );
-  const readings = { values: () => [] };
-  const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
-  const probed = await probeOnce(rows, deps);
+  const probed = await probeOnce(rows, probeDeps(io.env));
   return probed.map(({ row, finding }) => ({
     name: row.name,
     msg: finding.msg,

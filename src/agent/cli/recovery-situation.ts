@@ -1,4 +1,3 @@
-import { systemClock } from '../../core/clock.ts';
 import { planClusters } from '../../probes/clusters/plan.ts';
 import { planDomains } from '../../probes/domains/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
@@ -13,8 +12,8 @@ import { restoreOf } from '../recovery/restore.ts';
 import { createRestoreChecks } from '../recovery/restore-checks.ts';
 import { backupIn, type Chosen, chainNow, chosenOf, restoreTarget } from '../recovery/target.ts';
 import { messageOf } from '../verdict/probe-text.ts';
-import type { Io } from './io.ts';
-import { openLivePages, silent } from './live-pages.ts';
+import { type Io, keepAwake } from './io.ts';
+import { openLivePages, probeDeps } from './live-pages.ts';
 import { longestMs, type OnVerification, planForPerson, verifyWithProgress } from './verification.ts';
 
 /** Counters of the polls of workers. */
@@ -71,12 +70,10 @@ export async function openTools(
   io: Io,
 ): Promise<Tools> {
   let rows = rowsOf(config, subject, onVerification);
-  // The clock's timers do not keep a process alive; this one does until the procedure is over.
-  const awake = setInterval(() => {}, 60_000);
+  const sleep = keepAwake();
   const isScraped = subject.store !== undefined || rows.some(({ kind }) => kind === 'replication');
   const pages = isScraped ? await openLivePages(config, io) : [];
-  const readings = { values: (family: string) => pages.flatMap(({ scrape }) => [...scrape.values(family)]) };
-  const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
+  const deps = probeDeps(io.env, pages);
   const run = async (row: ProbeRow) => {
     // Backups are assessed first, because a database is assessed by their findings.
     const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
@@ -103,7 +100,7 @@ export async function openTools(
       return first;
     },
     async close() {
-      clearInterval(awake);
+      sleep();
       await Promise.all(pages.map(({ close }) => close()));
     },
   };

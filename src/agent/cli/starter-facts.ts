@@ -1,8 +1,8 @@
-import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
 import { faultLine, oneOf, usageError } from '../../core/errors.ts';
+import { findProgram } from '../../probes/command.ts';
 import { machineAddresses } from '../config/environment.ts';
 import { discover, serviceListeners, serviceStores } from '../config/service-files/discover.ts';
 import { readServiceFiles } from '../config/service-files/read.ts';
@@ -104,18 +104,6 @@ function companionsIn(tree: MapNode): { name: string; scrape: string }[] {
   });
 }
 
-/** Whether a program is in the path of the user who runs the command. */
-function isInPath(program: string, { PATH = '' }: Readonly<Record<string, string | undefined>>): boolean {
-  return PATH.split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, program), constants.X_OK);
-      return folder !== '';
-    } catch {
-      return false;
-    }
-  });
-}
-
 /** Reads the service's files for `init`. Throws `usage` if one of them cannot be read. */
 export async function readForStarter(
   files: readonly string[],
@@ -152,7 +140,7 @@ export async function readForStarter(
       ? '{address}'
       : (health.get('frontend')?.replace(/^\w+:\/\//, '') ?? 'frontend:7833'),
     domains: [...new Set([...logs].flatMap(domainsIn))].sort(),
-    hasClient: isInPath(client, env),
+    hasClient: findProgram(client, env.PATH) !== undefined,
     companions: named.length > 0 ? [] : companionsIn(tree),
     roles,
     serviceConfig: files,

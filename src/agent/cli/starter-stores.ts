@@ -1,11 +1,9 @@
-import { systemClock } from '../../core/clock.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import { type StoreOptions, usualStoreUser } from '../../probes/stores/store-options.ts';
 import { planStores } from '../../probes/stores/stores.ts';
 import type { ServiceStore } from '../config/service-files/discover.ts';
-import { createReadSecret } from '../read-secret.ts';
-import { plain } from './io.ts';
-import { silent } from './live-pages.ts';
+import { keepAwake, plain } from './io.ts';
+import { probeDeps } from './live-pages.ts';
 
 /** The environment variable with the password of a store, as a starter configuration names it. */
 export const starterPassword = 'SVC_AGENT_DB_PASSWORD';
@@ -48,15 +46,8 @@ async function schemasOf(
     databases: { persistence: databases.persistence?.name, visibility: databases.visibility?.name },
     ...{ schema: {}, accept: {}, intervalMs: 30_000, timeoutMs: 5000 },
   };
-  const deps = {
-    readSecret: createReadSecret(env),
-    readings: { values: () => [] },
-    clock: systemClock,
-    log: silent,
-  };
-  // The clock's timers do not keep a process alive; this one does until the store has answered.
-  const awake = setInterval(() => {}, 60_000);
-  const probed = await probeOnce(planStores({ stores: [store] }), deps).finally(() => clearInterval(awake));
+  const sleep = keepAwake();
+  const probed = await probeOnce(planStores({ stores: [store] }), probeDeps(env)).finally(sleep);
   const found = probed.flatMap(({ row, result }): [string, string][] => {
     const version = result.details?.schema;
     return typeof version === 'string' ? [[row.name.split('/').at(-1)!, version]] : [];

@@ -92,15 +92,7 @@ export const procedures: Readonly<Record<RecoveryProcedure, Procedure>> = {
 };
 
 const programsOf = (id: string, commands: RecoveryStep['commands'], { path }: Situation): readonly Check[] =>
-  commands
-    ? [
-        programsThere(
-          id,
-          commands.map(([program = '']) => program),
-          path,
-        ),
-      ]
-    : [];
+  commands ? [programsThere(id, commands, path)] : [];
 
 const startText = ({ commands }: Situation): string => {
   const start = commands.named('startServices');

@@ -1,9 +1,9 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { isLoopback, parseAddress } from '../../core/address.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
-import { runCommand } from '../../probes/command.ts';
+import { findProgram, runCommand } from '../../probes/command.ts';
 import { escapedText, sqlText } from '../../probes/stores/sql-text.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import { printLog, readDumpHeader, readLog, timeOfPosition } from './binary-log.ts';
@@ -48,26 +48,15 @@ const askMs = 60_000;
 const longestScanMs = 4 * 36e5;
 const maxBytes = 64 << 20;
 
-/** The first file with this name in a search path that may be executed. */
-function findProgram(name: string, path: string | undefined): string | undefined {
-  const places = name.includes('/')
-    ? [name]
-    : (path ?? '').split(delimiter).map((folder) => join(folder, name));
-  return places.find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return statSync(file).isFile();
-    } catch {
-      return false;
-    }
-  });
-}
-
 /** The programs of commands are installed. */
-export const programsThere = (id: string, programs: readonly string[], path: string | undefined): Check =>
+export const programsThere = (
+  id: string,
+  commands: readonly (readonly string[])[],
+  path: string | undefined,
+): Check =>
   ofExecution(
     check(`programs_${id}`, `the programs of ${id.replace('_', ' ')} are installed`, async () => {
-      const wanted = [...new Set(programs)];
+      const wanted = [...new Set(commands.map(([program = '']) => program))];
       const missing = wanted.filter((name) => findProgram(name, path) === undefined);
       return missing.length === 0 ? yes(wanted.join(', ')) : no(`${missing.join(', ')} is not in the path`);
     }),
@@ -91,7 +80,8 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
     isNeverForced: true,
   });
   const checks: Check[] = [];
-  if (restore.commands) checks.push(programsThere('restore', restore.programs, env.PATH));
+  const programs = restore.programs.map((name) => [name]);
+  if (restore.commands) checks.push(programsThere('restore', programs, env.PATH));
   if (restore.commands && ask && backup !== undefined) {
     checks.push(
       server,
@@ -111,7 +101,7 @@ export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
     copyNeeds: () =>
       safetyCopy
         ? [
-            ...copyProgram(safetyCopy.commands, env),
+            programsThere('safety_copy', safetyCopy.commands, env.PATH),
             ...(ask ? [server] : []),
             ...copySpace(deps, backup, asked).map(ofExecution),
           ]
@@ -159,14 +149,6 @@ const databaseExists = (kind: StoreOptions['kind'] | undefined, database: string
   kind === 'mysql'
     ? `SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ${escapedText(database)}`
     : `SELECT count(*) FROM pg_database WHERE datname = ${sqlText(database)}`;
-
-const copyProgram = (commands: readonly (readonly string[])[], env: RestoreChecksDeps['env']) => [
-  programsThere(
-    'safety_copy',
-    commands.map(([program = '']) => program),
-    env.PATH,
-  ),
-];
 
 type Asked = (statement: string) => Promise<string>;
 

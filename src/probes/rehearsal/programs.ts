@@ -1,5 +1,6 @@
-import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { foldersOf, isProgram } from '../command.ts';
 import { CannotLook } from './rehearsal.ts';
 
 /** The folders in which packages install servers that are not on the path: Debian, then Red Hat. */
@@ -14,20 +15,10 @@ const postgresFolders = () => {
     ...redHat.map((name) => join('/usr', name, 'bin')),
   ];
 };
-const onPath = () => (process.env.PATH ?? '').split(':').filter((folder) => folder !== '');
-
-const isProgram = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 /** Folders with the programs of a PostgreSQL server, the newest version first. */
 export const postgresServers = (): string[] =>
-  [...postgresFolders(), ...onPath()].filter((folder) =>
+  [...postgresFolders(), ...foldersOf(process.env.PATH)].filter((folder) =>
     ['initdb', 'postgres', 'psql', 'pg_restore'].every((name) => isProgram(join(folder, name))),
   );
 
@@ -35,7 +26,7 @@ export const postgresServers = (): string[] =>
 export function programOf(names: readonly string[]): string {
   const [first = ''] = names;
   if (first.includes('/') && isProgram(first)) return first;
-  for (const folder of [...onPath(), '/usr/sbin', '/usr/local/sbin'])
+  for (const folder of [...foldersOf(process.env.PATH), '/usr/sbin', '/usr/local/sbin'])
     for (const name of names) if (isProgram(join(folder, name))) return join(folder, name);
   throw new CannotLook(
     `this host has no ${names[0]}; install the server, or rehearse on the host of the store`,

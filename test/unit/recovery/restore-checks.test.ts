@@ -330,7 +330,13 @@ test('programs are looked for in the path, in its order, and only files count th
   mkdirSync(join(one, 'folder'));
   chmodSync(join(one, 'folder'), 0o755);
   const answer = async (names: string[], path: string | undefined = `${one}:${two}`) => {
-    const { holds, msg } = await answerOf(programsThere('safety_copy', names, path));
+    const { holds, msg } = await answerOf(
+      programsThere(
+        'safety_copy',
+        names.map((name) => [name]),
+        path,
+      ),
+    );
     return `${holds}: ${msg}`;
   };
   expect(programsThere('safety_copy', [], '').text).toBe('the programs of safety copy are installed');

@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { errorText } from '../../../core/errors.ts';
 import type { Clock } from '../../../core/ports.ts';
+import { findProgram } from '../../../probes/command.ts';
 import { shippedFolder } from '../../installation.ts';
 import { type AgentPorts, alertmanagerConfig, type MonitoringPorts, prometheusConfig } from './config.ts';
 import { type Children, untilReady } from './programs.ts';
@@ -54,12 +55,6 @@ function programs(directory: string, ports: MonitoringPorts): Program[] {
   ];
 }
 
-/** The first of the names that is a file in a folder of `path` (as in the environment). */
-export function onPath(names: readonly string[], path: string | undefined): string | undefined {
-  const folders = (path ?? '').split(delimiter).filter((folder) => folder !== '');
-  return names.find((name) => folders.some((folder) => existsSync(join(folder, name))));
-}
-
 /** Writes both configurations into the directory, and starts the programs that are installed. */
 export async function startMonitoring(
   children: Children,
@@ -87,7 +82,7 @@ export async function startMonitoring(
   const url = (name: Program['name']) => `http://127.0.0.1:${ports[name]}`;
   await Promise.all(
     programs(directory, ports).map(async ({ name, binaries, args }) => {
-      const binary = onPath(binaries, path);
+      const binary = binaries.find((each) => findProgram(each, path));
       const command = [binary ?? binaries[0], ...args].join(' ');
       if (binary === undefined) {
         commands.push(command);

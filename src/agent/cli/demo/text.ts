@@ -1,7 +1,8 @@
 import { basename, relative } from 'node:path';
 import type { Clock } from '../../../core/ports.ts';
+import { findProgram } from '../../../probes/command.ts';
 import { cut, type Screen, timeOfDay } from '../io.ts';
-import { type Monitoring, onPath } from './monitoring.ts';
+import type { Monitoring } from './monitoring.ts';
 
 /** The addresses of all parts, for people and (as JSON) for scripts. */
 export interface DemoAddresses extends Omit<Monitoring, 'pids'> {
@@ -80,7 +81,7 @@ export function welcome(
 ): string {
   const { metrics, admin, probes, program, config, incident, end, kinds, directory } = addresses;
   const { prometheus, alertmanager, commands } = addresses;
-  const installed = (tool: string) => onPath([tool], path) !== undefined;
+  const installed = (tool: string) => findProgram(tool, path) !== undefined;
   const running = commands.length === 0;
   const first = firstIncident(kinds);
   // An installed agent is called by its name.
