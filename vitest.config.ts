@@ -185,7 +185,7 @@ const nightly = ofSize(alertingAtNight, [longFiles, nightlyFiles, ...sized, ...s
 
 export default defineConfig({
   test: {
-    globalSetup: 'test/templates.ts',
+    globalSetup: 'test/run-folder.ts',
     sequence: { sequencer: LongestFirst },
     projects: { long, whole, nightly }[size] ?? usualWithout([]),
   },

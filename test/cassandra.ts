@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'cassandra-driver';
 import { type Running, start } from './e2e/process.ts';
 import { freePort } from './ports.ts';
+import { folder } from './run-folder.ts';
 import { until } from './until.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/cassandra/${name}`, import.meta.url));
@@ -89,7 +90,7 @@ export async function startCassandra(options: CassandraOptions = {}): Promise<Ca
 }
 
 async function launch(options: CassandraOptions): Promise<Cassandra & { failed: Promise<never> }> {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-cassandra-'));
+  const { path: directory } = folder();
   const { of: seed, host = '127.0.0.1' } = options.joins ?? {};
   const port = seed?.port ?? (await freePort());
   const storagePort = seed?.storagePort ?? (await freePort());

@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach } from 'vitest';
 import type { Drops, Log, Stop } from '../src/core/ports.ts';
 import { createHosted, type HostedDeps, type HostedReporterOptions } from '../src/reporters/hosted/hosted.ts';
 import { type ManualClock, manualClock } from './clock.ts';
+import { newFolder } from './folder.ts';
 import { readOtlp, readRw1, readRw2, type WireResource, type WireSample } from './hosted-wire.ts';
 import { until } from './until.ts';
 import { type FamilySpec, type TestView, viewOf } from './view.ts';
@@ -97,10 +96,7 @@ export function receiverForEachTest(): Receiver {
   beforeEach(async () => {
     current = await openReceiver();
   });
-  afterEach(async () => {
-    await current.close();
-    removeFolders();
-  });
+  afterEach(() => current.close());
   return {
     get url() {
       return current.url;
@@ -151,7 +147,7 @@ export async function openBed(
   own: Partial<HostedReporterOptions> = {},
   deps: Partial<HostedDeps> & { directory?: string; clock?: ManualClock } = {},
 ): Promise<Bed> {
-  const { directory = folder(), clock = manualClock(), ...rest } = deps;
+  const { directory = newFolder(), clock = manualClock(), ...rest } = deps;
   const drops: Record<string, number> = {};
   const failures: Record<string, number> = {};
   const told = new Set<string>();
@@ -232,18 +228,6 @@ export async function openBed(
     },
     stop,
   };
-}
-
-const folders: string[] = [];
-
-export function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'svc-agent-hosted-'));
-  folders.push(path);
-  return path;
-}
-
-export function removeFolders(): void {
-  for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
 }
 
 /** The number of turns of the event loop and of the disk within which a request on loopback makes some progress. */

@@ -1,12 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
 import { available } from './installed.ts';
 import type { PollTarget } from './poll-store.ts';
 import { freePort } from './ports.ts';
-import { copyTemplate } from './templates.ts';
+import { copyTemplate, folder } from './run-folder.ts';
 import { pollUntil, until } from './until.ts';
 
 const server = ['/usr/sbin/mariadbd', '/usr/local/bin/mariadbd'].find(existsSync);
@@ -40,9 +39,9 @@ function ended(child: ChildProcess): Promise<void> {
 
 /** A new folder that the server may write to. */
 function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mariadb-'));
-  if (owner.length > 0) execFileSync('chown', ['mysql', folder]);
-  return folder;
+  const { path } = folder();
+  if (owner.length > 0) execFileSync('chown', ['mysql', path]);
+  return path;
 }
 
 /**

@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { appendFileSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, chownSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { available } from './installed.ts';
 import { freePort } from './ports.ts';
-import { copyTemplate } from './templates.ts';
+import { copyTemplate, folder } from './run-folder.ts';
 import { until } from './until.ts';
 
 const debian = '/usr/lib/postgresql';
@@ -63,9 +63,9 @@ export function ownedByPostgres(path: string): void {
 
 /** A new folder that the server's owner may write to. */
 export function postgresFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-postgres-'));
-  ownedByPostgres(folder);
-  return folder;
+  const { path } = folder();
+  ownedByPostgres(path);
+  return path;
 }
 
 export interface Postgres {
@@ -133,8 +133,8 @@ export async function startPostgres({
   data,
   initdb = [],
 }: PostgresOptions = {}): Promise<Postgres> {
-  const folder = postgresFolder();
-  const dataFolder = data ?? join(folder, 'data');
+  const own = postgresFolder();
+  const dataFolder = data ?? join(own, 'data');
   if (data === undefined) {
     copyTemplate(['postgres', ...initdb].join(''), dataFolder, (template) => {
       const kind = ['-U', 'postgres', '-A', 'trust', '--locale=C', '-E', 'UTF8'];
@@ -159,7 +159,7 @@ export async function startPostgres({
       write([`port=${port}`]);
       child = spawn(join(programs!, 'postgres'), ['-D', dataFolder], {
         ...owner(),
-        cwd: folder,
+        cwd: own,
         stdio: ['ignore', 'ignore', 'pipe'],
       });
       child.stderr!.on('data', (chunk: Buffer) => {
@@ -181,7 +181,7 @@ export async function startPostgres({
   };
 
   write([
-    ...['fsync=off', 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`],
+    ...['fsync=off', 'listen_addresses=127.0.0.1', `unix_socket_directories=${own}`],
     ...['shared_buffers=16MB', 'dynamic_shared_memory_type=mmap', 'autovacuum=off', 'log_timezone=UTC'],
     ...settings,
   ]);
@@ -198,7 +198,7 @@ export async function startPostgres({
   };
   await start();
   return {
-    folder,
+    folder: own,
     data: dataFolder,
     get port() {
       return port;
@@ -227,15 +227,15 @@ export async function startPostgres({
     kill: () => end('SIGQUIT'),
     async stop() {
       await end('SIGQUIT');
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(own, { recursive: true, force: true });
     },
   };
 }
 
 /** Starts a server that copies each finished segment of its log into the folder `archive` below `folder`. */
 export async function startArchiving({ settings = [], ...rest }: PostgresOptions = {}) {
-  const folder = postgresFolder();
-  const archive = join(folder, 'archive');
+  const own = postgresFolder();
+  const archive = join(own, 'archive');
   mkdirSync(archive);
   ownedByPostgres(archive);
   const server = await startPostgres({
@@ -245,5 +245,5 @@ export async function startArchiving({ settings = [], ...rest }: PostgresOptions
       ...settings,
     ],
   });
-  return { folder, archive, server };
+  return { folder: own, archive, server };
 }

@@ -8,8 +8,9 @@ import { parseDuration } from '../../src/core/text-formats.ts';
 import { listening } from '../health.ts';
 import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
-import { folder, type Running, start } from './process.ts';
+import { type Running, start } from './process.ts';
 
 const program = 'prometheus-alertmanager';
 export const hasAlertmanager = isInstalled(program);

@@ -2,17 +2,18 @@ import { copyFileSync, mkdirSync, rmSync, statSync, truncateSync, utimesSync, wr
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 import { type LiveAgent, startLiveAgent } from './live/agents.ts';
 import { type LivePrometheus, startLivePrometheus } from './live/prometheus.ts';
 import { writeRules } from './live/rules.ts';
-import { command, folder } from './process.ts';
+import { command } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 // Every alert on backups and recovery, live: the built agent reads real files, a real Prometheus has the shipped rules.
 
-const place = folder();
-const rules = join(place.path, 'rules');
+const place = newFolder(afterAll);
+const rules = join(place, 'rules');
 const dayMs = 864e5;
 /** A dump that states when it began, as pg_dump --verbose writes it. */
 const dumpOf = (startMs: number): Buffer =>
@@ -24,7 +25,7 @@ const dumpOf = (startMs: number): Buffer =>
       ...['--', '-- PostgreSQL database dump complete', '--', ''],
     ].join('\n'),
   );
-const directory = (name: string) => join(place.path, 'backups', name);
+const directory = (name: string) => join(place, 'backups', name);
 
 /** Writes a dump that ended this long ago, with its start in its name. */
 function writeDump(backup: string, agoMs: number): string {
@@ -84,7 +85,7 @@ beforeAll(async () => {
   if (!hasPrometheus) return;
   mkdirSync(rules);
   writeRules(rules);
-  writeFileSync(join(place.path, 'report.json'), ahead());
+  writeFileSync(join(place, 'report.json'), ahead());
   writeDump(healthy, 2000);
   writeDump('old', 3 * dayMs);
   mkdirSync(directory('never'), { recursive: true });
@@ -93,26 +94,26 @@ beforeAll(async () => {
   truncateSync(damaged, statSync(damaged).size - 8);
   const copied = writeDump('offsite', 2 * dayMs);
   writeDump('offsite', 2000);
-  mkdirSync(join(place.path, 'away'));
-  copyFileSync(copied, join(place.path, 'away', copied.split('/').at(-1)!));
+  mkdirSync(join(place, 'away'));
+  copyFileSync(copied, join(place, 'away', copied.split('/').at(-1)!));
   writeDump('few', 2000);
   const stores = [healthy, ...Object.keys(faults)].map((name) => ({
     ...{ name, kind: 'mysql', address: '127.0.0.1:1', interval: '1h' },
     databases: { persistence: 'svc' },
   }));
-  agent = await startLiveAgent(place.path, 'backups', {
+  agent = await startLiveAgent(place, 'backups', {
     stores,
     backups: [
       ...[healthy, 'old', 'never', 'failing', 'damaged'].map((name) => files(name)),
       files('offsite', {
-        offsite: { directory: join(place.path, 'away'), maxLag: '0s' },
+        offsite: { directory: join(place, 'away'), maxLag: '0s' },
         schedule: { every: '2d' },
       }),
       files('few', { retention: { minCount: 3 } }),
-      files('skewed', { source: { command: { command: ['cat', join(place.path, 'report.json')] } } }),
+      files('skewed', { source: { command: { command: ['cat', join(place, 'report.json')] } } }),
     ],
   });
-  prometheus = await startLivePrometheus(place.path, {
+  prometheus = await startLivePrometheus(place, {
     alertmanager: '127.0.0.1:1',
     ruleFiles: ['recommended', 'recording'].map((pack) => join(rules, `${pack}.rules.yml`)),
     targets: { 'svc-agent': [{ address: agent.address, cluster: 'dc1' }] },
@@ -121,7 +122,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await prometheus?.end();
   await agent?.stop();
-  place.remove();
 });
 
 const firing = async () =>
@@ -132,7 +132,7 @@ const of = (alerts: Awaited<ReturnType<typeof firing>>, store: string) =>
 test.skipIf(!hasPrometheus)(
   'each fault makes its alerts and no other; a backup that is well makes none',
   async () => {
-    const file = join(place.path, 'backups.yaml');
+    const file = join(place, 'backups.yaml');
     await until('the failing backup is known', async () => {
       const last = await prometheus.value('svc_backup_last_success_timestamp_seconds{backup="failing"}');
       return last > 0;
@@ -158,7 +158,7 @@ test.skipIf(!hasPrometheus)('the alerts end with their faults', async () => {
   for (const name of ['old', 'never', 'damaged', 'offsite']) {
     rmSync(directory(name), { recursive: true });
     const path = writeDump(name, 2000);
-    if (name === 'offsite') copyFileSync(path, join(place.path, 'away', path.split('/').at(-1)!));
+    if (name === 'offsite') copyFileSync(path, join(place, 'away', path.split('/').at(-1)!));
   }
   for (const days of [1, 2]) writeDump('few', days * dayMs);
   writeDump('failing', 0);

@@ -7,8 +7,9 @@ import { parse, stringify } from 'yaml';
 import { hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { hasMariadb, startMariadb } from '../mariadb.ts';
 import { hasPostgres, postgresFolder, startPostgres } from '../postgres.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
-import { folder, mainFile } from './process.ts';
+import { mainFile } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
 // Follows docs/backups-and-recovery.md, "From no backup to a proven recovery", literally: runs its blocks in their order, with

@@ -3,33 +3,30 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DashboardJson, TargetJson } from '../../tools/grafana.ts';
+import { newFolder } from '../folder.ts';
 import { hasPostgres } from '../postgres.ts';
 import { ask, type View } from '../simulated/queries.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { type BackupStage, startBackupStage } from './live/backup-stage.ts';
-import { folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 // Tests every panel that shows backups, and their tile on the status page, with real backups that the built agent observes.
 
 const isLive = hasPrometheus && hasPostgres;
 const chromiumPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const place = folder();
+const place = newFolder(afterAll);
 let stage: BackupStage;
 
 beforeAll(async () => {
   if (!isLive) return;
-  stage = await startBackupStage(place.path);
+  stage = await startBackupStage(place);
   await stage.backUp();
   await stage.backUp();
   await stage.drill();
   await stage.fail();
 });
-afterAll(async () => {
-  await stage?.stop();
-  place.remove();
-});
+afterAll(() => stage?.stop());
 
 const targetsOf = (name: string, reads: RegExp): [string, TargetJson][] => {
   const { panels = [] }: DashboardJson = JSON.parse(

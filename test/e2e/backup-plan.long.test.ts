@@ -17,8 +17,9 @@ import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 import { keys, type ObjectStoreServer, openObjectStore } from '../object-store.ts';
 import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
-import { command, folder, mainFile } from './process.ts';
+import { command, mainFile } from './process.ts';
 
 // Everything that `svc-agent backup plan` prints is run as it is printed: the preparations, the lines of the crontab, the
 // manifests' commands, and the commands that restore.

@@ -19,6 +19,7 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import {
   asPostgres,
   hasPostgres,
@@ -29,7 +30,7 @@ import {
   startPostgres,
 } from '../postgres.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
-import { command, folder } from './process.ts';
+import { command } from './process.ts';
 
 // Real backups of a real PostgreSQL by the tools themselves, which the agent reads through the configured command.
 
@@ -141,7 +142,7 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
   let base: string;
   let config: string;
   let repository: string;
-  const place = folder();
+  const place = newFolder(afterAll);
   const tool = (...args: string[]) =>
     asPostgres(['pgbackrest', `--config=${config}`, '--stanza=main', ...args]);
   const run = (...args: string[]) => {
@@ -173,7 +174,7 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
   const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(repository, damage, check);
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
-    judged(server, backups, join(place.path, `state-${states++}`), laterMs);
+    judged(server, backups, join(place, `state-${states++}`), laterMs);
 
   beforeAll(async () => {
     base = postgresFolder();
@@ -212,7 +213,6 @@ pg1-user=postgres
   afterAll(async () => {
     await server?.stop();
     if (base) rmSync(base, { recursive: true, force: true });
-    place.remove();
   });
 
   test('no backup yet; then a full one, one upon it and the log: verified by the tool, and ready', async () => {
@@ -307,16 +307,16 @@ pg1-user=postgres
   });
 
   test('through the built program, with the command of agent.yaml', async () => {
-    const file = join(place.path, 'agent.yaml');
+    const file = join(place, 'agent.yaml');
     const list = (argv: readonly string[]) => JSON.stringify(argv);
     // The tool reads the whole repository: at the lowest priority that takes minutes on a busy machine.
-    const verified = join(place.path, 'verified');
+    const verified = join(place, 'verified');
     writeFileSync(verified, run('verify', '--output=text', '--verbose'));
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}
+      `stateDirectory: ${join(place, 'state')}
 roles: [history]
-services: {history: {logs: {paths: [${place.path}/none.log]}}}
+services: {history: {logs: {paths: [${place}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: postgres}}]
 backups:
   - name: nightly
@@ -328,7 +328,7 @@ backups:
   - {name: wal, store: main, type: log, objectives: {rpo: 24h}, source: {segments: {directory: ${archive()}, log: wal, settle: 1ms}}}
 `,
     );
-    await recordDrill(join(place.path, 'state'));
+    await recordDrill(join(place, 'state'));
     const { status, stdout, stderr } = command(['probe', 'backup', 'recovery', '-c', file]);
     expect({ status, stdout, stderr }).toMatchObject({ status: 0 });
     expect(stdout).toMatch(/recovery\/main\/persistence +ok/);
@@ -340,7 +340,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
   let base: string;
   let config: string;
   let home: string;
-  const place = folder();
+  const place = newFolder(afterAll);
   const tool = (...args: string[]) => asPostgres(['barman', '-c', config, ...args]);
   const run = (...args: string[]) => {
     const [program, ...rest] = tool(...args);
@@ -364,7 +364,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
   const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(home, damage, check);
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
-    judged(server, backups, join(place.path, `state-${states++}`), laterMs);
+    judged(server, backups, join(place, `state-${states++}`), laterMs);
   const ids = () => readdirSync(join(home, 'main/base')).sort();
   const walFolder = () =>
     join(
@@ -416,7 +416,6 @@ archiver=on
   afterAll(async () => {
     await server?.stop();
     if (base) rmSync(base, { recursive: true, force: true });
-    place.remove();
   });
 
   test('no backup yet; then one with its log: verified by the tool, and ready', async () => {
@@ -510,7 +509,7 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
   let server: Postgres;
   let base: string;
   let repository: string;
-  const place = folder();
+  const place = newFolder(afterAll);
   const tool = (...args: string[]) =>
     asPostgres([
       ...['env', `WALG_FILE_PREFIX=${repository}`, 'WALG_DELTA_MAX_STEPS=3'],
@@ -530,7 +529,7 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
   const hourly = () => entry('hourly', 'incremental', source(...show), 'header');
   let states = 0;
   const judge = (backups: readonly BackupOptions[]) =>
-    judged(server, backups, join(place.path, `state-${states++}`));
+    judged(server, backups, join(place, `state-${states++}`));
 
   beforeAll(async () => {
     base = postgresFolder();
@@ -548,7 +547,6 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
   afterAll(async () => {
     await server?.stop();
     if (base) rmSync(base, { recursive: true, force: true });
-    place.remove();
   });
 
   test('no backup yet; then a full one, a delta upon it, and the range of the log', async () => {

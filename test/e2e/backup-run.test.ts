@@ -2,18 +2,19 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { bySize, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
-import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, commandHere, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 // `svc-agent backup run` and heartbeats, with the built program, for jobs that fail, hang or are killed.
 
-const place = folder();
-const file = join(place.path, 'agent.yaml');
-const state = join(place.path, 'state');
+const place = newFolder(afterAll);
+const file = join(place, 'agent.yaml');
+const state = join(place, 'state');
 
 beforeAll(() => {
-  writeFileSync(join(place.path, 'token'), 'let-me-in\n');
+  writeFileSync(join(place, 'token'), 'let-me-in\n');
   writeFileSync(
     file,
     `stateDirectory: ${state}
@@ -22,12 +23,11 @@ admin: {listenAddress: 127.0.0.1:0}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:
   - {name: job, store: main, database: persistence, type: full, source: {runs: {}}, integrity: {level: none}, interval: 200ms}
-  - {name: beat, store: main, database: persistence, type: full, source: {heartbeat: {token: {file: ${place.path}/token}}}, interval: 200ms}
+  - {name: beat, store: main, database: persistence, type: full, source: {heartbeat: {token: {file: ${place}/token}}}, interval: 200ms}
 `,
   );
 });
 beforeEach(() => rmSync(state, { recursive: true, force: true }));
-afterAll(() => place.remove());
 
 const runs = (name: string) =>
   readFileSync(join(state, 'backup-runs', `${name}.jsonl`), 'utf8')
@@ -72,7 +72,7 @@ describe('backup run', () => {
   });
 
   testOnce('two runs of one job at once are two runs', async () => {
-    const [one, other] = ['one', 'other'].map((name) => join(place.path, name));
+    const [one, other] = ['one', 'other'].map((name) => join(place, name));
     // Each of the two waits until the other has begun.
     const meet = 'touch "$0"; until [ -e "$1" ]; do sleep 0.05; done';
     const both = [
@@ -96,7 +96,7 @@ describe('backup run', () => {
     ['a configuration without the entry', 'admin: ~\nroles: []\n', 'job'],
     ['no configuration', undefined, 'job'],
   ])('with %s the command runs all the same, and that is reported', (_, text, name) => {
-    const other = join(place.path, 'other.yaml');
+    const other = join(place, 'other.yaml');
     rmSync(other, { force: true });
     if (text !== undefined) writeFileSync(other, text);
     const words = ['backup', 'run', '--job', name, '-c', other, '--', 'sh', '-c', 'echo saved; exit 5'];

@@ -20,8 +20,9 @@ import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
 import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
+import { folder } from '../run-folder.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
-import { command, folder } from './process.ts';
+import { command } from './process.ts';
 
 const dayMs = 86_400_000;
 const hasMariadbBackup = isInstalled('mariadb-backup');

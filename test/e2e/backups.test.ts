@@ -3,9 +3,10 @@ import { readdirSync, readFileSync, statSync, truncateSync, unlinkSync, writeFil
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
-import { command, folder, type RunningAgent, startAgent } from './process.ts';
+import { command, type RunningAgent, startAgent } from './process.ts';
 
 // Backups with the built program: the verifying process is a separate file in dist/.
 

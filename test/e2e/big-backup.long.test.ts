@@ -3,16 +3,17 @@ import { createWriteStream, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { type RunningAgent, startAgent } from './process.ts';
 
 // A big dump is verified at `full` in a process beside the agent. The nightly run has the size in the documentation.
 
 const megabytes = bySize({ short: 30, long: 200, nightly: 2048 });
-const place = folder();
-const dump = join(place.path, 'big1.sql.gz');
+const place = newFolder(afterAll);
+const dump = join(place, 'big1.sql.gz');
 
 /** Writes a dump in SQL with this many megabytes before compression. Every line is different, so that gzip has work to do. */
 async function writeDump(path: string, megabytes: number): Promise<void> {
@@ -36,14 +37,14 @@ async function writeDump(path: string, megabytes: number): Promise<void> {
 let agent: RunningAgent;
 beforeAll(async () => {
   const file = writeAgentFile(
-    place.path,
+    place,
     `stores: [{name: main, kind: mysql, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:
   - name: nightly
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${place.path}, pattern: '^big.*\\.gz$', settle: 1s}}
+    source: {files: {directory: ${place}, pattern: '^big.*\\.gz$', settle: 1s}}
     integrity: {level: full, bytesPerSecond: ${1 << 30}}
     interval: 500ms
 `,
@@ -52,7 +53,6 @@ backups:
 });
 afterAll(async () => {
   await agent?.end();
-  place.remove();
 });
 
 test(`a dump of ${megabytes} MB is verified without the agent itself reading it, and scrapes are answered`, async () => {

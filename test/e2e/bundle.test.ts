@@ -1,12 +1,12 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { command, folder, startAgent } from './process.ts';
+import { newFolder } from '../folder.ts';
+import { command, startAgent } from './process.ts';
 
 // `svc-agent bundle` contains everything that a support case needs, and no secret.
 
-const place = folder();
-afterAll(() => place.remove());
+const place = newFolder(afterAll);
 
 const secrets = {
   literal: 'literal-Pa55word',
@@ -17,8 +17,8 @@ const secrets = {
 };
 
 test('the bundle has configuration, check, doctor and status, and no secret', async () => {
-  const file = join(place.path, 'agent.yaml');
-  const secretFile = join(place.path, 'secret');
+  const file = join(place, 'agent.yaml');
+  const secretFile = join(place, 'secret');
   writeFileSync(secretFile, `${secrets.file}\n`);
   const store = (name: string, password: unknown) => ({
     ...{ name, kind: 'postgres', address: '127.0.0.1:1', user: 'agent', password },
@@ -41,12 +41,12 @@ test('the bundle has configuration, check, doctor and status, and no secret', as
         store('two', { env: 'STORE_PASSWORD' }),
         store('three', { file: secretFile }),
       ],
-      stateDirectory: join(place.path, 'state'),
+      stateDirectory: join(place, 'state'),
     }),
   );
   process.env.STORE_PASSWORD = secrets.variable;
   const agent = await startAgent(file).finally(() => delete process.env.STORE_PASSWORD);
-  const out = join(place.path, 'bundle.json');
+  const out = join(place, 'bundle.json');
   const url = `http://${agent.address('admin')}`;
   const { status, stderr } = command(['bundle', '-c', file, '--out', out, '--url', url], {
     STORE_PASSWORD: secrets.variable,
@@ -79,7 +79,7 @@ test.each([
     `metrics: {pullmetrics: {listenAddress: '127.0.0.1:0', auth: ${secrets.literal}}}`,
   ],
 ])('%s does not show in the bundle', (_, line) => {
-  const file = join(place.path, 'misspelt.yaml');
+  const file = join(place, 'misspelt.yaml');
   writeFileSync(file, `services: {frontend: {}}\n${line}\n`);
   const { status, stdout } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
   expect([status, stdout.includes(secrets.literal)]).toEqual([2, false]);
@@ -87,10 +87,10 @@ test.each([
 });
 
 test('a fault in the configuration does not leave the running agent out', async () => {
-  const file = join(place.path, 'faulty.yaml');
+  const file = join(place, 'faulty.yaml');
   const configuration = (port: string, more: string) =>
     `services: {frontend: {}}\nadmin: {listenAddress: '127.0.0.1:${port}', auth: {bearer: ${secrets.literal}}}\n${more}`;
-  writeFileSync(file, configuration('0', `stateDirectory: ${join(place.path, 'faulty')}\n`));
+  writeFileSync(file, configuration('0', `stateDirectory: ${join(place, 'faulty')}\n`));
   const agent = await startAgent(file);
   const [, port] = agent.address('admin').split(':');
   writeFileSync(file, configuration(port!, 'hearbeat: 1\n'));
@@ -104,7 +104,7 @@ test('a fault in the configuration does not leave the running agent out', async 
 });
 
 test('without a running agent, and with a configuration that is wrong, the bundle says so', () => {
-  const file = join(place.path, 'wrong.yaml');
+  const file = join(place, 'wrong.yaml');
   writeFileSync(file, `services: {frontend: {scrape: "http://reader:${secrets.url}@127.0.0.1:1/"}}\n`);
   const { status, stdout } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
   expect(status).toBe(2);
@@ -116,7 +116,7 @@ test('without a running agent, and with a configuration that is wrong, the bundl
 });
 
 test('arguments, inline keys and parts of URLs show in no part of the bundle, and it stays JSON', () => {
-  const at = (name: string) => join(place.path, name);
+  const at = (name: string) => join(place, name);
   const arguments_ = [
     '--password=Arg1word',
     'Arg2word',
@@ -166,7 +166,7 @@ backups:
   );
   const { stdout } = command(['bundle', '-c', at('hostile.yaml'), '--url', '127.0.0.1:1'], {
     PAGE_URL: 'http://127.0.0.1:1/metrics?sig=Query2word',
-    LOGS: place.path,
+    LOGS: place,
   });
   expect(stdout.match(/\w*(?:Arg|Key|Attribute|Query|Path)\d\w*/g)).toBeNull();
   const { content } = JSON.parse(stdout).configuration[0];

@@ -17,9 +17,10 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
+import { folder } from '../run-folder.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
-import { command, folder, startAgent } from './process.ts';
+import { command, startAgent } from './process.ts';
 
 // The jobs that `svc-agent backup plan` writes for a wide-column store, run unchanged on a real Cassandra: a snapshot, flushes
 // after it, the loss when one is damaged, and the restore that the plan prints.

@@ -6,9 +6,10 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
+import { newFolder } from '../folder.ts';
 import { bench, storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
-import { command, folder } from './process.ts';
+import { command } from './process.ts';
 
 // A real cluster of two nodes on loopback: what one node reports about the other, and what each agent reports about its own node.
 
@@ -16,7 +17,7 @@ const keyspace = (name: string, replication: string) =>
   `CREATE KEYSPACE ${name} WITH replication = {'class': ${replication}}`;
 
 describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
-  const place = folder();
+  const place = newFolder(afterAll);
   const nodes: Cassandra[] = [];
   const remembered = new Map<string, unknown>();
   beforeAll(async () => {
@@ -36,7 +37,6 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
   afterAll(async () => {
     for (const probe of probes.values()) await probe.close?.();
     for (const node of nodes) await node.remove();
-    place.remove();
   });
 
   const deps = { ...bench().deps, clock: systemClock };
@@ -98,9 +98,9 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
 
   test('a snapshot of one node is none of the other', () => {
     const judged = (node: Cassandra) => {
-      const file = join(place.path, `${node.host}.yaml`);
+      const file = join(place, `${node.host}.yaml`);
       const config = {
-        stateDirectory: join(place.path, node.host),
+        stateDirectory: join(place, node.host),
         stores: [
           {
             ...{ name: 'wide', kind: 'widecolumn', address: `${node.host}:${node.port}` },

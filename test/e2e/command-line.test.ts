@@ -2,22 +2,22 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { freePort, listening } from '../ports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, commandHere, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
-const place = folder();
+const place = newFolder(afterAll);
 const running: RunningAgent[] = [];
 afterEach(async () => {
   for (const agent of running.splice(0)) await agent.end();
 });
-afterAll(() => place.remove());
 
 let count = 0;
 /** A separate folder for a test. */
 function own(): string {
-  const path = join(place.path, String(count++));
+  const path = join(place, String(count++));
   mkdirSync(path);
   return path;
 }

@@ -3,30 +3,29 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/agent/cli/arguments.ts';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
-import { command, commandHere, folder, mainFile } from './process.ts';
+import { command, commandHere, mainFile } from './process.ts';
 
-const place = folder();
-afterAll(() => place.remove());
-mkdirSync(join(place.path, 'my folder'));
-writeFileSync(join(place.path, 'agent.yaml'), '');
+const place = newFolder(afterAll);
+mkdirSync(join(place, 'my folder'));
+writeFileSync(join(place, 'agent.yaml'), '');
 
-const scripts = folder();
-afterAll(() => scripts.remove());
+const scripts = newFolder(afterAll);
 /** A file with what the program prints for a shell; the program starts once for all cases. */
 const scriptFor = Object.fromEntries(
   ['bash', 'fish', 'zsh'].map((shell) => {
-    const file = join(scripts.path, shell);
+    const file = join(scripts, shell);
     writeFileSync(file, command(['completion', shell]).stdout);
     return [shell, file];
   }),
 );
 const output = (shell: string, args: readonly string[]) => {
   const { status, stdout, stderr } = spawnSync(shell, args, {
-    cwd: place.path,
+    cwd: place,
     encoding: 'utf8',
     timeout: 30_000,
-    env: { ...process.env, HOME: place.path },
+    env: { ...process.env, HOME: place },
   });
   expect([status, stderr], stdout).toEqual([0, '']);
   return stdout;

@@ -2,9 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { command, folder, startAgent } from './process.ts';
+import { command, startAgent } from './process.ts';
 
 test('compressed files that are not read are in /metrics and in check', async () => {
   const place = folder();

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dashboards as names } from '../../src/monitoring/alert.ts';
 import type { DashboardJson, PanelJson, TargetJson } from '../../tools/grafana.ts';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { ask, type View, valuesOf } from '../simulated/queries.ts';
 import { startSimulated } from '../simulated/server.ts';
 import { bySize } from '../size.ts';
 import { root } from '../unit/house/imports.ts';
-import { folder } from './process.ts';
 import { hasPrometheus, type Prometheus } from './prometheus.ts';
 
 const hasPromtool = isInstalled('promtool');
@@ -37,14 +37,13 @@ const read = (name: string): DashboardJson =>
   JSON.parse(readFileSync(join(root, `dashboards/${name}.json`), 'utf8'));
 
 describe.skipIf(!hasPrometheus || !hasPromtool)('dashboards on a real Prometheus with two clusters', () => {
-  const place = folder();
+  const place = newFolder(afterAll);
   let server: Prometheus;
   beforeAll(async () => {
-    server = await startSimulated(place.path, crowdSize);
+    server = await startSimulated(place, crowdSize);
   });
   afterAll(async () => {
     await server?.end();
-    place.remove();
   });
 
   /** What is wrong with the answer to one query, if anything. */

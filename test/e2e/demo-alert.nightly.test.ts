@@ -2,11 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { type Held, hasAlertmanager } from './alertmanager.ts';
 import { overWithinMs, startDemo } from './demo.ts';
-import { folder, type Running, start } from './process.ts';
+import { type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 const isAlive = (pid: number) => existsSync(`/proc/${pid}`);

@@ -10,24 +10,24 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { instructionsOf, stagesOf } from '../integration/deploy/dockerfile.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { commandHere, folder, type RunningAgent, start, startAgent } from './process.ts';
+import { commandHere, type RunningAgent, start, startAgent } from './process.ts';
 
 const hasLogrotate = isInstalled('logrotate');
-const place = folder();
+const place = newFolder(afterAll);
 const running: RunningAgent[] = [];
 afterEach(async () => {
   for (const agent of running.splice(0)) await agent.end();
 });
-afterAll(() => place.remove());
 
 /** A separate folder for a test. */
 function own(name: string): string {
-  const path = join(place.path, name);
+  const path = join(place, name);
   mkdirSync(path);
   return path;
 }

@@ -3,9 +3,10 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { freePort, listening } from '../ports.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
-import { folder, mainFile, start, startAgent } from './process.ts';
+import { mainFile, start, startAgent } from './process.ts';
 
 interface Diagnosis {
   check: string;
@@ -15,12 +16,11 @@ interface Diagnosis {
 }
 
 describe('doctor, on the built program', () => {
-  const place = folder();
-  afterAll(() => place.remove());
-  const file = join(place.path, 'agent.yaml');
+  const place = newFolder(afterAll);
+  const file = join(place, 'agent.yaml');
 
   const examine = async (configuration: string, uid?: number) => {
-    writeFileSync(file, `stateDirectory: ${join(place.path, 'state')}\n${configuration}`);
+    writeFileSync(file, `stateDirectory: ${join(place, 'state')}\n${configuration}`);
     const args = [mainFile, 'doctor', '-c', file, '--json'];
     // Root may read everything.
     const running =
@@ -33,11 +33,11 @@ describe('doctor, on the built program', () => {
   };
 
   test('a host where all is well', async () => {
-    const log = join(place.path, 'history.log');
+    const log = join(place, 'history.log');
     writeFileSync(log, '{"level":"info"}\n');
     const port = await freePort();
     const { status, of } = await examine(
-      `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place.path}/hist*.log']}}}\n`,
+      `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place}/hist*.log']}}}\n`,
     );
     expect(status).toBe(0);
     expect(of('state directory')).toMatchObject([{ result: 'ok' }]);
@@ -49,7 +49,7 @@ describe('doctor, on the built program', () => {
     const other = createServer();
     const port = await listening(other);
     const taken = await examine(
-      `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place.path}/*.log']}}}\n`,
+      `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place}/*.log']}}}\n`,
     );
     expect(taken.status).toBe(1);
     expect(taken.of('port of admin')).toMatchObject([
@@ -60,11 +60,11 @@ describe('doctor, on the built program', () => {
     const own = await freePort();
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}\nadmin: {listenAddress: '127.0.0.1:${own}'}\nservices: {history: {logs: {paths: ['${place.path}/*.log']}}}\n`,
+      `stateDirectory: ${join(place, 'state')}\nadmin: {listenAddress: '127.0.0.1:${own}'}\nservices: {history: {logs: {paths: ['${place}/*.log']}}}\n`,
     );
     const agent = await startAgent(file);
     const running = await examine(
-      `admin: {listenAddress: '127.0.0.1:${own}'}\nservices: {history: {logs: {paths: ['${place.path}/*.log']}}}\n`,
+      `admin: {listenAddress: '127.0.0.1:${own}'}\nservices: {history: {logs: {paths: ['${place}/*.log']}}}\n`,
     );
     expect(running.of('port of admin')).toMatchObject([
       { result: 'ok', msg: expect.stringContaining('running svc-agent') },
@@ -73,11 +73,11 @@ describe('doctor, on the built program', () => {
   });
 
   test('a log that matches nothing, one that is a directory, a role that is down', async () => {
-    mkdirSync(join(place.path, 'logs'), { recursive: true });
+    mkdirSync(join(place, 'logs'), { recursive: true });
     const down = await freePort();
     const { status, of } = await examine(`admin: ~
 services:
-  history: {logs: {paths: ['${place.path}/nothing-*.log', '${place.path}/logs']}, health: 'tcp://127.0.0.1:${down}'}
+  history: {logs: {paths: ['${place}/nothing-*.log', '${place}/logs']}, health: 'tcp://127.0.0.1:${down}'}
 `);
     expect(status).toBe(1);
     expect(of('logs of history')).toMatchObject([
@@ -119,9 +119,9 @@ stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', databases: {
     const down = await freePort();
     const { of } = await examine(`admin: ~
 services:
-  frontend: {logs: {paths: ['${place.path}/nothing-*.log']}}
-  history: {logs: {paths: ['${place.path}/nothing-*.log']}}
-  worker: {logs: {paths: ['${place.path}/nothing-*.log'], exclude: ['*.old']}}
+  frontend: {logs: {paths: ['${place}/nothing-*.log']}}
+  history: {logs: {paths: ['${place}/nothing-*.log']}}
+  worker: {logs: {paths: ['${place}/nothing-*.log'], exclude: ['*.old']}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', user: svc, password: {env: NOT_SET}, databases: {persistence: svc}}]
 `);
     expect(of('logs of frontend, history')).toMatchObject([{ result: 'advice' }]);
@@ -159,11 +159,11 @@ stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user:
   );
 
   test('a state directory below a file, and a log that is not there yet, are told once', async () => {
-    const blocker = join(place.path, 'blocker');
+    const blocker = join(place, 'blocker');
     writeFileSync(blocker, '');
     writeFileSync(
       file,
-      `stateDirectory: ${blocker}/state\nadmin: ~\nmetrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}\nservices: {history: {logs: {paths: ['${place.path}/nothing-*.log']}}}\n`,
+      `stateDirectory: ${blocker}/state\nadmin: ~\nmetrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}\nservices: {history: {logs: {paths: ['${place}/nothing-*.log']}}}\n`,
     );
     const running = start(process.execPath, [mainFile, 'doctor', '-c', file, '--json']);
     expect(await running.ended).toBe(1);
@@ -176,10 +176,10 @@ stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user:
   });
 
   test.skipIf(process.getuid?.() !== 0)('a log that the agent’s user may not read', async () => {
-    const log = join(place.path, 'secret.log');
+    const log = join(place, 'secret.log');
     writeFileSync(log, '');
     chmodSync(log, 0o600);
-    chmodSync(place.path, 0o755);
+    chmodSync(place, 0o755);
     const { status, of } = await examine(
       `admin: ~\nservices: {history: {logs: {paths: ['${log}']}}}\n`,
       65534,

@@ -5,10 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { configurationSchema } from '../../src/agent/config/blocks.ts';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { hasPromtool, promtoolOver } from '../integration/rules/promtool.ts';
 import { freePort } from '../ports.ts';
-import { commandHere, folder, mainFile, type RunningAgent, startAgent } from './process.ts';
+import { commandHere, mainFile, type RunningAgent, startAgent } from './process.ts';
 
 // Every command and every configuration in README and docs is run or checked as it is printed.
 
@@ -82,7 +83,7 @@ test.each(pages)('links of %s lead somewhere', (page) => {
   expect(broken, broken.join('\n')).toEqual([]);
 });
 
-const place = folder();
+const place = newFolder(afterAll);
 /** The files that the commands find below `/etc` and `/var`; here they are below a folder of the test. */
 const files: Readonly<Record<string, string>> = {
   '/etc/svc/base.yaml': 'log: {level: info, encoding: json}\n',
@@ -91,14 +92,14 @@ const files: Readonly<Record<string, string>> = {
   history: {metrics: {pullmetrics: {listenAddress: 0.0.0.0:8001}}}
 `,
 };
-const configuration = (port: number) => `stateDirectory: ${place.path}/state
+const configuration = (port: number) => `stateDirectory: ${place}/state
 metrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}
 admin: {listenAddress: '127.0.0.1:${port}', events: {token: a-token}}
 services: {frontend: {}, history: {}}
 stores:
   - {name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}
 backups:
-  - {name: main-full, store: main, type: full, source: {files: {directory: '${place.path}', pattern: none}}}
+  - {name: main-full, store: main, type: full, source: {files: {directory: '${place}', pattern: none}}}
 domains: {watch: [orders], describe: {command: ['false', '{domain}'], interval: 7d}}
 clusterGroupMetadata:
   failoverVersionIncrement: 10
@@ -111,21 +112,20 @@ clusterGroupMetadata:
 const here = (text: string): string =>
   text
     .replaceAll('examples/agent.yaml', join(root, 'examples/agent.yaml'))
-    .replaceAll(/(^|[ '[])\/(?=(?:etc|var|mnt)\/)/g, (_, before: string) => `${before}${place.path}/`);
+    .replaceAll(/(^|[ '[])\/(?=(?:etc|var|mnt)\/)/g, (_, before: string) => `${before}${place}/`);
 
 let agent: RunningAgent;
 beforeAll(async () => {
   for (const directory of ['etc/svc', 'etc/svc-agent', 'etc/prometheus', 'var/lib/grafana'])
-    mkdirSync(join(place.path, directory), { recursive: true });
-  for (const [path, text] of Object.entries(files)) writeFileSync(place.path + path, text);
+    mkdirSync(join(place, directory), { recursive: true });
+  for (const [path, text] of Object.entries(files)) writeFileSync(place + path, text);
   const text = configuration(await freePort());
-  writeFileSync(join(place.path, 'agent.yaml'), text);
-  writeFileSync(join(place.path, 'etc/svc-agent/agent.yaml'), text);
-  agent = await startAgent(join(place.path, 'agent.yaml'));
+  writeFileSync(join(place, 'agent.yaml'), text);
+  writeFileSync(join(place, 'etc/svc-agent/agent.yaml'), text);
+  agent = await startAgent(join(place, 'agent.yaml'));
 });
 afterAll(async () => {
   await agent?.end();
-  place.remove();
 });
 
 interface Outcome {
@@ -145,7 +145,7 @@ function runLine(line: string): Promise<Outcome> {
   const words = line.split(/\s+/);
   const run = async () => {
     if (words[0] !== 'svc-agent' || /['"`$&|;<>(){}*?\\=~]/.test(line)) return runInShell(line);
-    const { status, stdout, stderr } = await commandHere(words.slice(1), env, place.path);
+    const { status, stdout, stderr } = await commandHere(words.slice(1), env, place);
     return { status, output: stdout + stderr };
   };
   const outcome = outcomes.get(line) ?? run();
@@ -157,7 +157,7 @@ function runInShell(line: string): Outcome {
   const script = `svc-agent() { ${process.execPath} ${mainFile} "$@"; }\n${line}`;
   // An earlier block may have written the file that this one writes.
   const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
-    cwd: place.path,
+    cwd: place,
     encoding: 'utf8',
     timeout: 240_000,
     env: { ...process.env, ...env },
@@ -217,7 +217,7 @@ async function agentFault(
   const asked = name === 'run' ? line.replace('svc-agent run', 'svc-agent check') : line;
   const isNew = /(?:--out|>) (\S+agent\.yaml|agent\.yaml)/.exec(line);
   const target = isNew ? here(` ${isNew[1]}`).trim() : undefined;
-  const before = target && name === 'init' ? join(place.path, 'written.yaml') : undefined;
+  const before = target && name === 'init' ? join(place, 'written.yaml') : undefined;
   const { status, output } = await runLine(here(before ? asked.replace(isNew![1]!, before) : asked));
   if (before) spawnSync('rm', ['-f', before]);
   return status === 0 || status === 1 ? undefined : `${status} (${rest.join(' ')}): ${output}`;
@@ -247,7 +247,7 @@ describe('shell', () => {
       const values = call.replaceAll(/\b[A-Z]+(?:=[A-Z]+)?\b/g, (word) =>
         word.includes('=') ? 'frontend=1' : 'x',
       );
-      const { status } = await commandHere([...values.trim().split(/\s+/), '--help'], env, place.path);
+      const { status } = await commandHere([...values.trim().split(/\s+/), '--help'], env, place);
       if (status !== 0) wrong.push(words);
     }
     expect(wrong, wrong.join('\n')).toEqual([]);
@@ -256,7 +256,7 @@ describe('shell', () => {
 
 const hasAmtool = isInstalled('amtool');
 function amtool(text: string, ...args: string[]) {
-  const file = join(place.path, 'alertmanager.yml');
+  const file = join(place, 'alertmanager.yml');
   writeFileSync(file, text);
   return spawnSync('amtool', [...args, ...(args[0] === 'config' ? [`--config.file=${file}`] : [file])], {
     encoding: 'utf8',
@@ -293,7 +293,7 @@ describe('configurations', () => {
     }
     // What names its roles is complete; other parts are shown in the configuration that they are part of.
     const base = 'services' in document ? {} : (parse(configuration(0)) as Record<string, unknown>);
-    const file = join(place.path, 'snippet.yaml');
+    const file = join(place, 'snippet.yaml');
     writeFileSync(
       file,
       here(JSON.stringify({ ...base, ...document }).replaceAll('"/', '" /')).replaceAll('" /', '"/'),

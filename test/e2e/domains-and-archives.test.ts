@@ -5,9 +5,10 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { httpServer } from '../health.ts';
 import { keys, openObjectStore } from '../object-store.ts';
+import { folder } from '../run-folder.ts';
 import { onlyLong, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
-import { folder, mainFile, start } from './process.ts';
+import { mainFile, start } from './process.ts';
 
 // The built program: what a probe loads is in separate chunks.
 

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from './prometheus.ts';
 import { createWriter, keyOf } from './writer.ts';
 

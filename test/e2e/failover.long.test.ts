@@ -6,10 +6,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { askFrontend } from '../../examples/cli/ask.ts';
 import type { DescribedDomain } from '../../examples/service/clusters/domains.ts';
 import { paths } from '../../examples/service/clusters/frontend.ts';
+import { newFolder } from '../folder.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
-import { commandHere, folder, mainFile, start } from './process.ts';
+import { commandHere, mainFile, start } from './process.ts';
 
 // datacenter-failure and failback with the two clusters of the example service, through the built program.
 
@@ -24,10 +25,10 @@ const killedAfterLines = bySize({
 
 describe('failover and failback', () => {
   let example: Example;
-  const place = folder();
-  const file = join(place.path, 'agent.yaml');
-  const state = join(place.path, 'state');
-  const repointed = join(place.path, 'repointed');
+  const place = newFolder(afterAll);
+  const file = join(place, 'agent.yaml');
+  const state = join(place, 'state');
+  const repointed = join(place, 'repointed');
 
   const configure = (current = 'dc1') =>
     writeFileSync(
@@ -108,7 +109,7 @@ recovery:
   };
 
   beforeAll(async () => {
-    example = await startExample(join(place.path, 'service'));
+    example = await startExample(join(place, 'service'));
     await until(
       'the roles are healthy',
       async () => ((await (await fetch(example.roles.history!.health)).json()) as { ok: boolean }).ok,
@@ -125,7 +126,6 @@ recovery:
   });
   afterAll(async () => {
     await example?.end();
-    place.remove();
   });
 
   test('a domain fails over when its active cluster is lost, and back when it has recovered', async () => {

@@ -2,16 +2,17 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { type Held, hasAlertmanager } from './alertmanager.ts';
-import { folder, type Running, start } from './process.ts';
+import { type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 // The first ten minutes of a new user, with a fresh clone and README alone. Installing takes minutes, so it is part of the
 // nightly run; demo-alert.nightly.test.ts plays the same on the built program.
 
-const place = folder();
+const place = newFolder(afterAll);
 let demo: Running | undefined;
 /** Does what Ctrl-C does in a terminal: it reaches every process of the group. */
 const interrupt = () => {
@@ -21,9 +22,8 @@ const interrupt = () => {
 };
 afterAll(async () => {
   await interrupt();
-  place.remove();
 });
-const clone = join(place.path, 'svc-agent');
+const clone = join(place, 'svc-agent');
 
 /** Runs one line of README in the clone. */
 function run(line: string): { status: number | null; output: string } {

@@ -6,12 +6,13 @@ import { stringify } from 'yaml';
 import { roles } from '../../src/core/catalog.ts';
 import { hasMariadb, schemaStatements, startMariadb } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
+import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { startLivePrometheus } from './live/prometheus.ts';
 import { writeRules } from './live/rules.ts';
-import { command, folder, startAgent } from './process.ts';
+import { command, startAgent } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**

@@ -4,11 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log, Stop } from '../../src/core/ports.ts';
 import { createHosted, type HostedReporterOptions } from '../../src/reporters/hosted/hosted.ts';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { type FamilySpec, viewOf } from '../view.ts';
-import { folder, type Running, start } from './process.ts';
+import { type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /** The hosted reporter with real receivers, according to their answers to queries afterwards. */
@@ -40,8 +41,7 @@ interface Reporting {
   stop: Stop;
 }
 
-const apart = folder();
-afterAll(() => apart.remove());
+const apart = newFolder(afterAll);
 let states = 0;
 
 async function report(own: Partial<HostedReporterOptions> & { endpoint: string }): Promise<Reporting> {
@@ -59,7 +59,7 @@ async function report(own: Partial<HostedReporterOptions> & { endpoint: string }
     instance: 'host-1',
     hostName: 'h.local',
     version: '1.2.3',
-    stateDirectory: join(apart.path, `state-${states++}`),
+    stateDirectory: join(apart, `state-${states++}`),
     ...own,
   };
   const stop = await createHosted(options, {
@@ -149,12 +149,12 @@ async function startReceiver(
 
 describe.skipIf(!hasPrometheus)('Prometheus with its remote write receiver', () => {
   test('a receiver of 1.0 finds nothing in 2.0: values arrive by the fall-back, ends are seen at once', async () => {
-    const configFile = join(apart.path, 'prometheus.yml');
+    const configFile = join(apart, 'prometheus.yml');
     writeFileSync(configFile, 'global: {}\n');
     const address = `127.0.0.1:${await freePort()}`;
     const prometheus = await startReceiver('prometheus', address, '/-/ready', [
       `--config.file=${configFile}`,
-      `--storage.tsdb.path=${join(apart.path, 'tsdb')}`,
+      `--storage.tsdb.path=${join(apart, 'tsdb')}`,
       `--web.listen-address=${address}`,
       '--web.enable-remote-write-receiver',
     ]);
@@ -187,7 +187,7 @@ describe.skipIf(!hasVictoria)('VictoriaMetrics', () => {
   const startVictoria = (address: string) =>
     startReceiver('victoria-metrics', address, '/health', [
       `-httpListenAddr=${address}`,
-      `-storageDataPath=${join(apart.path, 'victoria')}`,
+      `-storageDataPath=${join(apart, 'victoria')}`,
       '-search.latencyOffset=1ms',
       '-memory.allowedBytes=64MB',
     ]);

@@ -3,8 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
-import { folder, startAgent } from './process.ts';
+import { startAgent } from './process.ts';
 
 const value = (page: string, series: string) =>
   Number(

@@ -1,15 +1,16 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { bySize } from '../size.ts';
 import { anyMoment, until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { type RunningAgent, startAgent } from './process.ts';
 import { createWriter, type Writer } from './writer.ts';
 
 const kills = bySize({ short: 4, long: 12, nightly: 500 });
 /** How many batches are written while one agent runs, so that the work does not grow with the time that a busy machine takes. */
 const batchesPerLife = 100;
-const place = folder();
+const place = newFolder(afterAll);
 let agent: RunningAgent | undefined;
 let writer: Writer | undefined;
 let writing = true;
@@ -17,7 +18,6 @@ afterAll(async () => {
   writing = false;
   await agent?.end();
   writer?.close();
-  place.remove();
 });
 
 /** Numbers that look random and are the same in every run. */
@@ -44,8 +44,8 @@ async function total(address: string): Promise<number | undefined> {
 
 test('killed with SIGKILL at random moments: the total is right and never falls', async () => {
   const random = seeded(20261120);
-  const log = join(place.path, 'history.log');
-  const config = agentFile(place.path, { logs: log });
+  const log = join(place, 'history.log');
+  const config = agentFile(place, { logs: log });
   writer = createWriter(log);
   let rotations = 0;
   let isKnown = false;

@@ -2,20 +2,19 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { newFolder } from '../folder.ts';
 import { kubernetes, type Manifest } from '../integration/deploy/kustomize.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { hasKubelet, type KubernetesNode, startNode } from './kubelet.ts';
 import { hasImages, imageOf } from './podman.ts';
-import { folder } from './process.ts';
 
 // The DaemonSet of deploy/kubernetes on a real kubelet with containerd, which writes and rotates /var/log/pods.
 
-const place = folder();
+const place = newFolder(afterAll);
 let node: KubernetesNode | undefined;
 afterAll(async () => {
   await node?.end();
-  place.remove();
 });
 
 const lines = 20_000;
@@ -67,7 +66,7 @@ test.skipIf(!hasKubelet || !hasImages)(
   'the kubelet rotates the log of a role, the agent of the node is killed, and every line counts once',
   async () => {
     const port = await freePort();
-    const configuration = join(place.path, 'config');
+    const configuration = join(place, 'config');
     mkdirSync(configuration, { mode: 0o755 });
     const agent = parse(readFileSync(join(kubernetes, 'node-agent/agent.yaml'), 'utf8')) as Manifest;
     agent.metrics.pullmetrics.listenAddress = `0.0.0.0:${port}`;
@@ -80,7 +79,7 @@ test.skipIf(!hasKubelet || !hasImages)(
       containerLogMaxFiles: 1000,
       containerLogMonitorInterval: '3s',
     };
-    const started = await startNode(place.path, images, images[1]!, rotation);
+    const started = await startNode(place, images, images[1]!, rotation);
     node = started;
     started.run(daemonPod(configuration, port));
     // Lines that are there when the agent looks for the first time would be passed over.

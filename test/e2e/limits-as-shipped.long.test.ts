@@ -2,11 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { serving } from '../serving.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
-import { folder, mainFile, start } from './process.ts';
+import { mainFile, start } from './process.ts';
 
 /** The limit for the agent. A fifth of a pod of 256 MiB is left for everything else. */
 const mostMiB = 200;
@@ -132,14 +133,13 @@ async function holdConnections(address: (listener: string) => string): Promise<v
 
 async function startAgent({ page = '', log = '', otherPage }: Hostile) {
   let honestPage: string | undefined;
-  const place = folder();
-  onTestFinished(() => place.remove());
-  const logFile = join(place.path, 'history.log');
+  const place = newFolder();
+  const logFile = join(place, 'history.log');
   writeFileSync(logFile, log);
   const scrape = (port: number, everyS = 30) =>
     `{url: 'http://127.0.0.1:${port}/metrics', interval: ${everyS}s, timeout: ${everyS}s}`;
   const config = writeAgentFile(
-    place.path,
+    place,
     `services:
   frontend: {scrape: ${scrape(await servePage(() => honestPage), 10)}}
   history:
@@ -227,12 +227,11 @@ test.each(bySize({ short: [], long: [], nightly: [everythingOfTwo] }))(
 );
 
 test('a limit that the heap cannot hold is lowered at start, with a warning that names both', async () => {
-  const place = folder();
-  onTestFinished(() => place.remove());
-  const config = join(place.path, 'agent.yaml');
+  const place = newFolder();
+  const config = join(place, 'agent.yaml');
   writeFileSync(
     config,
-    `stateDirectory: ${join(place.path, 'state')}
+    `stateDirectory: ${join(place, 'state')}
 limits: {series: 1000000}
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
 admin: ~

@@ -3,9 +3,10 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { httpServer } from '../health.ts';
+import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
-import { folder, mainFile, type Running, start } from './process.ts';
+import { mainFile, type Running, start } from './process.ts';
 
 const limit = 2000;
 const allowedMiB = 30;

@@ -5,9 +5,10 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { openReceiver } from '../hosted.ts';
 import { metricsOf } from '../hosted-wire.ts';
 import { freePort } from '../ports.ts';
+import { folder } from '../run-folder.ts';
 import { onlyLong, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
-import { folder, mainFile, type Running, start } from './process.ts';
+import { mainFile, type Running, start } from './process.ts';
 import { hasPrometheus, queryAt } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 

@@ -4,15 +4,15 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync }
 import { builtinModules } from 'node:module';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, start } from './process.ts';
+import { start } from './process.ts';
 
-const place = folder();
-afterAll(() => place.remove());
+const place = newFolder(afterAll);
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
-const prefix = join(place.path, 'prefix');
+const prefix = join(place, 'prefix');
 const program = join(prefix, 'bin', 'svc-agent');
 const installed = join(prefix, 'lib', 'node_modules', 'svc-agent');
 
@@ -21,7 +21,7 @@ const npm = (cwd: string, ...args: string[]) => {
   if (status !== 0) throw new Error(`npm ${args.join(' ')}: ${stderr}${stdout}`);
   return stdout;
 };
-const call = (...args: string[]) => spawnSync(program, args, { encoding: 'utf8', cwd: place.path });
+const call = (...args: string[]) => spawnSync(program, args, { encoding: 'utf8', cwd: place });
 
 /** Packs a copy of the source, in which nothing is built. Returns the archive. */
 function packedIn(source: string, destination: string): string {
@@ -35,12 +35,12 @@ function packedIn(source: string, destination: string): string {
 let archive: string;
 /** Installs the package as a user does. */
 beforeAll(() => {
-  archive = packedIn(join(place.path, 'source'), place.path);
-  npm(place.path, 'install', '--global', '--offline', '--prefix', prefix, archive);
+  archive = packedIn(join(place, 'source'), place);
+  npm(place, 'install', '--global', '--offline', '--prefix', prefix, archive);
 });
 
 test('packed in another directory, at another time, it is the same byte by byte', () => {
-  const elsewhere = join(place.path, 'elsewhere');
+  const elsewhere = join(place, 'elsewhere');
   const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
   mkdirSync(elsewhere);
   expect(digest(packedIn(join(elsewhere, 'a', 'deeper', 'one'), elsewhere))).toBe(digest(archive));
@@ -87,7 +87,7 @@ test('npm install --global brings a svc-agent that works, and no package beside 
 
   expect(call('rules').stdout).toContain('alert: SvcServiceDown');
   expect(JSON.parse(call('dashboards', 'overview').stdout).uid).toBe('svc-overview');
-  const file = agentFile(place.path, { more: '  frontend: {vocabulary: cadence}\n' });
+  const file = agentFile(place, { more: '  frontend: {vocabulary: cadence}\n' });
   expect(call('check', '-c', file)).toMatchObject({ status: 0, stderr: '' });
   const agent = start(program, ['run', '-c', file]);
   const address = await until(

@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { hasAlertmanager, startAlertmanager } from './alertmanager.ts';
-import { folder, startAgent } from './process.ts';
+import { startAgent } from './process.ts';
 
 test.skipIf(!hasAlertmanager)(
   'while planned work is under way, Alertmanager holds back what it stops, in its cluster, and no loss of data',

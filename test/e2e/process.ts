@@ -1,7 +1,4 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { dispatch } from '../../src/agent/cli/dispatch.ts';
 import { fakeIo } from '../unit/cli/fake-io.ts';
@@ -68,12 +65,6 @@ export async function commandHere(args: readonly string[], env: Record<string, s
   const io = fakeIo(cwd ?? process.cwd(), { ...process.env, ...env } as Record<string, string>);
   const status = await dispatch(args, io);
   return { status, stdout: io.out(), stderr: io.err() };
-}
-
-/** A folder that is removed with the test. */
-export function folder(): { path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'svc-agent-e2e-'));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 export interface RunningAgent extends Running {

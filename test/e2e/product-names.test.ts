@@ -8,22 +8,22 @@ import { type MetricNames, metricNames } from '../../examples/service/options.ts
 import { createRoleProcess } from '../../examples/service/process.ts';
 import { createRandom } from '../../examples/service/random.ts';
 import { catalog, type Role, roles } from '../../src/core/catalog.ts';
+import { newFolder } from '../folder.ts';
 import { listening } from '../health.ts';
 import { parse, type Sample, sums } from '../recorded-pages.ts';
 import { until } from '../until.ts';
 import { startExample } from './example.ts';
-import { folder, startAgent } from './process.ts';
+import { startAgent } from './process.ts';
 
 /**
  * Exactly the same activity of the example service with the names of the catalog and with those of the product: the built agent
  * shows the same totals.
  */
 
-const place = folder();
+const place = newFolder(afterAll);
 const stops: (() => unknown)[] = [];
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
-  place.remove();
 });
 
 /** What a role sends after five minutes, some of which were spent in trouble. */
@@ -46,9 +46,9 @@ async function shownBy(names: MetricNames): Promise<Sample[]> {
     }),
   );
   stops.push(server.close);
-  const file = join(place.path, `${names}.yaml`);
+  const file = join(place, `${names}.yaml`);
   const config = {
-    stateDirectory: join(place.path, names),
+    stateDirectory: join(place, names),
     metrics: { pullmetrics: { listenAddress: '127.0.0.1:0' } },
     admin: { listenAddress: '127.0.0.1:0' },
     services: Object.fromEntries(
@@ -121,14 +121,14 @@ test.each(names)('%s is the same in both', (name) => {
 });
 
 test('the built service speaks the names of the product, and the agent finds them out by itself', async () => {
-  const example = await startExample(place.path, ['--names', 'cadence']);
+  const example = await startExample(place, ['--names', 'cadence']);
   stops.push(() => example.end());
-  const file = join(place.path, 'auto.yaml');
+  const file = join(place, 'auto.yaml');
   const scrapes = Object.entries(example.roles).map(([role, { metrics }]) => [role, { scrape: metrics }]);
   writeFileSync(
     file,
     stringify({
-      stateDirectory: join(place.path, 'auto'),
+      stateDirectory: join(place, 'auto'),
       metrics: { pullmetrics: { listenAddress: '127.0.0.1:0' } },
       admin: { listenAddress: '127.0.0.1:0' },
       services: Object.fromEntries(scrapes),

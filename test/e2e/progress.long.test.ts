@@ -2,31 +2,31 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
-import { command, folder, mainFile, start, startAgent } from './process.ts';
+import { command, mainFile, start, startAgent } from './process.ts';
 
 // Work that takes long shows its progress on a terminal and in the status, and nowhere else.
 
-const place = folder();
-afterAll(() => place.remove());
-const file = join(place.path, 'agent.yaml');
+const place = newFolder(afterAll);
+const file = join(place, 'agent.yaml');
 const backup = (name: string, bytesPerSecond: number, level: string) => `  - name: ${name}
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${place.path}, pattern: '^nightly.*\\.dump$', settle: 100ms, takenFrom: primary}}
+    source: {files: {directory: ${place}, pattern: '^nightly.*\\.dump$', settle: 100ms, takenFrom: primary}}
     integrity: {level: ${level}, bytesPerSecond: ${bytesPerSecond}}
 `;
 
 beforeAll(() => {
   const bytes = Buffer.alloc(3_000_000, 'svc');
-  writeFileSync(join(place.path, 'nightly.dump'), bytes);
+  writeFileSync(join(place, 'nightly.dump'), bytes);
   const digest = createHash('sha256').update(bytes).digest('hex');
-  writeFileSync(join(place.path, 'nightly.dump.sha256'), `${digest}  nightly.dump\n`);
+  writeFileSync(join(place, 'nightly.dump.sha256'), `${digest}  nightly.dump\n`);
   writeAgentFile(
-    place.path,
+    place,
     `stores: [{name: main, kind: mysql, address: '127.0.0.1:1', databases: {persistence: svc}}]
 backups:
 ${backup('slow', 1_000_000, 'checksum')}${backup('stuck', 50_000, 'checksum')}`,

@@ -2,10 +2,10 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
+import { folder } from '../run-folder.ts';
 import { pollUntil, until } from '../until.ts';
 import { scrapeSeconds, startPlayback } from './live/playback.ts';
 import { writeRules } from './live/rules.ts';
-import { folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**

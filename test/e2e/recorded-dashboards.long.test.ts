@@ -4,10 +4,10 @@ import { afterAll, expect, test } from 'vitest';
 import { dashboards } from '../../src/monitoring/alert.ts';
 import type { DashboardJson, TargetJson } from '../../tools/grafana.ts';
 import { readsService, unfedPanels } from '../../tools/unfed-panels.ts';
+import { folder } from '../run-folder.ts';
 import { ask, type View } from '../simulated/queries.ts';
 import { root } from '../unit/house/imports.ts';
 import { startPlayback } from './live/playback.ts';
-import { folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**

@@ -2,12 +2,13 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { listening } from '../ports.ts';
 import { compare, pageNames, parse, rawPage, recordedCases, type Sample } from '../recorded-pages.ts';
 import { until } from '../until.ts';
-import { folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
-const place = folder();
+const place = newFolder(afterAll);
 const service = createServer((request, response) => {
   response.setHeader('Content-Type', 'text/plain; version=0.0.4');
   response.end(rawPage(request.url!.slice(1)));
@@ -19,14 +20,14 @@ let shown: Record<string, Sample[]>;
 
 beforeAll(async () => {
   const port = await listening(service);
-  const file = join(place.path, 'agent.yaml');
+  const file = join(place, 'agent.yaml');
   const blocks = pageNames.map(
     (name) =>
       `  ${serviceOf(name)}: {scrape: {url: 'http://127.0.0.1:${port}/${name}', interval: 30s, timeout: 20s}}\n`,
   );
   const metrics =
     'metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\nadmin: {listenAddress: 127.0.0.1:0}\n';
-  writeFileSync(file, `stateDirectory: ${place.path}/state\n${metrics}services:\n${blocks.join('')}`);
+  writeFileSync(file, `stateDirectory: ${place}/state\n${metrics}services:\n${blocks.join('')}`);
   agent = await startAgent(file);
   const samples = await until('the pages of all roles', async () => {
     const found = parse(await (await fetch(`http://${agent.address('metrics')}/metrics`)).text());
@@ -50,7 +51,6 @@ afterAll(async () => {
   await agent?.end();
   service.closeAllConnections();
   service.close();
-  place.remove();
 });
 
 const parsed = new Map<string, ReturnType<typeof parse>>();
@@ -83,7 +83,7 @@ test('check --live says what each metric was made of, what is missing and what w
     mainFile,
     'check',
     '-c',
-    join(place.path, 'agent.yaml'),
+    join(place, 'agent.yaml'),
     '--live',
     '--json',
   ]);

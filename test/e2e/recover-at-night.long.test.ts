@@ -2,10 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
-import { command, folder, mainFile, type Running, start } from './process.ts';
+import { command, mainFile, type Running, start } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
 // What may happen to an operator at three in the morning: services that come back by themselves, commands that hang, signals,
@@ -13,9 +14,9 @@ import { type Role, startRole } from './role.ts';
 describe.skipIf(!hasPostgres)('recover', () => {
   let server: Postgres;
   let role: Role;
-  const place = folder();
-  const dumps = join(place.path, 'dumps');
-  const file = join(place.path, 'agent.yaml');
+  const place = newFolder(afterAll);
+  const dumps = join(place, 'dumps');
+  const file = join(place, 'agent.yaml');
 
   interface Settings {
     commands?: string;
@@ -33,7 +34,7 @@ describe.skipIf(!hasPostgres)('recover', () => {
   }: Settings = {}) =>
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}
+      `stateDirectory: ${join(place, 'state')}
 ${services ?? `roles: [history]\nservices: {history: {health: '${role.health}'}}`}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: ${schema}}]
 backups:
@@ -68,8 +69,8 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
 
   beforeAll(async () => {
     execFileSync('mkdir', ['-m', '755', dumps]);
-    chmodSync(place.path, 0o755);
-    role = await startRole(place.path);
+    chmodSync(place, 0o755);
+    role = await startRole(place);
     server = await startPostgres();
     await server.query('CREATE DATABASE svc');
     await query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 500) i');
@@ -80,7 +81,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     dump('a.dump');
   });
   beforeEach(async () => {
-    rmSync(join(place.path, 'state', 'recovery-runs'), { recursive: true, force: true });
+    rmSync(join(place, 'state', 'recovery-runs'), { recursive: true, force: true });
     configure();
     execFileSync(role.start[0]!, role.start.slice(1), { stdio: 'ignore' });
     await until('the role answers', async () => (await role.isUp()) || undefined);
@@ -88,7 +89,6 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
   afterAll(async () => {
     await server?.stop();
     role?.remove();
-    place.remove();
   });
 
   test('services that a supervisor starts again while the restore runs: it is done again', async () => {
@@ -169,7 +169,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
   });
 
   test('a backup that is encrypted, empty or a directory of something else is refused before anything is stopped', async () => {
-    const path = (name: string) => join(place.path, name);
+    const path = (name: string) => join(place, name);
     const encrypted = Buffer.alloc(20_000, 'Salted__\x93\x11\xfe');
     writeFileSync(path('a.dump.gpg'), encrypted);
     writeFileSync(path('b.dump'), encrypted);
@@ -190,7 +190,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
   test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
     'a backup that the user of the run may not read is refused before anything is stopped',
     async () => {
-      const state = join(place.path, 'state-of-nobody');
+      const state = join(place, 'state-of-nobody');
       mkdirSync(state, { recursive: true });
       chownSync(state, 65534, 65534);
       const dumped = join(dumps, 'a.dump');

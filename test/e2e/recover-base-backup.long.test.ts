@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer as createListener, type Server as Listener } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import {
   hasPostgres,
   ownedByPostgres,
@@ -12,13 +13,13 @@ import {
   startPostgres,
 } from '../postgres.ts';
 import { until } from '../until.ts';
-import { folder, mainFile, start } from './process.ts';
+import { mainFile, start } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
 // database-corruption with a base backup and the archived log: the operator runs the lines that the program prints.
 describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base backup', () => {
-  const place = folder();
-  const file = join(place.path, 'agent.yaml');
+  const place = newFolder(afterAll);
+  const file = join(place, 'agent.yaml');
   let server: Postgres;
   let role: Role;
   /** The address of the server, which has another port after a restart. */
@@ -33,7 +34,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
     backups = postgresFolder();
     mkdirSync(wal());
     ownedByPostgres(wal());
-    role = await startRole(place.path);
+    role = await startRole(place);
     front = createListener((client) => {
       const behind = connect(server.port, '127.0.0.1');
       client.on('error', () => behind.destroy()).pipe(behind);
@@ -63,13 +64,12 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
     role?.remove();
     front?.close();
     if (backups) rmSync(backups, { recursive: true, force: true });
-    place.remove();
   });
 
   test('the rows come back, those of the log too, and the drill is recorded', async () => {
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}
+      `stateDirectory: ${join(place, 'state')}
 roles: [history]
 services: {history: {health: '${role.health}'}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${frontPort()}', user: postgres, databases: {persistence: svc}}]

@@ -3,7 +3,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
-import { folder, mainFile, start } from './process.ts';
+import { folder } from '../run-folder.ts';
+import { mainFile, start } from './process.ts';
 import { startRole } from './role.ts';
 
 const databases = { persistence: 'svc', visibility: 'svc_visibility' } as const;

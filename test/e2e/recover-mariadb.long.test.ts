@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { until } from '../until.ts';
-import { command, folder } from './process.ts';
+import { command } from './process.ts';
 import { recoverMain } from './recover-round.ts';
 import { type Role, startRole } from './role.ts';
 
@@ -14,15 +15,15 @@ const hasPrograms = ['/usr/bin/mysql', '/usr/bin/mariadb-dump'].every((path) => 
 describe.skipIf(!hasMariadb || !hasPrograms)('database-corruption on MariaDB', () => {
   let server: Mariadb;
   let role: Role;
-  const place = folder();
-  const dumps = join(place.path, 'dumps');
-  const logs = join(place.path, 'logs');
-  const file = join(place.path, 'agent.yaml');
+  const place = newFolder(afterAll);
+  const dumps = join(place, 'dumps');
+  const logs = join(place, 'logs');
+  const file = join(place, 'agent.yaml');
 
   beforeAll(async () => {
     execFileSync('mkdir', ['-m', '777', dumps]);
     mkdirSync(logs);
-    role = await startRole(place.path);
+    role = await startRole(place);
     server = await startMariadb('--log-bin=bin', '--server-id=1', '--binlog-format=ROW');
     await server.sql(schemaStatements('svc_main'));
     await server.sql(`${usersStatements} GRANT PROCESS ON *.* TO full@'%';`);
@@ -32,7 +33,7 @@ describe.skipIf(!hasMariadb || !hasPrograms)('database-corruption on MariaDB', (
     );
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}
+      `stateDirectory: ${join(place, 'state')}
 roles: [history]
 services: {history: {health: '${role.health}'}}
 stores:
@@ -55,7 +56,6 @@ recovery:
   afterAll(async () => {
     await server?.stop();
     role?.remove();
-    place.remove();
   });
 
   const recover = (...args: string[]) => recoverMain(file, ...args);
@@ -182,7 +182,7 @@ recovery:
       output: expect.stringMatching(/dropped at \S+ and created again, as an earlier restore does/),
     });
     expect(await contents()).toEqual(later);
-    const moved = join(place.path, 'moved.sql.gz');
+    const moved = join(place, 'moved.sql.gz');
     copyFileSync(join(dumps, 'e.sql.gz'), moved);
     const early = await recover('--backup', moved, '--until', '2020-01-01T00:00:00Z');
     expect(early.output).toMatch(/the dump has what was written at .*, and --until is not after that/);

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import {
   hasPostgres,
   ownedByPostgres,
@@ -11,14 +12,14 @@ import {
   startPostgres,
 } from '../postgres.ts';
 import { until } from '../until.ts';
-import { command, folder } from './process.ts';
+import { command } from './process.ts';
 
 // The end of a restore, on real servers: the lines that `recover` prints for a base backup are run as they are, and PostgreSQL
 // replays the archived log up to the requested time, transaction, restore point or timeline.
 
 describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('the end of a restore', () => {
-  const place = folder();
-  const file = join(place.path, 'agent.yaml');
+  const place = newFolder(afterAll);
+  const file = join(place, 'agent.yaml');
   let backups: string;
   let base: string;
   /** The id of the last transaction before the bad statement. */
@@ -32,7 +33,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('the end of a restore'
   const configure = (recovery = '') =>
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}
+      `stateDirectory: ${join(place, 'state')}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:1', user: postgres, databases: {persistence: postgres}}]
 backups:
   - {name: base, store: main, type: full, source: {files: {directory: ${backups}, pattern: '^base-', settle: 1ms}}}
@@ -120,7 +121,6 @@ ${recovery}`,
     await server.stop();
   });
   afterAll(() => {
-    place.remove();
     if (backups) rmSync(backups, { recursive: true, force: true });
   });
 
@@ -139,7 +139,7 @@ ${recovery}`,
 
   test('what the log does not have is refused before anything is stopped', async () => {
     const beforeBase = new Date(Date.parse(beforeBad) - 3_600_000).toISOString();
-    const moved = join(place.path, 'moved');
+    const moved = join(place, 'moved');
     execFileSync('cp', ['-a', base, moved]);
     const refused = [
       [['--until', beforeBase], /the newest backup is of .*, after --until: name an older one/],

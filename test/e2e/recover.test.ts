@@ -2,17 +2,18 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
-import { command, commandHere, folder, mainFile, start } from './process.ts';
+import { command, commandHere, mainFile, start } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
 // database-corruption on a real store, through the built program.
 describe.skipIf(!hasPostgres)('recover', () => {
   let server: Postgres;
   let role: Role;
-  const place = folder();
-  const dumps = join(place.path, 'dumps');
-  const file = join(place.path, 'agent.yaml');
+  const place = newFolder(afterAll);
+  const dumps = join(place, 'dumps');
+  const file = join(place, 'agent.yaml');
   const subject = ['--store', 'main', '--database', 'persistence'];
   const execute = [...subject, '--execute', '--yes'];
 
@@ -38,7 +39,7 @@ describe.skipIf(!hasPostgres)('recover', () => {
   const configure = (more: string) =>
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}
+      `stateDirectory: ${join(place, 'state')}
 roles: [history]
 services: {history: {health: '${role.health}'}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
@@ -59,7 +60,7 @@ ${more}`,
 
   beforeAll(async () => {
     execFileSync('mkdir', ['-m', '777', dumps]);
-    role = await startRole(place.path);
+    role = await startRole(place);
     server = await startPostgres();
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 5000) i', 'svc');
@@ -78,7 +79,6 @@ ${more}`,
   afterAll(async () => {
     await server?.stop();
     role?.remove();
-    place.remove();
   });
 
   const drill = () =>
@@ -223,7 +223,7 @@ ${more}`,
 
   test('a backup that is named is itself verified', async () => {
     const whole = readFileSync(join(dumps, 'a.dump'));
-    const cut = join(place.path, 'cut.dump');
+    const cut = join(place, 'cut.dump');
     writeFileSync(cut, whole.subarray(0, whole.length - 100));
     const refused = await recover(...execute, '--confirm', 'main', '--backup', cut);
     expect(refused).toMatchObject({ status: 1, output: expect.stringMatching(/FAILED +a verified backup/) });
@@ -239,7 +239,7 @@ ${more}`,
     expect(refused.output).toContain('--force REASON overrides this');
     await recover(...execute, '--confirm', 'main', '--force', 'nothing better is left');
     const name = 'database-corruption.main.persistence.steps.jsonl';
-    const journal = readFileSync(join(place.path, 'state', 'recovery-runs', name), 'utf8');
+    const journal = readFileSync(join(place, 'state', 'recovery-runs', name), 'utf8');
     expect(journal).toContain('"reason":"nothing better is left"');
     writeFileSync(dump, whole);
   });

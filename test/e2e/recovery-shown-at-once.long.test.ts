@@ -2,24 +2,24 @@ import { createHash } from 'node:crypto';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { type RunningAgent, startAgent } from './process.ts';
 
 // Right after its start, the built program says whether a database could be recovered. The evidence is read once an hour here, so
 // that only the first reading, and what is remembered of it, can say so.
 
-let place: ReturnType<typeof folder>;
+let place: string;
 let agent: RunningAgent | undefined;
 beforeEach(() => {
-  place = folder();
+  place = newFolder();
 });
 afterEach(async () => {
   await agent?.end();
   agent = undefined;
-  place.remove();
 });
 
-const file = (name: string) => join(place.path, name);
+const file = (name: string) => join(place, name);
 const report = (ageMs: number) => {
   const start = new Date(Date.now() - ageMs).toISOString();
   writeFileSync(

@@ -26,7 +26,7 @@ import {
   startPostgres,
 } from '../postgres.ts';
 import { until } from '../until.ts';
-import { command, folder, type RunningAgent, startAgent } from './process.ts';
+import { command, type RunningAgent, startAgent } from './process.ts';
 import { processesIn, rehearsalFolder, rehearsed, requestOf } from './rehearsal-program.ts';
 
 // Rehearsals by the built program with backups of real servers.
@@ -370,8 +370,8 @@ describe.skipIf(!hasPostgres)('an agent that rehearses', () => {
   let server: Postgres;
   let backups: string;
   let directory: string;
-  const place = folder();
-  const file = join(place.path, 'agent.yaml');
+  const place = newFolder(afterAll);
+  const file = join(place, 'agent.yaml');
   const agents: RunningAgent[] = [];
 
   beforeAll(async () => {
@@ -386,11 +386,11 @@ describe.skipIf(!hasPostgres)('an agent that rehearses', () => {
     ]);
     writeFileSync(
       file,
-      `stateDirectory: ${join(place.path, 'state')}
+      `stateDirectory: ${join(place, 'state')}
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
 admin: {listenAddress: 127.0.0.1:${await freePort()}}
 roles: [history]
-services: {history: {logs: {paths: [${place.path}/none.log]}}}
+services: {history: {logs: {paths: [${place}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: {persistence: '0.8'}}]
 backups:
   - {name: full, store: main, database: persistence, type: full, interval: 1s, source: {files: {directory: ${backups}, pattern: '^main-', settle: 1ms, takenFrom: primary}}, integrity: {level: full}}
@@ -402,7 +402,6 @@ recovery: {rehearsal: {directory: ${directory}, newestRow: SELECT max(creation_t
     for (const agent of agents) await agent.end('SIGKILL');
     await server?.stop();
     for (const path of [backups, directory]) if (path) rmSync(path, { recursive: true, force: true });
-    place.remove();
   });
   const run = async () => {
     const agent = await startAgent(file);
@@ -477,10 +476,7 @@ recovery: {rehearsal: {directory: ${directory}, newestRow: SELECT max(creation_t
     );
 
     // The cost now, as the running agent knows it, and without an agent.
-    const record = readFileSync(
-      join(place.path, 'state/recovery-runs/rehearsal.main.persistence.jsonl'),
-      'utf8',
-    );
+    const record = readFileSync(join(place, 'state/recovery-runs/rehearsal.main.persistence.jsonl'), 'utf8');
     const { startMs, endMs } = JSON.parse(record.trim()) as { startMs: number; endMs: number };
     const cost = () => {
       const { stdout, stderr } = command(['recover', '--cost', '--json', '-c', file]);

@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { command, commandHere, folder } from './process.ts';
+import { newFolder } from '../folder.ts';
+import { command, commandHere } from './process.ts';
 
 // `svc-agent test`: what a configuration makes of sample lines, pages and datagrams. Expected values are counted by hand.
 
-const place = folder();
-afterAll(() => place.remove());
+const place = newFolder(afterAll);
 let count = 0;
 
 const configuration = `
@@ -26,7 +26,7 @@ admin: ~
 `;
 
 function written(tests: string): string {
-  const directory = join(place.path, String(count++));
+  const directory = join(place, String(count++));
   mkdirSync(directory);
   writeFileSync(join(directory, 'agent.yaml'), configuration);
   writeFileSync(

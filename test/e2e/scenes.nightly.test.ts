@@ -9,7 +9,6 @@ import { hasScenes, libraries, panelsOf, readDashboard, startScenes } from '../s
 import { startSimulated } from '../simulated/server.ts';
 import { endSeconds } from '../simulated/time.ts';
 import { root } from '../unit/house/imports.ts';
-import { folder } from './process.ts';
 import { hasPrometheus, type Prometheus } from './prometheus.ts';
 
 const rangeSeconds = 3300;
@@ -80,17 +79,16 @@ test.skipIf(!hasScenes)('each dashboard has the schema that Grafana publishes', 
 });
 
 describe.skipIf(!hasPrometheus || !hasScenes)('dashboards drawn by the libraries of Grafana', () => {
-  const place = folder();
+  const place = newFolder(afterAll);
   let prometheus: Prometheus;
   let scenes: Awaited<ReturnType<typeof startScenes>>;
   beforeAll(async () => {
-    prometheus = await startSimulated(place.path);
-    scenes = await startScenes(place.path);
+    prometheus = await startSimulated(place);
+    scenes = await startScenes(place);
   });
   afterAll(async () => {
     await scenes?.end();
     await prometheus?.end();
-    place.remove();
   });
 
   test.each(names)('%s: each panel has data, and each name is known', async (name) => {

@@ -2,12 +2,13 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { startLivePrometheus } from './live/prometheus.ts';
 import { type FakeRole, startRole } from './live/role.ts';
-import { folder, startAgent } from './process.ts';
+import { startAgent } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**

@@ -4,15 +4,16 @@ import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { freePort, listening } from '../ports.ts';
 import { until } from '../until.ts';
-import { command, folder, type RunningAgent, startAgent } from './process.ts';
+import { command, type RunningAgent, startAgent } from './process.ts';
 
 // Every part of the built program runs once, in one process: another version of Node could break any of them.
 
-const place = folder();
-const log = join(place.path, 'history.log');
-const file = join(place.path, 'agent.yaml');
+const place = newFolder(afterAll);
+const log = join(place, 'history.log');
+const file = join(place, 'agent.yaml');
 const entry = (level: string) =>
   `${JSON.stringify({ ts: '2026-01-01T00:00:00Z', level, msg: 'm', logger: 'l' })}\n`;
 const received: string[] = [];
@@ -35,7 +36,7 @@ const shows = async (line: string) =>
   expect(await until(line, async () => ((await page()).includes(`${line}\n`) ? line : undefined))).toBe(line);
 
 beforeAll(async () => {
-  mkdirSync(join(place.path, 'dumps'));
+  mkdirSync(join(place, 'dumps'));
   writeFileSync(log, entry('info') + entry('error'));
   const role = await serve((path) =>
     path === '/health'
@@ -49,13 +50,13 @@ beforeAll(async () => {
   statsdPort = await freePort();
   writeFileSync(
     file,
-    `stateDirectory: ${join(place.path, 'state')}
+    `stateDirectory: ${join(place, 'state')}
 roles: [history, worker]
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0, openMetrics: true}}
 admin: {listenAddress: 127.0.0.1:0}
 services:
   history:
-    logs: {paths: ['${place.path}/history*.log'], startAt: beginning}
+    logs: {paths: ['${place}/history*.log'], startAt: beginning}
     health: {url: 'http://127.0.0.1:${role}/health', interval: 200ms, timeout: 200ms}
     scrape: http://127.0.0.1:${role}/metrics
   worker:
@@ -67,7 +68,7 @@ backups:
     store: main
     database: persistence
     type: full
-    source: {files: {directory: ${place.path}/dumps, pattern: 'gz$', settle: 1ms}}
+    source: {files: {directory: ${place}/dumps, pattern: 'gz$', settle: 1ms}}
     integrity: {level: full}
     interval: 200ms
 `,
@@ -77,7 +78,6 @@ backups:
 afterAll(async () => {
   const status = await agent?.end();
   for (const server of servers) server.close();
-  place.remove();
   expect(status).toBe(0);
 });
 
@@ -109,7 +109,7 @@ test('a datagram reaches the hosted platform', async () => {
 test('a backup is verified by the process that is made for it', async () => {
   const dump =
     '--\n-- PostgreSQL database dump\n--\n\nSELECT 1;\n\n--\n-- PostgreSQL database dump complete\n--\n';
-  writeFileSync(join(place.path, 'dumps', 'a.gz'), gzipSync(dump));
+  writeFileSync(join(place, 'dumps', 'a.gz'), gzipSync(dump));
   await shows(
     'svc_backup_integrity_ok{backup="nightly",backup_type="full",database="persistence",level="full",store="main"} 1',
   );

@@ -10,12 +10,13 @@ import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/rep
 import { manualClock } from '../clock.ts';
 import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
+import { folder } from '../run-folder.ts';
 import { bySize, onlyLong, onlyShort, testOnce } from '../size.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, startAgent } from './process.ts';
+import { startAgent } from './process.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const refused = { reason: 'refused', msg: 'connection refused' } as const;

@@ -2,13 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, commandHere, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
-const place = folder();
-afterAll(() => place.remove());
+const place = newFolder(afterAll);
 const token = 'a-token-of-the-pipeline';
 const roles = ['frontend', 'history', 'matching', 'worker'];
 let agent: RunningAgent;
@@ -17,7 +17,7 @@ let file: string;
 
 /** An agent whose four roles and whose store refuse every connection. */
 beforeEach(async ({ task }) => {
-  const directory = join(place.path, task.id.replace(/\W/g, '-'));
+  const directory = join(place, task.id.replace(/\W/g, '-'));
   mkdirSync(directory);
   const closed = await freePort();
   file = join(directory, 'agent.yaml');
@@ -194,7 +194,7 @@ test.skipIf(!hasScript)('--watch on a terminal of 40 × 10 shows a problem befor
 });
 
 test('an agent whose port the system chose is asked by --url', async () => {
-  const other = join(place.path, 'any-port.yaml');
+  const other = join(place, 'any-port.yaml');
   writeFileSync(other, stringify({ services: { frontend: {} }, admin: { listenAddress: '127.0.0.1:0' } }));
   const { status, stderr } = await commandHere(['status', '-c', other]);
   expect(status).toBe(2);
@@ -222,7 +222,7 @@ describe('svc-agent maintenance', () => {
   });
 
   test('ends it early, also with the token in a file and without a configuration', async () => {
-    const tokenFile = join(place.path, 'token');
+    const tokenFile = join(place, 'token');
     writeFileSync(tokenFile, `${token}\n`);
     const work = async () => JSON.parse(await (await fetch(`${url}/api/status`)).text()).maintenance;
     const named = ['maintenance', '--url', url, '--token-file', tokenFile];
@@ -247,7 +247,7 @@ describe('svc-agent maintenance', () => {
   });
 
   test('a file of several lines is no token', async () => {
-    const tokenFile = join(place.path, 'lines');
+    const tokenFile = join(place, 'lines');
     writeFileSync(tokenFile, 'sesame\nopen\n');
     const work = ['maintenance', '--for', '1m', '--reason', 'x', '--token-file', tokenFile, '--url', url];
     const { status, stderr } = await commandHere(work);
@@ -257,13 +257,13 @@ describe('svc-agent maintenance', () => {
   });
 
   test('says what the agent refuses, and that a token is needed', async () => {
-    const tokenFile = join(place.path, 'wrong');
+    const tokenFile = join(place, 'wrong');
     writeFileSync(tokenFile, 'another');
     const work = ['maintenance', '--for', '1m', '--reason', 'x'];
     const refused = await commandHere([...work, '--token-file', tokenFile, '--url', url]);
     expect(refused.status).toBe(1);
     expect(refused.stderr).toMatch(/refused with HTTP 401, Unauthorized/);
-    const other = join(place.path, 'without.yaml');
+    const other = join(place, 'without.yaml');
     writeFileSync(other, stringify({ services: { frontend: {} }, admin: { listenAddress: '127.0.0.1:1' } }));
     const without = await commandHere([...work, '-c', other]);
     expect(without.status).toBe(2);

@@ -2,9 +2,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
-import { command, folder, type RunningAgent, startAgent } from './process.ts';
+import { command, type RunningAgent, startAgent } from './process.ts';
 
 // The drivers are chunks of the bundle that load when a store of their kind is polled: only the built program shows whether they
 // can be loaded.

@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type CommandName, commands } from '../../src/agent/cli/arguments.ts';
-import { commandHere as command, folder } from './process.ts';
+import { newFolder } from '../folder.ts';
+import { commandHere as command } from './process.ts';
 
-const place = folder();
-afterAll(() => place.remove());
+const place = newFolder(afterAll);
 let directories = 0;
 const own = () => {
-  const path = join(place.path, String(++directories));
+  const path = join(place, String(++directories));
   mkdirSync(path);
   return path;
 };

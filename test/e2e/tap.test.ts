@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
-import { folder, mainFile, type Running, start } from './process.ts';
+import { mainFile, type Running, start } from './process.ts';
 
 // `svc-agent tap` beside a log and a page that change.
 
-const place = folder();
-afterAll(() => place.remove());
+const place = newFolder(afterAll);
 const running: Running[] = [];
 afterEach(async () => {
   for (const one of running.splice(0)) await one.end();
@@ -29,10 +29,10 @@ test('each line is shown with what it counts as, and the page with what changed'
     response.setHeader('content-type', 'text/plain; version=0.0.4');
     response.end(`# TYPE svc_persistence_requests counter\nsvc_persistence_requests ${calls}\n`);
   }).listen(0, '127.0.0.1');
-  const log = join(place.path, 'frontend.log');
+  const log = join(place, 'frontend.log');
   const entry = (msg: string) => `{"level":"warn","ts":"2026-01-01T00:00:00Z","msg":"${msg}"}\n`;
   writeFileSync(log, entry('before'));
-  const file = join(place.path, 'agent.yaml');
+  const file = join(place, 'agent.yaml');
   await until('the page is served', () => page.address() !== null);
   const { port } = page.address() as AddressInfo;
   writeFileSync(
@@ -90,10 +90,10 @@ test('a line is shown once, and the page with what of it is lost', async () => {
   }).listen(0, '127.0.0.1');
   await until('the page is served', () => page.address() !== null);
   const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/metrics`;
-  const log = join(place.path, 'history.log');
+  const log = join(place, 'history.log');
   writeFileSync(log, '');
   const rules = [{ name: 'slow_shard', type: 'counter', match: { msg: 'slow' }, labels: { shard: 'shard' } }];
-  const file = join(place.path, 'once.yaml');
+  const file = join(place, 'once.yaml');
   const scrape = { url, interval: '1s', timeout: '1s' };
   writeFileSync(
     file,
@@ -133,11 +133,11 @@ test('a line is shown once, and the page with what of it is lost', async () => {
 });
 
 test('--for ends it by itself with 0', async () => {
-  const file = join(place.path, 'quiet.yaml');
+  const file = join(place, 'quiet.yaml');
   writeFileSync(
     file,
     JSON.stringify({
-      services: { frontend: { logs: { paths: [join(place.path, 'none*.log')] } } },
+      services: { frontend: { logs: { paths: [join(place, 'none*.log')] } } },
       admin: null,
     }),
   );

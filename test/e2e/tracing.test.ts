@@ -3,11 +3,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { aggregator } from '../push.ts';
 import { serving } from '../serving.ts';
 import { until } from '../until.ts';
-import { folder, mainFile, start } from './process.ts';
+import { mainFile, start } from './process.ts';
 
 // The example of docs and CONTRIBUTING, unchanged: the agent's spans leave through OpenTelemetry's own exporter, and the agent's
 // requests carry them.
@@ -62,16 +63,15 @@ const attributesOf = ({ attributes }: Span) =>
 
 test('gather, commit, reload, each probe and each delivery are spans that OpenTelemetry exports', async () => {
   const { origin, asked, spans } = await receiver();
-  const apart = folder();
-  onTestFinished(() => apart.remove());
-  const file = join(apart.path, 'agent.yaml');
+  const apart = newFolder();
+  const file = join(apart, 'agent.yaml');
   const closed = await freePort();
   const receiving = await aggregator();
   onTestFinished(() => receiving.close());
   const backup = (bucket: string) =>
     `  - {name: ${bucket}, store: main, database: persistence, type: full, interval: 500ms, source: {objectStore: {endpoint: "${origin}", region: us-east-1, bucket: ${bucket}, pattern: '.*'}}}`;
   const configuration = (level: string) => `
-stateDirectory: ${apart.path}/state
+stateDirectory: ${apart}/state
 admin: ~
 log: {level: ${level}}
 metrics:
@@ -185,12 +185,11 @@ ${backup('refuses')}
 
 test('without an SDK nothing is sent along', async () => {
   const { origin, asked, spans } = await receiver();
-  const apart = folder();
-  onTestFinished(() => apart.remove());
-  const file = join(apart.path, 'agent.yaml');
+  const apart = newFolder();
+  const file = join(apart, 'agent.yaml');
   writeFileSync(
     file,
-    `stateDirectory: ${apart.path}/state\nadmin: ~\nservices: {frontend: {health: {url: "${origin}/health", interval: 2s, timeout: 2s}}}\n`,
+    `stateDirectory: ${apart}/state\nadmin: ~\nservices: {frontend: {health: {url: "${origin}/health", interval: 2s, timeout: 2s}}}\n`,
   );
   const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
   onTestFinished(() => void agent.end('SIGKILL'));

@@ -2,8 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from './prometheus.ts';
 
 // docs/sizing.md, "Two cluster agents": both check the same store and domain, and Prometheus runs the shipped rules.

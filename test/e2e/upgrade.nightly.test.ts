@@ -2,13 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, mainFile, start } from './process.ts';
+import { mainFile, start } from './process.ts';
 
-const place = folder();
-afterAll(() => place.remove());
+const place = newFolder(afterAll);
 const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
 
 /** The last commit of version 0.1.0; empty if the history is not there. */
@@ -17,9 +17,9 @@ const lastOld = bump ? git('rev-parse', '--verify', `${bump}^`).stdout.trim() : 
 
 /** The program of a commit, built with the packages of this one. */
 function built(commit: string): string {
-  const old = join(place.path, 'old');
+  const old = join(place, 'old');
   mkdirSync(old);
-  const archive = join(place.path, 'old.tar');
+  const archive = join(place, 'old.tar');
   expect(git('archive', '--output', archive, commit).status).toBe(0);
   expect(spawnSync('tar', ['-xf', archive, '-C', old]).status).toBe(0);
   symlinkSync(join(root, 'node_modules'), join(old, 'node_modules'));
@@ -55,10 +55,10 @@ test.skipIf(lastOld === '')(
   'from 0.1.0 to this version totals go on; the way back with the saved state counts each line once',
   async () => {
     const old = built(lastOld);
-    const log = join(place.path, 'history.log');
-    const [state, saved] = [join(place.path, 'state'), join(place.path, 'saved')];
+    const log = join(place, 'history.log');
+    const [state, saved] = [join(place, 'state'), join(place, 'saved')];
     writeFileSync(log, line);
-    const file = agentFile(place.path, { logs: `${log}*` });
+    const file = agentFile(place, { logs: `${log}*` });
     await played(old, file, log, 2);
     cpSync(state, saved, { recursive: true });
     // The total goes on, but positions of 0.1.0 are not read: the file is new, and begins where startAt says.

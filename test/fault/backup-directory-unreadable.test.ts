@@ -15,25 +15,26 @@ import { systemClock } from '../../src/core/clock.ts';
 import { planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import type { Finding, Probe } from '../../src/probes/probe.ts';
-import { folder, mainFile } from '../e2e/process.ts';
+import { mainFile } from '../e2e/process.ts';
+import { newFolder } from '../folder.ts';
+import { folder } from '../run-folder.ts';
 import { bench } from '../store-probe.ts';
 
 // What cannot be read is unknown: no backup counts as good, missing or damaged because of it.
 
 const isRoot = process.getuid?.() === 0;
-let place: ReturnType<typeof folder>;
+let place: string;
 let mounted: string | undefined;
 beforeEach(() => {
-  place = folder();
-  chmodSync(place.path, 0o755);
+  place = newFolder();
+  chmodSync(place, 0o755);
 });
 afterEach(() => {
   if (mounted) spawnSync('umount', ['-l', mounted]);
   mounted = undefined;
-  place.remove();
 });
 
-const path = (...names: string[]) => join(place.path, ...names);
+const path = (...names: string[]) => join(place, ...names);
 const write = (name: string, text: string) => {
   mkdirSync(dirname(path(name)), { recursive: true });
   writeFileSync(path(name), text);
@@ -130,7 +131,7 @@ backups:
       ],
     ])('%s', (_, source, prepare) => {
       prepare();
-      const found = probeAsNobody(source.replace('DUMPS', path('dumps')).replace('PLACE', place.path));
+      const found = probeAsNobody(source.replace('DUMPS', path('dumps')).replace('PLACE', place));
       expect(found['backup/nightly']).toMatchObject({ ok: false, reason: 'evidence_unreadable' });
       expect(found['backup/nightly']!.msg).toMatch(/cannot be read: .*permission denied/i);
       expect(found['recovery/main/persistence']).toMatchObject({ ok: false, reason: 'evidence_unreadable' });

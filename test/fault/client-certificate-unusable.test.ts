@@ -6,8 +6,9 @@ import { createSecureContext } from 'node:tls';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import type { StatusReport } from '../../src/agent/report.ts';
 import { connectionTls } from '../../src/core/client-tls.ts';
-import { command, folder, startAgent } from '../e2e/process.ts';
+import { command, startAgent } from '../e2e/process.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 
 // A rotation writes the certificate before the key, so that for a moment they do not belong together.

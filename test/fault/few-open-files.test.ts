@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { folder, mainFile } from '../e2e/process.ts';
+import { expect, test } from 'vitest';
+import { mainFile } from '../e2e/process.ts';
+import { newFolder } from '../folder.ts';
 
 test('a process that may open too few files to start says how many it may, and how many to allow', () => {
-  const place = folder();
-  onTestFinished(() => place.remove());
-  const config = join(place.path, 'agent.yaml');
+  const place = newFolder();
+  const config = join(place, 'agent.yaml');
   writeFileSync(
     config,
     'metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\nservices: {history: {statsd: 127.0.0.1:0}}\n',

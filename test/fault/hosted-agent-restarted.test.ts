@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
-import { folder, openBed, receiverForEachTest } from '../hosted.ts';
+import { newFolder } from '../folder.ts';
+import { openBed, receiverForEachTest } from '../hosted.ts';
 import { metricsOf, pointsOf } from '../hosted-wire.ts';
 import { until } from '../until.ts';
 import type { FamilySpec } from '../view.ts';
@@ -38,7 +39,7 @@ const shownBy = (startedMs: number, total: number): FamilySpec[] => [
 
 /** Reports once in each of two runs of the agent. */
 async function twoLives(protocol: 'otlp' | 'remotewrite'): Promise<void> {
-  const directory = folder();
+  const directory = newFolder();
   for (const [life, total] of [1_000, 1_010].entries()) {
     const startedMs = firstMs + life * minuteMs;
     const bed = await openBed(
@@ -95,7 +96,7 @@ describe('an orderly stop', () => {
   ];
 
   test('remote write marks gauges stale, after their last sample and before their next', async () => {
-    const directory = folder();
+    const directory = newFolder();
     const bed = await openBed(receiver.url, {}, { directory });
     bed.show(families);
     await bed.tick();

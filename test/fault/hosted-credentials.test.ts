@@ -3,11 +3,10 @@ import { copyFileSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
-import { folder, openBed, openReceiver, removeFolders } from '../hosted.ts';
+import { expect, test } from 'vitest';
+import { newFolder } from '../folder.ts';
+import { openBed, openReceiver } from '../hosted.ts';
 import { until } from '../until.ts';
-
-afterEach(removeFolders);
 
 test('secrets are read anew for each request; a missing one is waited for', async () => {
   const receiver = await openReceiver();
@@ -133,7 +132,7 @@ async function openTls(own: { cert: string; key: string }, clientCa: string): Pr
 test.skipIf(!hasOpenssl())(
   'TLS: only with a certificate of our own, and one of theirs that we trust; a renewed one is taken up',
   async () => {
-    const directory = folder();
+    const directory = newFolder();
     const [server, client, other] = ['server', 'client', 'other'].map((name) =>
       certificate(directory, name, 2),
     );

@@ -2,10 +2,10 @@ import { cpSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSyn
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import {
   type Bed,
   counter,
-  folder,
   openBed,
   openReceiver,
   receiverForEachTest,
@@ -34,7 +34,7 @@ function endsOf(file: Buffer): number[] {
 
 /** A state directory as a kill at this moment leaves it. */
 function killed(bed: Bed): string {
-  const copy = folder();
+  const copy = newFolder();
   cpSync(bed.directory, copy, { recursive: true });
   return copy;
 }

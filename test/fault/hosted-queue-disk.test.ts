@@ -1,16 +1,8 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import {
-  counter,
-  folder,
-  openBed,
-  receiverForEachTest,
-  status,
-  untilMoving,
-  valuesOf,
-  written,
-} from '../hosted.ts';
+import { newFolder } from '../folder.ts';
+import { counter, openBed, receiverForEachTest, status, untilMoving, valuesOf, written } from '../hosted.ts';
 import { until } from '../until.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
@@ -19,7 +11,7 @@ const receiver = receiverForEachTest();
 const diskLog = 'cannot write the queue to disk; batches are kept in memory';
 
 test('a folder that cannot be made: batches wait in memory, reported once a minute', async () => {
-  const directory = folder();
+  const directory = newFolder();
   writeFileSync(join(directory, 'hosted-metrics'), 'in the way');
   receiver.reply(status(503));
   const bed = await openBed(receiver.url, { reportingIntervalMs: 10_000 }, { directory });

@@ -3,8 +3,9 @@ import { get } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import type { StatusReport } from '../../src/agent/report.ts';
-import { folder, startAgent } from '../e2e/process.ts';
+import { startAgent } from '../e2e/process.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
+import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 
 const made = makeCertificates(afterAll);

@@ -3,36 +3,36 @@ import { closeSync, constants, existsSync, openSync, readSync, statSync, writeFi
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openLogSink } from '../../src/agent/own-log.ts';
-import { folder, type RunningAgent, startAgent } from '../e2e/process.ts';
+import { type RunningAgent, startAgent } from '../e2e/process.ts';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
 // The agent's own log cannot be written: its disk is full, or nobody reads its pipe.
 
-let place: ReturnType<typeof folder>;
+let place: string;
 let agent: RunningAgent | undefined;
 beforeEach(() => {
-  place = folder();
+  place = newFolder();
 });
 afterEach(async () => {
   await agent?.end('SIGKILL');
-  place.remove();
 });
 
 test('on a full disk the agent counts lost entries, reloads, and stops when it is told to', async () => {
-  const file = join(place.path, 'agent.yaml');
+  const file = join(place, 'agent.yaml');
   const configure = (log: object) =>
     writeFileSync(
       file,
       JSON.stringify({
-        stateDirectory: join(place.path, 'state'),
+        stateDirectory: join(place, 'state'),
         roles: ['history'],
-        services: { history: { logs: { paths: [join(place.path, 'none.log')] } } },
+        services: { history: { logs: { paths: [join(place, 'none.log')] } } },
         metrics: { pullmetrics: { listenAddress: '127.0.0.1:0' } },
         admin: { listenAddress: '127.0.0.1:0' },
         log,
       }),
     );
-  const other = join(place.path, 'other.log');
+  const other = join(place, 'other.log');
   configure({});
   const running = await startAgent(file);
   agent = running;
@@ -55,7 +55,7 @@ test('on a full disk the agent counts lost entries, reloads, and stops when it i
 });
 
 test('entries for a full pipe are lost and reported; a torn one ends before the next', () => {
-  const path = join(place.path, 'pipe');
+  const path = join(place, 'pipe');
   execFileSync('mkfifo', [path]);
   const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
   let lost = 0;

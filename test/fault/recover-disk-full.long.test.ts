@@ -2,10 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { command, folder, mainFile, start } from '../e2e/process.ts';
+import { command, mainFile, start } from '../e2e/process.ts';
 import { type Role, startRole } from '../e2e/role.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { hasPostgres, ownedByPostgres, postgresFolder, postgresProgram, startPostgres } from '../postgres.ts';
+import { folder } from '../run-folder.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
 // Disks that are full, or fill up, in each step of a recovery. The recovery is refused before anything is stopped, or it says

@@ -3,40 +3,40 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { folder, mainFile, type Running, start } from '../e2e/process.ts';
+import { mainFile, type Running, start } from '../e2e/process.ts';
+import { newFolder } from '../folder.ts';
 import { available } from '../installed.ts';
 import { bySize, testOnce } from '../size.ts';
 import { until } from '../until.ts';
 
 // Runs of the built program that end before their procedure does.
 
-let place: ReturnType<typeof folder>;
+let place: string;
 const running: Running[] = [];
 beforeEach(() => {
-  place = folder();
+  place = newFolder();
 });
 afterEach(async () => {
   for (const run of running.splice(0)) await run.end('SIGKILL');
-  place.remove();
 });
 
-const state = () => join(place.path, 'state');
+const state = () => join(place, 'state');
 const journal = () => join(state(), 'recovery-runs', 'database-corruption.main.persistence.steps.jsonl');
 
 /** The configuration. `stop` is the command of the second step; the restore, after the safety copy, fails. */
 const configure = (stop: readonly string[], address = '127.0.0.1:1') =>
   writeFileSync(
-    join(place.path, 'agent.yaml'),
+    join(place, 'agent.yaml'),
     `stateDirectory: ${state()}
 roles: [history]
-services: {history: {logs: {paths: [${place.path}/none.log]}}}
+services: {history: {logs: {paths: [${place}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '${address}', databases: {persistence: svc}}]
 recovery: {allowExecute: true, commands: {safetyCopy: ['true'], restore: ['false'], startServices: ['true'], stopServices: ${JSON.stringify(stop)}}}
 `,
   );
 
 const words = (procedure: string, ...args: string[]) => [
-  ...[mainFile, 'recover', procedure, '-c', join(place.path, 'agent.yaml'), '--force', 'a test'],
+  ...[mainFile, 'recover', procedure, '-c', join(place, 'agent.yaml'), '--force', 'a test'],
   ...['--store', 'main', '--database', 'persistence', ...args],
 ];
 
@@ -132,11 +132,11 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
   '%s, and what it started keeps out every run until its end',
   async (_, isRunKilled) => {
     configure(['true']);
-    const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
+    const config = readFileSync(join(place, 'agent.yaml'), 'utf8');
     // A restore that the agent runs itself: a shell around the client of the store.
     const restore = JSON.stringify(['bash', '-c', `tail -f /dev/null --pid=${process.pid} | cat`]);
     const restoring = config.replace("restore: ['false']", `restore: ${restore}`);
-    writeFileSync(join(place.path, 'agent.yaml'), restoring);
+    writeFileSync(join(place, 'agent.yaml'), restoring);
     const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
     const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
     const { pid: shell } = await until('the restore is on record', () => {
@@ -176,7 +176,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
       execFileSync('kill', children.map(String));
     }
     await until('their end', () => children.every((pid) => !existsSync(`/proc/${pid}`)));
-    writeFileSync(join(place.path, 'agent.yaml'), config);
+    writeFileSync(join(place, 'agent.yaml'), config);
     expect(await unattended()).toMatchObject(failed);
   },
 );
@@ -202,8 +202,8 @@ testOnce('the end of the input at a prompt is a no', async () => {
 
 testOnce('a step that cannot be undone is shown before its name is asked for', async () => {
   configure(['true']);
-  const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
-  writeFileSync(join(place.path, 'agent.yaml'), config.replace("restore: ['false'], ", ''));
+  const config = readFileSync(join(place, 'agent.yaml'), 'utf8');
+  writeFileSync(join(place, 'agent.yaml'), config.replace("restore: ['false'], ", ''));
   const run = recover('database-corruption', '--execute', '--no-safety-copy');
   await until('it asks', () => run.output().includes('Run it?'));
   run.child.stdin?.write('y\n');
@@ -250,7 +250,7 @@ testOnce('a journal that is deleted meanwhile is written again', async () => {
 });
 
 testOnce('a journal that cannot be written stops the run before anything is done', async () => {
-  const ran = join(place.path, 'ran');
+  const ran = join(place, 'ran');
   configure(['touch', ran]);
   mkdirSync(journal(), { recursive: true });
   const { status, output } = await unattended();
@@ -267,7 +267,7 @@ testOnce('a journal that cannot be written stops the run before anything is done
 testOnce(
   'a command that succeeded is not repeated by the run that resumes before its step was done',
   async () => {
-    const ran = join(place.path, 'ran');
+    const ran = join(place, 'ran');
     configure(['sh', '-c', `echo once >> ${ran}`]);
     expect(await unattended()).toMatchObject(failed);
     const text = readFileSync(journal(), 'utf8');
@@ -290,7 +290,7 @@ testOnce('a run of another target, or of long ago, is not resumed without a word
   const other = await unattended();
   expect(other.output).toMatch(/Starts over: .*"address":"127\.0\.0\.1:1"/);
   expect(other.output).not.toContain('Done in the earlier run.');
-  const named = await unattended('--backup', join(place.path, 'agent.yaml'));
+  const named = await unattended('--backup', join(place, 'agent.yaml'));
   expect(named.output).toContain('Starts over: ');
   const text = readFileSync(journal(), 'utf8');
   const hoursAgo = 36e5 * 30;

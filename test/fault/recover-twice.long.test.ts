@@ -1,20 +1,21 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { folder, mainFile, type Running, start } from '../e2e/process.ts';
+import { mainFile, type Running, start } from '../e2e/process.ts';
+import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
 // Two runs of the built program would change the same database or domain.
 
-let place: ReturnType<typeof folder>;
+let place: string;
 const running: Running[] = [];
 beforeEach(() => {
-  place = folder();
+  place = newFolder();
   writeFileSync(
-    join(place.path, 'agent.yaml'),
-    `stateDirectory: ${join(place.path, 'state')}
+    join(place, 'agent.yaml'),
+    `stateDirectory: ${join(place, 'state')}
 roles: [history]
-services: {history: {logs: {paths: [${place.path}/none.log]}}}
+services: {history: {logs: {paths: [${place}/none.log]}}}
 clusterGroupMetadata:
   failoverVersionIncrement: 10
   primaryClusterName: dc1
@@ -30,12 +31,11 @@ stores:
 });
 afterEach(async () => {
   for (const run of running.splice(0)) await run.end('SIGKILL');
-  place.remove();
 });
 
 /** Runs a procedure with overridden refusals, so that it reaches a step that waits. */
 function recover(procedure: string, ...args: string[]): Running {
-  const common = ['-c', join(place.path, 'agent.yaml'), '--force', 'a test'];
+  const common = ['-c', join(place, 'agent.yaml'), '--force', 'a test'];
   const run = start(process.execPath, [mainFile, 'recover', procedure, ...common, ...args]);
   running.push(run);
   return run;

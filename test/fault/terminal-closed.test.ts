@@ -1,24 +1,24 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { folder, mainFile, type Running, start } from '../e2e/process.ts';
+import { mainFile, type Running, start } from '../e2e/process.ts';
+import { newFolder } from '../folder.ts';
 import { available } from '../installed.ts';
 import { until } from '../until.ts';
 
 // The terminal of the built program is closed while it runs.
 
 const hasScript = available('script', existsSync('/usr/bin/script'));
-let place: ReturnType<typeof folder>;
+let place: string;
 let terminal: Running | undefined;
 beforeEach(() => {
-  place = folder();
+  place = newFolder();
 });
 afterEach(async () => {
   await terminal?.end('SIGKILL');
-  place.remove();
 });
 
-const path = (name: string) => join(place.path, name);
+const path = (name: string) => join(place, name);
 const written = (name: string) =>
   until(name, () => (existsSync(path(name)) && readFileSync(path(name), 'utf8').trim()) || undefined);
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { createServer as createPlainServer } from 'node:http';
 import { createServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../clock.ts';
-import { openBed, removeFolders } from '../hosted.ts';
+import { openBed } from '../hosted.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 import { openScrape } from '../scrape.ts';
 import { until } from '../until.ts';
@@ -15,7 +15,6 @@ beforeAll(() => {
   made = makeCertificates(afterAll);
   ours = made.authority('ours');
 });
-afterEach(removeFolders);
 
 const openSecure = (certificate: Certificate, more: ServerOptions = {}) => {
   const files = { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key) };

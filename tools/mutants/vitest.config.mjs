@@ -18,7 +18,7 @@ export default defineConfig({
     include: JSON.parse(process.env.MUTANTS_TESTS),
     exclude: ['**/*.long.test.ts', '**/*.nightly.test.ts'],
     setupFiles: ['test/environment.ts', 'tools/mutants/properties.mjs'],
-    globalSetup: 'test/templates.ts',
+    globalSetup: 'test/run-folder.ts',
     runner: './tools/mutants/runner.mjs',
     isolate: false,
     pool: 'forks',

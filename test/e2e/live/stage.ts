@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { folder } from '../../run-folder.ts';
 import { type Alertmanager, startAlertmanager } from '../alertmanager.ts';
-import { folder } from '../process.ts';
 import { type LiveAgent, startLiveAgent } from './agents.ts';
 import {
   firstConfig,

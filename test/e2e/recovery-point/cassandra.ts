@@ -12,7 +12,8 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { Client } from 'cassandra-driver';
 import { type Cassandra, startCassandra } from '../../cassandra.ts';
-import { command, folder, mainFile, start } from '../process.ts';
+import { folder } from '../../run-folder.ts';
+import { command, mainFile, start } from '../process.ts';
 import { type Bed, flipByte, oneOf, type Plot, type Random } from './round.ts';
 
 // A node with snapshots and incremental backups, made by the jobs that `svc-agent backup plan` writes, or left on the node.

@@ -1,7 +1,8 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { folder } from '../../run-folder.ts';
 import { anyMoment, until } from '../../until.ts';
-import { folder, type RunningAgent, startAgent } from '../process.ts';
+import { type RunningAgent, startAgent } from '../process.ts';
 
 // Plays one round: a writer with a sequence, backups, a fault, the loss of the store. What the built agent claims then is
 // compared with what the server's own tools restore. Nothing here knows how the agent reads a backup.

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { folder } from '../../run-folder.ts';
 import { anyMoment, until } from '../../until.ts';
 import { agentFile } from '../agent-file.ts';
-import { folder, mainFile, type RunningAgent, start, startAgent } from '../process.ts';
+import { mainFile, type RunningAgent, start, startAgent } from '../process.ts';
 
 /** A service that writes lines with the label of their generation while its log is rotated. */
 export interface RotatedService {

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { startCassandra } from '../../cassandra.ts';
-import { command, folder } from '../../e2e/process.ts';
+import { command } from '../../e2e/process.ts';
 import { type Role, startRole } from '../../e2e/role.ts';
 import { schemaStatements, startMariadb, usersStatements } from '../../mariadb.ts';
 import { freePort } from '../../ports.ts';
@@ -15,6 +15,7 @@ import {
   postgresPrograms,
   startPostgres,
 } from '../../postgres.ts';
+import { folder } from '../../run-folder.ts';
 import type { RestoreProcedure, Stage } from './killed.ts';
 
 // One stage for each kind of store and backup: a real server, its backup, its damage.

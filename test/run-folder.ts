@@ -3,15 +3,21 @@ import { chmodSync, existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const variable = 'SVC_AGENT_TEST_TEMPLATES';
+const variable = 'SVC_AGENT_TEST_FOLDER';
 
-/** The global set-up of Vitest: one folder of templates for all test files of a run. */
+/** The global set-up of Vitest: one folder for the files of a run, which is removed at its end with all that is left there. */
 export function setup(): () => void {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-templates-'));
-  // Database servers run as separate users.
-  chmodSync(folder, 0o755);
-  process.env[variable] = folder;
-  return () => rmSync(folder, { recursive: true, force: true });
+  const run = mkdtempSync(join(tmpdir(), 'svc-agent-tests-'));
+  // Database servers, and some tests, run as separate users.
+  chmodSync(run, 0o1777);
+  process.env[variable] = run;
+  return () => rmSync(run, { recursive: true, force: true });
+}
+
+/** A new folder, and what removes it before the end of the run. */
+export function folder(): { path: string; remove(): void } {
+  const path = mkdtempSync(join(process.env[variable] ?? tmpdir(), 'svc-agent-test-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 /**
