@@ -37,12 +37,7 @@ interface Group {
   rows: Readonly<Record<string, CatalogRow>>;
 }
 
-const counter = (help: string, tags?: readonly string[]): CatalogRow => ({
-  kind: 'counter',
-  unit: 'none',
-  help,
-  tags,
-});
+const counter = (help: string): CatalogRow => ({ kind: 'counter', unit: 'none', help });
 const latency = (help: string, tags?: readonly string[]): CatalogRow => ({
   kind: 'histogram',
   unit: 'seconds',

@@ -20,13 +20,14 @@ import {
   errorCode,
 } from './cassandra-connection.ts';
 import { sqlText } from './sql-text.ts';
-import type {
-  DatabaseReport,
-  PollAnswer,
-  PollRequest,
-  ServerReport,
-  StorageDirectory,
-  StoreKind,
+import {
+  type DatabaseReport,
+  type PollAnswer,
+  type PollRequest,
+  type ServerReport,
+  type StorageDirectory,
+  type StoreKind,
+  versionIn,
 } from './store-report.ts';
 
 /** Apache Cassandra and compatible stores. One node is polled; it reports on the others. */
@@ -149,12 +150,7 @@ function schemaReport(
     return noSuchTable.test(answer.unknown)
       ? { schemaMissing: answer.unknown }
       : { schemaUnknown: answer.unknown };
-  const [version] = Object.values(answer.rows[0] ?? {});
-  if (version != null) return { schemaVersion: String(version) };
-  return {
-    schemaMissing:
-      query === undefined ? `schema_version has no row for ${keyspace}` : 'the schema query gives no row',
-  };
+  return versionIn(Object.values(answer.rows[0] ?? {})[0], keyspace, query);
 }
 
 /**

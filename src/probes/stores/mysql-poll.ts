@@ -27,13 +27,14 @@ import {
   sqlTexts,
 } from './mysql-questions.ts';
 import { escapedText } from './sql-text.ts';
-import type {
-  DatabaseReport,
-  PollAnswer,
-  PollRequest,
-  ServerReport,
-  StoreKind,
-  StoreTarget,
+import {
+  type DatabaseReport,
+  type PollAnswer,
+  type PollRequest,
+  type ServerReport,
+  type StoreKind,
+  type StoreTarget,
+  versionIn,
 } from './store-report.ts';
 
 /** Servers that speak MySQL's protocol: MySQL itself, MariaDB, and compatible servers. */
@@ -389,10 +390,5 @@ function schemaReport(
     return answer.errno === noSuchTable
       ? { schemaMissing: answer.unknown }
       : { schemaUnknown: answer.unknown };
-  const version = answer.rows[0] && Object.values(answer.rows[0])[0];
-  if (version !== undefined && version !== null) return { schemaVersion: version };
-  return {
-    schemaMissing:
-      query === undefined ? `schema_version has no row for ${database}` : 'the schema query gives no row',
-  };
+  return versionIn(Object.values(answer.rows[0] ?? {})[0], database, query);
 }

@@ -20,16 +20,17 @@ import {
   type Statement,
 } from './postgres-connection.ts';
 import { type Replay, watchReplay } from './postgres-replica.ts';
-import type {
-  CheckResult,
-  DatabaseReport,
-  PollAnswer,
-  PollRequest,
-  ServerReport,
-  StorageDirectory,
-  StoreConnection,
-  StoreKind,
-  StoreTarget,
+import {
+  type CheckResult,
+  type DatabaseReport,
+  type PollAnswer,
+  type PollRequest,
+  type ServerReport,
+  type StorageDirectory,
+  type StoreConnection,
+  type StoreKind,
+  type StoreTarget,
+  versionIn,
 } from './store-report.ts';
 
 /** PostgreSQL, by the `pg` driver. A connection belongs to one database. */
@@ -239,12 +240,7 @@ function schemaReport(
       ? { schemaMissing: all === 0 ? `${database} has no tables` : `${database} has no table schema_version` }
       : { schemaUnknown: answer.unknown };
   }
-  const version = answer.rows[0]?.['0'];
-  if (version !== undefined && version !== null) return { schemaVersion: String(version) };
-  return {
-    schemaMissing:
-      query === undefined ? `schema_version has no row for ${database}` : 'the schema query gives no row',
-  };
+  return versionIn(answer.rows[0]?.['0'], database, query);
 }
 
 function known<T>(answer: PostgresAnswer, read: (rows: readonly PostgresRow[]) => T): Known<T> {

@@ -129,6 +129,17 @@ export interface DatabaseReport {
   checks: readonly CheckResult[];
 }
 
+/** The version in the first row of an answer, or why there is none. `query` is the configured statement. */
+export function versionIn(
+  value: unknown,
+  database: string,
+  query: string | undefined,
+): Pick<DatabaseReport, 'schemaVersion' | 'schemaMissing'> {
+  if (value !== undefined && value !== null) return { schemaVersion: String(value) };
+  const missing = `schema_version has no row for ${database}`;
+  return { schemaMissing: query === undefined ? missing : 'the schema query gives no row' };
+}
+
 export interface StoreReport extends ServerReport, DatabaseReport {
   /**
    * When the server was asked, and when it had answered, on the monotonic clock: its report may be used for several databases.
