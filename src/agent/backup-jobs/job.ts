@@ -1,4 +1,4 @@
-import type { BackupType } from '../../core/reasons.ts';
+import type { BackupType, IntegrityLevel } from '../../core/reasons.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import { type OffsiteCopies, quoted } from '../backup-offsite.ts';
 
@@ -31,20 +31,31 @@ export interface PlanTarget {
   port: number;
 }
 
-export function entryOf(
-  { store, role }: PlanTarget,
-  name: string,
-  type: BackupType,
-  rest: object,
-): Record<string, unknown> {
-  return { name, store: store.name, database: role, type, ...rest };
-}
+/** The entry of `backups` for a job; without `role` it is about all databases of the store. */
+export const entryOf = (
+  { store, role }: Pick<PlanTarget, 'store'> & { role?: string },
+  { name, type }: Pick<PlannedJob, 'name' | 'type'>,
+  source: object,
+  level: IntegrityLevel = 'full',
+): PlannedJob['entry'] => ({
+  ...{ name, store: store.name, ...(role !== undefined && { database: role }), type, source },
+  integrity: { level },
+});
+
+/** Files or folders with a time in their names. `end` is what follows the time. */
+export const timedFiles = (directory: string, prefix: string, end = '') => ({
+  directory,
+  pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)${literal(end)}$`,
+});
+
+/** What the scripts ensure: they write times in UTC, and refuse to run on a replica. */
+export const ofPrimary = { timeZone: 'UTC', takenFrom: 'primary' };
 
 /** A name for jobs, entries and files: the name of a store may have any characters. */
 export const safe = (name: string) => name.replace(/[^\w.-]/g, '_');
 
 /** A name, escaped for a regular expression. */
-export const literal = (text: string) => text.replace(/[.]/g, '\\.');
+const literal = (text: string) => text.replace(/[.]/g, '\\.');
 
 /** A path whose end is expanded by the shell, such as a time. */
 export const pathTo = (directory: string, expanded: string) => `${quoted(`${directory}/`)}${expanded}`;

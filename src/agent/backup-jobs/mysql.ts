@@ -3,7 +3,7 @@ import {
   alone,
   cleanUp,
   entryOf,
-  literal,
+  ofPrimary,
   type PlannedJob,
   type PlanTarget,
   pathTo,
@@ -11,6 +11,7 @@ import {
   readableForGroup,
   safe,
   stamp,
+  timedFiles,
 } from './job.ts';
 
 export function planMysql(target: PlanTarget): readonly PlannedJob[] {
@@ -19,9 +20,9 @@ export function planMysql(target: PlanTarget): readonly PlannedJob[] {
   const server = `--host=${quoted(host)} --port=${port}`;
   const connection = `${server} --user=backup`;
   const name = `\`${database.replaceAll('`', '``')}\``;
+  const job = { name: `${prefix}-full`, type: 'full' } as const;
   const dump: PlannedJob = {
-    name: `${prefix}-full`,
-    type: 'full',
+    ...job,
     cron: '0 2,14 * * *',
     once: dumpUser(name),
     script: [
@@ -39,8 +40,8 @@ export function planMysql(target: PlanTarget): readonly PlannedJob[] {
       'mv "$file.grants.part" "$file.grants.sql"',
       'mv "$file.part" "$file"',
       `(cd ${quoted(directory)} && sha256sum "$(basename "$file")" > "$file.sha256")`,
-      ...offsite.copy(`${prefix}-full`, '"$file.grants.sql"'),
-      ...offsite.copy(`${prefix}-full`, '"$file"'),
+      ...offsite.copy(job.name, '"$file.grants.sql"'),
+      ...offsite.copy(job.name, '"$file"'),
       prune(directory, prefix, 30),
     ],
     restore: [
@@ -49,18 +50,10 @@ export function planMysql(target: PlanTarget): readonly PlannedJob[] {
       `mysql ${server} --user=root --execute=${quoted(`CREATE DATABASE IF NOT EXISTS ${name}`)}`,
       `gzip --decompress --stdout FILE | mysql ${server} --user=root ${quoted(database)}`,
     ],
-    entry: entryOf(target, `${prefix}-full`, 'full', {
-      source: {
-        files: {
-          directory,
-          pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$`,
-          timeZone: 'UTC',
-          takenFrom: 'primary',
-        },
-      },
-      integrity: { level: 'full' },
-      ...offsite.observed(`${prefix}-full`),
-    }),
+    entry: {
+      ...entryOf(target, job, { files: { ...timedFiles(directory, prefix, '.sql.gz'), ...ofPrimary } }),
+      ...offsite.observed(job.name),
+    },
   };
   return role === 'persistence'
     ? [dump, planPhysical(target, connection), planBinlog(target, server)]
@@ -107,9 +100,9 @@ const refuseReplica = (connection: string): readonly string[] => [
 /** The plan for a copy of the files of a whole MariaDB server, taken on its host. It must be prepared before it is used. */
 function planPhysical({ store, directory, offsite }: PlanTarget, connection: string): PlannedJob {
   const prefix = safe(`${store.name}-physical`);
+  const job = { name: prefix, type: 'full' } as const;
   return {
-    name: prefix,
-    type: 'full',
+    ...job,
     cron: '0 3,15 * * *',
     once: [
       'MariaDB alone, on the host of the server, as a user that may read its files. With mysql, as root:',
@@ -135,18 +128,7 @@ function planPhysical({ store, directory, offsite }: PlanTarget, connection: str
       'chown -R mysql: DATA_DIRECTORY',
     ],
     entry: {
-      name: prefix,
-      store: store.name,
-      type: 'full',
-      source: {
-        files: {
-          directory,
-          pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)$`,
-          timeZone: 'UTC',
-          takenFrom: 'primary',
-        },
-      },
-      integrity: { level: 'full' },
+      ...entryOf({ store }, job, { files: { ...timedFiles(directory, prefix), ...ofPrimary } }),
       ...offsite.observed(prefix),
     },
   };
@@ -156,9 +138,9 @@ function planBinlog({ store, directory, offsite }: PlanTarget, server: string): 
   const name = safe(`${store.name}-binlog`);
   const connection = `${server} --user=backup`;
   const binlog = `${directory}/binlog`;
+  const job = { name, type: 'log' } as const;
   return {
-    name,
-    type: 'log',
+    ...job,
     cron: '*/2 * * * *',
     script: [
       `mkdir -p ${quoted(binlog)}`,
@@ -181,11 +163,7 @@ function planBinlog({ store, directory, offsite }: PlanTarget, server: string): 
       `mysqlbinlog --start-position=POSITION ${quoted(binlog)}/FILE ${quoted(binlog)}/LATER_FILES | mysql ${server} --user=root`,
     ],
     entry: {
-      name,
-      store: store.name,
-      type: 'log',
-      source: { segments: { directory: binlog, log: 'binlog' } },
-      integrity: { level: 'full' },
+      ...entryOf({ store }, job, { segments: { directory: binlog, log: 'binlog' } }),
       ...offsite.observed(name),
     },
   };

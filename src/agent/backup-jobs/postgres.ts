@@ -3,7 +3,7 @@ import {
   alone,
   cleanUp,
   entryOf,
-  literal,
+  ofPrimary,
   type PlannedJob,
   type PlanTarget,
   pathTo,
@@ -11,6 +11,7 @@ import {
   readableForGroup,
   safe,
   stamp,
+  timedFiles,
 } from './job.ts';
 
 /** A path in a command of PostgreSQL, in which a percent sign would begin a placeholder. */
@@ -31,9 +32,9 @@ function planDump(target: PlanTarget, server: string, connection: string): Plann
   const { database, store, role, directory, offsite } = target;
   const prefix = safe(`${store.name}-${role}`);
   const file = pathTo(directory, `${prefix}-${stamp}.dump`);
+  const job = { name: `${prefix}-full`, type: 'full' } as const;
   return {
-    name: `${prefix}-full`,
-    type: 'full',
+    ...job,
     cron: '0 2,14 * * *',
     once: [
       'With psql, as a superuser (PostgreSQL 14 and later):',
@@ -54,8 +55,8 @@ function planDump(target: PlanTarget, server: string, connection: string): Plann
       'mv "$file.globals.part" "$file.globals.sql"',
       'mv "$file.part" "$file"',
       `(cd ${quoted(directory)} && sha256sum "$(basename "$file")" > "$file.sha256")`,
-      ...offsite.copy(`${prefix}-full`, '"$file.globals.sql"'),
-      ...offsite.copy(`${prefix}-full`, '"$file"'),
+      ...offsite.copy(job.name, '"$file.globals.sql"'),
+      ...offsite.copy(job.name, '"$file"'),
       prune(directory, prefix, 30),
     ],
     restore: [
@@ -64,18 +65,10 @@ function planDump(target: PlanTarget, server: string, connection: string): Plann
       `createdb ${server} --username=postgres ${quoted(database)} || true`,
       `pg_restore ${server} --username=postgres --dbname=${quoted(database)} --jobs=4 --clean --if-exists --exit-on-error FILE`,
     ],
-    entry: entryOf(target, `${prefix}-full`, 'full', {
-      source: {
-        files: {
-          directory,
-          pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)\\.dump$`,
-          timeZone: 'UTC',
-          takenFrom: 'primary',
-        },
-      },
-      integrity: { level: 'full' },
-      ...offsite.observed(`${prefix}-full`),
-    }),
+    entry: {
+      ...entryOf(target, job, { files: { ...timedFiles(directory, prefix, '.dump'), ...ofPrimary } }),
+      ...offsite.observed(job.name),
+    },
   };
 }
 
@@ -87,9 +80,9 @@ const debianPath = 'PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " :)';
  */
 function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: string): PlannedJob {
   const prefix = safe(`${store.name}-base`);
+  const job = { name: prefix, type: 'full' } as const;
   return {
-    name: prefix,
-    type: 'full',
+    ...job,
     cron: '0 3,15 * * *',
     once: ['The user backup needs a line of the type replication in pg_hba.conf.'],
     script: [
@@ -116,11 +109,7 @@ function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: s
       'chmod -R u=rwX,go= DATA_DIRECTORY',
     ],
     entry: {
-      name: prefix,
-      store: store.name,
-      type: 'full',
-      source: { files: { directory, pattern: `^${literal(prefix)}-(?<time>\\d{8}T\\d{6}Z)$` } },
-      integrity: { level: 'checksum' },
+      ...entryOf({ store }, job, { files: timedFiles(directory, prefix) }, 'checksum'),
       ...offsite.observed(prefix),
     },
   };
@@ -131,9 +120,9 @@ function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
   const wal = `${directory}/wal`;
   const place = inCommand(wal);
   const archive = `test ! -f ${place}/%f && cp %p ${place}/%f.part && chmod 640 ${place}/%f.part && mv ${place}/%f.part ${place}/%f`;
+  const job = { name, type: 'log' } as const;
   return {
-    name,
-    type: 'log',
+    ...job,
     // Together with the archive_timeout, this is within the recovery point objective of 5 minutes.
     cron: '*/2 * * * *',
     once: [
@@ -156,11 +145,7 @@ function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
     ],
     restore: ['# The segments are read by the restore_command of the base backup.'],
     entry: {
-      name,
-      store: store.name,
-      type: 'log',
-      source: { segments: { directory: wal, log: 'wal' } },
-      integrity: { level: 'full' },
+      ...entryOf({ store }, job, { segments: { directory: wal, log: 'wal' } }),
       ...offsite.observed(name),
     },
   };

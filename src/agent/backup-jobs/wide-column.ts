@@ -27,9 +27,9 @@ const eachTable = (database: string, copies: string, below: string, lines: reado
 function planSnapshots(target: PlanTarget, prefix: string, copies: string): PlannedJob {
   const { database, offsite } = target;
   const [name, keyspace] = [`${prefix}-full`, quoted(database)];
+  const job = { name, type: 'full' } as const;
   return {
-    name,
-    type: 'full',
+    ...job,
     cron: '0 2,14 * * *',
     script: [
       '# On every node; in the entry of its agent, HOSTNAME is what hostname prints there:',
@@ -54,20 +54,19 @@ function planSnapshots(target: PlanTarget, prefix: string, copies: string): Plan
       `  nodetool import --copy-data ${keyspace} "\${table%-*}" "$folder"`,
       'done',
     ],
-    entry: entryOf(target, name, 'full', {
-      source: { snapshot: { dataDirectory: copies, keyspace: database } },
-      integrity: { level: 'full' },
+    entry: {
+      ...entryOf(target, job, { snapshot: { dataDirectory: copies, keyspace: database } }),
       ...offsite.observed(name, 'HOSTNAME'),
-    }),
+    },
   };
 }
 
 function planIncrementals(target: PlanTarget, prefix: string, copies: string): PlannedJob {
   const { database, offsite } = target;
   const name = `${prefix}-incremental`;
+  const job = { name, type: 'incremental' } as const;
   return {
-    name,
-    type: 'incremental',
+    ...job,
     cron: '*/30 * * * *',
     script: [
       '# On every node, with incremental_backups: true in cassandra.yaml. Before the flush, the newest rows are in memory only:',
@@ -84,10 +83,7 @@ function planIncrementals(target: PlanTarget, prefix: string, copies: string): P
       '# After the snapshot, for each table:',
       `nodetool import --copy-data ${quoted(database)} TABLE ${quoted(`${copies}/${database}`)}/TABLE-ID/backups`,
     ],
-    entry: entryOf(target, name, 'incremental', {
-      source: { incrementals: { dataDirectory: copies, keyspace: database } },
-      integrity: { level: 'full' },
-    }),
+    entry: entryOf(target, job, { incrementals: { dataDirectory: copies, keyspace: database } }),
   };
 }
 
