@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { makeCertificates } from '../integration/pull/certificates.ts';
 import { environmentOf, keys, openArchive, openObjectStore } from '../object-store.ts';
 
 const runCheck = async (endpoint: string, env = environmentOf(keys) as Record<string, string>) =>
@@ -32,10 +32,7 @@ const hasOpenssl = (() => {
 })();
 
 describe.skipIf(!hasOpenssl)('a certificate', () => {
-  let certificates: Certificates;
-  beforeAll(() => {
-    certificates = makeCertificates(afterAll);
-  });
+  const certificates = makeCertificates();
 
   test.each([
     ['that has ended', { days: -1 }, 'tls_expired'],

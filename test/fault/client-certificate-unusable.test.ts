@@ -3,7 +3,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { StatusReport } from '../../src/agent/report.ts';
 import { connectionTls } from '../../src/core/client-tls.ts';
 import { command, startAgent } from '../e2e/process.ts';
@@ -13,7 +13,7 @@ import { until } from '../until.ts';
 
 // A rotation writes the certificate before the key, so that for a moment they do not belong together.
 
-const made = makeCertificates(afterAll);
+const made = makeCertificates();
 const ours = made.authority('ours');
 const one = made.signed('one', ours, { days: 1 });
 const other = made.signed('other', ours, { days: 1 });

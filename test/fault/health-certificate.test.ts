@@ -1,19 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { bareServer, checkHealth, listening, type TestServer } from '../health.ts';
-import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { type Certificate, makeCertificates } from '../integration/pull/certificates.ts';
 
-let made: Certificates;
-let ours: Certificate;
-let theirs: Certificate;
 let heard = 0;
-beforeAll(() => {
-  made = makeCertificates(afterAll);
-  ours = made.authority('ours');
-  theirs = made.authority('theirs');
-});
+const made = makeCertificates();
+const ours = made.authority('ours');
+const theirs = made.authority('theirs');
 
 const endOf = ({ cert }: Certificate): number => {
   const told = execFileSync('openssl', ['x509', '-in', cert, '-noout', '-enddate'], { encoding: 'utf8' });

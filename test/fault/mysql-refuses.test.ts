@@ -35,7 +35,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
   };
 
   beforeAll(async () => {
-    certificates = makeCertificates(afterAll);
+    certificates = makeCertificates();
     const ca = certificates.authority('ca');
     const { cert, key } = certificates.signed('expired', ca, { days: -1 });
     caFile = ca.cert;

@@ -21,7 +21,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
   let certificates: Certificates;
 
   beforeAll(async () => {
-    certificates = makeCertificates(afterAll);
+    certificates = makeCertificates();
     const { cert, key } = certificates.authority('store');
     chmodSync(certificates.folder, 0o755);
     chmodSync(key, 0o644);

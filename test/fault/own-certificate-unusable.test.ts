@@ -1,14 +1,14 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { StatusReport } from '../../src/agent/report.ts';
 import { startAgent } from '../e2e/process.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
 import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 
-const made = makeCertificates(afterAll);
+const made = makeCertificates();
 const ours = made.authority('ours');
 const good = made.signed('good', ours, { days: 60 });
 const other = made.signed('other', ours, { days: 60 });

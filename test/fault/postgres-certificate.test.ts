@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     );
   };
   beforeAll(async () => {
-    certificates = makeCertificates(afterAll);
+    certificates = makeCertificates();
     authority = certificates.authority('authority');
     server = await startPostgres();
   });

@@ -1,21 +1,15 @@
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createListener } from '../../src/reporters/listen/listener.ts';
-import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { type Certificate, makeCertificates } from '../integration/pull/certificates.ts';
 import { listenerDeps } from '../integration/pull/scraper.ts';
 import { connectSecurely } from '../integration/pull/secure.ts';
 
-let made: Certificates;
-let ours: Certificate;
-let server: Certificate;
-let other: Certificate;
-beforeAll(() => {
-  made = makeCertificates(afterAll);
-  ours = made.authority('ours');
-  server = made.signed('server', ours);
-  other = made.signed('other', ours);
-});
+const made = makeCertificates();
+const ours = made.authority('ours');
+const server = made.signed('server', ours);
+const other = made.signed('other', ours);
 
 const listen = async (live: Certificate, clientCaFile?: string) => {
   const made = listenerDeps();

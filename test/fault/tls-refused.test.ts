@@ -2,19 +2,15 @@ import { readFileSync } from 'node:fs';
 import { createServer as createPlainServer } from 'node:http';
 import { createServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { openBed } from '../hosted.ts';
-import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { type Certificate, makeCertificates } from '../integration/pull/certificates.ts';
 import { openScrape } from '../scrape.ts';
 import { until } from '../until.ts';
 
-let made: Certificates;
-let ours: Certificate;
-beforeAll(() => {
-  made = makeCertificates(afterAll);
-  ours = made.authority('ours');
-});
+const made = makeCertificates();
+const ours = made.authority('ours');
 
 const openSecure = (certificate: Certificate, more: ServerOptions = {}) => {
   const files = { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key) };

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createListener } from '../../src/reporters/listen/listener.ts';
-import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { makeCertificates } from '../integration/pull/certificates.ts';
 import { listenerDeps, rest, say } from '../integration/pull/scraper.ts';
 import { connectSecurely, getSecurely } from '../integration/pull/secure.ts';
 import { until } from '../until.ts';
 
-let made: Certificates;
-let ours: Certificate;
-let server: Certificate;
-beforeAll(() => {
-  made = makeCertificates(afterAll);
-  ours = made.authority('ours');
-  server = made.signed('server', ours);
-});
+const made = makeCertificates();
+const ours = made.authority('ours');
+const server = made.signed('server', ours);
 
 const listen = async (limits: object) => {
   const deps = listenerDeps();

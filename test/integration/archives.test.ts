@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync
 import * as files from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createDirectoryWalk, maxDepth } from '../../src/probes/archival/directory-walk.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { manualClock } from '../clock.ts';
@@ -15,7 +15,7 @@ import {
   openArchive,
   openObjectStore,
 } from '../object-store.ts';
-import { type Certificates, makeCertificates } from './pull/certificates.ts';
+import { makeCertificates } from './pull/certificates.ts';
 
 const newest = ({ gauges }: Finding) =>
   gauges?.map(({ name, labels, value }) => [name, labels.scheme, value]);
@@ -230,10 +230,7 @@ describe('an object store', () => {
 });
 
 describe('an object store behind TLS', () => {
-  let certificates: Certificates;
-  beforeAll(() => {
-    certificates = makeCertificates(afterAll);
-  });
+  const certificates = makeCertificates();
 
   test('is trusted by AWS_CA_BUNDLE, and the end of its certificate is told', async () => {
     const authority = certificates.authority('authority');

@@ -18,7 +18,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra with other settings, TLS and a 
   let ours: Certificate;
   let signed: Certificate;
   beforeAll(async () => {
-    made = makeCertificates(afterAll);
+    made = makeCertificates();
     ours = made.authority('ours');
     signed = made.signed('node', ours, { sans: 'DNS:localhost', days: 1 });
     const pem = join(made.folder, 'both.pem');

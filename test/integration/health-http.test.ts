@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { bareServer, checkHealth, httpServer, listening, type TestServer } from '../health.ts';
-import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
+import { type Certificate, makeCertificates } from './pull/certificates.ts';
 
 const servers: TestServer[] = [];
 const opened = async (server: Promise<TestServer>): Promise<number> => {
@@ -115,12 +115,8 @@ describe('credentials', () => {
 });
 
 describe('over TLS', () => {
-  let made: Certificates;
-  let ours: Certificate;
-  beforeAll(() => {
-    made = makeCertificates(afterAll);
-    ours = made.authority('ours');
-  });
+  const made = makeCertificates();
+  const ours = made.authority('ours');
 
   const endOf = ({ cert }: Certificate): number =>
     Date.parse(

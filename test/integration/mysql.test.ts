@@ -50,7 +50,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
   let tls: { certFile: string; caFile: string };
 
   beforeAll(async () => {
-    certificates = makeCertificates(afterAll);
+    certificates = makeCertificates();
     const ca = certificates.authority('ca');
     const { cert, key } = certificates.signed('store', ca, { sans: 'DNS:db.test,IP:127.0.0.1', days: 1 });
     tls = { certFile: cert, caFile: ca.cert };

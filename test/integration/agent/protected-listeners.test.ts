@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { createHealth } from '../../../src/agent/admin/status.ts';
 import { healthcheck, status } from '../../../src/agent/cli/status.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
@@ -11,19 +11,14 @@ import { newFolder } from '../../folder.ts';
 import { statusReportOf, statusSourcesOf } from '../../status-report.ts';
 import { fakeIo } from '../../unit/cli/fake-io.ts';
 import { viewOf } from '../../view.ts';
-import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
+import { makeCertificates } from '../pull/certificates.ts';
 import { get, listenerDeps, manualGather } from '../pull/scraper.ts';
 import { basic, getSecurely } from '../pull/secure.ts';
 
 const folder = newFolder(afterAll);
-let made: Certificates;
-let ours: Certificate;
-let server: Certificate;
-beforeAll(() => {
-  made = makeCertificates(afterAll);
-  ours = made.authority('ours');
-  server = made.signed('server', ours, { sans: 'DNS:agent.example' });
-});
+const made = makeCertificates();
+const ours = made.authority('ours');
+const server = made.signed('server', ours, { sans: 'DNS:agent.example' });
 let outlets: Endpoints[] = [];
 afterEach(async () => {
   await Promise.all(outlets.map((one) => one.close()));

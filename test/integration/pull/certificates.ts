@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newFolder } from '../../folder.ts';
+import { folder as runFolder } from '../../run-folder.ts';
 
 const openssl = (...args: string[]): void => void execFileSync('openssl', args, { stdio: 'pipe' });
 
@@ -19,9 +19,9 @@ export interface Certificates {
   signed(name: string, by: Certificate, options?: { sans?: string; days?: number }): Certificate;
 }
 
-/** Creates the folder, which is removed after the test, or after the file if `after` is `afterAll`. */
-export function makeCertificates(after?: (remove: () => void) => void): Certificates {
-  const folder = newFolder(after);
+/** Creates the folder, which is removed with the run. */
+export function makeCertificates(): Certificates {
+  const { path: folder } = runFolder();
   const files = (name: string): Certificate => ({
     cert: join(folder, `${name}.pem`),
     key: join(folder, `${name}.key`),

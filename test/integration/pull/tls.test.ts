@@ -1,6 +1,6 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import type { ListenerTls } from '../../../src/core/access.ts';
 import {
   createListener,
@@ -9,20 +9,14 @@ import {
   type ListenerLimits,
 } from '../../../src/reporters/listen/listener.ts';
 import { until } from '../../until.ts';
-import { type Certificate, type Certificates, makeCertificates } from './certificates.ts';
+import { type Certificate, makeCertificates } from './certificates.ts';
 import { get, listenerDeps, rest, say } from './scraper.ts';
 import { type Client, connectSecurely, getSecurely } from './secure.ts';
 
-let made: Certificates;
-let ours: Certificate;
-let theirs: Certificate;
-let server: Certificate;
-beforeAll(() => {
-  made = makeCertificates(afterAll);
-  ours = made.authority('ours');
-  theirs = made.authority('theirs');
-  server = made.signed('server', ours);
-});
+const made = makeCertificates();
+const ours = made.authority('ours');
+const theirs = made.authority('theirs');
+const server = made.signed('server', ours);
 
 const open: Listener[] = [];
 afterEach(async () => {

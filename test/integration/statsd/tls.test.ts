@@ -1,24 +1,18 @@
 import { once } from 'node:events';
 import { renameSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RolePipeline } from '../../../src/agent/role-pipeline.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { configOf, openRoles } from '../../role-pipeline.ts';
 import { until } from '../../until.ts';
-import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
+import { makeCertificates } from '../pull/certificates.ts';
 import { rest, say } from '../pull/scraper.ts';
 import { connectSecurely } from '../pull/secure.ts';
 
-let made: Certificates;
-let ours: Certificate;
-let theirs: Certificate;
-let server: Certificate;
-beforeAll(() => {
-  made = makeCertificates(afterAll);
-  ours = made.authority('ours');
-  theirs = made.authority('theirs');
-  server = made.signed('server', ours);
-});
+const made = makeCertificates();
+const ours = made.authority('ours');
+const theirs = made.authority('theirs');
+const server = made.signed('server', ours);
 
 let relays: RolePipeline;
 beforeEach(() => {

@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { faultLine } from '../../../src/core/errors.ts';
 import { makeCertificates } from '../../integration/pull/certificates.ts';
 import { agentFile } from './agent-file.ts';
 
-const certificates = makeCertificates(afterAll);
+const certificates = makeCertificates();
 const { folder } = certificates;
 const load = (text: string) => loadConfig({ file: agentFile(text), env: {}, cwd: folder });
 
