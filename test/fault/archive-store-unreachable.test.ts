@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../integration/pull/certificates.ts';
@@ -23,15 +22,7 @@ test('plain HTTP where TLS is expected', async () => {
   expect((await runCheck(`127.0.0.1:${store.port}`)).reason).toBe('tls');
 });
 
-const hasOpenssl = (() => {
-  try {
-    return Boolean(execFileSync('openssl', ['version'], { stdio: 'pipe' }));
-  } catch {
-    return false;
-  }
-})();
-
-describe.skipIf(!hasOpenssl)('a certificate', () => {
+describe('a certificate', () => {
   const certificates = makeCertificates();
 
   test.each([

@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { newFolder } from '../folder.ts';
 import { openBed, openReceiver } from '../hosted.ts';
+import { makeCertificates } from '../integration/pull/certificates.ts';
 import { until } from '../until.ts';
 
 test('secrets are read anew for each request; a missing one is waited for', async () => {
@@ -88,27 +87,6 @@ test('a receiver that repeats the credentials: the text of the failure has its s
   await receiver.close();
 });
 
-const openssl = (...args: string[]) => void execFileSync('openssl', args, { stdio: 'pipe' });
-const hasOpenssl = (): boolean => {
-  try {
-    openssl('version');
-    return true;
-  } catch {
-    return false;
-  }
-};
-
-/** A self-signed certificate for localhost, valid for this many days from now. */
-function certificate(directory: string, name: string, days: number): { cert: string; key: string } {
-  const [cert, key] = [join(directory, `${name}.pem`), join(directory, `${name}.key`)];
-  openssl(
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-    ...['-keyout', key, '-out', cert, '-days', String(days), '-subj', '/CN=localhost'],
-    ...['-addext', 'subjectAltName=DNS:localhost'],
-  );
-  return { cert, key };
-}
-
 async function openTls(own: { cert: string; key: string }, clientCa: string): Promise<Server> {
   const server = createServer(
     {
@@ -129,48 +107,44 @@ async function openTls(own: { cert: string; key: string }, clientCa: string): Pr
   return server;
 }
 
-test.skipIf(!hasOpenssl())(
-  'TLS: only with a certificate of our own, and one of theirs that we trust; a renewed one is taken up',
-  async () => {
-    const directory = newFolder();
-    const [server, client, other] = ['server', 'client', 'other'].map((name) =>
-      certificate(directory, name, 2),
-    );
-    const listening = await openTls(server!, client!.cert);
-    const { port } = listening.address() as AddressInfo;
-    const endpoint = `https://127.0.0.1:${port}/`;
-    const mine = { cert: join(directory, 'mine.pem'), key: join(directory, 'mine.key') };
-    const use = ({ cert, key }: { cert: string; key: string }) => {
-      copyFileSync(cert, mine.cert);
-      copyFileSync(key, mine.key);
-    };
-    use(client!);
-    const tls = { certFile: mine.cert, keyFile: mine.key, serverName: 'localhost' };
+test('TLS: only with a certificate of our own, and one of theirs that we trust; a renewed one is taken up', async () => {
+  const { folder, authority, signed } = makeCertificates();
+  const [trusted, other] = [authority('trusted'), authority('other')];
+  const [server, client] = [signed('server', trusted), signed('client', trusted)];
+  const listening = await openTls(server, trusted.cert);
+  const { port } = listening.address() as AddressInfo;
+  const endpoint = `https://127.0.0.1:${port}/`;
+  const mine = { cert: join(folder, 'mine.pem'), key: join(folder, 'mine.key') };
+  const use = ({ cert, key }: { cert: string; key: string }) => {
+    copyFileSync(cert, mine.cert);
+    copyFileSync(key, mine.key);
+  };
+  use(client);
+  const tls = { certFile: mine.cert, keyFile: mine.key, serverName: 'localhost' };
 
-    const trusting = await openBed(endpoint, { tls: { ...tls, caFile: server!.cert } });
-    await trusting.tick();
-    await until('it goes through', () => trusting.delivered() === 1);
-    await trusting.stop();
+  const trusting = await openBed(endpoint, { tls: { ...tls, caFile: trusted.cert } });
+  await trusting.tick();
+  await until('it goes through', () => trusting.delivered() === 1);
+  await trusting.stop();
 
-    const wary = await openBed(endpoint, { tls: { ...tls, caFile: other!.cert } });
-    await wary.tick();
-    await until('their certificate is refused', () => wary.failures.tls === 1);
-    await wary.stop();
+  const wary = await openBed(endpoint, { tls: { ...tls, caFile: other.cert } });
+  await wary.tick();
+  await until('their certificate is refused', () => wary.failures.tls === 1);
+  await wary.stop();
 
-    use(other!);
-    const renewing = await openBed(endpoint, { tls: { ...tls, caFile: server!.cert } });
-    await renewing.tick();
-    await until('ours is refused', () => Object.keys(renewing.failures).length === 1);
-    use(client!);
-    renewing.clock.advance(250);
-    await until('the renewed one goes through', () => renewing.delivered() === 1);
-    await renewing.stop();
+  use(signed('stranger', other));
+  const renewing = await openBed(endpoint, { tls: { ...tls, caFile: trusted.cert } });
+  await renewing.tick();
+  await until('ours is refused', () => Object.keys(renewing.failures).length === 1);
+  use(client);
+  renewing.clock.advance(250);
+  await until('the renewed one goes through', () => renewing.delivered() === 1);
+  await renewing.stop();
 
-    const missing = await openBed(endpoint, { tls: { ...tls, caFile: join(directory, 'nowhere.pem') } });
-    await missing.tick();
-    await until('the file is missed', () => missing.failures.credentials === 1);
-    await missing.stop();
-    listening.closeAllConnections();
-    await new Promise((resolve) => listening.close(resolve));
-  },
-);
+  const missing = await openBed(endpoint, { tls: { ...tls, caFile: join(folder, 'nowhere.pem') } });
+  await missing.tick();
+  await until('the file is missed', () => missing.failures.credentials === 1);
+  await missing.stop();
+  listening.closeAllConnections();
+  await new Promise((resolve) => listening.close(resolve));
+});

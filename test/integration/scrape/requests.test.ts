@@ -1,14 +1,13 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
-import { newFolder } from '../../folder.ts';
 import { openScrape, openTarget, pageAnswer, sampleName as s, type Target } from '../../scrape.ts';
 import { until } from '../../until.ts';
+import { makeCertificates } from '../pull/certificates.ts';
 
 let target: Target;
 beforeEach(async () => {
@@ -194,38 +193,18 @@ test('readings are those of the page shown', async () => {
   await scraped.stop();
 });
 
-let directory: string;
-beforeAll(() => {
-  directory = newFolder(afterAll);
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: directory, stdio: 'ignore' });
-  const ca = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
-  openssl('req', ...ca, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=test ca');
-  for (const name of ['server', 'client']) {
-    const request = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-    openssl('req', ...request, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`);
-    writeFileSync(join(directory, `${name}.ext`), 'subjectAltName=DNS:role.test\n');
-    const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2'];
-    openssl(
-      'x509',
-      '-req',
-      '-in',
-      `${name}.csr`,
-      ...signed,
-      '-extfile',
-      `${name}.ext`,
-      '-out',
-      `${name}.pem`,
-    );
-  }
-});
+const certificates = makeCertificates();
+const authority = certificates.authority('authority');
+const [ofServer, ofClient] = ['server', 'client'].map((name) =>
+  certificates.signed(name, authority, { sans: 'DNS:role.test' }),
+);
 
 async function openTlsTarget(): Promise<{ url: string; server: Server; clients: string[] }> {
-  const read = (name: string) => readFileSync(join(directory, name));
   const clients: string[] = [];
   const options = {
-    key: read('server.key'),
-    cert: read('server.pem'),
-    ca: read('ca.pem'),
+    key: readFileSync(ofServer!.key),
+    cert: readFileSync(ofServer!.cert),
+    ca: readFileSync(authority.cert),
     requestCert: true,
   };
   const server = createServer({ ...options, rejectUnauthorized: false }, (request, response) => {
@@ -240,8 +219,7 @@ async function openTlsTarget(): Promise<{ url: string; server: Server; clients: 
 test('TLS: its own authority, a client certificate, a server name; files are read for each connection', async () => {
   const { url, server, clients } = await openTlsTarget();
   const clock = manualClock();
-  const file = (name: string) => join(directory, name);
-  const shown = { caFile: file('ca.pem'), serverName: 'role.test' };
+  const shown = { caFile: authority.cert, serverName: 'role.test' };
 
   const untrusted = await openScrape({ url }, clock);
   expect(await untrusted.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'tls' });
@@ -255,12 +233,12 @@ test('TLS: its own authority, a client certificate, a server name; files are rea
   expect(await careless.scrape.scrapeNow()).toEqual({ ok: true });
   await careless.stop();
 
-  const tls = { ...shown, certFile: file('client.pem'), keyFile: file('client.key') };
+  const tls = { ...shown, certFile: ofClient!.cert, keyFile: ofClient!.key };
   const known = await openScrape({ url, tls }, clock);
   expect(await known.scrape.scrapeNow()).toEqual({ ok: true });
   await known.stop();
 
-  const missing = await openScrape({ url, tls: { caFile: file('none.pem') } }, clock);
+  const missing = await openScrape({ url, tls: { caFile: join(certificates.folder, 'none.pem') } }, clock);
   expect(await missing.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'credentials' });
   await missing.stop();
 
