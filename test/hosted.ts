@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach } from 'vitest';
@@ -9,6 +8,7 @@ import { createHosted, type HostedDeps, type HostedReporterOptions } from '../sr
 import { type ManualClock, manualClock } from './clock.ts';
 import { newFolder } from './folder.ts';
 import { readOtlp, readRw1, readRw2, type WireResource, type WireSample } from './hosted-wire.ts';
+import { listening } from './ports.ts';
 import { until } from './until.ts';
 import { type FamilySpec, type TestView, viewOf } from './view.ts';
 
@@ -59,7 +59,7 @@ function receivedOf({ headers, url = '' }: IncomingMessage, body: Buffer): Recei
   };
 }
 
-export async function openReceiver(port = 0): Promise<Receiver> {
+export async function openReceiver(wantedPort = 0): Promise<Receiver> {
   let current: Reply = written;
   const received: Received[] = [];
   const taken = new Set<Received>();
@@ -75,18 +75,15 @@ export async function openReceiver(port = 0): Promise<Receiver> {
       current(one, response);
     });
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const { port, close } = await listening(server, { port: wantedPort });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/write?tenant=a`,
+    url: `http://127.0.0.1:${port}/api/v1/write?tenant=a`,
     received,
     taken: () => received.filter((one) => taken.has(one)),
     reply(next) {
       current = next;
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close,
   };
 }
 

@@ -109,7 +109,7 @@ async function startDoor(behind: number) {
     socket.on('close', () => inner.destroy());
     inner.on('close', () => setTimeout(() => socket.destroy(), door === 'slow' ? slowMs : 0));
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   const drop = () => {
     for (const socket of sockets) socket.destroy();
   };

@@ -179,7 +179,7 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
     answer(request, response);
   };
   const server: Server = tls ? createSecureServer(tls, listener) : createServer(listener);
-  const port = await listening(server);
+  const { port, close } = await listening(server);
   return {
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     port,
@@ -190,10 +190,7 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
     answer(handler) {
       answer = handler;
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close,
   };
 }
 

@@ -1,4 +1,6 @@
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
 /**
  * The range is below the ports that Linux gives to outgoing connections, so that another test's client cannot use one meanwhile.
@@ -20,8 +22,36 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Binds a server to a free port on loopback; resolves with the port when it listens. */
-export async function listening(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
+/** A server on its own port; `close` ends its connections, too. */
+export interface TestServer {
+  readonly port: number;
+  close(): Promise<void>;
 }
+
+/** Makes any server of `node:net`'s kind listen on loopback, by default on a free port. */
+export async function listening(server: Server, { host = '127.0.0.1', port = 0 } = {}): Promise<TestServer> {
+  const open = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => open.delete(socket));
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of open) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** A server that only passes its connections to `serve`. */
+export const bareServer = (serve: (socket: Socket) => void): Promise<TestServer> =>
+  listening(createServer(serve));
+
+export const httpServer = (
+  serve: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<TestServer> => listening(createHttpServer(serve));

@@ -158,7 +158,7 @@ export async function openTarget(): Promise<Target> {
     requests.push(request);
     current(request, response);
   });
-  const port = await listening(server);
+  const { port, close } = await listening(server);
   return {
     url: `http://127.0.0.1:${port}/metrics`,
     server,
@@ -169,10 +169,7 @@ export async function openTarget(): Promise<Target> {
     page(text, headers) {
       current = pageAnswer(text, headers);
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close,
   };
 }
 

@@ -1,12 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createHttpServer } from 'node:http';
+import type { Server } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { httpServer } from './health.ts';
+import { listening } from './ports.ts';
 
-/** An HTTP server that ends with the test; resolves with its port on loopback. */
-export async function serving(
-  serve: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<number> {
-  const { port, close } = await httpServer(serve);
+/** Makes a server listen until the test ends; resolves with its port on loopback. */
+export async function servingOn(server: Server): Promise<number> {
+  const { port, close } = await listening(server);
   onTestFinished(close);
   return port;
 }
+
+/** An HTTP server that ends with the test; resolves with its port on loopback. */
+export const serving = (
+  serve: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<number> => servingOn(createHttpServer(serve));

@@ -115,7 +115,7 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
   beforeAll(async () => {
     // This port was free a moment ago, so nobody answers on it.
     const server = createServer();
-    const port = await listening(server);
+    const { port } = await listening(server);
     await new Promise((resolve) => server.close(resolve));
     const there = planProbes(everything(`127.0.0.1:${port}`)).find(({ name }) => name === row.name)!;
     finding = await runCheck(there, AbortSignal.timeout(30_000));
@@ -196,7 +196,7 @@ async function openSilence() {
     socket.on('close', () => open.delete(socket));
     met();
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   return {
     address: `127.0.0.1:${port}`,
     open,

@@ -88,7 +88,7 @@ describe('exit status and streams', () => {
 
   test('a port in use ends with 1 and names listener and address', async () => {
     const server = createServer();
-    const port = await listening(server);
+    const { port } = await listening(server);
     const directory = own();
     const file = join(directory, 'agent.yaml');
     writeFileSync(

@@ -47,7 +47,7 @@ describe('doctor, on the built program', () => {
 
   test('a port that another program has, and one that a running agent has', async () => {
     const other = createServer();
-    const port = await listening(other);
+    const { port } = await listening(other);
     const taken = await examine(
       `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place}/*.log']}}}\n`,
     );
@@ -93,7 +93,7 @@ services:
     const page = createHttpServer((_, response) =>
       response.setHeader('content-type', 'text/html').end('<html>hello</html>'),
     );
-    const port = await listening(page);
+    const { port } = await listening(page);
     const down = await freePort();
     const { status, of } = await examine(`admin: ~
 services:

@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { httpServer } from '../health.ts';
+import { httpServer } from '../ports.ts';
 import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';

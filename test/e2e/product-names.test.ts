@@ -9,7 +9,7 @@ import { createRoleProcess } from '../../examples/service/process.ts';
 import { createRandom } from '../../examples/service/random.ts';
 import { catalog, type Role, roles } from '../../src/core/catalog.ts';
 import { newFolder } from '../folder.ts';
-import { listening } from '../health.ts';
+import { listening } from '../ports.ts';
 import { parse, type Sample, sums } from '../recorded-pages.ts';
 import { until } from '../until.ts';
 import { startExample } from './example.ts';

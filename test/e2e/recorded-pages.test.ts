@@ -19,7 +19,7 @@ let agent: RunningAgent;
 let shown: Record<string, Sample[]>;
 
 beforeAll(async () => {
-  const port = await listening(service);
+  const { port } = await listening(service);
   const file = join(place, 'agent.yaml');
   const blocks = pageNames.map(
     (name) =>

@@ -135,7 +135,7 @@ describe('a role’s page through the agent', () => {
   test('a scrape without a timeout header fetches: the role’s death shows at once, not after the interval', async () => {
     const directory = newFolder();
     const role = createServer((_request, response) => response.end('# TYPE jobs counter\njobs 1\n'));
-    const port = await listening(role);
+    const { port } = await listening(role);
     const agent = await agentBeside(
       directory,
       `  history: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 60s, timeout: 2s}}\n`,

@@ -25,7 +25,7 @@ async function stillPage(directory: string): Promise<string> {
   await example.end();
   const server = createServer((_request, response) => response.end(page));
   servers.push(server);
-  return `127.0.0.1:${await listening(server)}`;
+  return `127.0.0.1:${(await listening(server)).port}`;
 }
 
 async function agentFor(

@@ -28,7 +28,7 @@ async function serve(answer: (path: string, body: Buffer) => string): Promise<nu
     request.on('end', () => response.end(answer(request.url ?? '', Buffer.concat(chunks))));
   });
   servers.push(server);
-  return listening(server);
+  return (await listening(server)).port;
 }
 
 const page = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { bareServer } from '../health.ts';
 import { openArchive, openObjectStore } from '../object-store.ts';
+import { bareServer } from '../ports.ts';
 
 const patience = { timeout: 30_000 };
 

@@ -1,6 +1,5 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
@@ -9,6 +8,7 @@ import { connectionTls } from '../../src/core/client-tls.ts';
 import { command, startAgent } from '../e2e/process.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
 import { folder } from '../run-folder.ts';
+import { servingOn } from '../serving.ts';
 import { until } from '../until.ts';
 
 // A rotation writes the certificate before the key, so that for a moment they do not belong together.
@@ -25,9 +25,7 @@ async function serve(): Promise<number> {
     response.setHeader('connection', 'close');
     response.end('# TYPE svc_num_goroutines gauge\nsvc_num_goroutines 7\n');
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
+  return servingOn(server);
 }
 
 test('the agent lives, says which file is wrong, and goes on when both are there', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { bareServer } from '../health.ts';
 import { checkPeer } from '../peer.ts';
+import { bareServer } from '../ports.ts';
 
 test.each([
   ['bytes that mean nothing', Buffer.alloc(4096, 0xa5)],

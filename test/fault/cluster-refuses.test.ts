@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { bareServer } from '../health.ts';
 import { checkPeer } from '../peer.ts';
+import { bareServer } from '../ports.ts';
 
 test.each(['grpc', 'tchannel'])('%s: nobody listens at the peer’s address', async (rpcTransport) => {
   const server = await bareServer(() => {});

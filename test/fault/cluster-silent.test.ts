@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { bareServer } from '../health.ts';
 import { checkPeer } from '../peer.ts';
+import { bareServer } from '../ports.ts';
 
 test('a peer that accepts and says nothing is down when the time is over, and its connection is closed', async () => {
   const stop = new AbortController();

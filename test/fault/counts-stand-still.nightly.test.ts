@@ -41,7 +41,7 @@ async function startPage(atEnd: AtEnd) {
     const page = sample('svc_persistence_requests', requests) + sample('svc_persistence_errors', errors);
     response.end(url === '/health' ? '{"ok":true}' : page);
   });
-  const url = `http://127.0.0.1:${await listening(server)}`;
+  const url = `http://127.0.0.1:${(await listening(server)).port}`;
   atEnd(() => void server.close());
   const become = (next: Mode) => {
     count();
@@ -66,7 +66,7 @@ async function startLog(atEnd: AtEnd, folder: string) {
   }, 500);
   atEnd(() => clearInterval(writer));
   const server = createServer((_request, response) => response.end('{"ok":true}'));
-  const health = `http://127.0.0.1:${await listening(server)}/health`;
+  const health = `http://127.0.0.1:${(await listening(server)).port}/health`;
   atEnd(() => void server.close());
   const become = (next: Mode) => {
     mode = next;

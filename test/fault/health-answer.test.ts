@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { bareServer, checkHealth, type TestServer } from '../health.ts';
+import { checkHealth } from '../health.ts';
+import { bareServer, type TestServer } from '../ports.ts';
 
 let server: TestServer;
 afterEach(() => server.close());

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:tls';
 import { describe, expect, test } from 'vitest';
-import { bareServer, checkHealth, listening, type TestServer } from '../health.ts';
+import { checkHealth } from '../health.ts';
 import { type Certificate, makeCertificates } from '../integration/pull/certificates.ts';
+import { bareServer, listening, type TestServer } from '../ports.ts';
 
 let heard = 0;
 const made = makeCertificates();

@@ -1,8 +1,9 @@
 import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { bareServer, checkHealth, listening } from '../health.ts';
+import { checkHealth } from '../health.ts';
 import { type GrpcServer, grpcServer } from '../integration/health-grpc-server.ts';
+import { bareServer, listening } from '../ports.ts';
 
 const half = 'HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{"ok":true';
 

@@ -1,7 +1,8 @@
 import { createServer, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { bareServer, checkHealth, listening } from '../health.ts';
+import { checkHealth } from '../health.ts';
+import { bareServer, listening } from '../ports.ts';
 import { until } from '../until.ts';
 
 /** A check of a server that runs `serve` after it has received a request, until the test stops the check. */

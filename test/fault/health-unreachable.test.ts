@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Lookup } from '../../src/probes/connection.ts';
-import { bareServer, checkHealth } from '../health.ts';
+import { checkHealth } from '../health.ts';
+import { bareServer } from '../ports.ts';
 
 const schemes = ['http', 'https', 'grpc', 'grpcs', 'tcp'];
 

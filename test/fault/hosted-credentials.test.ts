@@ -1,10 +1,10 @@
 import { copyFileSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openBed, openReceiver } from '../hosted.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
+import { servingOn } from '../serving.ts';
 import { until } from '../until.ts';
 
 test('secrets are read anew for each request; a missing one is waited for', async () => {
@@ -87,7 +87,7 @@ test('a receiver that repeats the credentials: the text of the failure has its s
   await receiver.close();
 });
 
-async function openTls(own: { cert: string; key: string }, clientCa: string): Promise<Server> {
+async function openTls(own: { cert: string; key: string }, clientCa: string): Promise<number> {
   const server = createServer(
     {
       cert: readFileSync(own.cert),
@@ -103,17 +103,14 @@ async function openTls(own: { cert: string; key: string }, clientCa: string): Pr
       );
     },
   );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
+  return servingOn(server);
 }
 
 test('TLS: only with a certificate of our own, and one of theirs that we trust; a renewed one is taken up', async () => {
   const { folder, authority, signed } = makeCertificates();
   const [trusted, other] = [authority('trusted'), authority('other')];
   const [server, client] = [signed('server', trusted), signed('client', trusted)];
-  const listening = await openTls(server, trusted.cert);
-  const { port } = listening.address() as AddressInfo;
-  const endpoint = `https://127.0.0.1:${port}/`;
+  const endpoint = `https://127.0.0.1:${await openTls(server, trusted.cert)}/`;
   const mine = { cert: join(folder, 'mine.pem'), key: join(folder, 'mine.key') };
   const use = ({ cert, key }: { cert: string; key: string }) => {
     copyFileSync(cert, mine.cert);
@@ -145,6 +142,4 @@ test('TLS: only with a certificate of our own, and one of theirs that we trust; 
   await missing.tick();
   await until('the file is missed', () => missing.failures.credentials === 1);
   await missing.stop();
-  listening.closeAllConnections();
-  await new Promise((resolve) => listening.close(resolve));
 });

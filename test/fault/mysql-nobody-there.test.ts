@@ -1,30 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, TLSSocket } from 'node:tls';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
 import { mysql } from '../../src/probes/stores/mysql-poll.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
 import { targetOf } from '../mariadb.ts';
 import { pollOnce } from '../poll-store.ts';
+import { freePort } from '../ports.ts';
+import { servingOn } from '../serving.ts';
 
-const servers: Server[] = [];
+/** The connections that are open. */
 const sockets = new Set<Socket>();
 
-afterEach(async () => {
-  for (const socket of sockets) socket.destroy();
-  await Promise.all(servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve))));
-});
-
-async function listening(server: Server): Promise<number> {
-  servers.push(server);
+function listening(server: Server): Promise<number> {
   server.on('connection', (socket: Socket) => {
-    sockets.add(socket.on('error', () => {}));
+    sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
+  return servingOn(server);
 }
 
 const saying = (...chunks: Buffer[]) =>
@@ -86,9 +81,7 @@ const error = (number: number, errno: number, text: string) =>
 
 describe('a store of kind mysql that is not there', () => {
   test('refuses the connection', async () => {
-    const port = await saying();
-    await new Promise((resolve) => servers.pop()!.close(resolve));
-    expect((await faultAt(port)).reason).toBe('refused');
+    expect((await faultAt(await freePort())).reason).toBe('refused');
   });
 
   test('accepts and is silent', async () => {

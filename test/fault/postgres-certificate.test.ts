@@ -84,7 +84,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
       socket.on('error', () => {}).once('data', () => socket.write('S')),
     );
     plain.on('connection', (socket) => socket.on('data', () => socket.write('HTTP/1.1 400 no\r\n')));
-    const port = await listening(plain);
+    const { port } = await listening(plain);
     const found = await checkStore(storeOn(port, { tls: {} }));
     plain.close();
     expect(found.reason).toBe('tls');

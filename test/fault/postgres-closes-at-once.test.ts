@@ -13,7 +13,7 @@ test.each([
     socket.on('error', () => {});
     socket.once('data', () => socket.end(said));
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   const finding = await checkStore(storeOn(port, { tls }), { signal: new AbortController().signal });
   expect(finding.reason).toBe('reset');
   await new Promise((resolve) => server.close(resolve));

@@ -16,7 +16,7 @@ async function reasonFor(answer: Buffer | readonly Buffer[]): Promise<string | u
     socket.on('error', () => {});
     socket.once('data', () => socket.write(Buffer.concat([answer].flat())));
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   try {
     return (await checkStore(storeOn(port))).reason;
   } finally {
@@ -29,7 +29,7 @@ test('a web server is named', async () => {
     socket.on('error', () => {});
     socket.once('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
   });
-  const { msg } = await checkStore(storeOn(await listening(server)));
+  const { msg } = await checkStore(storeOn((await listening(server)).port));
   server.close();
   expect(msg).toMatch(/: an HTTP server answers there$/);
 });
@@ -66,7 +66,7 @@ test('an error that comes byte by byte is an error', async () => {
       next();
     });
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   expect(await checkStore(storeOn(port))).toMatchObject({ reason: 'credentials', msg: 'no, not so (28P01)' });
   server.close();
 });

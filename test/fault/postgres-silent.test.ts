@@ -13,7 +13,7 @@ test.each([
     sockets.push(socket);
     socket.on('error', () => {}).resume();
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   const stop = new AbortController();
   const pending = checkStore(storeOn(port, { tls }), { signal: stop.signal });
   await pollUntil(

@@ -70,7 +70,7 @@ test.each([
       peer.end(body);
     });
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   onTestFinished(() => void server.close());
   const chunks: Buffer[] = [];
   const arrival = await fetchOf(`http://127.0.0.1:${port}/metrics`).page({

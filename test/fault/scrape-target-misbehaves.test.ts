@@ -169,7 +169,7 @@ test('a target whose name does not resolve', async () => {
 test('a target that accepts and never shakes hands: the next scrape connects anew', async () => {
   const sockets: Socket[] = [];
   const server = createServer((socket) => void sockets.push(socket));
-  const port = await listening(server);
+  const { port } = await listening(server);
   const clock = manualClock();
   const url = `https://127.0.0.1:${port}/metrics`;
   const scraped = await openScrape({ url, timeoutMs: 5000, intervalMs: 60_000 }, clock);
@@ -190,7 +190,7 @@ test('a target that speaks another protocol', async () => {
     sockets.push(socket);
     socket.end('220 mail.example.org ESMTP\r\n');
   });
-  const port = await listening(server);
+  const { port } = await listening(server);
   const scraped = await openScrape({ url: `http://127.0.0.1:${port}/metrics` }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'failed' });
   await scraped.stop();

@@ -35,7 +35,7 @@ async function farAway(port: number) {
       }, delayMs),
     );
   });
-  far.port = await listening(proxy);
+  far.port = (await listening(proxy)).port;
   far.close = async () => void proxy.close();
   return far;
 }

@@ -47,7 +47,7 @@ async function silentProxy(port: number) {
       client.write(chunk.subarray(0, 3));
     });
   });
-  proxy.port = await listening(server);
+  proxy.port = (await listening(server)).port;
   after.push(async () => {
     for (const client of clients) client.destroy();
     server.close();

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { createServer as createPlainServer } from 'node:http';
 import { createServer, type ServerOptions } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { openBed } from '../hosted.ts';
 import { type Certificate, makeCertificates } from '../integration/pull/certificates.ts';
 import { openScrape } from '../scrape.ts';
+import { servingOn } from '../serving.ts';
 import { until } from '../until.ts';
 
 const made = makeCertificates();
@@ -49,12 +49,7 @@ describe.each(Object.entries(refusals))('%s', (_, [open, what]) => {
   const urlOf = async (): Promise<string> => {
     const server = open();
     server.on('tlsClientError', () => {});
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `https://localhost:${(server.address() as AddressInfo).port}/metrics`;
+    return `https://localhost:${await servingOn(server)}/metrics`;
   };
 
   test('the text of a scrape says what to do', async () => {

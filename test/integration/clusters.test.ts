@@ -1,7 +1,7 @@
 import grpc from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
-import { bareServer } from '../health.ts';
 import { checkPeer } from '../peer.ts';
+import { bareServer } from '../ports.ts';
 import { grpcServer, type Served } from './health-grpc-server.ts';
 
 async function checkByGrpc(served: Served) {

@@ -1,6 +1,7 @@
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, test } from 'vitest';
-import { checkHealth, httpServer } from '../health.ts';
+import { checkHealth } from '../health.ts';
+import { httpServer } from '../ports.ts';
 import { type GrpcServer, grpcServer, type Served } from './health-grpc-server.ts';
 import { makeCertificates } from './pull/certificates.ts';
 

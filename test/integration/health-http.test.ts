@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { bareServer, checkHealth, httpServer, listening, type TestServer } from '../health.ts';
+import { checkHealth } from '../health.ts';
+import { bareServer, httpServer, listening, type TestServer } from '../ports.ts';
 import { type Certificate, makeCertificates } from './pull/certificates.ts';
 
 const servers: TestServer[] = [];

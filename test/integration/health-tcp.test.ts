@@ -4,7 +4,8 @@ import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer } from 'node:tls';
 import { expect, test } from 'vitest';
 import { lookupOfSystem } from '../../src/probes/connection.ts';
-import { bareServer, checkHealth, listening } from '../health.ts';
+import { checkHealth } from '../health.ts';
+import { bareServer, listening } from '../ports.ts';
 import { makeCertificates } from './pull/certificates.ts';
 
 test('whoever accepts is up, and hears nothing', async () => {
@@ -31,7 +32,7 @@ const hasIPv6 = Object.values(networkInterfaces()).some((all) =>
   all?.some(({ address }) => address === '::1'),
 );
 test.skipIf(!hasIPv6)('over IPv6', async () => {
-  const server = await listening(createServer(), '::1');
+  const server = await listening(createServer(), { host: '::1' });
   const found = await checkHealth({ url: `tcp://[::1]:${server.port}` });
   await server.close();
   expect(found).toMatchObject({ details: { address: `[::1]:${server.port}` } });

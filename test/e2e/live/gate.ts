@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { listening } from '../../health.ts';
+import { listening } from '../../ports.ts';
 
 /** A port that can be closed and opened again; connections to it reach the port behind it, if something listens there. */
 export interface Gate {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { listening } from '../../health.ts';
+import { listening } from '../../ports.ts';
 
 /** A hosted platform that accepts everything, or nothing. */
 export interface Platform {

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { stringify } from 'yaml';
-import { listening } from '../../health.ts';
+import { listening } from '../../ports.ts';
 import { root } from '../../unit/house/imports.ts';
 import { until } from '../../until.ts';
 import { startAgent } from '../process.ts';

@@ -2,7 +2,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { join } from 'node:path';
-import { listening } from '../../health.ts';
+import { listening } from '../../ports.ts';
 import { createPage, type Page } from './page.ts';
 
 /** A certificate and its key, as PEM. */

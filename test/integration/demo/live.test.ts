@@ -31,7 +31,7 @@ it.each([
 
 it('the line is rewritten as the agent’s page changes, until it is ended', async () => {
   const server = createServer((_, response) => response.end(page));
-  const port = await listening(server);
+  const { port } = await listening(server);
   const clock = manualClock();
   const written: string[] = [];
   const end = await new Promise<() => void>((resolve) => {

@@ -160,8 +160,7 @@ describe('the demo’s stage', () => {
 });
 
 it('takes other ports if the wanted ones are in use', async () => {
-  const server = createServer();
-  const port = await listening(server);
+  const { port, close } = await listening(createServer());
   const { metrics, admin } = await open(standIn, { metrics: port, admin: port }).set();
   expect(new URL(metrics).port).not.toBe(String(port));
   expect(new URL(admin).port).not.toBe(String(port));
@@ -171,18 +170,13 @@ it('takes other ports if the wanted ones are in use', async () => {
       `port ${port} is taken; another port is used for the status page`,
     ]),
   );
-  await new Promise((closed) => server.close(closed));
+  await close();
 });
 
 it('gives two demos that start at the same moment ports of their own', async () => {
-  const reserved = [createServer(), createServer()];
-  const [metrics, control] = await Promise.all(
-    reserved.map(async (server) => {
-      return listening(server);
-    }),
-  );
-  await Promise.all(reserved.map((server) => new Promise((closed) => server.close(closed))));
-  const ports = { metrics: metrics!, control: control! };
+  const reserved = await Promise.all([listening(createServer()), listening(createServer())]);
+  for (const { close } of reserved) await close();
+  const ports = { metrics: reserved[0].port, control: reserved[1].port };
   const first = open(standIn, ports);
   const second = createStage(stageOptions(join(directory, 'main.mjs'), ports));
   try {

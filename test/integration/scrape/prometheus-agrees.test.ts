@@ -18,7 +18,7 @@ let managed: string;
 
 async function freePort(): Promise<number> {
   const server = createServer();
-  const port = await listening(server);
+  const { port } = await listening(server);
   await new Promise((resolve) => server.close(resolve));
   return port;
 }

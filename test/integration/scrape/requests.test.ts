@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:https';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
 import { openScrape, openTarget, pageAnswer, sampleName as s, type Target } from '../../scrape.ts';
+import { servingOn } from '../../serving.ts';
 import { until } from '../../until.ts';
 import { makeCertificates } from '../pull/certificates.ts';
 
@@ -199,7 +199,7 @@ const [ofServer, ofClient] = ['server', 'client'].map((name) =>
   certificates.signed(name, authority, { sans: 'DNS:role.test' }),
 );
 
-async function openTlsTarget(): Promise<{ url: string; server: Server; clients: string[] }> {
+async function openTlsTarget(): Promise<{ url: string; clients: string[] }> {
   const clients: string[] = [];
   const options = {
     key: readFileSync(ofServer!.key),
@@ -212,12 +212,11 @@ async function openTlsTarget(): Promise<{ url: string; server: Server; clients: 
     clients.push(socket.authorized ? String(socket.getPeerCertificate().subject.CN) : 'nobody');
     pageAnswer('x 1\n')(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, server, clients };
+  return { url: `https://127.0.0.1:${await servingOn(server)}/metrics`, clients };
 }
 
 test('TLS: its own authority, a client certificate, a server name; files are read for each connection', async () => {
-  const { url, server, clients } = await openTlsTarget();
+  const { url, clients } = await openTlsTarget();
   const clock = manualClock();
   const shown = { caFile: authority.cert, serverName: 'role.test' };
 
@@ -243,6 +242,4 @@ test('TLS: its own authority, a client certificate, a server name; files are rea
   await missing.stop();
 
   expect(clients).toEqual(['nobody', 'client']);
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 });

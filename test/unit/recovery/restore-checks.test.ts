@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -9,7 +8,7 @@ import { answerOf } from '../../../src/agent/recovery/check.ts';
 import { createRestoreChecks, programsThere } from '../../../src/agent/recovery/restore-checks.ts';
 import { writeProgram } from '../../command.ts';
 import { newFolder } from '../../folder.ts';
-import { freePort } from '../../ports.ts';
+import { freePort, listening } from '../../ports.ts';
 import { storeOn } from '../../store-probe.ts';
 
 test('without a server one check says what to do, and the others do not repeat why', async () => {
@@ -21,11 +20,7 @@ test('without a server one check says what to do, and the others do not repeat w
     '--\n-- PostgreSQL database dump\n--\n\n-- Dumped from database version 15.18 (Debian 15.18-0)\n',
   );
   writeFileSync(`${backup}.globals.sql`, '');
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  onTestFinished(() => void listener.close());
-  const { port } = listener.address() as AddressInfo;
+  const { port, close } = await listening(createServer());
   const answers = async () => {
     const { copyNeeds, needs } = createRestoreChecks({
       ...{ store: storeOn(port), database: 'svc', backup, env: { PATH: process.env.PATH ?? '' } },
@@ -42,8 +37,7 @@ test('without a server one check says what to do, and the others do not repeat w
     return { found, neverForced: all.filter((each) => each.isNeverForced).map(({ id }) => id) };
   };
   expect((await answers()).found).toMatchObject({ server: `127.0.0.1:${port}` });
-  listener.close();
-  await once(listener, 'close');
+  await close();
   const { found, neverForced } = await answers();
   expect(found).toMatchObject({
     server: `nothing listens at 127.0.0.1:${port}: start a server of version 15.18 or newer there, create its users (${backup}.globals.sql), and run the same command again`,
