@@ -19,6 +19,7 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { manualClock } from '../clock.ts';
+import { flip } from '../flip.ts';
 import { newFolder } from '../folder.ts';
 import {
   asPostgres,
@@ -40,13 +41,6 @@ const hasPgBackRest = hasPostgres && has('pgbackrest', 'version');
 const hasBarman = hasPostgres && has('barman', '--version');
 /** Debian has no package of WAL-G: its tests run only where it is installed. */
 const hasWalG = hasPostgres && has('wal-g', '--version');
-
-function flipMiddle(path: string): void {
-  const bytes = readFileSync(path);
-  const at = bytes.length >> 1;
-  bytes[at] = bytes[at]! ^ 0x10;
-  writeFileSync(path, bytes);
-}
 
 async function writeSegment(server: Postgres): Promise<void> {
   await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
@@ -239,10 +233,10 @@ pg1-user=postgres
   });
 
   test('a flipped byte in a file of the full backup is found by the tool, and nothing is left upon it', async () => {
-    const flip = () => {
+    const flipOne = () => {
       const full = labels().find((label) => label.endsWith('F'))!;
       const files = readdirSync(join(repository, 'backup/main', full, 'pg_data/base/1'));
-      flipMiddle(
+      flip(
         join(
           repository,
           'backup/main',
@@ -252,7 +246,7 @@ pg1-user=postgres
         ),
       );
     };
-    const found = await after(flip, () => judge());
+    const found = await after(flipOne, () => judge());
     expect(found).toMatchObject({ ready: 0, links: [] });
     expect(found.of('nightly')).toMatchObject({
       reason: 'corrupt',
@@ -285,7 +279,7 @@ pg1-user=postgres
 
   test('a segment that is damaged', async () => {
     const found = await after(
-      () => flipMiddle(archived().at(-1)!),
+      () => flip(archived().at(-1)!),
       () => judge(),
     );
     expect(found.of('wal')).toMatchObject({ reason: 'corrupt' });
@@ -463,7 +457,7 @@ archiver=on
   });
 
   test('a flipped byte in the backup', async () => {
-    const damage = () => flipMiddle(join(home, 'main/base', ids()[0]!, 'data/base/1/1255'));
+    const damage = () => flip(join(home, 'main/base', ids()[0]!, 'data/base/1/1255'));
     const found = await after(damage, () => judge());
     expect(found).toMatchObject({ ready: 0 });
     expect(found.of('nightly')).toMatchObject({

@@ -18,6 +18,7 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
+import { flip } from '../flip.ts';
 import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 import { folder } from '../run-folder.ts';
@@ -26,12 +27,6 @@ import { command } from './process.ts';
 
 const dayMs = 86_400_000;
 const hasMariadbBackup = isInstalled('mariadb-backup');
-
-function flip(path: string, at: number): void {
-  const bytes = readFileSync(path);
-  bytes[at] = bytes[at]! ^ 0x10;
-  writeFileSync(path, bytes);
-}
 
 const backup = (
   name: string,

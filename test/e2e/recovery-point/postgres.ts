@@ -19,6 +19,7 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import pg from 'pg';
+import { flip } from '../../flip.ts';
 import {
   asPostgres,
   ownedByPostgres,
@@ -235,12 +236,6 @@ const baseAndLog: Play = async (bed, { random, rows }) => {
 
 function compress(path: string): void {
   execFileSync('gzip', [path]);
-}
-
-function flip(path: string, at: number): void {
-  const bytes = readFileSync(path);
-  bytes[at] = bytes[at]! ^ 0x10;
-  writeFileSync(path, bytes);
 }
 
 /** The number of bytes in which records begin and end: the rest of a switched segment is zeroes. */

@@ -1,5 +1,6 @@
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { flip } from '../../flip.ts';
 import { folder } from '../../run-folder.ts';
 import { anyMoment, until } from '../../until.ts';
 import { type RunningAgent, startAgent } from '../process.ts';
@@ -28,9 +29,7 @@ export const fromServer = (random: Random, isOfReplica?: true): string =>
 
 /** Flips a bit of a file, at a random or a given place. */
 export function flipByte(path: string, random: Random, from = 0, to = 1): void {
-  const bytes = readFileSync(path);
-  bytes[Math.floor(bytes.length * (from + (to - from) * random()))]! ^= 0x10;
-  writeFileSync(path, bytes);
+  flip(path, Math.floor(statSync(path).size * (from + (to - from) * random())));
 }
 
 /** A store with its backups. `restores` restores each backup with the tools of the store. */

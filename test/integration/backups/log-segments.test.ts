@@ -17,6 +17,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LogKind, SegmentsToVerify } from '../../../src/probes/backups/segments.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
+import { flip } from '../../flip.ts';
 import { newFolder } from '../../folder.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../../mariadb.ts';
 import {
@@ -43,12 +44,6 @@ async function verify(
   const unverified = found.map(([, content]) => content.unverified).find((why) => why !== undefined);
   const result = faults.length > 0 ? 'corrupt' : unverified === undefined ? 'ok' : 'unknown';
   return { result, damaged: Object.fromEntries(faults), unverified, contents: answer.segments! };
-}
-
-function flip(path: string, at: number): void {
-  const bytes = readFileSync(path);
-  bytes[at] = bytes[at]! ^ 0x10;
-  writeFileSync(path, bytes);
 }
 
 /** Whole numbers below a limit that are the same in every run. */

@@ -19,18 +19,12 @@ import { readFiles } from '../../../src/probes/backups/files.ts';
 import { replayWal } from '../../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import { readArchive } from '../../archived-log.ts';
+import { flip } from '../../flip.ts';
 import { hasPostgres, type Postgres, postgresProgram, startArchiving } from '../../postgres.ts';
 
 const levels = { bytesPerSecond: Number.POSITIVE_INFINITY };
 const verify = (path: string, level: 'header' | 'checksum' | 'full' = 'full'): Promise<VerifyAnswer> =>
   verifyBackup({ path, level, ...levels });
-
-/** Flips one bit of a byte. */
-function flip(path: string, at: number): void {
-  const bytes = readFileSync(path);
-  bytes[at] = bytes[at]! ^ 0x10;
-  writeFileSync(path, bytes);
-}
 
 describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
   let server: Postgres;
