@@ -8,6 +8,7 @@ import {
 } from '../../../src/reporters/hosted/protocol.ts';
 import { manualClock } from '../../clock.ts';
 import { metricsOf, partialSuccess, pointsOf, readOtlp, type WirePoint } from '../../hosted-wire.ts';
+import { testRegistry } from '../../registry.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 
 const timeMs = 1_767_225_600_123;
@@ -142,6 +143,19 @@ describe('an export request', () => {
     ]);
     const vanished = parts.families.flatMap((family) => family.series.map((series) => ({ family, series })));
     expect((await sent({ vanished })).map(([name]) => name)).toEqual(['q', 'q', 's_sum', 'c', 'c_count']);
+  });
+
+  test('a summary without a sum arrives from the registry, too', async () => {
+    const { registry, intake } = testRegistry();
+    intake()
+      .summary('q', { operation: 'Start' }, { quantiles: ['0.5'], hasSum: false })
+      .set([4, 0, 5]);
+    const [batch] = await batchesOf(opened(), { view: registry.view(({ relayed }) => relayed) });
+    const points = metricsOf(readOtlp(batch!.body)).map((metric) => [metric.name, pointsOf(metric).map(plain)]);
+    expect(points).toMatchObject([
+      ['q', [{ asDouble: 4, attributes: { operation: 'Start', quantile: '0.5' } }]],
+      ['q_count', [{ asDouble: 5, attributes: { operation: 'Start' } }]],
+    ]);
   });
 
   test('series that are gone get one point without a value', async () => {

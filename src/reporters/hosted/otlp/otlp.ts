@@ -88,8 +88,13 @@ function partsOf(family: FamilyView, series: SeriesView): readonly Sent[] {
   const end = series.at + series.bounds.length;
   const part = (kind: Kind, suffix: string, at: number, label?: readonly [string, string]): Sent => {
     const labels = label ? [...series.labels, label] : series.labels;
-    // The view finds the numbers by the series that it returned, which is the prototype.
-    const own = Object.assign(Object.create(series) as SeriesView, { at, labels, bounds: [] });
+    // The view finds the numbers by the series that it returned, which is the prototype. Its labels and bounds are getters, which
+    // can be hidden but not assigned to.
+    const own: SeriesView = Object.create(series, {
+      at: { value: at },
+      labels: { value: labels },
+      bounds: { value: [] },
+    });
     return [{ ...family, name: family.name + suffix, kind, series: [own] }, own];
   };
   return [
