@@ -26,7 +26,9 @@ export interface RolePipeline {
   stop(): Promise<void>;
 }
 
-interface RunningRole {
+/** A running source: the page of a role, or its datagrams. */
+interface RunningSource {
+  readonly id: string;
   readonly key: string;
   readonly sources: RoleSources;
   readonly addresses: readonly string[];
@@ -35,31 +37,41 @@ interface RunningRole {
 const addressesOf = ({ statsd }: ServiceConfig): string[] =>
   [statsd?.listen, statsd?.tcp, statsd?.unix].filter((address) => address !== undefined);
 
-/** Everything that the sources of a role depend on. While it is equal, the sources continue across a reload. */
-function keyOf({ service, block, place }: RoleSourcesOptions, config: AgentConfig): string {
-  const { scrape, statsd, vocabulary } = service;
-  const keys = config.services.map(({ name }) => name);
-  return JSON.stringify([
-    scrape,
-    statsd,
-    vocabulary,
-    place,
-    block.metrics.tags,
-    block.metrics.reporter,
-    config.limits,
-    keys,
-  ]);
-}
+/** One source that a configuration wants. */
+type Wanted = RoleSourcesOptions & {
+  /** What identifies it across reloads. */
+  id: string;
+  /** Everything that it depends on. While it is equal, the source continues across a reload. */
+  key: string;
+};
 
-type Wanted = RoleSourcesOptions & { key: string };
-
-/** The services with a scrape target or a statsd listener. */
+/**
+ * The page and the datagrams of each service. They are separate, and depend on nothing that they do not use: a source that starts
+ * anew begins its totals at 0 and loses the datagrams of that moment.
+ */
 function wantedOf(config: AgentConfig): Wanted[] {
   const blocks = blocksOf(config);
+  const names = config.services.map(({ name }) => name);
   return config.services.flatMap((service, place) => {
-    if (!service.selected || !(service.scrape || service.statsd)) return [];
-    const options = { service, place, block: blockOf(blocks, service.name) };
-    return [{ ...options, key: keyOf(options, config) }];
+    if (!service.selected) return [];
+    const { scrape, statsd, vocabulary } = service;
+    const block = blockOf(blocks, service.name);
+    const { reporter, tags } = block.metrics;
+    const pull = reporter?.kind === 'pullmetrics' ? reporter.options : undefined;
+    const common = [vocabulary, place, tags, config.limits, names];
+    const timers = [pull?.timerType, pull?.defaultHistogramBuckets];
+    const want = (id: string, part: ServiceConfig, ...own: unknown[]): Wanted => ({
+      service: part,
+      place,
+      block,
+      id: `${id} ${service.name}`,
+      key: JSON.stringify([common, own]),
+    });
+    return [
+      // The source that binds addresses comes first, because it can fail to start.
+      ...(statsd ? [want('statsd', { ...service, scrape: undefined }, statsd, timers)] : []),
+      ...(scrape ? [want('scrape', { ...service, statsd: undefined }, scrape)] : []),
+    ];
   });
 }
 
@@ -67,38 +79,38 @@ function wantedOf(config: AgentConfig): Wanted[] {
 const retryMs = 2_000;
 
 export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
-  let running = new Map<string, RunningRole>();
+  let running = new Map<string, RunningSource>();
   const late = createLateStarts(deps);
 
   const prepare = async (config: AgentConfig): Promise<Prepared> => {
     await late.pause();
     const wanted = wantedOf(config);
-    const next = new Map<string, RunningRole>();
-    for (const { key, service } of wanted) {
-      const known = running.get(service.name);
-      if (known?.key === key) next.set(service.name, known);
+    const next = new Map<string, RunningSource>();
+    for (const { id, key } of wanted) {
+      const known = running.get(id);
+      if (known?.key === key) next.set(id, known);
     }
-    const leaving = [...running.values()].filter((one) => next.get(one.sources.service) !== one);
+    const leaving = [...running.values()].filter((one) => next.get(one.id) !== one);
     const held = new Set(leaving.flatMap(({ addresses }) => addresses));
-    const changed = wanted.filter(({ service }) => !next.has(service.name));
+    const changed = wanted.filter(({ id }) => !next.has(id));
     const waits = ({ service }: Wanted) => addressesOf(service).some((address) => held.has(address));
-    const started: RunningRole[] = [];
+    const started: RunningSource[] = [];
     const discard = async () => {
-      await stopRoles(started, deps.log);
+      await stopSources(started, deps.log);
       late.resume();
     };
     try {
       for (const options of changed.filter(waits)) await checkRoleSources(options, deps);
       for (const options of changed.filter((one) => !waits(one)))
-        started.push(await startRole(options, deps));
+        started.push(await startSource(options, deps));
     } catch (thrown) {
       await discard();
       throw thrown;
     }
     return {
       async swap() {
-        await stopRoles(leaving, deps.log);
-        for (const one of started) next.set(one.sources.service, one);
+        await stopSources(leaving, deps.log);
+        for (const one of started) next.set(one.id, one);
         running = next;
         await late.start(changed.filter(waits), next);
       },
@@ -117,7 +129,7 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
       await Promise.all(asked.map(({ sources }) => sources.refresh(deadlineMs)));
     },
     isDown(role) {
-      const scrape = running.get(role)?.sources.scrape;
+      const scrape = running.get(`scrape ${role}`)?.sources.scrape;
       return scrape && !scrape.status().up;
     },
     *all() {
@@ -125,19 +137,20 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
     },
     async stop() {
       await late.end();
-      await stopRoles([...running.values()], deps.log);
+      await stopSources([...running.values()], deps.log);
       running = new Map();
     },
   };
 }
 
-async function startRole(options: Wanted, deps: RoleSourcesDeps): Promise<RunningRole> {
+async function startSource(options: Wanted, deps: RoleSourcesDeps): Promise<RunningSource> {
+  const { id, key, service } = options;
   const sources = await startRoleSources(options, deps);
-  return { key: options.key, sources, addresses: addressesOf(options.service) };
+  return { id, key, sources, addresses: addressesOf(service) };
 }
 
-async function stopRoles(roles: readonly RunningRole[], log: Log): Promise<void> {
-  const stopped = await Promise.allSettled(roles.map(({ sources }) => sources.stop()));
+async function stopSources(running: readonly RunningSource[], log: Log): Promise<void> {
+  const stopped = await Promise.allSettled(running.map(({ sources }) => sources.stop()));
   for (const result of stopped)
     if (result.status === 'rejected')
       log.write('error', 'a source did not stop cleanly', { error: result.reason });
@@ -146,7 +159,7 @@ async function stopRoles(roles: readonly RunningRole[], log: Log): Promise<void>
 /** Sources that could not start in a swap. They are tried again until the next swap. */
 interface LateStarts {
   /** Starts the sources that can start, and adds them to `into`; the others are tried again later. */
-  start(wanted: readonly Wanted[], into: Map<string, RunningRole>): Promise<void>;
+  start(wanted: readonly Wanted[], into: Map<string, RunningSource>): Promise<void>;
   /** Pauses the retries after the running one has ended. */
   pause(): Promise<void>;
   resume(): void;
@@ -157,30 +170,30 @@ interface LateStarts {
 function createLateStarts(deps: RoleSourcesDeps): LateStarts {
   const { clock, log } = deps;
   let late: readonly Wanted[] = [];
-  let roles = new Map<string, RunningRole>();
+  let into = new Map<string, RunningSource>();
   let cancelRetry = () => {};
   let retrying = Promise.resolve();
 
-  const start: LateStarts['start'] = async (wanted, into) => {
+  const start: LateStarts['start'] = async (wanted, running) => {
     const failed: Wanted[] = [];
     for (const options of wanted) {
       const { name } = options.service;
       try {
-        into.set(name, await startRole(options, deps));
+        running.set(options.id, await startSource(options, deps));
       } catch (error) {
         failed.push(options);
         log.write('error', 'a source cannot start and is tried again', { service: name, retryMs, error });
       }
     }
     late = failed;
-    roles = into;
+    into = running;
     resume();
   };
   const resume = () => {
     cancelRetry();
     if (late.length > 0)
       cancelRetry = clock.after(retryMs, () => {
-        retrying = start(late, roles);
+        retrying = start(late, into);
       });
   };
 

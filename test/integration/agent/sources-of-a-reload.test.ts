@@ -1,5 +1,8 @@
+import { createSocket } from 'node:dgram';
 import { expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
+import { freePort } from '../../ports.ts';
+import { showAll } from '../../registry.ts';
 import { configOf, openRoles } from '../../role-pipeline.ts';
 import { openTarget } from '../../scrape.ts';
 import { until } from '../../until.ts';
@@ -25,6 +28,44 @@ test('a reload keeps the sources of a role that did not change, and opens those 
   expect(after.get('history')).not.toBe(before.get('history'));
   await roles.configure(await configOf({ frontend: {} }));
   expect([...running().keys()]).toEqual([]);
+});
+
+test('the totals of datagrams continue while only the page, or the address of the reporter, changes', async () => {
+  const { registry, roles } = openRoles(manualClock());
+  const target = await openTarget();
+  target.page('x 1\n');
+  const socket = createSocket('udp4');
+  onTestFinished(async () => {
+    socket.close();
+    await roles.stop();
+    await target.close();
+  });
+  const listen = `127.0.0.1:${await freePort()}`;
+  const send = (line: string) => socket.send(line, Number(listen.split(':')[1]), '127.0.0.1');
+  const total = () => showAll(registry)['sent{svc_service="frontend"}'];
+  const configure = async (frontend: object, pullmetrics: object) =>
+    roles.configure(
+      await configOf(
+        JSON.stringify({
+          services: { frontend: { statsd: listen, ...frontend } },
+          metrics: { pullmetrics: { listenAddress: '127.0.0.1:0', ...pullmetrics } },
+        }),
+      ),
+    );
+
+  await configure({ scrape: target.url }, {});
+  send('sent:7|c');
+  await until('the first is counted', () => total() === 7);
+  await configure({ scrape: { url: target.url, interval: '5s' } }, {});
+  expect(total()).toBe(7);
+  await configure({}, {});
+  expect([total(), roles.isDown('frontend')]).toEqual([7, undefined]);
+  await configure({}, { listenAddress: '127.0.0.2:0', openMetrics: true });
+  send('sent:3|c');
+  await until('the next is counted, too', () => total() === 10);
+  // The buckets are part of what datagrams become.
+  await configure({}, { defaultHistogramBuckets: [1, 2] });
+  expect(total()).toBeUndefined();
 });
 
 test('only selected roles have sources, and a reporter without a deadline does not have their pages fetched', async () => {

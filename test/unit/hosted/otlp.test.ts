@@ -151,7 +151,10 @@ describe('an export request', () => {
       .summary('q', { operation: 'Start' }, { quantiles: ['0.5'], hasSum: false })
       .set([4, 0, 5]);
     const [batch] = await batchesOf(opened(), { view: registry.view(({ relayed }) => relayed) });
-    const points = metricsOf(readOtlp(batch!.body)).map((metric) => [metric.name, pointsOf(metric).map(plain)]);
+    const points = metricsOf(readOtlp(batch!.body)).map((metric) => [
+      metric.name,
+      pointsOf(metric).map(plain),
+    ]);
     expect(points).toMatchObject([
       ['q', [{ asDouble: 4, attributes: { operation: 'Start', quantile: '0.5' } }]],
       ['q_count', [{ asDouble: 5, attributes: { operation: 'Start' } }]],
