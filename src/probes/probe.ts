@@ -10,6 +10,7 @@ import type {
   ProbeKind,
   StoreFailureReason,
 } from '../core/reasons.ts';
+import { handshakeText } from '../core/tls-faults.ts';
 
 export { excerpt } from '../core/text-formats.ts';
 
@@ -159,7 +160,9 @@ export class ProbeError<Reason extends ProbeFailureReason = ProbeFailureReason> 
 
 /** The reason and the message for whatever was thrown while connecting, reading or writing. */
 export function connectionFault(thrown: unknown): { reason: ConnectionReason; msg: string } {
-  const msg = errorText(thrown) || (systemCode(thrown) ?? 'failed without a message');
+  // With TLS 1.3, a server refuses the client's certificate only after the handshake.
+  const plain = handshakeText(thrown) ?? errorText(thrown);
+  const msg = plain || (systemCode(thrown) ?? 'failed without a message');
   if (thrown instanceof ProbeError) return { reason: thrown.reason, msg };
   const fault: NetworkFault | undefined = networkFault(thrown);
   return { reason: fault ?? 'failed', msg };

@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { checkHealth } from '../health.ts';
-import { bareServer, httpServer, listening, type TestServer } from '../ports.ts';
+import { bareServer, freePort, httpServer, listening, type TestServer } from '../ports.ts';
+import { until } from '../until.ts';
 import { type Certificate, makeCertificates } from './pull/certificates.ts';
 
 const servers: TestServer[] = [];
@@ -170,6 +171,44 @@ describe('over TLS', () => {
     const url = `https://127.0.0.1:${await serving(made.signed('any', ours))}/health`;
     expect((await checkHealth({ url, tls: { insecure: true } })).reason).toBeUndefined();
   });
+
+  // A server of Node closes the connection without saying why; OpenSSL's, like those of Go and Java, sends an alert.
+  test.each([
+    [
+      'of another authority',
+      { ours: false },
+      /^the server does not trust the client’s certificate; .*unknown ca/,
+    ],
+    [
+      'that has expired',
+      { days: -1 },
+      /^the client’s certificate has expired; renew tls\.certFile .*expired/,
+    ],
+  ] as const)(
+    'a certificate of ours %s is refused after the handshake, in plain words',
+    async (name, how, said) => {
+      const server = made.signed('alerts', ours);
+      const by = 'ours' in how ? made.authority('theirs') : ours;
+      const client = made.signed(name.replaceAll(' ', '-'), by, 'days' in how ? how : {});
+      const port = await freePort();
+      const files = ['-cert', server.cert, '-key', server.key, '-CAfile', ours.cert];
+      const options = [
+        ...files,
+        '-accept',
+        `127.0.0.1:${port}`,
+        '-Verify',
+        '1',
+        '-verify_return_error',
+        '-www',
+      ];
+      const running = spawn('openssl', ['s_server', ...options], { stdio: 'ignore' });
+      onTestFinished(() => void running.kill('SIGKILL'));
+      const tls = { caFile: ours.cert, certFile: client.cert, keyFile: client.key };
+      const check = () => checkHealth({ url: `https://127.0.0.1:${port}/health`, tls });
+      await until('the server listens', async () => (await check()).reason !== 'refused');
+      expect(await check()).toMatchObject({ reason: 'tls', msg: expect.stringMatching(said) });
+    },
+  );
 
   test('a certificate of ours is shown, as its file is now', async () => {
     const server = made.signed('strict', ours);
