@@ -71,6 +71,18 @@ test('other buckets, another kind: what stays is marked before its new value', a
   ]);
 });
 
+test('a summary that loses its sum: the sum is marked, too', async () => {
+  const summary = (hasSum: boolean): FamilySpec => ({
+    name: 's',
+    kind: 'summary',
+    series: [{ bounds: ['0.5'], hasSum, numbers: [1, 2, 3] }],
+  });
+  expect(await said([[summary(true)], [summary(false)]])).toEqual([
+    { s: [1], s_sum: [2], s_count: [3] },
+    { s: ['stale 999', 1], s_sum: ['stale 999'], s_count: ['stale 999', 3] },
+  ]);
+});
+
 test('OTLP: one point without a value', async () => {
   const bed = await openBed(receiver.url, { protocol: 'otlp' });
   await bed.tick();

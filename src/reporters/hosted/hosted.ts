@@ -182,7 +182,7 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
 
 /** Remembers which series were reported, so that receivers can be told when one ends. */
 interface SeriesTracker {
-  /** Series of the last view that this one does not have. A series whose kind or bounds changed has ended, too. */
+  /** Series of the last view that this one does not have. A series whose kind, bounds or parts changed has ended, too. */
   vanished(view: View): Promise<readonly VanishedSeries[]>;
   /** Gauges of the last view. */
   gauges(): readonly VanishedSeries[];
@@ -194,8 +194,8 @@ interface Tracked extends VanishedSeries {
   round: number;
 }
 
-function keyOf({ name, kind }: FamilyView, { labels, bounds }: SeriesView): bigint {
-  const text = JSON.stringify([name, kind, bounds, labels]);
+function keyOf({ name, kind }: FamilyView, { labels, bounds, hasSum, hasCount }: SeriesView): bigint {
+  const text = JSON.stringify([name, kind, bounds, hasSum, hasCount, labels]);
   return createHash('sha256').update(text).digest().readBigUInt64LE(0);
 }
 
