@@ -1,4 +1,6 @@
+import { addressesConflict, parseAddress } from '../core/address.ts';
 import type { GatherRequest, Log } from '../core/ports.ts';
+import { machineAddresses } from './config/environment.ts';
 import { type AgentConfig, blockOf, blocksOf, type ServiceConfig } from './config/types.ts';
 import type { Prepared } from './reload.ts';
 import {
@@ -75,6 +77,13 @@ function wantedOf(config: AgentConfig): Wanted[] {
   });
 }
 
+/** Whether an address cannot be bound while another one is. */
+function conflictsWith(one: string, other: string, localHosts: ReadonlySet<string>): boolean {
+  const [first, second] = [parseAddress(one), parseAddress(other)];
+  if (!first || !second) return one === other;
+  return addressesConflict(first, second, localHosts);
+}
+
 /** Pause before a source tries again to bind an address that the previous configuration held. */
 const retryMs = 2_000;
 
@@ -91,9 +100,11 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
       if (known?.key === key) next.set(id, known);
     }
     const leaving = [...running.values()].filter((one) => next.get(one.id) !== one);
-    const held = new Set(leaving.flatMap(({ addresses }) => addresses));
+    const held = leaving.flatMap(({ addresses }) => addresses);
+    const localHosts = machineAddresses();
     const changed = wanted.filter(({ id }) => !next.has(id));
-    const waits = ({ service }: Wanted) => addressesOf(service).some((address) => held.has(address));
+    const waits = ({ service }: Wanted) =>
+      addressesOf(service).some((address) => held.some((one) => conflictsWith(address, one, localHosts)));
     const started: RunningSource[] = [];
     const discard = async () => {
       await stopSources(started, deps.log);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createListener, createListeners } from '../../src/reporters/listen/listener.ts';
 import { listenerDeps } from '../integration/pull/scraper.ts';
+import { freePort } from '../ports.ts';
 
 test('an address in use is an error that names it and keeps its cause', async () => {
   const deps = listenerDeps();
@@ -32,4 +33,17 @@ test('a listener that could not be bound can be tried again', async () => {
   const second = await listeners.hold(wanted);
   expect(second.address).toBe(first.address);
   await second.close();
+});
+
+test('an address that covers one of the agent’s own is no other program’s', async () => {
+  const deps = listenerDeps();
+  const listeners = createListeners((options) => createListener(options, deps));
+  const port = await freePort();
+  const first = await listeners.hold({ name: 'metrics', address: `127.0.0.1:${port}` });
+  const wider = listeners.hold({ name: 'metrics', key: 'metrics.listenAddress', address: `0.0.0.0:${port}` });
+  await expect(wider).rejects.toMatchObject({
+    code: 'address_in_use',
+    message: `metrics.listenAddress: a reload cannot change from 127.0.0.1:${port}, on which the agent itself listens, got "0.0.0.0:${port}"; restart the agent, or use another port`,
+  });
+  await first.close();
 });

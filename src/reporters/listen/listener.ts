@@ -1,8 +1,8 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Protection as ProtectionSettings, ServedCertificate } from '../../core/access.ts';
-import { addressOf, formatAddress } from '../../core/address.ts';
-import { listenError } from '../../core/errors.ts';
+import { addressesConflict, addressOf, formatAddress, parseAddress } from '../../core/address.ts';
+import { AgentError, listenError } from '../../core/errors.ts';
 import { noteArrival } from '../../core/slices.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
 import { answer, createReply, type Routes } from './http.ts';
@@ -188,6 +188,34 @@ interface Held {
   holders: number;
 }
 
+/** Whether one address covers the other on the machine: only a wildcard does. */
+function isCovering(one: string, other: string): boolean {
+  const [first, second] = [parseAddress(one), parseAddress(other)];
+  if (!first || !second || first.host === second.host) return false;
+  return addressesConflict(first, second, new Set([first.host, second.host]));
+}
+
+/**
+ * The error of a bind. If the agent itself holds an address that covers this one, or is covered by it, no other program is at
+ * fault; the two cannot be bound at the same time, so that a reload cannot change from one to the other.
+ */
+function bindError(
+  thrown: unknown,
+  { key, name, address }: ListenerOptions,
+  held: Iterable<string>,
+): unknown {
+  const isInUse = thrown instanceof AgentError && thrown.code === 'address_in_use';
+  const own = isInUse ? [...held].find((other) => isCovering(address, other)) : undefined;
+  if (own === undefined) return thrown;
+  const fault = {
+    where: key ?? name,
+    what: `a reload cannot change from ${own}, on which the agent itself listens`,
+    got: address,
+    allowed: 'restart the agent, or use another port',
+  };
+  return new AgentError('address_in_use', fault, thrown);
+}
+
 /**
  * Creates the listeners. `bind` is `createListener` with its deps. Listeners are shared by address; those on port 0 by name, too.
  * Routes and protection are those that were set last; limits are those of the first holder.
@@ -210,7 +238,7 @@ export function createListeners(bind: (options: ListenerOptions) => Promise<List
       held.holders += 1;
       const listener = await held.listener.catch((thrown: unknown) => {
         if (byKey.get(key) === held) byKey.delete(key);
-        throw thrown;
+        throw bindError(thrown, options, byKey.keys());
       });
       let dropped: Promise<void> | undefined;
       return {
