@@ -44,6 +44,7 @@ test('an address that covers one of the agent’s own is no other program’s', 
   await expect(wider).rejects.toMatchObject({
     code: 'address_in_use',
     message: `metrics.listenAddress: a reload cannot change from 127.0.0.1:${port}, on which the agent itself listens, got "0.0.0.0:${port}"; restart the agent, or use another port`,
+    cause: { code: 'EADDRINUSE' },
   });
   await first.close();
 });

@@ -204,8 +204,8 @@ function bindError(
   { key, name, address }: ListenerOptions,
   held: Iterable<string>,
 ): unknown {
-  const isInUse = thrown instanceof AgentError && thrown.code === 'address_in_use';
-  const own = isInUse ? [...held].find((other) => isCovering(address, other)) : undefined;
+  if (!(thrown instanceof AgentError) || thrown.code !== 'address_in_use') return thrown;
+  const own = [...held].find((other) => isCovering(address, other));
   if (own === undefined) return thrown;
   const fault = {
     where: key ?? name,
@@ -213,7 +213,7 @@ function bindError(
     got: address,
     allowed: 'restart the agent, or use another port',
   };
-  return new AgentError('address_in_use', fault, thrown);
+  return new AgentError('address_in_use', fault, thrown.cause);
 }
 
 /**
