@@ -8,6 +8,7 @@ import {
   type RoleSources,
   type RoleSourcesDeps,
   type RoleSourcesOptions,
+  silent,
   startRoleSources,
 } from './role-sources.ts';
 
@@ -103,15 +104,18 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
     const held = leaving.flatMap(({ addresses }) => addresses);
     const localHosts = machineAddresses();
     const changed = wanted.filter(({ id }) => !next.has(id));
-    const waits = ({ service }: Wanted) =>
-      addressesOf(service).some((address) => held.some((one) => conflictsWith(address, one, localHosts)));
+    const isHeld = (address: string) => held.some((one) => conflictsWith(address, one, localHosts));
+    const waits = ({ service }: Wanted) => addressesOf(service).some(isHeld);
     const started: RunningSource[] = [];
     const discard = async () => {
       await stopSources(started, deps.log);
       late.resume();
     };
     try {
-      for (const options of changed.filter(waits)) await checkRoleSources(options, deps);
+      for (const options of changed.filter(waits)) {
+        await checkRoleSources(options, deps);
+        await tryAddresses(options, deps, (address) => !isHeld(address));
+      }
       for (const options of changed.filter((one) => !waits(one)))
         started.push(await startSource(options, deps));
     } catch (thrown) {
@@ -158,6 +162,23 @@ async function startSource(options: Wanted, deps: RoleSourcesDeps): Promise<Runn
   const { id, key, service } = options;
   const sources = await startRoleSources(options, deps);
   return { id, key, sources, addresses: addressesOf(service) };
+}
+
+/** Listens for a moment on those addresses of a source that are free. Throws what listening throws. */
+async function tryAddresses(
+  { service, ...options }: Wanted,
+  deps: RoleSourcesDeps,
+  isFree: (address: string) => boolean,
+): Promise<void> {
+  const free = (address: string | undefined) => (address && isFree(address) ? address : undefined);
+  const { listen, tcp, unix, ...rest } = service.statsd!;
+  const statsd = { ...rest, listen: free(listen), tcp: free(tcp), unix: free(unix) };
+  if (!(statsd.listen ?? statsd.tcp ?? statsd.unix)) return;
+  const trial = await startRoleSources(
+    { ...options, service: { ...service, statsd } },
+    { ...deps, log: silent },
+  );
+  await trial.stop();
 }
 
 async function stopSources(running: readonly RunningSource[], log: Log): Promise<void> {

@@ -35,7 +35,7 @@ async function streamTls(
 }
 
 /** A log that discards entries: the listener that is created next reports the problem. */
-const silent: Log = { write() {}, named: () => silent };
+export const silent: Log = { write() {}, named: () => silent };
 
 /**
  * Checks the TLS files of a service's streams. Throws `listen_failed` if they cannot be used. A reload checks this before it

@@ -43,6 +43,9 @@ function isSender(text: string): boolean {
   return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128);
 }
 
+/** The kernel’s limit is 108 bytes with the NUL at the end. Node.js would cut a longer path off and listen somewhere else. */
+const mostPathBytes = 107;
+
 const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
 
 /** The schema of `services.<service>.statsd`: host:port for datagrams, or a map. */
@@ -55,6 +58,9 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
       unix: z
         .string()
         .min(1)
+        .refine((path) => Buffer.byteLength(path) <= mostPathBytes, {
+          error: `longer than ${mostPathBytes} bytes, the limit of a socket’s path; use a shorter path`,
+        })
         .optional()
         .describe('Path of a Unix stream socket for newline-separated lines, as over TCP.'),
       senders: z

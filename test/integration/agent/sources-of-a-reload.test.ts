@@ -1,4 +1,5 @@
 import { createSocket } from 'node:dgram';
+import { type AddressInfo, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
 import { freePort } from '../../ports.ts';
@@ -66,6 +67,43 @@ test('the totals of datagrams continue while only the page, or the address of th
   // The buckets are part of what datagrams become.
   await configure({}, { defaultHistogramBuckets: [1, 2] });
   expect(total()).toBeUndefined();
+});
+
+test('a reload widens the address of datagrams to every address of the machine', async () => {
+  const { roles } = openRoles(manualClock());
+  onTestFinished(() => roles.stop());
+  const port = await freePort();
+  const addresses = () => [...roles.all()].map(({ statsd }) => statsd!.status().addresses.listen);
+  for (const host of ['127.0.0.1', '0.0.0.0', '127.0.0.1']) {
+    await roles.configure(await configOf({ frontend: { statsd: `${host}:${port}` } }));
+    expect(addresses()).toEqual([`${host}:${port}`]);
+  }
+});
+
+test('a further address on which nothing can listen changes nothing: the datagrams are received on', async () => {
+  const { registry, roles } = openRoles(manualClock());
+  const socket = createSocket('udp4');
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(async () => {
+    socket.close();
+    taken.close();
+    await roles.stop();
+  });
+  const port = await freePort();
+  const listen = `127.0.0.1:${port}`;
+  await roles.configure(await configOf({ frontend: { statsd: { listen } } }));
+  const inUse = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+  for (const more of [{ tcp: inUse }, { unix: '/dev/null' }]) {
+    const refused = roles.prepare(await configOf({ frontend: { statsd: { listen, ...more } } }));
+    await expect(refused).rejects.toMatchObject({ code: 'address_in_use' });
+  }
+  socket.send('sent:7|c', port, '127.0.0.1');
+  await until('it is counted', () => showAll(registry)['sent{svc_service="frontend"}'] === 7);
+
+  const free = `127.0.0.1:${await freePort()}`;
+  await roles.configure(await configOf({ frontend: { statsd: { listen, tcp: free } } }));
+  expect([...roles.all()].map(({ statsd }) => statsd!.status().addresses)).toEqual([{ listen, tcp: free }]);
 });
 
 test('only selected roles have sources, and a reporter without a deadline does not have their pages fetched', async () => {

@@ -8,7 +8,8 @@ import { configOf, openRoles } from '../../role-pipeline.ts';
 import { until } from '../../until.ts';
 
 /**
- * A role takes over the address of another role for its datagrams; its stream cannot start, because another program has its port.
+ * A role takes over the address of another role for its datagrams; its stream cannot start, because another program took its port
+ * after the agent had tried it.
  */
 let clock: ManualClock;
 let roles: RolePipeline;
@@ -24,6 +25,10 @@ const isFree = () =>
     socket.once('error', () => resolve(false));
     socket.bind(Number(udp.split(':')[1]), '127.0.0.1', () => socket.close(() => resolve(true)));
   });
+const takePort = () =>
+  new Promise<void>((resolve) => {
+    inTheWay.listen(Number(tcp.split(':')[1]), '127.0.0.1', () => resolve());
+  });
 const close = () => new Promise((resolve) => inTheWay.close(resolve));
 
 beforeEach(async () => {
@@ -31,15 +36,14 @@ beforeEach(async () => {
   roles = openRoles(clock).roles;
   [udp, tcp] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
   inTheWay = createServer();
-  await new Promise<void>((resolve) =>
-    inTheWay.listen(Number(tcp.split(':')[1]), '127.0.0.1', () => resolve()),
-  );
   onTestFinished(async () => {
     await roles.stop();
     inTheWay.close();
   });
   await roles.configure(await configOf({ frontend: { statsd: { listen: udp } } }));
-  await roles.configure(await configOf({ history: { statsd: { listen: udp, tcp } } }));
+  const next = await roles.prepare(await configOf({ history: { statsd: { listen: udp, tcp } } }));
+  await takePort();
+  await next.swap();
   expect(names()).toEqual([]);
 });
 

@@ -44,6 +44,9 @@ test.each<[string, unknown, string, boolean]>([
   ['TLS alone', { unix: '/run/a', tls: {} }, 'only to streams over TCP', true],
   ['TLS over TCP', { unix: '/run/a', tcp: '127.0.0.1:1', tls: {} }, 'only to streams over TCP', false],
   ['TCP without TLS', { tcp: '127.0.0.1:1' }, 'only to streams over TCP', false],
+  // The path of a socket on Linux has 108 bytes with the NUL (man 7 unix).
+  ['a long path', { unix: `/${'é'.repeat(53)}` }, 'longer than 107 bytes', false],
+  ['a path that is too long', { unix: `/${'é'.repeat(53)}a` }, 'longer than 107 bytes', true],
   ['a small buffer', { unix: '/run/a', receiveBufferBytes: 4095 }, '4096', true],
 ])('%s: %j', (_, given, fault, isFault) => {
   expect(JSON.stringify(block.safeParse(given).error ?? '').includes(fault)).toBe(isFault);
