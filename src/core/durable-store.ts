@@ -5,16 +5,18 @@ import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } f
 
 /**
  * The series table of a snapshot: UTF-8, one JSON array per line
- * (`[at, kind, family, startMs, overflow, texts, label, value, …]`). The line of a removed series is blank. `at` is
- * the index of the series' first value.
+ * (`[at, kind, family, startMs, marks, texts, label, value, …]`). The line of a removed series is blank. `at` is
+ * the index of the series' first value. `marks` is 1 for an overflow series, else 0; for series of a rule, it is a text with the
+ * names of the rule's tags after that and a space.
  */
 
 const [blank, newline, bracket, comma, zero] = [0x20, 0x0a, 0x5b, 0x2c, 0x30];
 
 /** The table's line for a series. */
 function lineOf(series: Omit<SeriesRecord, 'identity' | 'openedStep'>): string {
-  const { at, kind, family, startMs, overflow, texts, labels } = series;
-  return JSON.stringify([at, kind, family, startMs, overflow ? 1 : 0, texts, ...labels.flat()]);
+  const { at, kind, family, startMs, overflow, texts, labels, tagNames } = series;
+  const marks = tagNames === undefined ? Number(overflow) : `${Number(overflow)} ${tagNames}`;
+  return JSON.stringify([at, kind, family, startMs, marks, texts, ...labels.flat()]);
 }
 
 /** The number of values of a series of this kind. */
@@ -37,7 +39,7 @@ function createRowReader(valueCount: number) {
   return (text: string, line: number, at: number): { entry: SeriesRecord; from: number } => {
     const row: unknown = parse(text, line);
     if (!Array.isArray(row)) throw corrupt(line, 'not an array', row);
-    const [from, kind, family, startMs, overflow, texts] = row as unknown[];
+    const [from, kind, family, startMs, marks, texts] = row as unknown[];
     if (!isKind(kind)) throw corrupt(line, 'unknown kind', kind);
     if (!isTexts(texts)) throw corrupt(line, 'bounds are not texts', texts);
     if (typeof family !== 'string') throw corrupt(line, 'no family name', family);
@@ -52,7 +54,7 @@ function createRowReader(valueCount: number) {
       kind,
       family,
       startMs,
-      overflow: overflow === 1,
+      ...readMarks(marks),
       texts,
       labels,
       identity,
@@ -60,6 +62,11 @@ function createRowReader(valueCount: number) {
     };
     return { entry, from: Number(from) };
   };
+}
+
+function readMarks(marks: unknown): Pick<SeriesRecord, 'overflow' | 'tagNames'> {
+  if (typeof marks !== 'string') return { overflow: marks === 1, tagNames: undefined };
+  return { overflow: marks[0] === '1', tagNames: marks.slice(2) };
 }
 
 const firstLabel = 6;

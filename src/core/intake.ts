@@ -11,6 +11,7 @@ import {
   type Labeller,
   sanitizeName,
   type TagFault,
+  tagNamesOf,
 } from './labels.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
 import { type Accepts, createOverLimit, type OverLimitForm, type UnopenedSeries } from './over-limit.ts';
@@ -129,6 +130,7 @@ function createResolver(
       help: shape.help ?? '',
       divisor,
       isLimited,
+      ...(shape.tags && { tagNames: tagNamesOf(shape.tags) }),
     };
     return { spec, faults };
   };

@@ -15,6 +15,10 @@ export function sanitizeName(raw: string): string {
   return /^[0-9]/.test(name) ? `_${name}` : name;
 }
 
+/** The sanitized names of a rule's tags as one text, for comparison. */
+export const tagNamesOf = (tags: readonly string[]): string =>
+  [...new Set(tags.map(sanitizeName))].sort(compareText).join(',');
+
 /** The text with U+FFFD for each lone surrogate, so that it can be encoded in UTF-8. */
 export function wellFormed(text: string): string {
   return text.toWellFormed();

@@ -98,6 +98,8 @@ export interface SeriesSpec extends SeriesId {
   readonly isLimited: boolean;
   /** Set if the overflow series itself is requested, by a source that tracks the members. */
   readonly isOverflow?: true;
+  /** For series of a rule, the names of its tags (`tagNamesOf`). */
+  readonly tagNames?: string;
 }
 
 /** An owner of a series, as a link of the list of its owners. */
@@ -163,8 +165,8 @@ export class Series implements SeriesView, Recordable {
 
   record(): SeriesRecord {
     const { at, openedStep, overflow, startMs, labels, bounds, spec } = this;
-    const { family, kind, identity } = spec;
-    return { at, openedStep, overflow, startMs, labels, texts: bounds, family, kind, identity };
+    const { family, kind, identity, tagNames } = spec;
+    return { at, openedStep, overflow, startMs, labels, texts: bounds, family, kind, identity, tagNames };
   }
 }
 

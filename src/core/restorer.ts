@@ -1,7 +1,7 @@
 import { type Admission, overLimit } from './admission.ts';
 import { addClaim, removeClaim } from './claims.ts';
 import { serviceOf } from './durable-store.ts';
-import { compareText, identityOf, type Labeller, sanitizeName } from './labels.ts';
+import { compareText, identityOf, type Labeller, sanitizeName, tagNamesOf } from './labels.ts';
 import type { Kind, Labels, RawTags, Shape } from './model.ts';
 import {
   type Family,
@@ -138,6 +138,7 @@ function specOf(
     help: shape.help ?? '',
     divisor: 1,
     isLimited,
+    ...(shape.tags && { tagNames: tagNamesOf(shape.tags) }),
   };
 }
 
@@ -153,6 +154,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
   ): Steps<RawTags[]> {
     const back: RawTags[] = [];
     const layout = layoutOf(kind, shape);
+    const tagNames = shape.tags && tagNamesOf(shape.tags);
     const rule = ruleLabels(labeller, shape);
     for (const found of index.retainedOf(family.name)) {
       yield;
@@ -162,7 +164,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
       if (index.find(family.name, found.identity) !== found) continue;
       const retained = rule.fits(found) ? found : relabelled(index, family, found, rule);
       const spec = specOf(retained, rawName, shape, deps);
-      const isWanted = isSameShape(retained, { kind, layout }) && rule.fits(retained);
+      const isWanted = isSameShape(retained, { kind, layout, tagNames }) && rule.fits(retained);
       if (!isWanted || (!retained.overflow && overLimit(state, family, spec))) index.discard(retained);
       else {
         openSeries(state, family, spec, retained.overflow);

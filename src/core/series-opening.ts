@@ -8,9 +8,16 @@ import type { SeriesRecord } from './value-stores.ts';
 const sameTexts = (a: readonly string[], b: readonly string[]) =>
   a.length === b.length && a.every((text, i) => text === b[i]);
 
-/** Whether a series from the state has the requested shape. */
-export function isSameShape(retained: SeriesRecord, spec: Pick<SeriesSpec, 'kind' | 'layout'>): boolean {
-  return retained.kind === spec.kind && sameTexts(retained.texts, spec.layout.texts);
+/**
+ * Whether a series from the state has the requested shape. A series that lacks one of the rule's tags may be of an entry without
+ * that field, or of the rule before it had the tag: only the names of all tags tell.
+ */
+export function isSameShape(
+  retained: SeriesRecord,
+  spec: Pick<SeriesSpec, 'kind' | 'layout' | 'tagNames'>,
+): boolean {
+  const isOtherRule = (retained.tagNames ?? spec.tagNames) !== (spec.tagNames ?? retained.tagNames);
+  return !isOtherRule && retained.kind === spec.kind && sameTexts(retained.texts, spec.layout.texts);
 }
 
 /** A series over its cells in the state, or over new cells. */

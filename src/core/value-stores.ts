@@ -159,6 +159,8 @@ export interface SeriesRecord {
   readonly overflow: boolean;
   readonly startMs: number;
   readonly openedStep: number;
+  /** See `SeriesSpec`. Undefined, too, in a snapshot of an earlier version. */
+  readonly tagNames: string | undefined;
 }
 
 /** The part of a series that its store uses. */

@@ -161,6 +161,32 @@ describe('counts of log lines in the registry', () => {
     expect(Object.keys(shown).filter((name) => name.startsWith('hits'))).toEqual([]);
   });
 
+  test.each<LogRule['type']>(['counter', 'gauge', 'histogram'])(
+    'of a %s rule that got a further label begin at 0, although its series could be of entries without that field',
+    (type) => {
+      const rule: LogRule = { name: 'hits', type, value: 'n', labels: { domain: 'domain' } };
+      const counted = { ...entry, n: 3 };
+      const hits = ({ shown }: ReturnType<typeof live>) =>
+        Object.keys(shown()).filter((name) => name.startsWith('hits'));
+      const first = live([rule]);
+      first.take(counted);
+      expect(hits(first)).toEqual(['hits{domain="d",svc_service="history"}']);
+      const wider = first.restart([{ ...rule, labels: { domain: 'domain', kind: 'level' } }]);
+      expect(hits(wider)).toEqual([]);
+      wider.take(counted, { domain: 'd', n: 1 });
+      const both = [
+        'hits{domain="d",kind="error",svc_service="history"}',
+        'hits{domain="d",svc_service="history"}',
+      ];
+      expect(hits(wider).sort()).toEqual(both);
+      expect(hits(wider.restart()).sort()).toEqual(both);
+      // The order of the labels in the configuration says nothing.
+      expect(hits(wider.restart([{ ...rule, labels: { kind: 'level', domain: 'domain' } }])).sort()).toEqual(
+        both,
+      );
+    },
+  );
+
   test('of a rule whose labels changed begin at 0', () => {
     const first = live([perDomain]);
     first.take(entry);
