@@ -80,20 +80,22 @@ const hasLabel = (labels: Labels, [name, value]: Labels[number]): boolean =>
   labels.some((label) => label[0] === name && label[1] === value);
 
 /**
- * The labels that every series of a service has in the state. Among them are the global tags of the configuration that wrote it,
- * which the state does not name.
+ * The labels that all series of at least two families of a service have in the state. Among them are the global tags of the
+ * configuration that wrote it, which the state does not name. Other families may lack them: series of a rule that is gone keep
+ * the tags of their time.
  */
 function* commonLabels(index: SeriesIndex, service: string): Steps<Labels> {
-  let common: Labels | undefined;
-  const families = new Set<string>();
+  const byFamily = new Map<string, Labels>();
   for (const { family, labels } of index.retained()) {
     yield;
     if (serviceOf(labels) !== service) continue;
-    families.add(family);
-    common = common?.filter((label) => hasLabel(labels, label)) ?? labels;
+    byFamily.set(family, byFamily.get(family)?.filter((label) => hasLabel(labels, label)) ?? labels);
   }
+  const families = [...byFamily.values()];
   // Labels that the series of only one rule have in common may be labels of the rule.
-  return families.size > 1 && common ? common : [];
+  return families.flatMap((own) =>
+    own.filter((label) => families.some((other) => other !== own && hasLabel(other, label))),
+  );
 }
 
 /**

@@ -150,6 +150,20 @@ describe('counts of log lines in the registry', () => {
     expect(Object.keys(last.shown()).filter((name) => /cluster|region/.test(name))).toEqual([]);
   });
 
+  test('with other global tags they come back also if the state has series of a rule that is gone', () => {
+    const total = (shown: Record<string, unknown>, tags: string) =>
+      shown[`svc_log_entries_total{${tags}level="error",logger="shard",svc_service="history"}`];
+    const gone: LogRule = { name: 'gone', type: 'counter', labels: {} };
+    let agent = live([perDomain, gone], undefined, ['history'], {});
+    agent.take(entry);
+    for (const cluster of ['dc1', 'dc2', undefined]) {
+      agent = agent.restart([perDomain], cluster === undefined ? {} : { cluster });
+      agent.take(entry);
+    }
+    expect(total(agent.shown(), '')).toBe(4);
+    expect(agent.shown()['hits{domain="d",svc_service="history"}']).toBe(4);
+  });
+
   test('with other global tags and another rule, the rule alone begins at 0', () => {
     const first = live([perDomain], undefined, ['history'], { cluster: 'dc1' });
     first.take(entry);
