@@ -1,5 +1,8 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -93,11 +96,36 @@ test('bytecode of another source of the same length does not run', async () => {
 
 test('a process that dies without an answer rejects', async () => {
   const worker = join(folder, 'config.cjs');
-  const text = readFileSync(worker, 'utf8');
+  const kept = readFileSync(worker, 'utf8');
   writeFileSync(worker, 'process.exitCode = 3;');
   const answer = loadConfig({ file: 'level-upper-case.yaml', env: {}, cwd: join(fixtures, 'bad') });
-  await expect(answer).rejects.toThrow(
-    /its process (ended with 3 and without an answer|did not accept the request)/,
-  );
-  writeFileSync(worker, text);
+  await expect(answer).rejects.toThrow(/its process ended with 3 and without an answer/);
+  writeFileSync(worker, kept);
+});
+
+test('an answer that is larger than a pipe is complete', async () => {
+  const names = Array.from({ length: 10_000 }, (_, n) => `forbidden_tag_of_some_length_${n}`);
+  const agent = join(folder, 'large.yaml');
+  writeFileSync(agent, `services: {frontend: {}}\nlimits: {forbiddenTags: [${names.join(', ')}]}\n`);
+  const { config, faults } = await loadConfig({ file: agent, env: {}, cwd: folder });
+  expect(faults).toEqual([]);
+  expect(config!.limits.forbiddenTags).toEqual(names);
+});
+
+test('a process whose agent ended before it asked, or waited for no answer, says nothing', async () => {
+  const worker = join(folder, 'config.cjs');
+  const unasked = spawnSync(process.execPath, [worker], { input: '', encoding: 'utf8' });
+  expect(unasked).toMatchObject({ status: 0, stdout: '', stderr: '' });
+
+  const child = spawn(process.execPath, [worker]);
+  child.stdout.destroy();
+  const stderr = text(child.stderr);
+  const ended = once(child, 'exit');
+  child.stdin.end(JSON.stringify({ file: join(folder, 'agent.yaml'), env: {}, cwd: folder }));
+  expect(await stderr).toBe('');
+  expect(await ended).toEqual([0, null]);
+});
+
+test('the source has no character of more than a byte, with which V8 stores each in two', () => {
+  expect(readFileSync(join(folder, 'validate.cjs'), 'utf8')).toMatch(/^[\0-\xff]*$/);
 });

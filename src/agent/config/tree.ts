@@ -224,9 +224,13 @@ export function placedFault(place: Position, path: TreePath, message: string, go
   return { ...fault, place, path: mayBeSecret(path) ? where : text };
 }
 
+/** This is a string, which the build escapes: with one such character in a regular expression the bundle takes twice its memory. */
+const typographicQuotes = '“”„‘’«»';
+
 /** What was probably meant by a text that is wrong in its place. */
 function likelySlip(text: string): string | undefined {
-  if (/^[“”„‘’«»]|[“”„‘’«»]$/.test(text)) return 'replace the typographic quotes with plain ones';
+  if (text !== '' && [text[0]!, text.at(-1)!].some((end) => typographicQuotes.includes(end)))
+    return 'replace the typographic quotes with plain ones';
   const [, name] = /^\$([A-Za-z_]\w*)$/.exec(text) ?? [];
   return name && `write \${${name}} for an environment variable`;
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { Script } from 'node:vm';
@@ -39,7 +39,22 @@ function bytecodeOf(file: string, source: string): Buffer | undefined {
 
 const { validate } = runCompiled(join(__dirname, 'validate.cjs'));
 
-// This is a separate process, so that the memory of zod and yaml is released. It exits after its answer.
-process.once('message', async (request: LoadRequest) => {
-  process.send?.(await validate(request), () => process.disconnect());
-});
+/**
+ * Answers the request on standard input with a line on standard output. Nobody asks, or waits for the answer, if the agent ended
+ * meanwhile.
+ */
+async function answer(): Promise<void> {
+  const asked = readFileSync(0, 'utf8');
+  if (asked === '') return;
+  const loaded = await validate(JSON.parse(asked) as LoadRequest);
+  try {
+    writeFileSync(1, `${JSON.stringify(loaded)}\n`);
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== 'EPIPE') throw thrown;
+  }
+  // An end without this call would dismantle the heap object by object while the agent starts.
+  process.exit();
+}
+
+// This is a separate process, so that the memory of zod and yaml is released.
+void answer();
