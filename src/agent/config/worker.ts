@@ -40,6 +40,12 @@ function bytecodeOf(file: string, source: string): Buffer | undefined {
 const { validate } = runCompiled(join(__dirname, 'validate.cjs'));
 
 /**
+ * The agent ends this process when it has read the answer. Within this time the process does not end by itself: it would take its
+ * heap apart, object by object, while the agent starts.
+ */
+const readMs = 1_000;
+
+/**
  * Answers the request on standard input with a line on standard output. Nobody asks, or waits for the answer, if the agent ended
  * meanwhile.
  */
@@ -51,9 +57,9 @@ async function answer(): Promise<void> {
     writeFileSync(1, `${JSON.stringify(loaded)}\n`);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== 'EPIPE') throw thrown;
+    return;
   }
-  // An end without this call would dismantle the heap object by object while the agent starts.
-  process.exit();
+  setTimeout(() => {}, readMs);
 }
 
 // This is a separate process, so that the memory of zod and yaml is released.
