@@ -1,5 +1,4 @@
 import { lookup as systemLookup } from 'node:dns/promises';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { connect, isIP, type Socket } from 'node:net';
 import {
@@ -157,6 +156,13 @@ function inspect(socket: TLSSocket, { insecure }: ClientTls, trace: Trace): void
   if (fault !== undefined) throw fault;
 }
 
+/** Resolves at an event, and rejects at an error. Unlike Node's `once` it removes no listener: the socket is used only once. */
+function happens(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
+  return new Promise((resolve, reject) => {
+    socket.once(event, resolve).once('error', reject);
+  });
+}
+
 async function open(
   address: Address,
   { tls, protocols, lookup = lookupOfSystem }: ConnectOptions,
@@ -178,10 +184,10 @@ async function open(
   signal.addEventListener('abort', () => socket.destroy(signal.reason as Error), { once: true });
   try {
     signal.throwIfAborted();
-    await once(socket, 'connect');
+    await happens(socket, 'connect');
     if (tls === undefined) return socket;
     trace.enter('tls');
-    await once(socket, 'secureConnect');
+    await happens(socket, 'secureConnect');
     inspect(socket as TLSSocket, tls, trace);
     return socket;
   } catch (error) {

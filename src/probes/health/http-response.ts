@@ -49,9 +49,8 @@ function headOf(text: string): Head {
 const protocolName = 'HTTP/';
 const bareLineFeed = /(?:^|[^\r])\n/;
 
-/** Throws ProbeError if these bytes cannot begin a head, so that another protocol is recognized without waiting for more. */
-function checkBeginning(bytes: Buffer): void {
-  const text = bytes.toString('latin1');
+/** Throws ProbeError if this cannot begin a head, so that another protocol is recognized without waiting for more. */
+function checkBeginning(text: string): void {
   if (!text.startsWith(protocolName.slice(0, text.length)) || bareLineFeed.test(text))
     throw unreadable(`it begins with ${quoted(text.slice(0, 80))}`);
   if (text.length > maxHeadBytes) throw unreadable(`its head has more than ${maxHeadBytes} bytes`);
@@ -159,10 +158,11 @@ export function createResponseReader() {
     let rest = start ? Buffer.concat([start, bytes]) : bytes;
     for (;;) {
       const end = rest.indexOf('\r\n\r\n');
-      checkBeginning(end < 0 ? rest : rest.subarray(0, end));
+      const text = rest.toString('latin1', 0, end < 0 ? rest.length : end);
+      checkBeginning(text);
       start = rest;
       if (end < 0) return undefined;
-      const found = headOf(rest.toString('latin1', 0, end));
+      const found = headOf(text);
       rest = rest.subarray(end + 4);
       const isInterim = found.status < 200 && found.status !== 101;
       if (!isInterim) {
@@ -188,8 +188,8 @@ export function createResponseReader() {
 }
 
 /**
- * Sends a request and reads the response. `begins` is called at its first byte. Throws ProbeError, and errors of the socket as they
- * are.
+ * Sends a request and reads the response; the caller then destroys the socket. `begins` is called at the first byte. Throws
+ * ProbeError, and errors of the socket as they are.
  */
 export function responseOver(socket: Socket, request: string, begins: () => void): Promise<HttpReply> {
   const reader = createResponseReader();
@@ -197,13 +197,10 @@ export function responseOver(socket: Socket, request: string, begins: () => void
     const settle = (read: () => HttpReply | undefined) => {
       try {
         const reply = read();
-        if (reply === undefined) return;
-        resolve(reply);
+        if (reply) resolve(reply);
       } catch (thrown) {
         reject(thrown);
       }
-      // What follows is not read.
-      socket.removeAllListeners('data').pause();
     };
     socket.once('data', begins);
     socket.on('data', (bytes: Buffer) => settle(() => reader.take(bytes)));
