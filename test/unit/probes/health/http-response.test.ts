@@ -1,6 +1,11 @@
+import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createResponseReader, type HttpReply } from '../../../../src/probes/health/http-response.ts';
+import {
+  createResponseReader,
+  type HttpReply,
+  responseOver,
+} from '../../../../src/probes/health/http-response.ts';
 
 /** What is read from these bytes, which come in pieces that end at `cuts`, when the connection ends after them. */
 function readAll(bytes: Buffer, cuts: readonly number[] = []): HttpReply {
@@ -104,4 +109,22 @@ test('chunks of one byte each, which come one byte at a time, are given up at 64
   };
   expect(drip).toThrow(expect.objectContaining({ reason: 'too_large' }));
   expect(taken).toBe(65_536);
+});
+
+test('the message shows how another protocol begins, in one short line', () => {
+  const reader = createResponseReader();
+  const greeting = `220 ready\r\n\u001b[31m${'x'.repeat(1000)}`;
+  const begins = JSON.stringify(`220 ready [31m${'x'.repeat(1000)}`.slice(0, 40));
+  expect(() => reader.take(Buffer.from(greeting))).toThrow(
+    `the response is not HTTP: it begins with ${begins.slice(0, -1)}…"`,
+  );
+});
+
+test.each([
+  ['by an error', new Error('reset by the peer'), 'reset by the peer'],
+  ['without one', undefined, 'the connection was closed'],
+])('a socket that was destroyed before, %s, rejects at once', async (_, error, message) => {
+  const socket = new Socket().on('error', () => {});
+  socket.destroy(error);
+  await expect(responseOver(socket, 'GET / HTTP/1.1\r\n\r\n', () => {})).rejects.toThrow(message);
 });
