@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { type HttpReply, responseOver } from '../../src/probes/health/http-response.ts';
-import { bareServer, type TestServer } from '../health.ts';
+import { bareServer, type TestServer } from '../ports.ts';
 
 /** Node's own HTTP client is the oracle for what a health check reads, and for what it refuses to read. */
 
