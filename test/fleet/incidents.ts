@@ -159,6 +159,19 @@ export const incidentTypes: readonly IncidentType[] = [
     { shows: 'checks', breaks: ['persistence'] },
   ),
   simple(
+    'a backup locks the store',
+    /store main keeps sessions waiting/i,
+    ({ store }) => {
+      store.checks.lock_waits = '14 sessions wait for a lock of session 4711 of backup, active, for 95 s';
+      store.slow = true;
+    },
+    {
+      breaks: ['persistence', 'latency', 'requests', 'work', 'canary', 'shards'],
+      shows: 'checks',
+      fadesMinutes: 2,
+    },
+  ),
+  simple(
     'store is read only',
     /store main refuses writes/i,
     ({ store }) => {

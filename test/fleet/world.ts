@@ -361,7 +361,7 @@ export function createWorld(state: WorldState = healthy()) {
       check,
       holds: false,
       found,
-      severity: check === 'connections' ? 'advice' : 'data_at_risk',
+      severity: check === 'connections' || check === 'lock_waits' ? 'advice' : 'data_at_risk',
     }));
     const frontendLost = isOut('frontend') || storeIsLost();
     const lag = state.replicationLagSeconds;
