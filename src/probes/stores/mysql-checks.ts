@@ -328,18 +328,20 @@ const longestWaitSeconds = 10;
 export function lockWaitsCheck(answer: MysqlAnswer, user: string): CheckResult {
   const check = 'lock_waits';
   if (answer.rows === undefined) return refusedCheck(check, answer, user);
-  const [longest] = answer.rows;
+  const waits = answer.rows
+    .filter(({ kind }) => kind === 'wait')
+    .map(({ what, age }) => ({ what: what?.replace('Waiting for ', ''), seconds: mysqlNumber(age) ?? 0 }))
+    .sort((a, b) => b.seconds - a.seconds);
+  const [longest] = waits;
   if (longest === undefined) return { check, holds: true, found: 'no session waits for a lock' };
-  const { length } = answer.rows;
-  const seconds = mysqlNumber(longest.age) ?? 0;
-  const what = (longest.what ?? '').replace('Waiting for ', '');
+  const { what, seconds } = longest;
   return {
     check,
     holds: seconds <= longestWaitSeconds,
     found:
-      length === 1
+      waits.length === 1
         ? `1 session has waited for ${seconds} s (${what})`
-        : `${length} sessions wait for locks, one of them for ${seconds} s (${what})`,
+        : `${waits.length} sessions wait for locks, one of them for ${seconds} s (${what})`,
   };
 }
 
@@ -348,7 +350,8 @@ export function transactionsCheck(answer: MysqlAnswer, user: string): CheckResul
   const check = 'open_transactions';
   const { rows } = answer;
   if (rows === undefined) return refusedCheck(check, answer, user);
-  const idle = rows.map(({ id, age }) => ({ id: mysqlNumber(id), seconds: mysqlNumber(age) ?? 0 }));
+  const transactions = rows.filter(({ kind }) => kind === 'transaction');
+  const idle = transactions.map(({ id, age }) => ({ id: mysqlNumber(id), seconds: mysqlNumber(age) ?? 0 }));
   const named = idle.slice(0, namedAtMost).map(({ id, seconds }) => {
     const what = id ? `session ${id}` : 'a prepared transaction';
     return `${what} has been idle for ${seconds} s`;

@@ -133,32 +133,24 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
 ];
 
 /**
- * The questions about the sessions of others, which need PROCESS. They come last, because a refused statement costs the statements
- * after it another round trip. The list of processes alone would be refused to nobody: without the right it is empty.
+ * The question about the sessions of others, which needs PROCESS: transactions that wait for their client, and sessions that wait
+ * for locks. It comes last, because a refused statement costs the statements after it another round trip. The list of processes
+ * alone is refused to nobody: without the right it is empty.
  */
-const sessionsQuestions: readonly Question[] = [
-  {
-    name: 'transactions',
-    forms: [
-      [
-        `SELECT trx_mysql_thread_id AS id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age
-    FROM information_schema.INNODB_TRX WHERE trx_query IS NULL AND trx_mysql_thread_id <> CONNECTION_ID()
-    ORDER BY trx_started LIMIT 100`,
-      ],
+const sessionsQuestion: Question = {
+  name: 'sessions',
+  forms: [
+    [
+      `(SELECT 'transaction' AS kind, trx_mysql_thread_id AS id, NULL AS what,
+      TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age FROM information_schema.INNODB_TRX
+      WHERE trx_query IS NULL AND trx_mysql_thread_id <> CONNECTION_ID() ORDER BY trx_started LIMIT 100)
+    UNION ALL (SELECT 'wait', ID, STATE, TIME FROM information_schema.PROCESSLIST
+      WHERE STATE LIKE 'Waiting for % lock' OR STATE = 'Waiting for table flush' ORDER BY TIME DESC LIMIT 400)
+    UNION ALL (SELECT 'wait', trx_mysql_thread_id, 'Waiting for row lock', TIMESTAMPDIFF(SECOND, trx_wait_started, NOW())
+      FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' ORDER BY trx_wait_started LIMIT 400)`,
     ],
-  },
-  {
-    name: 'lockWaits',
-    forms: [
-      [
-        `SELECT what, age FROM (SELECT STATE AS what, TIME AS age FROM information_schema.PROCESSLIST
-      WHERE STATE LIKE 'Waiting for % lock' OR STATE = 'Waiting for table flush'
-    UNION ALL SELECT 'Waiting for row lock', TIMESTAMPDIFF(SECOND, trx_wait_started, NOW())
-      FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT') AS waits ORDER BY age DESC LIMIT 1000`,
-      ],
-    ],
-  },
-];
+  ],
+};
 
 const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
 
@@ -247,7 +239,7 @@ export function createMysqlPoll(
   let session = sessionQuestions(flavour, timeoutMs);
 
   const askServer = async (others: readonly Question[]): Promise<Record<string, MysqlAnswer>> => {
-    const answers = await ask([...session, ...serverQuestions(flavour), ...others, ...sessionsQuestions]);
+    const answers = await ask([...session, ...serverQuestions(flavour), ...others, sessionsQuestion]);
     session = [];
     const { version, comment } = answers.version!.rows?.[0] ?? {};
     const isReally = flavourOf(`${version} ${comment}`);
@@ -258,7 +250,7 @@ export function createMysqlPoll(
       ...sessionQuestions(flavour, timeoutMs),
       ...serverQuestions(flavour),
       ...others,
-      ...sessionsQuestions,
+      sessionsQuestion,
     ]);
   };
 
@@ -361,8 +353,8 @@ function serverReport(
       ...mysqlChecks(variables, leavesOut),
       ...checks,
       ...standbysCheck(variables, status.values),
-      transactionsCheck(answers.transactions!, user ?? ''),
-      lockWaitsCheck(answers.lockWaits!, user ?? ''),
+      transactionsCheck(answers.sessions!, user ?? ''),
+      lockWaitsCheck(answers.sessions!, user ?? ''),
     ],
     details: {
       flavour: flavour.name,

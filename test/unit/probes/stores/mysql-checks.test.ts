@@ -143,15 +143,16 @@ describe('waits for locks', () => {
     [
       'many',
       [
-        ['global read', '95'],
         ['row', '2'],
+        ['global read', '95'],
       ],
       false,
       '2 sessions wait for locks, one of them for 95 s (global read lock)',
     ],
   ])('%s', (_, rows, holds, found) => {
-    const seen = rows.map(([lock, age]) => ({ what: `Waiting for ${lock} lock`, age }));
-    expect(lockWaitsCheck({ rows: seen }, 'a@%')).toEqual({ check: 'lock_waits', holds, found });
+    const seen = rows.map(([lock, age]) => ({ kind: 'wait', what: `Waiting for ${lock} lock`, age }));
+    const idle = { kind: 'transaction', what: null, age: '95' };
+    expect(lockWaitsCheck({ rows: [idle, ...seen] }, 'a@%')).toEqual({ check: 'lock_waits', holds, found });
   });
 
   test('without the right to see them they are unknown', () => {
@@ -182,7 +183,9 @@ describe('open transactions', () => {
       'session 1 has been idle for 9 s, session 2 has been idle for 8 s, session 3 has been idle for 7 s and 2 more',
     ],
   ])('%s', (_, rows, holds, found) => {
-    expect(transactionsCheck({ rows: rows.map(([id, age]) => ({ id, age })) }, 'a@%')).toEqual({
+    const seen = rows.map(([id, age]) => ({ kind: 'transaction', id, age }));
+    const wait = { kind: 'wait', id: '9', age: '5000' };
+    expect(transactionsCheck({ rows: [...seen, wait] }, 'a@%')).toEqual({
       check: 'open_transactions',
       holds,
       found,
