@@ -58,7 +58,7 @@ export const logs: RuleGroup = {
       summary:
         'Log file {{ $labels.subject }} on {{ $labels.instance }} is lost to the agent or to its role.',
       description:
-        'According to the agent on {{ $labels.instance }}, {{ $labels.subject }} has the problem {{ $labels.cause }} (svc_incident is {{ $value }}). Lines that are written meanwhile may be lost.',
+        'According to the agent on {{ $labels.instance }}, {{ $labels.subject }} has the problem {{ $labels.cause }} (svc_incident is {{ $value }}).',
       firstSteps:
         'Run svc-agent status on that host: it shows the file, the process that writes to it, and how to fix it.',
       dashboard: 'logs',
