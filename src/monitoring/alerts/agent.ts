@@ -55,8 +55,7 @@ export const logs: RuleGroup = {
       expr: ({ m }) =>
         `max by (${own}, cause, subject) (${m('svc_incident')}{cause=~"${causes(logCauses)}"}) == 1`,
       for: '5m',
-      summary:
-        'Log file {{ $labels.subject }} on {{ $labels.instance }} is lost to the agent or to its role.',
+      summary: 'Lines of log file {{ $labels.subject }} on {{ $labels.instance }} may be lost.',
       description:
         'According to the agent on {{ $labels.instance }}, {{ $labels.subject }} has the problem {{ $labels.cause }} (svc_incident is {{ $value }}).',
       firstSteps:
