@@ -13,6 +13,7 @@ type Symptom =
   | 'replication'
   | 'archive'
   | 'recovery'
+  | 'connections'
   | 'checks';
 
 /** A type of incident: the fault, and how a reader would name it. */
@@ -57,7 +58,7 @@ const ofStore = (name: string, reason: string, msg: string, says: RegExp): Incid
     store.failure = [reason, msg, 'connect'];
   },
   says,
-  breaks: [...everything, 'recovery', 'checks', 'replication'],
+  breaks: [...everything, 'recovery', 'connections', 'checks', 'replication'],
   place: 'store',
 });
 
@@ -156,7 +157,7 @@ export const incidentTypes: readonly IncidentType[] = [
     ({ store }) => {
       store.checks.connections = '98 of 100 connections are open';
     },
-    { shows: 'checks', breaks: ['persistence'] },
+    { shows: 'connections', breaks: ['persistence'] },
   ),
   simple(
     'a backup locks the store',
@@ -166,7 +167,8 @@ export const incidentTypes: readonly IncidentType[] = [
       store.slow = true;
     },
     {
-      breaks: ['persistence', 'latency', 'requests', 'work', 'canary', 'shards'],
+      // Sessions that wait keep their connections.
+      breaks: ['persistence', 'latency', 'requests', 'work', 'canary', 'shards', 'connections'],
       shows: 'checks',
       fadesMinutes: 2,
     },
