@@ -1,5 +1,6 @@
-import type { Evidence } from '../report.ts';
-import { type Explained, type IsInTime, isCauseAt } from './causes.ts';
+import type { Evidence, StatusFacts } from '../report.ts';
+import { type Explained, explained, type IsInTime, isCauseAt } from './causes.ts';
+import { leastPauseMs } from './condition.ts';
 import { lookBackMs } from './conditions.ts';
 import {
   type Begun,
@@ -24,6 +25,13 @@ interface Left {
 /** Whether nothing can be said about a line yet, for example after a restart of the agent. */
 type IsUnknown = (line: string) => boolean;
 
+interface Moment {
+  nowMs: number;
+  facts: StatusFacts;
+  isUnknown: IsUnknown;
+  goesOn(line: string): boolean;
+}
+
 /**
  * Tracks the traces that a cause leaves behind: a rate still counts the errors of an outage that is over, or a check has not run
  * since its end.
@@ -34,12 +42,7 @@ interface Aftermath {
    * another cause that began when the first one ended. A cause that is back explains what it explained before. `goesOn`: whether
    * a problem that is seen now, or was seen shortly before, is still the same problem.
    */
-  timesOf(
-    all: readonly Begun[],
-    nowMs: number,
-    isUnknown: IsUnknown,
-    goesOn: (line: string) => boolean,
-  ): IsInTime;
+  timesOf(all: readonly Begun[], { nowMs, facts, isUnknown, goesOn }: Moment): IsInTime;
   /** Records the problems that are seen now, and returns what the causes left behind. */
   of(all: readonly Explained[], nowMs: number, isUnknown: IsUnknown): Left;
   /** Corrects the recorded ends of causes after the wall clock jumped, so that the time since then stays the same. */
@@ -59,19 +62,46 @@ function looksBack({ kind, evidence }: Begun, endMs: number, nowMs: number): boo
   return check !== undefined && !isNewer(check);
 }
 
+/** Whether one problem would explain another one if both were seen now. */
+const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
+  explained([cause, effect], facts).some(({ causedBy }) => causedBy === idOf(cause));
+
 export function createAftermath(): Aftermath {
   /** The cause of each problem, by the line of the problem. */
   let remembered: ReadonlyMap<string, ExplainedBy> = new Map();
+  /** The problems of the last report, and those of them that were causes. */
+  let lines: ReadonlySet<string> = new Set();
+  let causes: readonly Begun[] = [];
+  /** The causes that ended so lately that what they did may not have been read yet. */
+  let ended: readonly { cause: Begun; endMs: number }[] = [];
+
+  /** The cause that is over of a problem that is seen for the first time: the rate of a short outage exceeds its limit after it. */
+  const lateCauseOf = (effect: Begun, nowMs: number, facts: StatusFacts): ExplainedBy | undefined => {
+    const found = ended.find(
+      ({ cause, endMs }) => looksBack(effect, endMs, nowMs) && wouldExplain(cause, effect, facts),
+    );
+    if (!found) return undefined;
+    const { cause, endMs } = found;
+    return { kind: cause.kind, subject: cause.subject, line: lineOf(cause), endMs };
+  };
 
   return {
-    timesOf(all, nowMs, isUnknown, goesOn) {
-      remembered = new Map([...remembered].filter(([line]) => isUnknown(line) || goesOn(line)));
-      const lines = new Set(all.map(lineOf));
+    timesOf(all, { nowMs, facts, isUnknown, goesOn }) {
+      const seen = new Set(all.map(lineOf));
+      ended = [...ended, ...causes.map((cause) => ({ cause, endMs: nowMs }))].filter(
+        ({ cause, endMs }) => !seen.has(lineOf(cause)) && nowMs - endMs < leastPauseMs,
+      );
+      const late = all.flatMap((one): [string, ExplainedBy][] => {
+        const cause = lines.has(lineOf(one)) ? undefined : lateCauseOf(one, nowMs, facts);
+        return cause ? [[lineOf(one), cause]] : [];
+      });
+      const kept = [...remembered].filter(([line]) => isUnknown(line) || goesOn(line));
+      remembered = new Map([...late, ...kept]);
       return (cause, effect) => {
         const shownMs = shownSinceMs(effect);
         const known = remembered.get(lineOf(effect));
         if (!known) return isCauseAt(cause, shownMs);
-        const lasts = known.endMs === undefined && (lines.has(known.line) || isUnknown(known.line));
+        const lasts = known.endMs === undefined && (seen.has(known.line) || isUnknown(known.line));
         if (lasts) return known.line === lineOf(cause) || isCauseAt(cause, shownMs);
         const { endMs = nowMs } = known;
         // While the problem only looks back, it is not known whether it lasts at all. Any problem that is seen may explain it.
@@ -80,24 +110,24 @@ export function createAftermath(): Aftermath {
     },
     of(all, nowMs, isUnknown) {
       const seen = new Set(all.map(({ found }) => lineOf(found)));
-      const causes = new Map(
+      const roots = new Map(
         all.filter(({ causedBy }) => causedBy === undefined).map((one) => [idOf(one.found), one]),
       );
       const isKept = (line: string) => isUnknown(line) || !seen.has(line);
       const next = new Map([...remembered].filter(([line]) => isKept(line)));
       const left = new Set<Explained>();
-      for (const one of causes.values()) {
+      for (const one of roots.values()) {
         const line = lineOf(one.found);
         const known = remembered.get(line);
         // If the problem has a cause again, or its earlier cause is now a cause itself, nothing has ended.
-        if (!known || causes.has(idOf(known))) continue;
+        if (!known || roots.has(idOf(known))) continue;
         const { endMs = nowMs } = known;
         // Nothing shows the problem any more, and the cause that it had is over.
         if (one.found.unread || looksBack(one.found, endMs, nowMs)) left.add(one);
         next.set(line, { ...known, endMs });
       }
       for (const one of all) {
-        const cause = causes.get(one.causedBy ?? '');
+        const cause = roots.get(one.causedBy ?? '');
         // The reason why a problem cannot be read is not the reason why it exists.
         if (!cause || one.found.unread?.wasCause) continue;
         const line = lineOf(one.found);
@@ -110,10 +140,13 @@ export function createAftermath(): Aftermath {
         }
       }
       remembered = next;
+      lines = seen;
+      causes = [...roots.values()].flatMap((one) => (left.has(one) ? [] : [one.found]));
       const over = [...left].map(({ found }) => next.get(lineOf(found))!);
       return { left, over, explainedBy: next };
     },
     clockJumped(byMs) {
+      ended = ended.map(({ cause, endMs }) => ({ cause, endMs: endMs + byMs }));
       remembered = new Map(
         [...remembered].map(([line, one]) => [
           line,

@@ -195,7 +195,7 @@ const rules: readonly Rule[] = [
   // The file that was deleted is the one that is missing.
   { causes: ['log_deleted'], effects: ['log_gone'], related: sameDirectory },
   {
-    causes: ['persistence_latency'],
+    causes: ['locks', 'persistence_latency'],
     effects: ['persistence_latency', 'request_errors', 'frontend_latency', ...historyFaults],
     related: always,
   },
@@ -369,7 +369,7 @@ function rootOf(
   isExplainedBy: (cause: Begun, effect: Begun) => boolean,
 ): Begun {
   let at = effect;
-  // Each step leads to an earlier place in the order, so this ends.
+  // No chain is longer than all problems.
   for (const _ of inOrder) {
     const cause = inOrder.slice(0, mostCauses).find((one) => isExplainedBy(one, at));
     if (!cause) break;

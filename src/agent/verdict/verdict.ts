@@ -256,7 +256,8 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       before = [...found, ...unread].map((one) =>
         withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one))), changes),
       );
-      const all = explained(before, facts, aftermath.timesOf(before, nowMs, isUnknown, book.goesOn));
+      const isInTime = aftermath.timesOf(before, { nowMs, facts, isUnknown, goesOn: book.goesOn });
+      const all = explained(before, facts, isInTime);
       const { left, over, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
       const seen = new Set(all.map((one) => lineOf(one.found)));

@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ProbeStatus } from '../../../../src/agent/report.ts';
-import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
+import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
@@ -224,6 +224,70 @@ test('what a consequence explains is as much a rest of the cause that is over as
     ['role_down/history', undefined],
     ['request_errors/frontend to history', 'role_down/history'],
   ]);
+});
+
+describe('the rate of a short outage, which exceeds its limit only after it', () => {
+  const ids = (judge: Judge, seconds: number, since: number, of = 'history') => {
+    const exceeded = [{ ...errors(undefined, of), since: atOf(since) }];
+    const { level, problems } = look(judge, seconds, { probes: [store(seconds, false)], exceeded }).verdict;
+    return [level, ...problems.map(({ id }) => id)];
+  };
+  const short = () => {
+    const judge = createJudge();
+    look(judge, 30, { probes: [store(30, true)] });
+    look(judge, 40, { probes: [store(40, false)] });
+    return judge;
+  };
+
+  test('is what it left, until the errors of the outage are out of the window', () => {
+    const judge = short();
+    expect(ids(judge, 45, 45)).toEqual(['unknown']);
+    const { verdict, incidents } = look(judge, 50, { probes: [store(50, false)], exceeded: [errors()] });
+    expect(verdict.sentence).toBe(
+      'Store main recovered; it is not known yet whether the consequences are over.',
+    );
+    expect(incidents.map(({ cause }) => cause)).toEqual(['store_down']);
+    expect(ids(judge, 159, 45)).toEqual(['unknown']);
+    expect(ids(judge, 160, 45)).toEqual(['critical', 'persistence_errors/history']);
+  });
+  test('is no rest of it if it shows later than pages are read, or was there before', () => {
+    expect(ids(short(), 114, 114)).toEqual(['unknown']);
+    expect(ids(short(), 115, 115)).toEqual(['critical', 'persistence_errors/history']);
+    const judge = createJudge();
+    const old = { ...errors(), since: atOf(-900) };
+    look(judge, -800, { exceeded: [old] });
+    look(judge, 30, { probes: [store(30, true)], exceeded: [old] });
+    expect(ids(judge, 40, -900)).toEqual(['critical', 'persistence_errors/history']);
+  });
+  test('is no rest of something that does not explain it, and explained by the store if that fails again', () => {
+    const judge = createJudge();
+    const archive = (isDown: boolean) =>
+      probeStatusOf('archive/history', { at: atOf(30), ...(isDown && refused) }, { since: atOf(10) });
+    look(judge, 30, { probes: [archive(true)] });
+    look(judge, 40, { probes: [archive(false)] });
+    expect(ids(judge, 45, 45)).toEqual(['critical', 'persistence_errors/history']);
+    const again = short();
+    ids(again, 45, 45);
+    const exceeded = [{ ...errors(), since: atOf(45) }];
+    const { problems } = look(again, 50, { probes: [store(50, true, 48)], exceeded }).verdict;
+    expect(problems.map(({ id, causedBy }) => [id, causedBy])).toEqual([
+      ['store_down/main', undefined],
+      ['persistence_errors/history', 'store_down/main'],
+    ]);
+  });
+  test('is what it left also after a jump of the clock', () => {
+    const judge = createJudge();
+    const at = (seconds: number, jumped: number, isDown: boolean, more: object = {}) => {
+      const wall = seconds + jumped;
+      const facts = { startedAt: atOf(-9_000), now: atOf(wall), probes: [store(wall, isDown)], ...more };
+      return judge.judge(statusFactsOf(facts), Date.parse(atOf(wall)), seconds * 1e3).verdict;
+    };
+    at(30, 0, true);
+    at(40, 0, false);
+    at(44, 3_600, false);
+    const late = { exceeded: [{ ...errors(), since: atOf(3_645) }] };
+    expect(at(45, 3_600, false, late)).toMatchObject({ level: 'unknown', problems: [] });
+  });
 });
 
 test('a cause of two consequences is named once when it is over', () => {

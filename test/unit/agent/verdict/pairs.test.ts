@@ -60,6 +60,11 @@ describe('what explains what', () => {
       { kind: 'locks', about: { store: 'main' } },
       { kind: 'connections', about: { store: 'main' } },
     ],
+    [
+      'locks, slow answers',
+      { kind: 'locks', about: { store: 'main' } },
+      { kind: 'frontend_latency', about: { callee: 'frontend' } },
+    ],
     ['locks, errors of any role', { kind: 'locks', about: { store: 'main' } }, errorsOf('any')],
     [
       'locks, a role that lacks its store',
