@@ -169,31 +169,82 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
     });
   });
 
-  test('with PROCESS, sessions are seen that wait for the lock of a backup', async () => {
-    await primary.sql("GRANT PROCESS ON *.* TO full@'%'");
-    expect(foundOf(await pollStore(primary), 'lock_waits')).toBe('no session waits for a lock');
-    await primary.sql("GRANT INSERT ON svc_main.* TO copier@'%'");
-    await primary.sql('FLUSH TABLES WITH READ LOCK');
-    const writer = await createConnection({
-      host: '127.0.0.1',
-      port: primary.port,
-      user: 'copier',
-      password: 'x',
+  describe('with PROCESS, sessions that wait for a lock are seen', () => {
+    const nothing = 'no session waits for a lock';
+    const locks = async () => foundOf(await pollStore(primary), 'lock_waits');
+    const seen = async () =>
+      foundOf(
+        await pollMariadb(
+          () => pollStore(primary),
+          (report) => foundOf(report, 'lock_waits') !== nothing,
+        ),
+        'lock_waits',
+      );
+    /** Waits until the server no longer shows what is over. */
+    const over = () =>
+      pollMariadb(
+        () => pollStore(primary),
+        (report) =>
+          foundOf(report, 'lock_waits') === nothing &&
+          foundOf(report, 'open_transactions') === 'no transaction is idle',
+      );
+    const connected = (database: string) =>
+      createConnection({ host: '127.0.0.1', port: primary.port, user: 'copier', password: 'x', database });
+    beforeAll(async () => {
+      await primary.sql("GRANT PROCESS ON *.* TO full@'%'; CREATE DATABASE elsewhere");
+      for (const database of ['svc_main', 'elsewhere']) {
+        await primary.sql(`CREATE TABLE ${database}.counted (id INT PRIMARY KEY, n INT)`);
+        await primary.sql(`INSERT INTO ${database}.counted VALUES (1, 0)`);
+        await primary.sql(`GRANT ALL ON ${database}.* TO copier@'%'`);
+      }
     });
-    const written = writer.query("INSERT INTO svc_main.schema_version (db_name) VALUES ('locked')");
-    const found = await pollMariadb(
-      () => pollStore(primary),
-      (seen) => foundOf(seen, 'lock_waits') !== 'no session waits for a lock',
-    );
-    expect(foundOf(found, 'lock_waits')).toMatch(
-      /^1 session has waited for \d+ s \((?:backup|global read) lock\)$/,
-    );
-    await primary.sql('UNLOCK TABLES');
-    await written;
-    await writer.end();
-    expect(foundOf(await pollStore(primary), 'lock_waits')).toBe('no session waits for a lock');
-    await primary.sql("DELETE FROM svc_main.schema_version WHERE db_name = 'locked'");
-    await primary.sql("REVOKE PROCESS ON *.* FROM full@'%'");
+    afterAll(async () => {
+      await primary.sql(
+        "DROP TABLE svc_main.counted; DROP DATABASE elsewhere; REVOKE PROCESS ON *.* FROM full@'%'",
+      );
+    });
+
+    test('for the lock of a backup', async () => {
+      expect(await locks()).toBe(nothing);
+      await primary.sql('FLUSH TABLES WITH READ LOCK');
+      const writer = await connected('svc_main');
+      const written = writer.query('UPDATE counted SET n = n + 1');
+      expect(await seen()).toMatch(/^1 session has waited for \d+ s \((?:backup|global read) lock\)$/);
+      await primary.sql('UNLOCK TABLES');
+      await written;
+      await writer.end();
+      await over();
+    });
+
+    test('for a row, but not those of another database', async () => {
+      const holding = async (database: string) => {
+        const [holder, waiter] = [await connected(database), await connected(database)];
+        await holder.query('BEGIN');
+        await holder.query('UPDATE counted SET n = n + 1');
+        const waits = waiter.query('UPDATE counted SET n = n + 1');
+        return async () => {
+          await holder.query('COMMIT');
+          await waits;
+          await holder.end();
+          await waiter.end();
+        };
+      };
+      const isWaiting = async () => {
+        const [row] = await primary.sql(
+          "SELECT COUNT(*) AS waits FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'",
+        );
+        return Number(row!.waits) === 1;
+      };
+      const releaseOther = await holding('elsewhere');
+      await pollMariadb(isWaiting, (is) => is);
+      expect(await locks()).toBe(nothing);
+      await releaseOther();
+      await over();
+      const release = await holding('svc_main');
+      expect(await seen()).toMatch(/^1 session has waited for \d+ s \(row lock\)$/);
+      await release();
+      await over();
+    });
   });
 
   test('with PROCESS, transactions that are left open are named: idle ones and prepared ones', async () => {

@@ -133,23 +133,21 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
 ];
 
 /**
- * The question about the sessions of others, which needs PROCESS: transactions that wait for their client, and sessions that wait
- * for locks. It comes last, because a refused statement costs the statements after it another round trip. The list of processes
+ * The question about the sessions of others, which needs PROCESS: transactions that wait for their client, and sessions of these
+ * databases that wait for locks. It comes last, because a refused statement costs the statements after it another round trip. The list of processes
  * alone is refused to nobody: without the right it is empty.
  */
-const sessionsQuestion: Question = {
-  name: 'sessions',
-  forms: [
-    [
-      `(SELECT 'transaction' AS kind, trx_mysql_thread_id AS id, NULL AS what,
+const sessionsQuestion = (databases: readonly string[]): Question => {
+  const ours = databases.length === 0 ? '' : `AND DB IN (${sqlTexts(databases)})`;
+  const form = `(SELECT 'transaction' AS kind, trx_mysql_thread_id AS id, NULL AS what,
       TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age FROM information_schema.INNODB_TRX
       WHERE trx_query IS NULL AND trx_mysql_thread_id <> CONNECTION_ID() ORDER BY trx_started LIMIT 100)
     UNION ALL (SELECT 'wait', ID, STATE, TIME FROM information_schema.PROCESSLIST
-      WHERE STATE LIKE 'Waiting for % lock' OR STATE = 'Waiting for table flush' ORDER BY TIME DESC LIMIT 400)
+      WHERE (STATE LIKE 'Waiting for % lock' OR STATE = 'Waiting for table flush') ${ours} ORDER BY TIME DESC LIMIT 400)
     UNION ALL (SELECT 'wait', trx_mysql_thread_id, 'Waiting for row lock', TIMESTAMPDIFF(SECOND, trx_wait_started, NOW())
-      FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' ORDER BY trx_wait_started LIMIT 400)`,
-    ],
-  ],
+      FROM information_schema.INNODB_TRX JOIN information_schema.PROCESSLIST ON ID = trx_mysql_thread_id
+      WHERE trx_state = 'LOCK WAIT' ${ours} ORDER BY trx_wait_started LIMIT 400)`;
+  return { name: 'sessions', forms: [[form]] };
 };
 
 const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
@@ -237,21 +235,17 @@ export function createMysqlPoll(
   });
   let flavour = flavourOf(announcedVersion);
   let session = sessionQuestions(flavour, timeoutMs);
+  const sessions = sessionsQuestion(databases);
 
   const askServer = async (others: readonly Question[]): Promise<Record<string, MysqlAnswer>> => {
-    const answers = await ask([...session, ...serverQuestions(flavour), ...others, sessionsQuestion]);
+    const answers = await ask([...session, ...serverQuestions(flavour), ...others, sessions]);
     session = [];
     const { version, comment } = answers.version!.rows?.[0] ?? {};
     const isReally = flavourOf(`${version} ${comment}`);
     // A proxy may announce another version than the server's.
     if (isReally === flavour) return answers;
     flavour = isReally;
-    return ask([
-      ...sessionQuestions(flavour, timeoutMs),
-      ...serverQuestions(flavour),
-      ...others,
-      sessionsQuestion,
-    ]);
+    return ask([...sessionQuestions(flavour, timeoutMs), ...serverQuestions(flavour), ...others, sessions]);
   };
 
   return async ({ database, schema, server }) => {
