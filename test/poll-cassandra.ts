@@ -1,4 +1,4 @@
-import type { StoreCheck } from '../src/core/reasons.ts';
+import type { StoreCheck } from '../src/core/check-severity.ts';
 import { cassandra } from '../src/probes/stores/cassandra-poll.ts';
 import type { CheckResult, StoreFault, StoreReport } from '../src/probes/stores/store-report.ts';
 import { type PollTarget, pollOnce } from './poll-store.ts';

@@ -1,9 +1,5 @@
-import {
-  type BackupType,
-  type StoreCheck,
-  type StoreCheckSeverity,
-  storeCheckNeededBy,
-} from '../../core/reasons.ts';
+import { type StoreCheck, type StoreCheckSeverity, storeCheckNeededBy } from '../../core/check-severity.ts';
+import type { BackupType } from '../../core/reasons.ts';
 import type { Evidence, ProbeStatus } from '../report.ts';
 import type { Found } from './found.ts';
 import type { KindOfProblem } from './kinds.ts';

@@ -1,11 +1,10 @@
 import {
-  type BackupType,
-  backupTypes,
   type StoreCheck,
   type StoreCheckSeverity,
   storeCheckNeededBy,
   storeChecksOf,
-} from '../../core/reasons.ts';
+} from '../../core/check-severity.ts';
+import { type BackupType, backupTypes } from '../../core/reasons.ts';
 import { type RuleGroup, recovering } from '../alert.ts';
 import { type Names, site } from '../names.ts';
 

@@ -1,5 +1,5 @@
+import type { StoreCheck } from '../../core/check-severity.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { StoreCheck } from '../../core/reasons.ts';
 import { excerpt } from '../probe.ts';
 import type { CassandraRow } from './cassandra-connection.ts';
 import type { CheckResult } from './store-report.ts';

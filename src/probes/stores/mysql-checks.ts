@@ -1,4 +1,4 @@
-import type { StoreCheck } from '../../core/reasons.ts';
+import type { StoreCheck } from '../../core/check-severity.ts';
 import { type MysqlAnswer, type MysqlRow, mysqlNumber, type NamedValues } from './mysql-questions.ts';
 import { escapedText } from './sql-text.ts';
 import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';

@@ -1,4 +1,4 @@
-import type { StoreCheck } from '../../core/reasons.ts';
+import type { StoreCheck } from '../../core/check-severity.ts';
 import { excerpt } from '../probe.ts';
 import type { Replay } from './postgres-replica.ts';
 import type { CheckResult, LogState } from './store-report.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { ClientTls, Secret } from '../../core/access.ts';
-import { type StoreCheck, storeChecks } from '../../core/reasons.ts';
+import { type StoreCheck, storeChecks } from '../../core/check-severity.ts';
 import { dialAddress, parsedAs, placeholders } from '../../core/text-formats.ts';
 import { timedBlock } from '../timing-block.ts';
 import { isCheckOf } from './store-checks.ts';

@@ -1,4 +1,4 @@
-import type { StoreCheck } from '../../core/reasons.ts';
+import type { StoreCheck } from '../../core/check-severity.ts';
 import { type Finding, timeText } from '../probe.ts';
 import type { ArchivedLog, CheckResult, LogState, ServerReport, StoreReport } from './store-report.ts';
 

@@ -1,4 +1,4 @@
-import type { StoreCheck } from '../../core/reasons.ts';
+import type { StoreCheck } from '../../core/check-severity.ts';
 import { type StoreKindName, storeKinds } from './store-options.ts';
 
 /** Advice for a check that fails. */

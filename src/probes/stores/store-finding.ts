@@ -1,5 +1,5 @@
+import { storeCheckSeverity } from '../../core/check-severity.ts';
 import type { RawTags } from '../../core/model.ts';
-import { storeCheckSeverity } from '../../core/reasons.ts';
 import type { Trace } from '../connection.ts';
 import { type Finding, type Sample, timeText } from '../probe.ts';
 import type { FailingSince } from './store-changes.ts';

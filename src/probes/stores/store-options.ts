@@ -1,5 +1,5 @@
 import type { ClientTls, Secret } from '../../core/access.ts';
-import type { StoreCheck } from '../../core/reasons.ts';
+import type { StoreCheck } from '../../core/check-severity.ts';
 
 export const storeKinds = ['widecolumn', 'mysql', 'postgres'] as const;
 export type StoreKindName = (typeof storeKinds)[number];

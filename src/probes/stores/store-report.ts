@@ -1,7 +1,8 @@
 import type { ClientTls } from '../../core/access.ts';
 import type { Address } from '../../core/address.ts';
+import type { StoreCheck } from '../../core/check-severity.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { StoreCheck, StoreFailureReason } from '../../core/reasons.ts';
+import type { StoreFailureReason } from '../../core/reasons.ts';
 import type { Trace } from '../connection.ts';
 
 /** How a store is reached. The secrets are already read, and must not appear in any message. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../../src/agent/config/load.ts';
-import { storeCheckSeverities, storeChecks, storeChecksOf } from '../../../../src/core/reasons.ts';
+import { storeCheckSeverities, storeChecks, storeChecksOf } from '../../../../src/core/check-severity.ts';
 import { agentFile } from '../../config/agent-file.ts';
 
 const load = (accept: string) =>

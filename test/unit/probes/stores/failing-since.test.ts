@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { StoreCheck } from '../../../../src/core/reasons.ts';
+import type { StoreCheck } from '../../../../src/core/check-severity.ts';
 import { failingSince, readFailingSince } from '../../../../src/probes/stores/store-changes.ts';
 
 /** Polls one after another, as `[time, results]`; returns since when what fails at the last one has failed. */

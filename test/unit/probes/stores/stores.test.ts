@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { storeChecks, storeFailureReasons } from '../../../../src/core/reasons.ts';
+import { storeChecks } from '../../../../src/core/check-severity.ts';
+import { storeFailureReasons } from '../../../../src/core/reasons.ts';
 import { adviceOn } from '../../../../src/probes/stores/store-checks.ts';
 import { storeKinds } from '../../../../src/probes/stores/store-options.ts';
 import { planStores } from '../../../../src/probes/stores/stores.ts';
