@@ -237,7 +237,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     await server.query('CREATE TABLE locked (n int)', 'orders');
     expect(await locks()).toEqual({ holds: true, found: 'no session blocks others' });
     const others = await Promise.all(
-      [1, 2, 3].map(async () => {
+      [1, 2, 3, 4].map(async () => {
         const client = new pg.Client({
           host: '127.0.0.1',
           port: server.port,
@@ -249,7 +249,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
       }),
     );
     try {
-      const [holder, first, second] = others as [pg.Client, pg.Client, pg.Client];
+      const [holder, first, second, third] = others as [pg.Client, pg.Client, pg.Client, pg.Client];
       await holder.query('BEGIN; LOCK TABLE locked IN SHARE MODE');
       const waits = async (count: number) => {
         const { rows } = await holder.query('SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted');
@@ -259,16 +259,18 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
       await until('the change of the table waits', () => waits(1));
       const read = second.query('SELECT * FROM locked');
       await until('who reads waits behind it', () => waits(2));
+      const more = third.query('INSERT INTO locked VALUES (1)');
+      await until('so does who writes', () => waits(3));
       const { rows } = await holder.query('SELECT pg_backend_pid() AS pid');
       const { holds, found } = await locks();
       expect(found).toMatch(
         new RegExp(
-          `^2 sessions wait for a lock of session ${rows[0].pid} of postgres, idle in transaction, for \\d+ s$`,
+          `^3 sessions wait for a lock of session ${rows[0].pid} of postgres, idle in transaction, for \\d+ s$`,
         ),
       );
       expect(holds).toBe(true);
       await holder.query('ROLLBACK');
-      await Promise.all([change, read]);
+      await Promise.all([change, read, more]);
       expect((await locks()).found).toBe('no session blocks others');
     } finally {
       for (const client of others) await client.end();

@@ -137,7 +137,7 @@ const serverQuestions = (databases: readonly string[]) => ({
   // of pg_blocking_pids stops all locking for a moment.
   blockers: `SELECT CASE WHEN w.blocker = 0 THEN 'a prepared transaction'
       ELSE 'session ' || w.blocker || coalesce(' of ' || a.usename, '') || coalesce(', ' || a.state, '') END AS what,
-      extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS age, max(w.waiting)::int AS waiting
+      extract(epoch FROM statement_timestamp() - a.xact_start)::float8 AS age, max(w.waiting)::int AS waiting
     FROM (SELECT unnest(pg_blocking_pids(s.pid)) AS blocker, s.waiting
         FROM (SELECT pid, count(*) OVER () AS waiting FROM pg_stat_activity
           WHERE wait_event_type = 'Lock' AND wait_event NOT IN ('advisory', 'virtualxid')
