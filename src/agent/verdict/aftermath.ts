@@ -1,5 +1,5 @@
 import type { Evidence, StatusFacts } from '../report.ts';
-import { type Explained, explained, type IsInTime, isCauseAt } from './causes.ts';
+import { canCause, type Explained, explained, type IsInTime, isCauseAt, mostCauses } from './causes.ts';
 import { leastPauseMs } from './condition.ts';
 import { lookBackMs } from './conditions.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type OpenProblem,
   shownSinceMs,
 } from './found.ts';
-import { isKind } from './kinds.ts';
+import { isKind, placeOf } from './kinds.ts';
 
 interface Left {
   /** The problems of which the evidence only looks back at causes that are over. */
@@ -64,6 +64,7 @@ function looksBack({ kind, evidence }: Begun, endMs: number, nowMs: number): boo
 
 /** Whether one problem would explain another one if both were seen now. */
 const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
+  canCause(cause.kind, effect.kind) &&
   explained([cause, effect], facts).some(({ causedBy }) => causedBy === idOf(cause));
 
 export function createAftermath(): Aftermath {
@@ -88,9 +89,10 @@ export function createAftermath(): Aftermath {
   return {
     timesOf(all, { nowMs, facts, isUnknown, goesOn }) {
       const seen = new Set(all.map(lineOf));
-      ended = [...ended, ...causes.map((cause) => ({ cause, endMs: nowMs }))].filter(
-        ({ cause, endMs }) => !seen.has(lineOf(cause)) && nowMs - endMs < leastPauseMs,
-      );
+      ended = [...ended, ...causes.map((cause) => ({ cause, endMs: nowMs }))]
+        .filter(({ cause, endMs }) => !seen.has(lineOf(cause)) && nowMs - endMs < leastPauseMs)
+        .sort((a, b) => placeOf(a.cause.kind) - placeOf(b.cause.kind))
+        .slice(0, mostCauses);
       const late = all.flatMap((one): [string, ExplainedBy][] => {
         const cause = lines.has(lineOf(one)) ? undefined : lateCauseOf(one, nowMs, facts);
         return cause ? [[lineOf(one), cause]] : [];

@@ -334,7 +334,7 @@ function explains(cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsI
 const severities = { critical: 0, warning: 1 } as const;
 
 /** How many problems are considered as causes: thousands of problems have few causes. */
-const mostCauses = 200;
+export const mostCauses = 200;
 
 /**
  * Lists the problems that a cause explains behind it, and orders causes: critical causes first, then by what can cause what, then

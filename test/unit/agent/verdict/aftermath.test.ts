@@ -290,6 +290,23 @@ describe('the rate of a short outage, which exceeds its limit only after it', ()
   });
 });
 
+test('thousands of problems that begin when thousands of others have ended are judged, and the store that ended last is found', () => {
+  const judge = createJudge();
+  const domains = (from: number, isWell: boolean) =>
+    Array.from({ length: 3_000 }, (_, i) =>
+      probeStatusOf(`domain/d${from + i}`, { at: atOf(30), ...(!isWell && refused) }, { since: atOf(10) }),
+    );
+  look(judge, 30, { probes: domains(0, false) });
+  look(judge, 35, { probes: [...domains(0, true), store(35, true)] });
+  look(judge, 38, { probes: [...domains(0, true), store(38, false)] });
+  const exceeded = Array.from({ length: 3_000 }, (_, i) => ({
+    ...errors(undefined, `r${i}`),
+    since: atOf(40),
+  }));
+  const { verdict } = look(judge, 40, { probes: [...domains(0, true), store(40, false)], exceeded });
+  expect([verdict.level, verdict.problems]).toEqual(['unknown', []]);
+});
+
 test('a cause of two consequences is named once when it is over', () => {
   const judge = createJudge();
   const exceeded = [errors(), errors(undefined, 'matching')];
