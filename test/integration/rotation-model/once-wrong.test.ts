@@ -93,6 +93,12 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['gzip under any name', 100_564],
   ['gzip under any name', 102_189],
   ['gzip under any name', 102_885],
+  ['copied, truncated and compressed', 2_350],
+  ['copied, truncated and compressed', 4_096],
+  ['copied, truncated and compressed', 8_092],
+  ['copied, truncated and compressed', 8_397],
+  ['copied, truncated and compressed', 8_871],
+  ['copied, truncated and compressed', 10_469],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { SkipReason } from '../../../core/reasons.ts';
-import { type Content, learn, marksAgree, noChain } from './chain.ts';
+import { type Content, identifyingBytes, learn, marksAgree, noChain } from './chain.ts';
 import type { Action, FileFacts } from './decision.ts';
 import { fileKey, type Sighting, startsAtEnd } from './discovery.ts';
 import {
@@ -14,7 +14,6 @@ import {
   seenBytes,
   unreadBytes,
 } from './generations.ts';
-import { partBytes } from './match.ts';
 import type { Places, ScanDeps } from './places.ts';
 import { isCompressed } from './rotated-names.ts';
 
@@ -72,7 +71,7 @@ export function createApply(deps: ScanDeps, places: Places) {
 
   /** Remembers a copy of the first few bytes of a generation, because an archive of that copy may appear later. */
   const rememberPart = (of: Generation, { size, start, isGzip }: Content) => {
-    if (isGzip || size === 0 || size >= partBytes) return;
+    if (isGzip || size === 0 || size >= identifyingBytes) return;
     const part = { size, sum: crc32(start) };
     const others = of.parts.filter((other) => other.size !== size);
     generations.update(of, { parts: [...others, part].slice(-partsLimit) });

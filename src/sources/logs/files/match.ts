@@ -20,8 +20,6 @@ interface Plan {
 
 /** How many followed files of its directory a file with an unrelated name is compared with. */
 const neighboursLimit = 16;
-/** The archive of a part of a generation is not recognized below this size, because banners and timestamps are alike. */
-export const partBytes = 64;
 
 interface Pair extends Ask {
   readonly content: Content;
@@ -181,8 +179,10 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
   let doubt: Action | undefined;
   for (const of of [...own, ...neighbours]) {
     const { place } = of;
-    if (!place || marksAgree(of.chain, content.start) === false) continue;
-    if (isHome && !isStranger && place.state !== 'unlinked') continue;
+    if (!place || (isHome && !isStranger && place.state !== 'unlinked')) continue;
+    // If a log was rewritten after it was looked at, the file may be a copy of what it holds now.
+    const isDifferent = marksAgree(of.chain, content.start) === false;
+    if (isDifferent && (place.state !== 'live' || place.isGzip)) continue;
     const isHeld = place.fd !== undefined && place.size > 0;
     const isSeen = knownBytes(of) > 0 || place.state === 'live' || place.isGzip || isHeld;
     if (!isSeen) continue;
@@ -266,7 +266,7 @@ function mayGoOn({ file, of, content, relation }: Pair): boolean {
     if (isHome) return false;
     if (isItsCopy && file.isUnchanged) return true;
     if (of.group !== file.group && !file.kin.includes(of.group) && !isSudden(of, file)) return false;
-    return of.lostBy === 'truncated' && (!content.isGzip || content.size >= partBytes);
+    return of.lostBy === 'truncated' && (!content.isGzip || content.size >= identifyingBytes);
   }
   if (relation === 'other' || relation === 'unseen') return false;
   const isSameInode = of.lostBy === 'vanished' && file.key === of.lost?.key;
@@ -279,8 +279,9 @@ function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolea
   if (!isItsFile && isVague(file, content) && world.isThere(of, file)) return false;
   if (relation === 'same' || relation === 'part') return true;
   if (relation === 'shorter') {
-    if (isItsFile) return (!file.isReplaced && !file.isHome && content.size >= partBytes) || file.isUnchanged;
-    return of.lostBy === 'truncated' && content.size >= partBytes;
+    if (isItsFile)
+      return (!file.isReplaced && !file.isHome && content.size >= identifyingBytes) || file.isUnchanged;
+    return of.lostBy === 'truncated' && content.size >= identifyingBytes;
   }
   if (relation !== 'longer') return false;
   if (isItsFile) return isStrong(of);

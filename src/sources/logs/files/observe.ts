@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Apply } from './apply.ts';
-import { type Content, compare, learn, tailBytes } from './chain.ts';
+import { type Content, compare, learn, marksAgree, tailBytes } from './chain.ts';
 import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
 import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
@@ -234,6 +234,8 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
    */
   const answerFollowed = async (sighting: Sighting, content: Content, of: Generation): Promise<Answer> => {
     const place = of.place!;
+    if (marksAgree(of.chain, content.start) === false)
+      return reader.isIntact(of, place.fd !== undefined) === false ? 'rewritten' : 'other';
     if (content.isGzip || place.isGzip) {
       if (content.isGzip && place.isGzip) return 'other';
       // The file may have grown since it was listed, and then been rotated and packed.
@@ -275,8 +277,10 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
       if (typeof content === 'string') return 'unknown';
       if (of.place) return answerFollowed(sighting, content, of);
       const { size, start, isGzip } = content;
-      const isPart = isGzip && of.parts.some((part) => part.size === size && part.sum === crc32(start));
-      return isPart ? 'part' : compare(content, of);
+      const relation = await compare(content, of);
+      if (!isGzip || relation === 'same' || relation === 'longer') return relation;
+      const isPart = of.parts.some((part) => part.size === size && part.sum === crc32(start));
+      return isPart ? 'part' : relation;
     },
   };
 }
