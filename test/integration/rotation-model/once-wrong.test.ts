@@ -99,6 +99,11 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['copied, truncated and compressed', 8_397],
   ['copied, truncated and compressed', 8_871],
   ['copied, truncated and compressed', 10_469],
+  ['rewritten in place', 2_947],
+  ['rewritten in place', 9_735],
+  ['deleted for good', 2_953],
+  ['logs of one name', 20_948],
+  ['copied, truncated and compressed', 102_683],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

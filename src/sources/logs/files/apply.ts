@@ -125,7 +125,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     // The listed file may have been another one with the same inode.
     if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
     // So may the file be that is there by now, if the compared one was closed to make room for others.
-    if (content) generations.update(of, { chain: learn(of.chain, content.start) });
+    if (content) generations.update(of, { chain: learn(of.chain, content.start), size: content.size });
     places.refresh(of);
     place.isBlank = sighting.stat.size === 0 && isNewGroup;
     if (startsAtEnd(sighting)) reader.startAtEnd(of);
@@ -145,7 +145,11 @@ export function createApply(deps: ScanDeps, places: Places) {
     take(of, sighting);
     places.refresh(of);
     // With the marks of its beginning, a copy of the file can be found if it is truncated before it is read.
-    if (isUnread(of) && !content.isGzip) generations.update(of, { chain: learn(of.chain, content.start) });
+    if (isUnread(of) && !content.isGzip)
+      generations.update(of, {
+        chain: learn(of.chain, content.start),
+        size: Math.max(of.size, content.size),
+      });
     // The copy was made before the unfinished line was written.
     if (content.size < hadRest) sinks.cut(of);
   };
@@ -163,11 +167,12 @@ export function createApply(deps: ScanDeps, places: Places) {
   const miss = (sighting: Sighting, { key, group, isHome }: Pick<FileFacts, 'key' | 'group' | 'isHome'>) => {
     const { stat, paths } = sighting;
     if (stat.size === 0 || isCompressed(paths[0]!) || startsAtEnd(sighting)) return;
-    for (const of of generations.lost) {
-      if (of.lost?.key !== key) continue;
+    // An earlier file of another log may have had the inode.
+    const former = [...generations.lost].findLast((of) => of.lost?.key === key && of.group === group);
+    if (former) {
       // The file is the lost generation itself, which had grown.
-      if (of.lost.wasLive && of.lostBy === 'vanished' && paths[0] === of.home)
-        generations.update(of, { size: Math.max(of.size, stat.size) });
+      if (former.lost!.wasLive && former.lostBy === 'vanished' && paths[0] === former.home)
+        generations.update(former, { size: Math.max(former.size, stat.size) });
       return;
     }
     const own = beginning(sighting, group, paths[0]!, isHome);
@@ -250,8 +255,10 @@ export function createApply(deps: ScanDeps, places: Places) {
         logEvent('file is a copy', sighting.paths[0]!, action.of);
         if (content) rememberPart(action.of, content);
         know(sighting, action.of, content);
-      } else if (action.do === 'follow') await follow(sighting, file);
-      else if (action.do === 'resume' && content) resume(action.of, sighting, content, file.isHome);
+      } else if (action.do === 'follow') {
+        if (action.of) generations.remove(action.of);
+        await follow(sighting, file);
+      } else if (action.do === 'resume' && content) resume(action.of, sighting, content, file.isHome);
       else if (action.do === 'fork') fork(action.of, sighting, file.group);
     },
   };

@@ -62,8 +62,8 @@ export interface Ask {
 }
 
 export type Action =
-  /** The file is a new generation, read from its beginning. */
-  | { readonly do: 'follow'; readonly file: FileFacts }
+  /** The file is a new generation, read from its beginning. It has everything that is known of the lost generation `of`. */
+  | { readonly do: 'follow'; readonly file: FileFacts; readonly of?: Generation }
   /** The generation goes on in this file. */
   | { readonly do: 'resume'; readonly file: FileFacts; readonly of: Generation }
   /** The file is a copy: nothing in it is to be counted while it does not change. */

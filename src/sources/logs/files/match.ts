@@ -373,9 +373,9 @@ function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]
     const isAfter = isUnrelated(file)
       ? settling.get(file.directory)?.some((log) => isFirst(log, file) && beginsAlike(file, log))
       : !isHome &&
-        members
-          .get(group)
-          ?.some((one) => (one.isHome || (isArchive && isPlain(one))) && beginsAlike(file, one));
+        [group, ...file.kin]
+          .flatMap((path) => members.get(path) ?? [])
+          .some((one) => (one.isHome || (isArchive && isPlain(one))) && beginsAlike(file, one));
     if (isPassed(file)) {
       if (!isAfter) actions.push({ do: 'pass', file });
       again ||= isAfter === true;
@@ -402,7 +402,9 @@ function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]
     }
     const of = lost.sort(byEvidence(file)).find((one) => isUnread(one) && mayHold(world, one, file));
     if (of) resumed.add(of);
-    actions.push(of ? { do: 'resume', file, of } : { do: 'follow', file });
+    // Another log may have the same banner. It stays a log of its own: nothing of the lost generation was counted.
+    const isOthers = isUnrelated(file) && of?.group !== group;
+    actions.push(of && !isOthers ? { do: 'resume', file, of } : { do: 'follow', file, of });
   }
   return again;
 }
