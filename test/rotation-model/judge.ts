@@ -1,4 +1,4 @@
-import { type Content, isBanner, isWhole, type Line, type World } from './world.ts';
+import { type Content, isBanner, type Line, type World } from './world.ts';
 
 export interface Skipped {
   readonly reason: string;
@@ -33,19 +33,25 @@ function allowMissing(world: World): void {
   }
 }
 
-/** The part of a shorter content that the tailer compares. */
-const compared = (text: string) => text.slice(0, text.length < 32 ? 16 : text.length - (text.length % 32));
+/** A line that does not begin with a banner or a part of another line. */
+const startsWhole = /^(\S+Z )?\S+ g\d+ n\d+ /;
+
+/** The part of a shorter content that the tailer compares: up to its last mark. */
+function compared(text: string): string {
+  const step = text.length < 32 ? 16 : text.length < 256 ? 32 : 256;
+  return text.slice(0, Math.min(text.length - (text.length % step), 4096));
+}
 
 /**
- * Allows everything to be missing from contents that are the beginning of another content, such as a banner and a part of a line:
- * they cannot be distinguished from an unfinished copy.
+ * Allows everything to be missing from contents that are the beginning of another content as far as the tailer compares them, such
+ * as a banner and a part of a line: they cannot be distinguished from an unfinished copy.
  */
 function allowBeginnings({ written }: World): void {
-  const unfinished = written.filter(({ lines }) => !lines.some(isWhole));
-  if (unfinished.every(({ lines }) => lines.every(isBanner))) return;
-  const textOf = ({ lines }: Content) => lines.map(({ text }) => text).join('\n');
+  const begun = written.filter(({ lines: [first] }) => first && !startsWhole.test(first.text));
+  if (begun.every(({ lines }) => lines.every(isBanner))) return;
+  const textOf = ({ lines }: Content) => lines.map(({ text }) => `${text}\n`).join('');
   const texts = new Map(written.map((content) => [content, textOf(content)]));
-  for (const content of unfinished) {
+  for (const content of begun) {
     const own = compared(texts.get(content)!);
     const isBeginning = written.some((other) => other !== content && texts.get(other)!.startsWith(own));
     if (isBeginning) for (const line of content.lines) if (!isBanner(line)) line.allowed++;

@@ -61,7 +61,12 @@ function* deleteOldest(world: World, log: Log): Generator<void> {
       world.note(`unlink ${name}`);
       yield;
     }
-    for (const link of log.links.get(oldest!) ?? []) {
+    const isOwn = (name: string) => name.startsWith(`${oldest}.`);
+    const links = log.links.get(oldest!) ?? [];
+    // The link of a dead container leads to its rotated files, too.
+    if (links.length > 0 && ![...disk.names.keys()].filter(isOwn).every((name) => mayDelete(world, name)))
+      return;
+    for (const link of links) {
       disk.unlink(link);
       world.note(`unlink ${link}`);
       yield;
@@ -211,10 +216,10 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
     disk.append(target, file.bytes.subarray(target.length, end));
     yield;
   }
-  // If somebody has emptied the file meanwhile, the copy has nothing of its present content.
-  const copiedBytes = world.contents.get(file) === content ? target.length : 0;
   if (log.keepsTime) target.mtimeMs = file.mtimeMs;
   yield;
+  // If somebody has emptied the file meanwhile, the copy has nothing of its present content.
+  const copiedBytes = world.contents.get(file) === content ? target.length : 0;
   truncateCopied(world, log, target, copiedBytes);
   yield;
   if (log.style !== 'strangeCopy') yield* compressRotated(world, log, to);

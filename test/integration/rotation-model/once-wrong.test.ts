@@ -104,6 +104,10 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['deleted for good', 2_953],
   ['logs of one name', 20_948],
   ['copied, truncated and compressed', 102_683],
+  ['on a full disk', 2_928],
+  ['on a full disk', 4_034],
+  ['links of Kubernetes', 9_877],
+  ['links of Kubernetes', 10_971],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

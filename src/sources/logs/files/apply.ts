@@ -167,11 +167,13 @@ export function createApply(deps: ScanDeps, places: Places) {
   const miss = (sighting: Sighting, { key, group, isHome }: Pick<FileFacts, 'key' | 'group' | 'isHome'>) => {
     const { stat, paths } = sighting;
     if (stat.size === 0 || isCompressed(paths[0]!) || startsAtEnd(sighting)) return;
-    // An earlier file of another log may have had the inode.
-    const former = [...generations.lost].findLast((of) => of.lost?.key === key && of.group === group);
+    // Something else was in the file before, or an earlier file of another log had the inode.
+    const former = [...generations.lost].findLast(
+      (of) => of.lost?.key === key && of.group === group && of.lostBy === 'vanished',
+    );
     if (former) {
       // The file is the lost generation itself, which had grown.
-      if (former.lost!.wasLive && former.lostBy === 'vanished' && paths[0] === former.home)
+      if (former.lost!.wasLive && paths[0] === former.home)
         generations.update(former, { size: Math.max(former.size, stat.size) });
       return;
     }

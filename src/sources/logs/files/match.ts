@@ -281,7 +281,7 @@ function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolea
   if (relation === 'shorter') {
     if (isItsFile)
       return (!file.isReplaced && !file.isHome && content.size >= identifyingBytes) || file.isUnchanged;
-    return of.lostBy === 'truncated' && content.size >= identifyingBytes;
+    return of.lostBy === 'truncated' && content.isGzip && content.size >= identifyingBytes;
   }
   if (relation !== 'longer') return false;
   if (isItsFile) return isStrong(of);
@@ -409,12 +409,9 @@ function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]
   return again;
 }
 
-/**
- * Sorts generations: first those of which something is known, then the one that had the file's inode, then the largest, then the
- * oldest.
- */
+/** Sorts generations: first those of which most is known, then the one that had the file's inode, then the largest, then the oldest. */
 const byEvidence = (file: FileFacts) => (a: Generation, b: Generation) =>
-  Number(knownBytes(a) === 0) - Number(knownBytes(b) === 0) ||
+  knownBytes(b) - knownBytes(a) ||
   Number(a.lost?.key !== file.key) - Number(b.lost?.key !== file.key) ||
   (knownBytes(a) === 0 ? b.size - a.size : 0) ||
   a.number - b.number;

@@ -55,15 +55,18 @@ export function createPlaces(deps: ScanDeps) {
   };
 
   /**
-   * The path without links of a file that was found at `at`. A link in `at` may have been pointed elsewhere since, even more than
-   * once. With the name that it leads to by now, the next scan would not look for the files in between.
+   * Where a file is that was found at `at`, with the path without links. A link in `at` may have been pointed elsewhere since, even
+   * more than once. With the name that it leads to by now, the next scan would not look for the files in between. If the file has
+   * no name now, `at` is empty, and the next scan looks again.
    */
-  const realOf = (at: string, { stat, found }: Sighting): string => {
-    const real = disk.real(at);
+  const whereabouts = (at: string, { stat, found }: Sighting): Pick<Place, 'at' | 'real'> => {
     const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
-    if (real === at || isAt(real)) return real;
+    const real = disk.real(at);
+    if (isAt(real)) return { at, real };
     const isLink = (path: string) => found.some((match) => match.path === path);
-    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real;
+    const other = namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path));
+    if (other !== undefined) return { at, real: other };
+    return { at: real === at ? '' : at, real };
   };
 
   /** Marks the beginning of a file that is not read yet, so that the file can be found again. */
@@ -92,8 +95,8 @@ export function createPlaces(deps: ScanDeps) {
     of(sighting: Sighting, group: string, isGzip: boolean, isHome: boolean): Place {
       const { stat, found, paths } = sighting;
       const at = matchedPath(found, group);
-      const real = at === '' ? paths[0]! : realOf(at, sighting);
-      const place = newPlace({ ...stat, real, at, isGzip, state: isHome ? 'live' : 'rotated' });
+      const where = at === '' ? { at, real: paths[0]! } : whereabouts(at, sighting);
+      const place = newPlace({ ...stat, ...where, isGzip, state: isHome ? 'live' : 'rotated' });
       place.changedMs = clock.monotonicMs();
       return place;
     },
@@ -142,7 +145,7 @@ export function createPlaces(deps: ScanDeps) {
       if (at !== '' && at === place.at) return place.state === 'unlinked' ? 'live' : place.state;
       const isElsewhere = found.has(of.group) && found.get(of.group) !== fileKey(place);
       if (at !== '') {
-        generations.relocate(of, { at, real: realOf(at, sighting) });
+        generations.relocate(of, whereabouts(at, sighting));
         if (at !== of.group && (isRotationOf(basename(at), basename(of.group)) || isElsewhere))
           return 'rotated';
         if (at !== of.group) generations.move(of, at);

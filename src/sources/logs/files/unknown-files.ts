@@ -48,6 +48,9 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
     const { of } = known;
     const isUnchanged = known.size === sighting.stat.size && known.mtimeNs === sighting.stat.mtimeNs;
     if (!isUnchanged || of.status === 'lost') return true;
+    // A copy that had no name of its own log is at that log's path by now.
+    const isNamed = sighting.found.length > 0 && sighting.paths[0] !== known.path;
+    if (isNamed && groups.of(sighting) !== of.group) return true;
     if (of.status !== 'ended') return false;
     const isBack = known.path !== of.group && groups.isHome(sighting, of.group);
     if (isBack && areNamesReliable(seen, sighting)) return true;
