@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, identifyingBytes, learn, marksAgree, noChain } from './chain.ts';
@@ -15,7 +16,7 @@ import {
   unreadBytes,
 } from './generations.ts';
 import type { Places, ScanDeps } from './places.ts';
-import { isCompressed } from './rotated-names.ts';
+import { isCompressed, isSameLog } from './rotated-names.ts';
 
 /** How many copies of a generation's first few bytes are remembered. */
 const partsLimit = 4;
@@ -167,13 +168,13 @@ export function createApply(deps: ScanDeps, places: Places) {
   const miss = (sighting: Sighting, { key, group, isHome }: Pick<FileFacts, 'key' | 'group' | 'isHome'>) => {
     const { stat, paths } = sighting;
     if (stat.size === 0 || isCompressed(paths[0]!) || startsAtEnd(sighting)) return;
-    // Something else was in the file before, or an earlier file of another log had the inode.
+    // An earlier file of a log with another name may have had the inode.
     const former = [...generations.lost].findLast(
-      (of) => of.lost?.key === key && of.group === group && of.lostBy === 'vanished',
+      (of) => of.lost?.key === key && isSameLog(basename(paths[0]!), basename(of.home)),
     );
     if (former) {
       // The file is the lost generation itself, which had grown.
-      if (former.lost!.wasLive && paths[0] === former.home)
+      if (former.lost!.wasLive && former.lostBy === 'vanished' && paths[0] === former.home)
         generations.update(former, { size: Math.max(former.size, stat.size) });
       return;
     }

@@ -260,8 +260,10 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
   };
 
   const read = (file: Seen, fd: number, size: number): Content | 'unfinished' => {
-    const start = readAt(fd, Math.min(size, headBytes), 0);
-    if (!isGzipStart(start)) return plain(file, size, start);
+    const wanted = Math.min(size, headBytes);
+    const start = readAt(fd, wanted, 0);
+    // The file may have been truncated after its size was looked up.
+    if (!isGzipStart(start)) return plain(file, start.length < wanted ? start.length : size, start);
     const small = inflateSmall(disk, fd, size);
     if (small === undefined) return large(file, fd, size);
     return small === 'unfinished' || small.length === 0 ? 'unfinished' : whole(small);

@@ -90,7 +90,10 @@ export interface World {
   /** The files to decide about, sorted: new generations are numbered in this order. */
   readonly files: readonly FileFacts[];
   readonly generations: Pick<Generations, 'group' | 'ended' | 'lost'>;
-  /** The followed generations of logs that were known before this scan and whose files are, or were, in this directory. */
+  /**
+   * The followed generations of logs that were known before this scan and whose files are, or were, in this directory, those that
+   * changed last first.
+   */
   followedIn(directory: string): readonly Generation[];
   /** Whether there is another file that was read as this generation or is a copy of it. */
   isThere(of: Generation, except: FileFacts): boolean;

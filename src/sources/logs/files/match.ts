@@ -174,7 +174,7 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
   const isStranger = isUnrelated(file);
   const isTelling = !isVague(file, content);
   const neighbours = isStranger ? world.followedIn(file.directory) : [];
-  let compared = 0;
+  const compared = { alike: 0, different: 0 };
   /** What the file may be unless it has all of another generation. */
   let doubt: Action | undefined;
   for (const of of [...own, ...neighbours]) {
@@ -186,7 +186,7 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
     const isHeld = place.fd !== undefined && place.size > 0;
     const isSeen = knownBytes(of) > 0 || place.state === 'live' || place.isGzip || isHeld;
     if (!isSeen) continue;
-    if (isStranger && ++compared > neighboursLimit) break;
+    if (isStranger && ++compared[isDifferent ? 'different' : 'alike'] > neighboursLimit) continue;
     const answer = world.ask(file, of);
     if (answer === 'rewritten') return { do: 'lose', of };
     if (isPassed(file) && answer !== 'prefix') continue;

@@ -56,17 +56,16 @@ export function createPlaces(deps: ScanDeps) {
 
   /**
    * Where a file is that was found at `at`, with the path without links. A link in `at` may have been pointed elsewhere since, even
-   * more than once. With the name that it leads to by now, the next scan would not look for the files in between. If the file has
-   * no name now, `at` is empty, and the next scan looks again.
+   * more than once. With the name that it leads to by now, the next scan would not look for the files in between. If the
+   * file is not there, `at` is empty, and the next scan looks again.
    */
   const whereabouts = (at: string, { stat, found }: Sighting): Pick<Place, 'at' | 'real'> => {
     const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
     const real = disk.real(at);
     if (isAt(real)) return { at, real };
+    if (real === at) return { at: '', real };
     const isLink = (path: string) => found.some((match) => match.path === path);
-    const other = namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path));
-    if (other !== undefined) return { at, real: other };
-    return { at: real === at ? '' : at, real };
+    return { at, real: namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real };
   };
 
   /** Marks the beginning of a file that is not read yet, so that the file can be found again. */

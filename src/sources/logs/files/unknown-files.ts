@@ -73,15 +73,15 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
     return names.has(path);
   };
 
-  /** Followed generations by the directory in which their files are, or were. */
-  const followedByDirectory = () =>
-    groupBy(
-      [...generations.open].filter(({ place, group }) => {
-        if (!place || place.isGzip || (place.state !== 'live' && place.state !== 'unlinked')) return false;
-        return !newGroups.has(group) || blankGroups.has(group);
-      }),
-      ({ home }) => dirname(home),
-    );
+  /** Followed generations by the directory in which their files are, or were, those that changed last first. */
+  const followedByDirectory = () => {
+    const followed = [...generations.open].filter(({ place, group }) => {
+      if (!place || place.isGzip || (place.state !== 'live' && place.state !== 'unlinked')) return false;
+      return !newGroups.has(group) || blankGroups.has(group);
+    });
+    followed.sort((a, b) => b.place!.changedMs - a.place!.changedMs);
+    return groupBy(followed, ({ home }) => dirname(home));
+  };
 
   return {
     waiting,
