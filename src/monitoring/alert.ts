@@ -135,6 +135,11 @@ interface OutageEnd {
   subject: string;
   /** The windows of the alerts that the outage explains. */
   windows: readonly Window[];
+  /**
+   * Set if the outage explains alerts that may fire before the alert on it does: while that one is pending, this one is there,
+   * too.
+   */
+  isAlsoPending?: true;
   dashboard: DashboardName;
 }
 
@@ -144,12 +149,24 @@ interface OutageEnd {
  * with the outage, so that Alertmanager always has a source; until the outage ends the first source prevents them from notifying.
  * They read ALERTS, so that an outage that never fired explains nothing.
  */
-export const recovering = ({ name, of, by, subject, windows, dashboard }: OutageEnd): Alert[] =>
+export const recovering = ({
+  name,
+  of,
+  by,
+  subject,
+  windows,
+  isAlsoPending,
+  dashboard,
+}: OutageEnd): Alert[] =>
   windows.map((window) => ({
     name,
     severity: 'info',
-    expr: () =>
-      `max by (${by}) (max_over_time(ALERTS{alertname="${of}", alertstate="firing", pack="recommended"}[${seenFor[window]}])) == 1`,
+    expr: () => {
+      const inState = (state: string) =>
+        `ALERTS{alertname="${of}", alertstate="${state}", pack="recommended"}`;
+      const fired = `max by (${by}) (max_over_time(${inState('firing')}[${seenFor[window]}])) == 1`;
+      return isAlsoPending ? `${fired}\nor max by (${by}) (${inState('pending')})` : fired;
+    },
     labels: { window },
     summary: `${subject} is down, or was within the last ${seenFor[window]}.`,
     description: `${of} fires, or fired within the last ${seenFor[window]} (ALERTS was {{ $value }}). Until this alert ends, alerts that the outage explains stay inhibited, if their window is ${window} or less.`,

@@ -31,6 +31,8 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
   const recover = async () => {
     await findStore(stage);
     stage.service.roles.frontend.certify(stage.service.certificates.long);
+    for (const role of healths) stage.service.roles[role].die(false);
+    stage.service.roles.matching.serve(true);
     await quiet();
   };
   const scene = (what: string, play: () => Promise<void>) =>
@@ -195,5 +197,51 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     service.roles.matching.feel(true);
     await quiet();
     expect(told(since)).toHaveLength(2);
+  });
+
+  scene('every role of the hosts ends, and the store is well: one page', async () => {
+    const { service } = stage;
+    const since = stage.alertmanager.notices.length;
+    for (const role of healths) service.roles[role].die(true);
+    await wait('the page', () => told(since).length > 0);
+    await wait('the alerts on each role are held back', async () => {
+      const all = await stage.alertmanager.held();
+      const held = all.filter(({ status }) => status.state === 'suppressed').map(({ labels }) => labels);
+      for (const alertname of ['SvcServiceDown', 'SvcRoleUnhealthy'])
+        for (const role of ['frontend', 'history', 'matching', 'worker'])
+          if (!held.some((one) => one.alertname === alertname && one.svc_service === role))
+            throw new Error(`${alertname} ${role}`);
+      return true;
+    });
+    expect(told(since)).toEqual(['SvcAllRolesDown']);
+    for (const role of healths) service.roles[role].die(false);
+    await quiet();
+    expect(told(since)).toEqual(['SvcAllRolesDown']);
+    await noted(since, { alertname: 'SvcAllRolesRecovering' });
+  });
+
+  scene('the page of a role that passes its health check fails: a ticket', async () => {
+    const { matching } = stage.service.roles;
+    const since = stage.alertmanager.notices.length;
+    matching.serve(false);
+    await wait('the ticket', () => told(since).length > 0);
+    matching.serve(true);
+    await quiet();
+    expect(told(since)).toEqual(['SvcMetricsUnread matching']);
+    expect(stage.alertmanager.notices.slice(since).map(({ receiver }) => receiver)).not.toContain('on-call');
+  });
+
+  scene('many persistence calls of a role fail while the store answers: a page, and no ticket', async () => {
+    const { service } = stage;
+    const since = stage.alertmanager.notices.length;
+    service.storeErrors.rise(1000);
+    await wait('the page', () => told(since).length > 0);
+    await wait(
+      'the share is held back',
+      async () => (await heldBack()).has('SvcPersistenceErrorRatio') || undefined,
+    );
+    service.storeErrors.rise(0);
+    await quiet();
+    expect(told(since)).toEqual(['SvcPersistenceErrorRate history']);
   });
 });

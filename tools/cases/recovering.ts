@@ -8,7 +8,14 @@ const alerts = (alertname: string, labels: Labels, alertstate: string, values: s
 };
 
 /** A plan that is checked in minute 40. For `minutes` after the end of the alert on the outage, this alert is there. */
-function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', minutes: number): Plan {
+function end(
+  alert: string,
+  of: string,
+  labels: Labels,
+  window: '5m' | '30m',
+  minutes: number,
+  isAlsoPending = false,
+): Plan {
   const fired = (values: string) => alerts(of, labels, 'firing', values);
   const here = { cluster: 'dc1', instance: 'a' };
   const at = 40;
@@ -19,13 +26,28 @@ function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', mi
     ruleLabels: { window },
     at,
     bad: fired(until(minutes - 1)),
-    good: alerts(of, labels, 'pending', '1x60'),
+    good: isAlsoPending ? {} : alerts(of, labels, 'pending', '1x60'),
     edge: fired(until(minutes + 1)),
     reset: fired(`1x5 stale _x${at - minutes - 9} 0x40`),
     labels,
     value: '1',
     ending: { afterMinutes: minutes + 1 },
+    ...(isAlsoPending && {
+      silent: {
+        'was pending until a minute ago': alerts(of, { ...labels, ...here }, 'pending', '1x38 stale'),
+      },
+    }),
     more: [
+      ...(isAlsoPending
+        ? [
+            {
+              shows: 'the alert on the outage is pending',
+              series: alerts(of, { ...labels, ...here }, 'pending', '1x60'),
+              at,
+              fires: [{ labels: { ...labels, cluster: 'dc1' }, value: '1' }],
+            },
+          ]
+        : []),
       {
         shows: 'the outage goes on: no moment is left between the two',
         series: alerts(of, { ...labels, ...here }, 'firing', '1x60'),
@@ -85,6 +107,7 @@ const history = { job: 'history', svc_service: 'history' };
 export const recoveringPlans: readonly Plan[] = [
   ...bothEnds('SvcStoreRecovering', 'SvcStoreDown', store),
   ...bothEnds('SvcServiceRecovering', 'SvcServiceDown', history),
+  end('SvcAllRolesRecovering', 'SvcAllRolesDown', {}, '5m', 2, true),
   end('SvcRoleRecovering', 'SvcRoleUnhealthy', { svc_service: 'history' }, '5m', 2),
   end('SvcClusterRecovering', 'SvcClusterUnreachable', { remote_cluster: 'dc2' }, '5m', 2),
   end('SvcAgentsRecovering', 'SvcRoleUnwatched', { job: 'history' }, '5m', 2),

@@ -54,6 +54,122 @@ const instanceDownOf = (job: string): Extra => ({
   at: 10,
   fires: [{ labels: { cluster: 'dc1', job, svc_service: job, instance: 'a' }, value: '0' }],
 });
+/** The four roles, each up or down by its health check, and an incident of its own if `cause` is there. */
+const fourRoles = (
+  values: string,
+  { last = values, cause = 'role_down', blamed = 4, of = 'cluster="dc1"' } = {},
+) =>
+  Object.fromEntries(
+    ['frontend', 'history', 'matching', 'worker'].flatMap((name, i): [string, string][] => [
+      [`svc_role_up{${of}, instance="a", svc_service="${name}"}`, i < 3 ? values : last],
+      ...(i < blamed
+        ? [
+            [`svc_incident{${of}, instance="a", cause="${cause}", subject="${name}"}`, '1x40'] as [
+              string,
+              string,
+            ],
+          ]
+        : []),
+    ]),
+  );
+/** The four roles without health checks, by their pages. */
+const pagesOf = (values: string) =>
+  Object.fromEntries(
+    Object.entries(fourRoles(values, { cause: 'scrape_down' })).map(([key, its]) => [
+      key.replace('svc_role_up', 'svc_role_scrape_up'),
+      its,
+    ]),
+  );
+const noRole = { labels: { cluster: 'dc1' }, value: '4' };
+/** The cases of the alert that no role is up: src/monitoring/alerts/roles.ts. */
+const allRolesPlan: HandWritten = {
+  alert: 'SvcAllRolesDown',
+  at: 10,
+  silent: {
+    healthy: fourRoles('1x20'),
+    'exactly on the threshold': fourRoles('1 0x20', { last: '1x9 0x20' }),
+    'counter reset or interruption': fourRoles('1 0x20', { last: '1x7 0 1 0x20' }),
+    'one of four roles is up': fourRoles('0x20', { last: '1x20' }),
+    'one role explains another': fourRoles('0x20', { blamed: 3 }),
+    'another problem explains all of them': {
+      ...fourRoles('0x20', { blamed: 0 }),
+      [`svc_incident{${at}, cause="store_down", subject="main/persistence"}`]: '1x20',
+    },
+    'another kind of problem has the names of the roles': fourRoles('0x20', { cause: 'log_silent' }),
+    'the incidents are over': Object.fromEntries(
+      Object.entries(fourRoles('0x20')).map(([key, values]) => [
+        key,
+        key.startsWith('svc_incident') ? '0x20' : values,
+      ]),
+    ),
+    'only one role is watched': {
+      [`svc_role_up{${at}, ${role}}`]: '0x20',
+      [`svc_incident{${at}, cause="role_down", subject="history"}`]: '1x20',
+    },
+  },
+  cases: [
+    { shows: 'fires', series: fourRoles('1 0x20'), fires: [noRole] },
+    { shows: 'series missing', series: fourRoles('0x5 stale'), at: 15, fires: [] },
+    {
+      shows: 'two clusters of which one fails',
+      series: {
+        ...fourRoles('0x20'),
+        ...fourRoles('0x20', { last: '1x20', of: 'cluster="dc2"' }),
+      },
+      fires: [noRole],
+    },
+    {
+      shows: 'two environments with the same names of which one fails',
+      series: {
+        ...fourRoles('0x20', { of: 'environment="production", cluster="dc1"' }),
+        ...fourRoles('0x20', { last: '1x20', of: 'environment="staging", cluster="dc1"' }),
+      },
+      fires: [{ labels: { cluster: 'dc1', environment: 'production' }, value: '4' }],
+    },
+    {
+      shows: 'two agents that report the same: one instance of one role is up',
+      series: {
+        ...fourRoles('0x20'),
+        [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '1x20',
+      },
+      fires: [],
+    },
+    {
+      shows: 'two hosts, and no role is up on either: the incidents of a role count once',
+      series: {
+        ...fourRoles('0x20'),
+        [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '0x20',
+        [`svc_incident{cluster="dc1", instance="b", cause="role_down", subject="history"}`]: '1x20',
+      },
+      fires: [noRole],
+    },
+    ...['crash_loop', 'fatal', 'role_failing'].map((cause) => ({
+      shows: `each role has the problem ${cause}`,
+      series: fourRoles('0x20', { cause }),
+      fires: [noRole],
+    })),
+    {
+      shows: 'roles without a health check: the page of none can be read',
+      series: pagesOf('0x20'),
+      fires: [noRole],
+    },
+    {
+      shows: 'roles without a health check: a page of one can be read',
+      series: { ...pagesOf('0x20'), [`svc_role_scrape_up{cluster="dc1", instance="b", ${role}}`]: '1x20' },
+      fires: [],
+    },
+    {
+      shows: 'no page can be read, and one role passes its health check',
+      series: { ...pagesOf('0x20'), ...fourRoles('0x20', { last: '1x20' }) },
+      fires: [],
+    },
+    {
+      shows: 'every page can be read, and no role passes its health check',
+      series: { ...pagesOf('1x20'), ...fourRoles('0x20') },
+      fires: [noRole],
+    },
+  ],
+};
 /** The plans for alerts on targets and health: src/monitoring/alerts/roles.ts. */
 export const availabilityPlans: readonly (Plan | HandWritten)[] = [
   {
@@ -75,8 +191,28 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         [`up{job="svc-agent", ${at}}`]: '0x20',
       },
       'the agent is no role': { [`up{job="svc-agent", ${at}}`]: '0x20' },
+      'the role passes its health check: only its metrics cannot be read': {
+        [`up{job="history", ${at}}`]: '0x20',
+        [`svc_role_up{${at}, ${role}}`]: '1x20',
+      },
+      'an instance whose scrape fails, too, passes its health check': {
+        [`up{job="history", ${at}}`]: '0x20',
+        'up{job="history", cluster="dc1", instance="b"}': '0x20',
+        [`svc_role_up{${at}, ${role}}`]: '0x20',
+        [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '1x20',
+      },
     },
     more: [
+      {
+        shows: 'the health check of another role, and of this role in another cluster, passes',
+        series: {
+          [`up{job="history", ${at}}`]: '0x20',
+          [`svc_role_up{${at}, ${role}}`]: '0x20',
+          [`svc_role_up{${at}, svc_service="matching"}`]: '1x20',
+          [`svc_role_up{cluster="dc2", instance="c", ${role}}`]: '1x20',
+        },
+        fires: '0',
+      },
       ...others.map(downOf),
       {
         shows: 'the agent answers, and its role does not',
@@ -88,6 +224,43 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       },
     ],
   },
+  {
+    alert: 'SvcMetricsUnread',
+    at: 10,
+    bad: { 'up{job="history"}': '1 0x20', [`svc_role_up{${role}}`]: '1x21' },
+    good: { 'up{job="history"}': '1x20', [`svc_role_up{${role}}`]: '1x20' },
+    edge: { 'up{job="history"}': '1x5 0x20', [`svc_role_up{${role}}`]: '1x21' },
+    reset: { 'up{job="history"}': '1 0x3 1 0x20', [`svc_role_up{${role}}`]: '1x21' },
+    labels: { job: 'history', ...history },
+    agentsDiffer: 'is silent',
+    value: '0',
+    silent: {
+      'its health check fails, too': {
+        [`up{job="history", ${at}}`]: '0x20',
+        [`svc_role_up{${at}, ${role}}`]: '0x20',
+      },
+      'it has no health check': { [`up{job="history", ${at}}`]: '0x20' },
+      'an agent that is down hides its role': {
+        [`up{job="history", ${at}}`]: '0x20',
+        [`up{job="svc-agent", ${at}}`]: '0x20',
+        [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '1x20',
+      },
+    },
+    more: others.map((job) => ({
+      ...downOf(job),
+      shows: `no page of ${job} can be read in dc1, one of two in dc2, and its agent hides it in dc3`,
+      series: {
+        ...downOf(job).series,
+        ...Object.fromEntries(
+          ['dc1', 'dc2', 'dc3'].map((cluster) => [
+            `svc_role_up{cluster="${cluster}", instance="g", svc_service="${job}"}`,
+            '1x20',
+          ]),
+        ),
+      },
+    })),
+  },
+  allRolesPlan,
   {
     alert: 'SvcInstanceDown',
     at: 10,

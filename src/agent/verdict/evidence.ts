@@ -4,7 +4,7 @@ import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../repo
 import { agentProblems, expiryOf } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
-import { firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
+import { alertNamed, firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
 import { downKinds, messageOf, phaseOf, reasonOf } from './probe-text.ts';
 import { type BackedUp, backedUpIn, storeProblems } from './store-evidence.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
@@ -193,6 +193,8 @@ function scrapeProblems({ scrapes, probes }: StatusFacts, ofProbes: readonly Fou
       ({ name, last, since }) =>
         name === `health/${service}` && last?.ok && Date.parse(since ?? '') > failedMs,
     );
+  const isPassing = (service: string) =>
+    probes.some(({ name, last }) => name === `health/${service}` && last?.ok === true);
   const isOfRole = (service: string, sinceMs: number) =>
     ofProbes.some(
       ({ kind, about, sinceMs: failsSinceMs }) =>
@@ -209,7 +211,9 @@ function scrapeProblems({ scrapes, probes }: StatusFacts, ofProbes: readonly Fou
     const at = new Date(atMs).toISOString();
     const evidence: Evidence[] = [{ source: 'probe', text: `scrape of ${service}: ${detail}`, at }];
     const sinceMs = lastTakenMs ?? atMs;
-    const firstSteps = firstStepsFor(reason);
+    // Nothing shows that the process runs.
+    const ifUnknown = isPassing(service) ? undefined : alertNamed('SvcInstanceDown').firstSteps;
+    const firstSteps = firstStepsFor(reason) ?? ifUnknown;
     return [
       {
         ...{ kind: 'scrape_down', subject: service, about: { role: service } },

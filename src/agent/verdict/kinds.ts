@@ -59,12 +59,17 @@ const rows = {
     ['SvcGCPause'],
     ['deploy', 'upgrade'],
   ),
-  role_down: row('critical', 'role', 'is|are down', ['SvcRoleUnhealthy', 'SvcServiceDown'], every, {
-    isDown: true,
-  }),
+  role_down: row(
+    'critical',
+    'role',
+    'is|are down',
+    ['SvcRoleUnhealthy', 'SvcServiceDown', 'SvcAllRolesDown'],
+    every,
+    { isDown: true },
+  ),
   fatal: row('critical', 'role', 'logged fatal errors', ['SvcFatalLogEntry'], every),
   role_failing: row('warning', 'role', 'failed a health check', ['SvcHealthFailing'], every),
-  scrape_down: row('warning', 'role', 'cannot be scraped', ['SvcInstanceDown'], every),
+  scrape_down: row('warning', 'role', 'cannot be scraped', ['SvcMetricsUnread', 'SvcInstanceDown'], every),
   persistence_errors: row(
     'critical',
     'role',
@@ -298,6 +303,7 @@ export const isKind = (text: string): text is KindOfProblem => places.has(text);
 /** Recommended alerts without a kind of problem, and the reason. A test compares this and the table with the rules. */
 export const unjudged: Readonly<Record<string, string>> = {
   SvcServiceRecovering: 'explains other alerts; it is no condition of its own',
+  SvcAllRolesRecovering: 'explains other alerts; it is no condition of its own',
   SvcAgentsRecovering: 'explains other alerts; it is no condition of its own',
   SvcRoleRecovering: 'explains other alerts; it is no condition of its own',
   SvcStoreRecovering: 'explains other alerts; it is no condition of its own',

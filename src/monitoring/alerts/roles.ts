@@ -1,6 +1,7 @@
 import { type Role, roles } from '../../core/catalog.ts';
 import { type Alert, type RuleGroup, recovering } from '../alert.ts';
 import { jobs, type Names, site } from '../names.ts';
+import { roleCauses } from './agent.ts';
 
 const own = `${site}, svc_service, instance`;
 
@@ -12,8 +13,24 @@ const seen = ({ job }: Names, of: readonly Role[] = roles): string =>
 /** An expression for each role with the role as `svc_service`: an installation may use other names for its jobs. */
 const withRole = (exprOf: (role: Role) => string): string =>
   roles.map((role) => `label_replace(${exprOf(role)}, "svc_service", "${role}", "", "")`).join('\nor ');
-const down = (names: Names): string =>
+const silent = (names: Names): string =>
   withRole((role) => `max by (${site}, job) ${seen(names, [role])} == 0`);
+const ofRole = `${site}, svc_service`;
+/** Roles of which an instance passes its health check: such a role is up, whatever becomes of its metrics. */
+const healthy = ({ m }: Names): string => `${m('svc_role_up')} == 1`;
+const down = (names: Names): string => `(${silent(names)})\nunless on (${ofRole}) ${healthy(names)}`;
+
+/**
+ * The number of roles of a cluster of which no role is up, if no problem other than those of the roles explains it: the verdicts
+ * of the agents call each role a cause. A role is up by its health check, or by its page if it has none. A role that is up counts
+ * twice, so that there are fewer causes.
+ */
+function allDown({ m }: Names): string {
+  const checked = `max by (${ofRole}) (${m('svc_role_up')})`;
+  const states = `(${checked} or max by (${ofRole}) (${m('svc_role_scrape_up')}))`;
+  const blamed = `group by (${site}, subject) (${m('svc_incident')}{cause=~"${roleCauses.join('|')}"} == 1)`;
+  return `(sum by (${site}) (1 + ${states}) == count by (${site}) (${blamed})) > 1`;
+}
 
 /**
  * What is down, with the reasons that were counted lately, or without a reason if there was none. Two minutes contain several
@@ -49,9 +66,24 @@ export const availability: RuleGroup = {
       expr: down,
       for: '1m',
       summary: 'No instance of {{ $labels.job }} answers.',
-      description: 'No target of job {{ $labels.job }} answers its scrape: the highest up is {{ $value }}.',
+      description:
+        'No target of job {{ $labels.job }} answers its scrape, and no health check of the role passes: the highest up is {{ $value }}.',
       firstSteps:
         'Check the health endpoint and the last log entries of the role on one host; start the role or undo the last rollout. If the endpoint answers with ok, only the metrics fail.',
+      dashboard: 'overview',
+    },
+    {
+      name: 'SvcMetricsUnread',
+      severity: 'warning',
+      isState: true,
+      expr: (names) => `(${silent(names)})\nand on (${ofRole}) ${healthy(names)}`,
+      for: '5m',
+      summary:
+        'The metrics of {{ $labels.svc_service }} cannot be read, although the role passes its health check.',
+      description:
+        'No target of job {{ $labels.job }} answers its scrape (the highest up is {{ $value }}), but an instance of {{ $labels.svc_service }} passes its health check. Alerts on the metrics of the role cannot fire.',
+      firstSteps:
+        'Run svc-agent status on a host of the role: it shows why the scrape fails. Check the listener and the address of the metrics; the role itself works.',
       dashboard: 'overview',
     },
     ...recovering({
@@ -60,6 +92,28 @@ export const availability: RuleGroup = {
       by: `${site}, job, svc_service`,
       subject: 'Role {{ $labels.svc_service }}',
       windows: ['5m', '30m'],
+      dashboard: 'overview',
+    }),
+    {
+      name: 'SvcAllRolesDown',
+      severity: 'critical',
+      isState: true,
+      expr: allDown,
+      for: '1m',
+      summary: 'No role of {{ $labels.cluster }} is up.',
+      description:
+        'No instance of any of the {{ $value }} roles of {{ $labels.cluster }} is up, and no problem of a store or of another role explains it. The alerts on each role are inhibited.',
+      firstSteps:
+        'Look for what the roles share: the host, the network, the last rollout, a dependency that no agent watches. Read the last log entries of each role, and start history first.',
+      dashboard: 'overview',
+    },
+    ...recovering({
+      name: 'SvcAllRolesRecovering',
+      of: 'SvcAllRolesDown',
+      by: site,
+      subject: 'Every role of {{ $labels.cluster }}',
+      windows: ['5m'],
+      isAlsoPending: true,
       dashboard: 'overview',
     }),
     {

@@ -18,6 +18,8 @@ export interface FakeRole {
   serve(does: boolean): void;
   /** Sets the health of the role. */
   feel(isWell: boolean, msg?: string): void;
+  /** Sets whether the process is gone: every connection ends without an answer. */
+  die(does: boolean): void;
   /** Sets whether the role stops logging its usual work. */
   rest(does: boolean): void;
   /** Logs an entry of its usual work, unless it rests. */
@@ -45,14 +47,17 @@ export async function startRole(directory: string, name: string, pair?: Pair): P
   let serves = true;
   let well = true;
   let rests = false;
+  let isDead = false;
   let complaint = '';
   const metrics = await listening(
     createServer((_, response) => {
+      if (isDead) return void response.destroy();
       response.writeHead(serves ? 200 : 503, { 'content-type': 'text/plain; version=0.0.4' });
       response.end(serves ? page.text() : '');
     }),
   );
   const answer: RequestListener = (_, response) => {
+    if (isDead) return void response.destroy();
     response.writeHead(well ? 200 : 503, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ ok: well, msg: well ? 'healthy' : complaint }));
   };
@@ -69,6 +74,9 @@ export async function startRole(directory: string, name: string, pair?: Pair): P
     feel(isWell, msg = 'shards are lost') {
       well = isWell;
       complaint = msg;
+    },
+    die(does) {
+      isDead = does;
     },
     rest(does) {
       rests = does;

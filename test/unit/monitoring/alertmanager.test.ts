@@ -56,7 +56,14 @@ describe('the inhibitions of the Alertmanager example', () => {
       }),
     );
     expect([...ends.keys()].sort()).toEqual([
-      ...['SvcClusterUnreachable', 'SvcRoleUnhealthy', 'SvcRoleUnwatched', 'SvcServiceDown', 'SvcStoreDown'],
+      ...[
+        'SvcAllRolesDown',
+        'SvcClusterUnreachable',
+        'SvcRoleUnhealthy',
+        'SvcRoleUnwatched',
+        'SvcServiceDown',
+        'SvcStoreDown',
+      ],
     ]);
     for (const { source_matchers, target_matchers } of inhibitions) {
       if (target_matchers.join().includes('Recovering')) continue;

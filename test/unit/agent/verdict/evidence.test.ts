@@ -288,7 +288,23 @@ test.each([
   const last = { reason: reason as never, msg: 'no' };
   expect(found({ probes: [probe('health/history', last)] })[0]?.firstSteps).toEqual(wanted);
   const scrape = { service: 'history', up: false, lastFailure: { reason, what: 'no', atMs: nowMs } };
-  expect(found({ scrapes: [scrape as never] })[0]?.firstSteps).toEqual(wanted);
+  const isUp = probe('health/history', {}, { since: atOf(-60) });
+  const ofPage = found({ probes: [isUp], scrapes: [scrape as never] });
+  expect(ofPage.map(({ kind, firstSteps }) => [kind, firstSteps])).toEqual([['scrape_down', wanted]]);
+});
+
+test('a page that cannot be read shows that the role may be gone, unless the role passes its health check', () => {
+  const scrape = {
+    service: 'history',
+    up: false,
+    lastFailure: { reason: 'refused', what: 'no', atMs: nowMs },
+  };
+  const stepsWith = (...probes: ProbeStatus[]) =>
+    found({ probes, scrapes: [scrape as never] }).find(({ kind }) => kind === 'scrape_down')?.firstSteps;
+  const ofProcess = /^Check whether the process runs/;
+  expect(stepsWith()).toMatch(ofProcess);
+  expect(stepsWith(probe('health/matching'))).toMatch(ofProcess);
+  expect(stepsWith(probe('health/history', {}, { since: atOf(-60) }))).toBeUndefined();
 });
 
 test('a log file is about its role if it has one', () => {

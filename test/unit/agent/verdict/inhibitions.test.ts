@@ -11,6 +11,7 @@ import { root } from '../../house/imports.ts';
 interface Inhibition {
   source_matchers: string[];
   target_matchers: string[];
+  equal: string[];
 }
 
 const { inhibit_rules: inhibitions } = parse(
@@ -79,4 +80,36 @@ test('the kinds that the alert on a log file covers are those that name it', () 
   );
   expect(naming).toEqual([...logCauses]);
   for (const kind of logCauses) expect(kinds[kind].noun).toBe('log file');
+});
+
+/** Alerts on one kind of problem of which none inhibits the other, and the reason. */
+const apart: Readonly<Record<string, string>> = {
+  'SvcMetricsUnread SvcInstanceDown': 'one is for some instances of a role, the other for all of them',
+  'SvcRecoveryObjectiveMissed SvcRecoveryUnknown': 'the second fires only without the series of the first',
+  'SvcLogFault SvcLogSilent': 'the first names a file and no role; another role of the host may be silent',
+};
+
+/** Whether one of two alerts inhibits the other for an equal subject, and is as grave. */
+const isOne = (first: string, second: string): boolean =>
+  inhibitions.some(({ source_matchers, target_matchers }) => {
+    const [sources, targets] = [listed(source_matchers, 'alertname'), listed(target_matchers, 'alertname')];
+    return [
+      [first, second],
+      [second, first],
+    ].some(
+      ([source, target]) =>
+        sources.includes(source!) &&
+        targets.includes(target!) &&
+        grave[alerts.get(source!)!.severity] >= grave[alerts.get(target!)!.severity],
+    );
+  });
+
+test('two alerts on one kind of problem are one notification', () => {
+  const twice = kindNames.flatMap((kind) => {
+    const of = kinds[kind].alerts as readonly string[];
+    return of.flatMap((first, i) =>
+      of.slice(i + 1).flatMap((second) => (isOne(first, second) ? [] : `${first} ${second}`)),
+    );
+  });
+  expect([...new Set(twice)].sort()).toEqual(Object.keys(apart).sort());
 });
