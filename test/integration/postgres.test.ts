@@ -277,6 +277,42 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     }
   });
 
+  test('a wait for a lock began when the server says so, not at the poll that sees it first', async () => {
+    await server.restart(['max_prepared_transactions=2']);
+    await server.query('CREATE TABLE kept (n int)', 'orders');
+    await server.query("BEGIN; LOCK TABLE kept; PREPARE TRANSACTION 'kept'", 'orders');
+    const waiter = new pg.Client({
+      host: '127.0.0.1',
+      port: server.port,
+      user: 'postgres',
+      database: 'orders',
+    });
+    await waiter.connect();
+    const askedMs = Date.now();
+    // The session is busy for a second before it waits.
+    const waits = waiter.query('SELECT pg_sleep(1); DROP TABLE kept');
+    // The clock of the probe stands still.
+    const { clock } = bench();
+    const waited = async () => {
+      const { details } = await checkStore(store());
+      const checks = details!.checks as { check: string; holds: unknown; since?: string }[];
+      const failing = checks.find(({ check, holds }) => check === 'lock_waits' && holds === false);
+      return failing && { ms: clock.nowMs() - Date.parse(failing.since!), atMs: Date.now() };
+    };
+    try {
+      const first = await until('the session waits', waited);
+      expect(first.ms).toBeLessThanOrEqual(first.atMs - askedMs - 1000);
+      await until('half a second has passed', () => Date.now() - first.atMs > 500);
+      const second = (await waited())!;
+      expect(second.ms).toBeGreaterThan(500);
+      expect(second.ms).toBeLessThanOrEqual(second.atMs - askedMs - 1000);
+    } finally {
+      await server.query("ROLLBACK PREPARED 'kept'", 'orders');
+      await waits;
+      await waiter.end();
+    }
+  });
+
   test('free space is that of the file system, as df has it', async () => {
     const { details } = await checkStore(store());
     const checks = details!.checks as { check: string; found: string }[];

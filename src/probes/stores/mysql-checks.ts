@@ -338,6 +338,7 @@ export function lockWaitsCheck(answer: MysqlAnswer, user: string): CheckResult {
   return {
     check,
     holds: seconds <= longestWaitSeconds,
+    lastsS: seconds,
     found:
       waits.length === 1
         ? `1 session has waited for ${seconds} s (${what})`

@@ -38,6 +38,8 @@ export interface Blocker {
   age: number | null;
   /** The number of sessions that wait for any lock. */
   waiting: number;
+  /** For how many seconds the first of them has waited for this one. */
+  waited: number;
 }
 
 export type Known<T> = T | { unknown: string };
@@ -279,7 +281,9 @@ function lockWaits({ blockers, transactions }: PostgresFacts): FactResult {
     const waiting = list[0]?.waiting ?? 0;
     const waits = waiting === 1 ? '1 session waits' : `${waiting} sessions wait`;
     const found = `${waits} for a lock of ${firstFew(described)}`;
-    if (list.some(isLong)) return { holds: false, found };
+    const long = list.filter(isLong);
+    if (long.length > 0)
+      return { holds: false, found, lastsS: Math.max(...long.map(({ waited }) => waited)) };
     if ('unknown' in transactions || transactions.isPartial)
       return unknown('sessions of other roles are hidden');
     return { holds: true, found: list.length === 0 ? 'no session blocks others' : found };

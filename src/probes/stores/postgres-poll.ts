@@ -134,12 +134,14 @@ const serverQuestions = (databases: readonly string[]) => ({
     ORDER BY age DESC LIMIT 100`,
   // Programs may wait for advisory locks as they like, and CREATE INDEX CONCURRENTLY waits for the end of transactions (virtualxid).
   // Who waits behind a waiting session waits for the session that blocks both. Only those who wait longest are asked for: each call
-  // of pg_blocking_pids stops all locking for a moment.
+  // of pg_blocking_pids stops all locking for a moment. Servers before 14 do not know when a wait began; its statement began earlier.
   blockers: `SELECT CASE WHEN w.blocker = 0 THEN 'a prepared transaction'
       ELSE 'session ' || w.blocker || coalesce(' of ' || a.usename, '') || coalesce(', ' || a.state, '') END AS what,
-      extract(epoch FROM statement_timestamp() - a.xact_start)::float8 AS age, max(w.waiting)::int AS waiting
-    FROM (SELECT unnest(pg_blocking_pids(s.pid)) AS blocker, s.waiting
-        FROM (SELECT pid, count(*) OVER () AS waiting FROM pg_stat_activity
+      extract(epoch FROM statement_timestamp() - a.xact_start)::float8 AS age, max(w.waiting)::int AS waiting,
+      extract(epoch FROM clock_timestamp() - min(w.since))::float8 AS waited
+    FROM (SELECT unnest(pg_blocking_pids(s.pid)) AS blocker, s.waiting, coalesce((SELECT
+            min((to_jsonb(l)->>'waitstart')::timestamptz) FROM pg_locks l WHERE l.pid = s.pid), s.query_start) AS since
+        FROM (SELECT pid, query_start, count(*) OVER () AS waiting FROM pg_stat_activity
           WHERE wait_event_type = 'Lock' AND wait_event NOT IN ('advisory', 'virtualxid')
           ${databases.length === 0 ? '' : `AND datname IN (${listed(databases)})`}
           ORDER BY query_start LIMIT 10) s) w

@@ -178,7 +178,7 @@ export function readFailingSince(recalled: unknown): FailingSince {
 }
 
 /**
- * Since when the checks of a poll have failed. A check that is unknown for a while, because a right is missing, failed all the
+ * Since when the checks of a poll have failed: since the first poll that failed, or earlier if the server knows. A check that is unknown for a while, because a right is missing, failed all the
  * time if it fails before and after. A time in the future, after the clock was set back, counts as now.
  */
 export function failingSince(
@@ -188,11 +188,15 @@ export function failingSince(
   nowMs: number,
 ): FailingSince {
   const isRefusing = readOnly === true && replica !== true;
-  const all = [...checks, { check: 'readOnly', holds: !isRefusing }];
-  const last = all.flatMap(({ check, holds }) => {
+  const writes: Pick<CheckResult, 'holds' | 'lastsS'> & { check: string } = {
+    check: 'readOnly',
+    holds: !isRefusing,
+  };
+  const all = [...checks, writes];
+  const last = all.flatMap(({ check, holds, lastsS = 0 }) => {
     const knownMs = before[check];
     if (holds === true || (holds === 'unknown' && knownMs === undefined)) return [];
-    return [[check, Math.min(knownMs ?? nowMs, nowMs)]];
+    return [[check, Math.min(knownMs ?? nowMs - Math.round(lastsS * 1000), nowMs)]];
   });
   return Object.fromEntries(last);
 }

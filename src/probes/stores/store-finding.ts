@@ -152,7 +152,7 @@ function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
 const timeOf = (atMs: number | undefined) => (atMs === undefined ? undefined : timeText(atMs));
 
 function explained(
-  result: CheckResult,
+  { lastsS: _, ...result }: CheckResult,
   failing: FailingSince,
   kind: StoreKindName,
   accepted: string | undefined,

@@ -27,6 +27,8 @@ export interface CheckResult {
   holds: boolean | 'unknown';
   /** The finding in a few words with the setting's own name: `archive_timeout = 0`. */
   found: string;
+  /** For how long what fails has lasted by the server's own clock, s; absent if only the polls show when it began. */
+  lastsS?: number;
 }
 
 /** A directory of the server, on the server's host. */

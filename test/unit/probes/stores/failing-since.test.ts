@@ -89,6 +89,17 @@ test.each<[string, Parameters<typeof after>, object]>([
   expect(after(...polls)).toEqual(expected);
 });
 
+test('what the server knows to last for longer began before the first poll that failed', () => {
+  const report = { readOnly: false, replica: false };
+  const poll = (before: Parameters<typeof failingSince>[0], holds: boolean, lastsS: number, atMs: number) =>
+    failingSince(before, report, [{ check: 'lock_waits', holds, found: '', lastsS }], atMs);
+  const first = poll({}, false, 42.5, 100_000);
+  expect(first).toEqual({ lock_waits: 57_500 });
+  // The first session gave up, and another one waits for the same lock.
+  expect(poll(first, false, 12, 160_000)).toEqual({ lock_waits: 57_500 });
+  expect(poll(first, true, 2, 160_000)).toEqual({});
+});
+
 test('the standby of another server refuses writes as it should', () => {
   expect(failingSince({}, { readOnly: true, replica: true }, [], 1)).toEqual({});
 });

@@ -136,10 +136,10 @@ describe('nodes of Galera', () => {
 });
 
 describe('waits for locks', () => {
-  test.each<[string, [string, string][], boolean, string]>([
+  test.each<[string, [string, string][], boolean, string, number?]>([
     ['none', [], true, 'no session waits for a lock'],
-    ['ten seconds', [['row', '10']], true, '1 session has waited for 10 s (row lock)'],
-    ['a second more', [['row', '11']], false, '1 session has waited for 11 s (row lock)'],
+    ['ten seconds', [['row', '10']], true, '1 session has waited for 10 s (row lock)', 10],
+    ['a second more', [['row', '11']], false, '1 session has waited for 11 s (row lock)', 11],
     [
       'many',
       [
@@ -148,11 +148,14 @@ describe('waits for locks', () => {
       ],
       false,
       '2 sessions wait for locks, one of them for 95 s (global read lock)',
+      95,
     ],
-  ])('%s', (_, rows, holds, found) => {
+  ])('%s', (_, rows, holds, found, lastsS) => {
     const seen = rows.map(([lock, age]) => ({ kind: 'wait', what: `Waiting for ${lock} lock`, age }));
     const idle = { kind: 'transaction', what: null, age: '95' };
-    expect(lockWaitsCheck({ rows: [idle, ...seen] }, 'a@%')).toEqual({ check: 'lock_waits', holds, found });
+    expect(lockWaitsCheck({ rows: [idle, ...seen] }, 'a@%')).toEqual({
+      ...{ check: 'lock_waits', holds, found, lastsS },
+    });
   });
 
   test('without the right to see them they are unknown', () => {

@@ -53,7 +53,7 @@ const idles = (age: number, isPartial = false) => ({
   transactions: { list: [{ what: 'session 1', age }], isPartial },
 });
 const blocks = (age: number | null, more: object = {}) => ({
-  blockers: { list: [{ what: 'session 1 of backup, active', age, waiting: 3 }] },
+  blockers: { list: [{ what: 'session 1 of backup, active', age, waiting: 3, waited: 7 }] },
   ...more,
 });
 
