@@ -58,3 +58,10 @@ export function increaseWithNewSeries(counter: string, reference: string, span: 
   const known = `${ofNewSeries} and on (${site}, svc_service, instance) ${reference} offset ${span}`;
   return `${increase} + (${known}) or ${increase}`;
 }
+
+/** A series with a part of its label `subject` as another label. */
+export const withPart = (series: string, label: string, part: string): string =>
+  `label_replace(${series}, "${label}", "$1", "subject", "${part}")`;
+/** Incidents of stores with their subject, such as `main/persistence`, as the labels of a store. */
+export const withStore = (incidents: string): string =>
+  withPart(withPart(incidents, 'store', '([^/]*).*'), 'database', '[^/]*/?(.*)');

@@ -280,42 +280,59 @@ const unknownRecovery: HandWritten = {
   ],
 };
 
-const schemaSeen = (up: string, compatible: string): Series => ({
+const schemaUnread = (up: string, unread: string): Series => ({
   [`svc_store_up{${store}}`]: up,
-  [`svc_store_schema_compatible{${store}}`]: compatible,
+  'svc_incident{cause="schema_unread", subject="main/persistence"}': unread,
 });
-/** The cases in which the version of a schema cannot be read any more. */
+const unread = `svc_incident{${at}, cause="schema_unread", subject="main/persistence"}`;
+/** The cases in which the version of a schema that is expected cannot be read. */
 const unknownSchema: Plan = {
   alert: 'SvcSchemaUnknown',
   at: 60,
-  bad: schemaSeen('1x99', '1x20 stale'),
-  good: schemaSeen('1x99', '1x99'),
-  edge: schemaSeen('1x99', '1x20 stale'),
-  edgeAt: 35,
-  reset: schemaSeen('1x99', '1x20 stale _x9 1x99'),
-  agentsDiffer: 'is silent',
+  bad: schemaUnread('1x99', '_x20 1x99'),
+  good: schemaUnread('1x99', '0x99'),
+  edge: schemaUnread('1x99', '_x46 1x99'),
+  reset: schemaUnread('1x99', '_x20 1x10 0x18 1x99'),
+  agentsDiffer: 'fires',
   labels: main,
   value: '1',
   more: [
-    silent('no schema is expected', {
+    silent('no schema is expected, or none any more', {
       [`svc_store_up{${at}, ${store}}`]: '1x99',
+      [unread]: '1x30 stale',
+      [`svc_store_schema_compatible{${at}, ${store}}`]: '1x20 stale',
     }),
     silent('the schema is known to be wrong: another alert says so', {
       [`svc_store_up{${at}, ${store}}`]: '1x99',
       [`svc_store_schema_compatible{${at}, ${store}}`]: '0x99',
+      [unread]: '0x99',
+    }),
+    silent('the agent of another host can read it', {
+      [`svc_store_up{${at}, ${store}}`]: '1x99',
+      [unread]: '1x99',
+      [`svc_store_schema_compatible{cluster="dc1", instance="b", ${store}}`]: '1x99',
     }),
     silent('the store is down', {
       [`svc_store_up{${at}, ${store}}`]: '1x20 0x99',
-      [`svc_store_schema_compatible{${at}, ${store}}`]: '1x20 stale',
+      [unread]: '1x99',
     }),
     {
-      shows: 'a schema that was wrong before nobody could read it',
+      shows: 'the agent of another host does not reach the store',
       series: {
         [`svc_store_up{${at}, ${store}}`]: '1x99',
-        [`svc_store_schema_compatible{${at}, ${store}}`]: '0x20 stale',
+        [`svc_store_up{cluster="dc1", instance="b", ${store}}`]: '0x99',
+        [unread]: '1x99',
       },
       fires: '1',
     },
+    silent('it is the schema of another database', {
+      [`svc_store_up{${at}, ${store}}`]: '1x99',
+      [unread.replace('persistence', 'visibility')]: '1x99',
+    }),
+    silent('it is another problem of the database', {
+      [`svc_store_up{${at}, ${store}}`]: '1x99',
+      [unread.replace('schema_unread', 'connections')]: '1x99',
+    }),
   ],
 };
 

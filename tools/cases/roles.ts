@@ -139,7 +139,7 @@ const allRolesPlan: HandWritten = {
       series: {
         ...fourRoles('0x20'),
         [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '0x20',
-        [`svc_incident{cluster="dc1", instance="b", cause="role_down", subject="history"}`]: '1x20',
+        'svc_incident{cluster="dc1", instance="b", cause="role_down", subject="history"}': '1x20',
       },
       fires: [noRole],
     },

@@ -1,5 +1,5 @@
 import type { RuleGroup } from '../alert.ts';
-import { increaseWithNewSeries, type Names, site } from '../names.ts';
+import { increaseWithNewSeries, type Names, site, withPart, withStore } from '../names.ts';
 
 const causes = (names: readonly string[]): string => names.join('|');
 const own = `${site}, instance`;
@@ -132,16 +132,12 @@ const nowOrLately = (condition: string, value = 1): string =>
 function incidents({ m }: Names): string {
   const ofCauses = (names: readonly string[]) =>
     `max by (${site}, cause, subject) (${m('svc_incident')}{cause${names.length > 1 ? '=~' : '='}"${causes(names)}"})`;
-  const labelled = (series: string, label: string, part: string) =>
-    `label_replace(${series}, "${label}", "$1", "subject", "${part}")`;
   const upRoles = `max by (${site}, svc_service) (${m('svc_role_up')} or ${m('svc_role_scrape_up')}) == 1`;
   const upStores = `max by (${site}, store, database) (${m('svc_store_up')}) == 1`;
-  const ofStore = (names: readonly string[]) =>
-    labelled(labelled(ofCauses(names), 'store', '([^/]*).*'), 'database', '[^/]*/?(.*)');
   const outages = [
-    `${labelled(ofCauses(roleCauses), 'svc_service', '(.*)')} unless on (${site}, svc_service) (${upRoles})`,
-    `or (${ofStore(['store_down'])} unless on (${site}, store, database) (${upStores}))`,
-    `or ${ofStore(['read_only', 'schema'])}`,
+    `${withPart(ofCauses(roleCauses), 'svc_service', '(.*)')} unless on (${site}, svc_service) (${upRoles})`,
+    `or (${withStore(ofCauses(['store_down']))} unless on (${site}, store, database) (${upStores}))`,
+    `or ${withStore(ofCauses(['read_only', 'schema']))}`,
   ].join('\n');
   const all = `max by (${site}, cause, subject) (max_over_time(${m('svc_incident')}[${explainsFor}]))`;
   return `(\n${nowOrLately(outages)}\nor on (${site}, cause, subject) ${all}\n) == 1`;

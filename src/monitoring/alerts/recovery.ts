@@ -6,7 +6,7 @@ import {
 } from '../../core/check-severity.ts';
 import { type BackupType, backupTypes } from '../../core/reasons.ts';
 import { type RuleGroup, recovering } from '../alert.ts';
-import { type Names, site } from '../names.ts';
+import { type Names, site, withStore } from '../names.ts';
 
 const backup = `${site}, backup, store, database, backup_type`;
 /**
@@ -196,18 +196,20 @@ export const stores: RuleGroup = {
       name: 'SvcSchemaUnknown',
       severity: 'warning',
       isState: true,
-      // A store of which no schema is expected has never had the series.
+      // The verdict ends together with the expectation. Another agent may have the rights to read the version.
       expr: ({ m }) => {
-        const compatible = m('svc_store_schema_compatible');
+        const unread = withStore(
+          `group by (${site}, subject) (${m('svc_incident')}{cause="schema_unread"} == 1)`,
+        );
         return [
-          `max by (${store}) (${m('svc_store_up')}) == 1`,
-          `and max by (${store}) (last_over_time(${compatible}[1d]))`,
-          `unless max by (${store}) (${compatible})`,
+          `(max by (${store}) (${m('svc_store_up')}) == 1)`,
+          `* on (${site}, store, database) group_left () ${unread}`,
+          `unless group by (${store}) (${m('svc_store_schema_compatible')})`,
         ].join('\n');
       },
       for: '15m',
-      summary: `The schema of the ${storeName} is no longer known.`,
-      description: `The ${storeName} answers (svc_store_up is {{ $value }}), but it no longer shows the version of its schema, which an agent could read within the last day.`,
+      summary: `The schema of the ${storeName} is not known.`,
+      description: `The ${storeName} answers (svc_store_up is {{ $value }}), but no agent can read the version of its schema, although the configuration expects one.`,
       firstSteps:
         'Run svc-agent probe store --json on the host of the agent: it says why. Run the statements of svc-agent probe --print-grants that are missing.',
       dashboard: 'persistence',
