@@ -2,15 +2,15 @@ import { AgentError } from '../../core/errors.ts';
 import { compareText } from '../../core/labels.ts';
 import type { Durable } from '../../core/ports.ts';
 import { type Change, changeKinds, type Incident } from '../report.ts';
-import { type Found, isOwnReason, type OpenProblem } from './found.ts';
+import { type Found, isAnotherReason, type OpenProblem } from './found.ts';
 import { overTextOf } from './sentence.ts';
 
 /** The starts of problems, the incidents that are over, and changes. All of it survives restarts of the agent. */
 interface IncidentBook {
   /**
    * The start of a problem that is seen now: the recorded start, or `sinceMs` for a new problem. A recorded problem that began
-   * before the `pause` ended in that pause. A problem that was over is a new one if its check fails for a reason of its own,
-   * such as credentials, that it did not have before, or had.
+   * before the `pause` ended in that pause. A problem that was over is a new one if its check fails for another reason, such as
+   * credentials, or a store that is missing after the role itself was.
    */
   start(found: Pick<Found, 'pause' | 'reason'> & { line: string; sinceMs: number }, nowMs: number): number;
   /**
@@ -109,10 +109,6 @@ const keyOf = (one: OpenProblem | undefined): string =>
     ],
   );
 
-/** Whether a check that fails again has failed for a reason that has nothing to do with the one before. */
-const isAnother = (before = '', now = ''): boolean =>
-  before !== now && (isOwnReason(before) || isOwnReason(now));
-
 /** A problem with what the last update recorded of it. */
 function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
   const isOlder = one.cause ? undefined : (one.isOlder ?? before?.isOlder);
@@ -165,7 +161,7 @@ export function createIncidentBook(): IncidentBook {
     start({ line, sinceMs, pause, reason }, nowMs) {
       settle(nowMs);
       const over = paused.get(line);
-      if (over && isAnother(over.problem.reason, reason)) {
+      if (over && isAnotherReason(over.problem.reason, reason)) {
         paused.delete(line);
         close(over.problem, over.endMs);
       }

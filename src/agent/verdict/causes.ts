@@ -2,9 +2,9 @@ import { dirname } from 'node:path';
 import { compareText } from '../../core/labels.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
-import { type Begun, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
+import { type Begun, dependentReasons, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
-import { dependentReasons, isIndependent, isWhy } from './unread.ts';
+import { isIndependent, isWhy } from './unread.ts';
 
 /** A problem and the cause that it is listed under. */
 export interface Explained {

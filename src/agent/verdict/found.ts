@@ -62,6 +62,27 @@ const ownReasons: ReadonlySet<string> = new Set([
 ]);
 export const isOwnReason = (reason: string): boolean => ownReasons.has(reason);
 
+/** Reasons with which the health check of a role fails while the role runs and lacks something. */
+export const dependentReasons: ReadonlySet<string> = new Set([
+  ...['persistence', 'not_ok', 'http_status', 'warming_up'],
+]);
+/** Reasons with which a check fails while its target starts, ends, hangs or is gone. */
+const absentReasons: ReadonlySet<string> = new Set([
+  ...['refused', 'unreachable', 'reset', 'connect_timeout', 'first_byte_timeout', 'body_timeout', 'too_slow'],
+  ...['starting', 'shutting_down'],
+]);
+
+/**
+ * Whether a check that passed for a moment fails for a reason that has nothing to do with the one before. A reason that is not
+ * known, as after an update of the agent, may be the same.
+ */
+export function isAnotherReason(before = '', now = ''): boolean {
+  if (before === now) return false;
+  if (isOwnReason(before) || isOwnReason(now)) return true;
+  const isAlike = [dependentReasons, absentReasons].some((some) => some.has(before) && some.has(now));
+  return before !== '' && now !== '' && !isAlike;
+}
+
 /** Why nothing shows a problem any more: its sources cannot be read, or could not be read until shortly before. */
 export interface Unread {
   /** Since when it is unknown, wall clock, ms. */

@@ -1,7 +1,15 @@
 import type { ProbeStatus, StatusFacts } from '../report.ts';
 import { leastPauseMs } from './condition.ts';
 import { settlingMs } from './conditions.ts';
-import { type Begun, type Found, idOf, lineOf, type OpenProblem, type Unread } from './found.ts';
+import {
+  type Begun,
+  dependentReasons,
+  type Found,
+  idOf,
+  lineOf,
+  type OpenProblem,
+  type Unread,
+} from './found.ts';
 import { isKind, type KindOfProblem, logFaults, processFaults } from './kinds.ts';
 import { checkSource, isCheckRead } from './store-evidence.ts';
 import { silentIn } from './value-evidence.ts';
@@ -21,11 +29,6 @@ import { silentIn } from './value-evidence.ts';
  * - `lag/SOURCE to TARGET`: the lag between two clusters
  */
 type Source = string;
-
-/** Reasons with which the health check of a role fails while the role runs and lacks something. */
-export const dependentReasons: ReadonlySet<string> = new Set([
-  ...['persistence', 'not_ok', 'http_status', 'warming_up'],
-]);
 
 /** Problems that a probe cannot see while its target is down. */
 const seenInside: ReadonlySet<KindOfProblem> = new Set([

@@ -48,6 +48,13 @@ describe('a check that fails again a few seconds after it passed', () => {
     ['refused', 'database_missing', true],
     ['tls_expired', 'refused', true],
     ['credentials', undefined, true],
+    ['refused', undefined, false],
+    ['refused', 'persistence', true],
+    ['persistence', 'refused', true],
+    ['not_ok', 'persistence', false],
+    ['too_slow', 'starting', false],
+    ['too_many_connections', 'refused', true],
+    ['clusters_disagree', 'invalid_answer', true],
   ])('for %s and then %s', (first, then, isNew) => {
     const book = createIncidentBook();
     book.update([{ ...problem('main', 0), reason: first }], at(0), never);
