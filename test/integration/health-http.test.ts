@@ -90,7 +90,14 @@ describe('credentials', () => {
   test('of a bearer are read at each check', async () => {
     const url = `http://127.0.0.1:${await opened(guarded('Bearer new'))}/health`;
     const auth = { bearer: { env: 'TOKEN' } };
-    expect(await checkHealth({ url, auth, env: { TOKEN: 'old' } })).toMatchObject({ reason: 'credentials' });
+    expect(await checkHealth({ url, auth, env: { TOKEN: 'old' } })).toMatchObject({
+      reason: 'credentials',
+      msg: 'status 401: the endpoint refuses the credentials of the health check (auth below health)',
+    });
+    expect(await checkHealth({ url })).toMatchObject({
+      reason: 'credentials',
+      msg: 'status 401: the endpoint asks for credentials, and the health check has none (auth below health)',
+    });
     expect((await checkHealth({ url, auth, env: { TOKEN: 'new' } })).reason).toBeUndefined();
     const missing = await checkHealth({ url, auth });
     expect(missing).toMatchObject({

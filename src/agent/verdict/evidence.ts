@@ -57,10 +57,13 @@ const predicates: Readonly<Record<string, string>> = {
   starting: 'is|are starting',
   shutting_down: 'is|are shutting down',
 };
+/** Reasons of a health check that say nothing about the role, which answers, but not to the agent. */
+const uncheckable: ReadonlySet<string> = new Set(['credentials', 'tls_untrusted', 'tls_hostname']);
 const saysMore: ReadonlySet<string> = new Set(['store', 'cluster']);
 function predicateOf({ kind, state, last }: Checked): string | undefined {
   const { reason = '' } = last;
   if (kind === 'health' && state === 'down' && reason === 'persistence') return 'cannot use its|their store';
+  if (kind === 'health' && uncheckable.has(reason)) return 'cannot be checked';
   return saysMore.has(kind) || reason === 'tls_expired' ? predicates[reason] : undefined;
 }
 

@@ -342,7 +342,8 @@ const byReason: Readonly<Record<string, string>> = {
   tls_hostname: 'Use a name of the certificate as the address, or set tls.serverName.',
   tls_untrusted:
     'Set tls.caFile to the certificate of the authority that signed the certificate of the server.',
-  credentials: 'Check that the credentials can be read, and that the server accepts them.',
+  credentials:
+    'Set auth of this target in the configuration to what the server asks for, and check that its secret can be read.',
   content_type: 'Check the address in the configuration, and what answers there.',
   redirect: 'Check the address in the configuration, and what answers there.',
   resolve: 'Check the name in the configuration, and the name resolution of this host.',
@@ -359,6 +360,8 @@ const ofBackups: Readonly<Record<string, string>> = {
 
 /** First steps for a store that answers, but not to the agent. */
 const ofStores: Readonly<Record<string, string>> = {
+  credentials:
+    'Check user and password of the store in the configuration, that the secret can be read, and that the server accepts them.',
   denied:
     'Read the message of the store: grant the account of the agent what svc-agent probe --print-grants prints, or raise the limit of connections of the account.',
   database_missing:

@@ -226,14 +226,24 @@ function shapeFault({ status, contentType, location, body }: HttpReply): HealthF
     : { reason: 'http_status', msg: `status ${status}: ${shown}` };
 }
 
+/** The text for a status of 401 or 403. `isSent`: the check sent credentials. */
+export const refusalText = (status: number, isSent: boolean): string =>
+  isSent
+    ? `status ${status}: the endpoint refuses the credentials of the health check (auth below health)`
+    : `status ${status}: the endpoint asks for credentials, and the health check has none (auth below health)`;
+
 /**
  * The fault in a response. The spec does not define the status for a failing role: `ok: false` counts with any status, `ok: true`
  * only with 2xx, because load balancers and orchestrators use the status.
  */
-function faultIn(reply: HttpReply, answer: HealthAnswer | undefined): HealthFault | undefined {
+function faultIn(
+  reply: HttpReply,
+  answer: HealthAnswer | undefined,
+  isSent: boolean,
+): HealthFault | undefined {
   const { status } = reply;
   if (status === 401 || status === 403) {
-    return { reason: 'credentials', msg: `status ${status}: the credentials are missing or refused` };
+    return { reason: 'credentials', msg: refusalText(status, isSent) };
   }
   if (answer === undefined) return shapeFault(reply);
   if (answer.ok && !isGood(status)) {
@@ -242,10 +252,10 @@ function faultIn(reply: HttpReply, answer: HealthAnswer | undefined): HealthFaul
   return faultOf(answer);
 }
 
-export function verdictOf(reply: HttpReply): HealthVerdict {
+export function verdictOf(reply: HttpReply, hasCredentials = false): HealthVerdict {
   const answer = answerIn(reply.body);
   return {
-    fault: faultIn(reply, answer),
+    fault: faultIn(reply, answer, hasCredentials),
     msg: excerpt(answer?.msg ?? '') || 'ok',
     details: { protocol: 'http', httpStatus: reply.status },
   };
@@ -257,5 +267,7 @@ export function checkHttp(
   deps: HealthDeps,
   signal: AbortSignal,
 ): Promise<Finding> {
-  return checkOver(dial, deps, signal, async (connection) => verdictOf(await getOver(connection, url)));
+  return checkOver(dial, deps, signal, async (connection) =>
+    verdictOf(await getOver(connection, url), dial.auth !== undefined),
+  );
 }

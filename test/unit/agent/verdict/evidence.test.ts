@@ -280,7 +280,7 @@ test.each([
   ['tls_hostname', 'Use a name of the certificate as the address, or set tls.serverName.'],
   ['tls_expired', 'Renew the certificate on the server, and check that the server loaded it.'],
   ['tls', /^Check the keys tls of the configuration/],
-  ['credentials', /^Check that the credentials can be read/],
+  ['credentials', /^Set auth of this target in the configuration/],
   ['persistence', undefined],
   ['refused', undefined],
 ])('the first steps for the reason %s are the same for a check and a page', (reason, steps) => {
@@ -291,6 +291,18 @@ test.each([
   const isUp = probe('health/history', {}, { since: atOf(-60) });
   const ofPage = found({ probes: [isUp], scrapes: [scrape as never] });
   expect(ofPage.map(({ kind, firstSteps }) => [kind, firstSteps])).toEqual([['scrape_down', wanted]]);
+});
+
+test.each([
+  ['credentials', 'cannot be checked'],
+  ['tls_untrusted', 'cannot be checked'],
+  ['tls_hostname', 'cannot be checked'],
+  ['tls_expired', 'has|have an expired certificate'],
+  ['persistence', 'cannot use its|their store'],
+  ['refused', undefined],
+])('a role whose health check fails for %s: %s', (reason, predicate) => {
+  const [one] = found({ probes: [probe('health/history', { reason: reason as never, msg: 'no' })] });
+  expect(one).toMatchObject({ kind: 'role_down', predicate });
 });
 
 test('a page that cannot be read shows that the role may be gone, unless the role passes its health check', () => {
@@ -352,7 +364,8 @@ test('what the agent says of itself', () => {
     {
       ...{ kind: 'report', subject: 'metrics.hostedmetrics', sinceMs: nowMs - 9_000, detail },
       ...{ evidence: [{ text: `report of metrics.hostedmetrics: ${detail}`, at: atOf(-1) }] },
-      firstSteps: 'Check that the credentials can be read, and that the server accepts them.',
+      firstSteps:
+        'Set auth of this target in the configuration to what the server asks for, and check that its secret can be read.',
     },
   ]);
   expect(found({ reporters: [{ block: 'metrics', kind: 'pushmetrics' } as never] })).toEqual([]);
