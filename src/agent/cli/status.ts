@@ -14,7 +14,7 @@ import {
 import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
 import { messageOf, sinceOf } from '../verdict/probe-text.ts';
-import { pendingText, timeText } from '../verdict/sentence.ts';
+import { pendingText, timeText, unknownFailoverText } from '../verdict/sentence.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { command } from './arguments.ts';
 import {
@@ -94,7 +94,9 @@ export function readinessOf(report: StatusReport, work: Undertaking) {
   const more = blocking.length - 1;
   const others = more > 0 ? `, and ${more} more ${more === 1 ? 'problem' : 'problems'}` : '';
   const blocked = first && `${first.what} (since ${since(first)})${others}`;
-  const unknown = ready ? pendingText(report) : 'the agent is starting';
+  // A cluster that has not caught up must not become active.
+  const unknownLag = work === 'failback' ? unknownFailoverText(report) : undefined;
+  const unknown = ready ? (pendingText(report) ?? unknownLag) : 'the agent is starting';
   const why = level === 'unknown' ? asClause(verdict.headline) : (blocked ?? unknown);
   const sentence = why === undefined ? `The ${work} may begin.` : `The ${work} should wait: ${why}.`;
   return { ok: why === undefined, for: work, sentence, problems: blocking.map(({ id }) => id) };

@@ -5,7 +5,7 @@ import { agentProblems, expiryOf } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
 import { alertNamed, firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
-import { downKinds, messageOf, phaseOf, reasonOf } from './probe-text.ts';
+import { downKinds, failoverOf, messageOf, phaseOf, reasonOf } from './probe-text.ts';
 import { type BackedUp, backedUpIn, storeProblems } from './store-evidence.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
@@ -110,7 +110,7 @@ const standbySteps =
  */
 function domainProblems(probe: Checked, clusterCount: number): Found[] {
   const { details = {} } = probe.last;
-  const readiness = details.failover as { ready?: boolean; why?: string } | undefined;
+  const readiness = failoverOf(probe);
   const about = aboutOf(probe);
   const spans = Math.max(clusterCount, about.clusters!.length);
   if (readiness?.ready !== false || details.global === false || spans < 2) return [];
@@ -126,7 +126,22 @@ function domainProblems(probe: Checked, clusterCount: number): Found[] {
 const hasKinds: ReadonlySet<string> = new Set(['backup', 'domain']);
 const isDiskFull = /no space left|disk (?:is )?full|could not extend file|ENOSPC/i;
 
-function failingProblems(probe: Checked): Found[] {
+/** For a cluster that is down, the domains that are active in it, and what is known about their failover. */
+function activeIn({ kind, ...cluster }: Checked, { probes }: StatusFacts): Evidence[] {
+  if (kind !== 'cluster') return [];
+  const name = subjectOf(cluster);
+  const domains = probes.filter((one) => one.kind === 'domain' && one.last?.details?.activeCluster === name);
+  const [first] = domains;
+  if (!first) return [];
+  const { ready, why } = failoverOf(first) ?? { ready: false, why: 'it is a local domain' };
+  const one = domains.length === 1;
+  const can = ready === true ? 'can' : ready === false ? 'cannot' : 'is not known to be able to';
+  const active = one ? `domain ${subjectOf(first)} is` : `${domains.length} domains are`;
+  const text = `${active} active in ${name}; ${one ? 'it' : subjectOf(first)} ${can} fail over: ${why}`;
+  return [{ source: 'probe', text, at: first.last!.at }];
+}
+
+function failingProblems(probe: Checked, facts: StatusFacts): Found[] {
   const { kind, state, last, since, failingSince, name } = probe;
   const subject = subjectOf(probe);
   const about = aboutOf(probe);
@@ -136,7 +151,7 @@ function failingProblems(probe: Checked): Found[] {
   // The clock may have been set back since then.
   const sinceMs = Math.min(msOf((isDown ? since : undefined) ?? failingSince) ?? Infinity, msOf(last.at)!);
   const { reason } = last;
-  const evidence = [probeEvidence(probe)];
+  const evidence = [probeEvidence(probe), ...activeIn(probe, facts)];
   const firstSteps = firstStepsFor(reason, kind);
   const common = { subject, about, reason, firstSteps, sinceMs, evidence };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
@@ -169,7 +184,7 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
       },
     ];
   }
-  if (!last.ok) return failingProblems(probe);
+  if (!last.ok) return failingProblems(probe, facts);
   const clusterCount = facts.probes.filter((one) => one.kind === 'cluster').length;
   return [
     ...(flapping

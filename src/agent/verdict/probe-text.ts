@@ -29,6 +29,12 @@ export function reasonOf({ last }: { last?: { reason?: string; msg: string } }):
   return saysReason ? text : [reason, text].filter(Boolean).join(': ');
 }
 
+/** Whether a domain can fail over, and why not; `ready` is undefined if that is not known. Undefined for a local domain. */
+export const failoverOf = ({
+  last,
+}: Pick<ProbeStatus, 'last'>): { ready?: boolean; why?: string } | undefined =>
+  last?.details?.failover as { ready?: boolean; why?: string } | undefined;
+
 /** The phase in which a probe's last run ended: the last phase that it entered. */
 export const phaseOf = ({ last }: Pick<ProbeStatus, 'last'>): string | undefined =>
   Object.keys(last?.phasesMs ?? {}).at(-1);

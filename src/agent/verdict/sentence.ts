@@ -2,6 +2,7 @@ import type { ProbeStatus, StatusFacts, Verdict } from '../report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, type Found, idOf } from './found.ts';
 import { inNumber, isKind, kinds, overPredicates } from './kinds.ts';
+import { failoverOf } from './probe-text.ts';
 
 const listed = (items: readonly string[]): string =>
   items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
@@ -263,6 +264,25 @@ export function pendingText({
   ].length;
   const checks = probes.length + scrapes.length;
   return pending > 0 ? `${pending} of ${checks} checks have no result yet` : undefined;
+}
+
+/**
+ * The domains of which it is not known whether they can fail over, as a clause with the reason for the first; undefined if it is
+ * known of each. A local domain has no readiness.
+ */
+export function unknownFailoverText({ probes }: Pick<StatusFacts, 'probes'>): string | undefined {
+  const unknown = probes.flatMap((probe) => {
+    const readiness = probe.kind === 'domain' && probe.last?.ok === true ? failoverOf(probe) : undefined;
+    return readiness && readiness.ready === undefined ? [{ probe, ...readiness }] : [];
+  });
+  const [first] = unknown;
+  if (!first) return undefined;
+  const { length } = unknown;
+  const names =
+    length > mostNamed
+      ? `${length} domains`
+      : `${plural('domain', length)} ${listed(unknown.map((one) => subjectOf(one.probe)))}`;
+  return `it is not known whether ${names} can fail over: ${first.why}`;
 }
 
 /** Why nothing is watched: logs are counted when a file is found. */

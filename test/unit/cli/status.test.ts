@@ -196,6 +196,27 @@ describe.each(undertakings)('--check --for %s', (work) => {
     });
   });
 
+  test('a failback waits while it is not known whether a domain can fail over', () => {
+    const domain = (name: string, failover?: object) => ({
+      ...probe(`domain/${name}`, true, ''),
+      ...{ kind: 'domain', last: { ...probe(`domain/${name}`, true, '').last!, details: { failover } } },
+    });
+    const sentenceWith = (...probes: object[]) =>
+      readinessOf(report({ verdict: harmless, probes: probes as never }), work).sentence;
+    const unknown = { why: 'the lag of dc1 behind dc2 is not known' };
+    const known = [domain('local'), domain('ready', { ready: true, why: '' })];
+    const may = `The ${work} may begin.`;
+    expect(sentenceWith(...known)).toBe(may);
+    const waits = (names: string) =>
+      work === 'failback'
+        ? `The failback should wait: it is not known whether ${names} can fail over: the lag of dc1 behind dc2 is not known.`
+        : may;
+    expect(sentenceWith(...known, domain('orders', unknown))).toBe(waits('domain orders'));
+    const five = ['a', 'b', 'c', 'd', 'e'].map((name) => domain(name, unknown));
+    expect(sentenceWith(...five.slice(0, 2))).toBe(waits('domains a and b'));
+    expect(sentenceWith(...five)).toBe(waits('5 domains'));
+  });
+
   test('a problem that blocks the work is named before the checks without a result', () => {
     const blocking = problemOf({ id: 'store_down/main', what: 'store main is down', blocks: [work] });
     const verdict = verdictOf({ ok: false, level: 'critical', problems: [blocking] });

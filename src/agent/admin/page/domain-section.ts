@@ -100,10 +100,12 @@ function failoverTimeLine({ plotted }: Data, report: StatusReport, { shown }: Fr
 
 const detailsOf = (probe: ProbeStatus) => (probe.last?.details ?? {}) as DomainDetails;
 
-/** The rank of a domain: 0 if it fails, 1 if it is not ready for a failover, otherwise 2. */
+/** The rank of a domain: 0 if it fails, 1 if it is not ready for a failover, 2 if that is not known, otherwise 3. */
 const rankOf = (probe: ProbeStatus): number => {
   if (probe.last?.ok === false) return 0;
-  return detailsOf(probe).failover?.ready === false ? 1 : 2;
+  const { failover } = detailsOf(probe);
+  if (!failover) return 3;
+  return failover.ready === undefined ? 2 : failover.ready ? 3 : 1;
 };
 
 /** A table of the domains. Those that need attention come first; those beyond `mostDomains` are folded. */

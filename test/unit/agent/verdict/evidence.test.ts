@@ -305,6 +305,33 @@ test.each([
   expect(one).toMatchObject({ kind: 'role_down', predicate });
 });
 
+test('a cluster that is down has the domains that are active in it as evidence, and what is known of their failover', () => {
+  const down = probe('cluster/dc1', refused);
+  const domain = (name: string, activeCluster: string, failover?: object) =>
+    probe(`domain/${name}`, { details: { activeCluster, failover, clusters: ['dc1', 'dc2'] } as never });
+  const said = (...domains: ProbeStatus[]) =>
+    found({ probes: [down, ...domains] })
+      .find(({ kind }) => kind === 'cluster_down')!
+      .evidence.slice(1)
+      .map(({ text }) => text);
+  const unknown = { why: 'where the domain is active is not known through dc1' };
+  expect(said()).toEqual([]);
+  expect(said(domain('orders', 'dc2', unknown))).toEqual([]);
+  expect(said(domain('orders', 'dc1', unknown))).toEqual([
+    'domain orders is active in dc1; it is not known to be able to fail over: where the domain is active is not known through dc1',
+  ]);
+  const late = { ready: false, why: 'dc2 is 900 s behind dc1' };
+  expect(said(domain('orders', 'dc1', late), domain('payments', 'dc1', unknown))).toEqual([
+    '2 domains are active in dc1; orders cannot fail over: dc2 is 900 s behind dc1',
+  ]);
+  expect(said(domain('orders', 'dc1', { ready: true, why: 'dc2 answers' }))).toEqual([
+    'domain orders is active in dc1; it can fail over: dc2 answers',
+  ]);
+  expect(said(domain('orders', 'dc1'))).toEqual([
+    'domain orders is active in dc1; it cannot fail over: it is a local domain',
+  ]);
+});
+
 test('a page that cannot be read shows that the role may be gone, unless the role passes its health check', () => {
   const scrape = {
     service: 'history',
