@@ -22,6 +22,7 @@ import {
   type HealthVerdict,
   type OpenConnection,
   reasonOf,
+  refusalText,
 } from './health-check.ts';
 
 /**
@@ -214,18 +215,18 @@ function answerOf(
 }
 
 /** The gRPC status of a call that ended with only an HTTP status, mapped in the same way as gRPC does. */
-function httpOutcome({ head }: Answer): CallReply {
+function httpOutcome({ head }: Answer, isSent: boolean): CallReply {
   const status = Number(head[':status']);
   if (status === 404) return { status: unimplemented, message: 'HTTP status 404', body: Buffer.alloc(0) };
   if (status === 401 || status === 403) {
-    throw new ProbeError('credentials', `HTTP status ${status}: the credentials are missing or refused`);
+    throw new ProbeError('credentials', `HTTP ${refusalText(status, isSent)}`);
   }
   if (status !== 200) throw new ProbeError('http_status', `HTTP status ${status} without a gRPC status`);
   const type = JSON.stringify(excerpt(head['content-type'] ?? ''));
   throw new ProbeError('invalid_answer', `the response has no gRPC status; its content type is ${type}`);
 }
 
-function replyOf(answer: Answer, resetCode: number): CallReply {
+function replyOf(answer: Answer, resetCode: number, isSent: boolean): CallReply {
   const { head, body, trailers } = answer;
   // A call that fails at once has only headers, which contain the status.
   const [status, message] = ['grpc-status', 'grpc-message'].map((name) => trailers[name] ?? head[name]);
@@ -233,7 +234,7 @@ function replyOf(answer: Answer, resetCode: number): CallReply {
     return { status: Number(status), message: messageOf(String(message ?? '')), body };
   }
   if (resetCode !== 0) throw new ProbeError('reset', 'the call was reset during its response');
-  return httpOutcome(answer);
+  return httpOutcome(answer, isSent);
 }
 
 /** A client over an open connection. */
@@ -251,7 +252,7 @@ function createCaller(socket: Socket, authority: string, trace: Trace) {
       try {
         const answering = answerOf(session, stream, trace, () => isHttp2);
         stream.end(framed(message));
-        return replyOf(await answering, stream.rstCode);
+        return replyOf(await answering, stream.rstCode, 'authorization' in headers);
       } finally {
         trace.end();
       }
