@@ -60,6 +60,19 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     expect(remember).toMatchObject({ identity: finding.details!.identity });
   });
 
+  test('a standby says whom it follows, and the primary is known by the same name while it is down', async () => {
+    const { rows } = await primary.query('SELECT system_identifier::text AS id FROM pg_control_system()');
+    const { id } = rows[0];
+    const known = await check(primary);
+    expect(known.details).toMatchObject({ identity: id });
+    expect(known.details).not.toHaveProperty('follows');
+    expect((await check(standby)).details).toMatchObject({ follows: [id] });
+    const nowhere = storeOn(1, { user: 'postgres' });
+    const down = await checkStore(nowhere, { recalled: known.remember });
+    expect(down).toMatchObject({ reason: 'refused', details: { identity: id } });
+    expect((await checkStore(nowhere)).details).toMatchObject({ identity: undefined });
+  });
+
   test('the primary tells of its standbys: how far behind they are, and whether commits wait for one', async () => {
     const found = (finding: Finding) =>
       (finding.details!.checks as { check: string; found: string }[]).find(

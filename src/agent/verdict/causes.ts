@@ -4,6 +4,7 @@ import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
 import { type Begun, dependentReasons, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
+import { checkSource } from './store-evidence.ts';
 import { isIndependent, isWhy } from './unread.ts';
 
 /** A problem and the cause that it is listed under. */
@@ -61,6 +62,14 @@ const recoveryFaults = ['recovery', 'not_proven'] as const;
 const backupFaults = [...backupsNotMade, ...(['backup_gone', 'backup_damaged', 'backup_offsite'] as const)];
 
 const sameStore: Related = (cause, effect) => cause.about.store === effect.about.store;
+/** Whether a store is a standby of another one, and does not keep up with it. */
+const isStandby: Related = (cause, effect, { probes }) => {
+  const detailsOf = (probe: string | undefined) =>
+    probes.find(({ name }) => name === probe)?.last?.details ?? {};
+  const { follows } = detailsOf(effect.about.probe) as { follows?: readonly unknown[] };
+  const isReplica = effect.from?.includes(checkSource(effect.about.probe!, 'replica')) ?? false;
+  return isReplica && (follows?.includes(detailsOf(cause.about.probe).identity) ?? false);
+};
 /** Whether backups or their store can explain a fault of recovery. That nobody ever tried a recovery has nothing to do with them. */
 const weakensRecovery: Related = (cause, effect, facts) =>
   sameStore(cause, effect, facts) && (effect.reason !== 'drill_missing' || cause.kind === 'recovery');
@@ -180,6 +189,7 @@ const rules: readonly Rule[] = [
     effects: [...backupsNotMade, ...recoveryFaults, 'flapping', 'stale', 'data_at_risk'],
     related: weakensRecovery,
   },
+  { causes: lostStore, effects: ['recovery_weak'], related: isStandby },
   { causes: lostStore, effects: processFaults, related: isOfStore },
   { causes: ['locks', 'read_only', 'schema'], effects: processFaults, related: saysStore },
   // A role refuses to start with the wrong schema.

@@ -179,6 +179,12 @@ export function replicationOf(status: MysqlAnswer): Replication {
   };
 }
 
+/** The identities of the servers that a replica follows. MariaDB does not know them. */
+export function sourcesOf({ rows = [] }: MysqlAnswer): string[] | undefined {
+  const ids = rows.flatMap((row) => column(row, 'Source_UUID', 'Master_UUID') || []);
+  return ids.length > 0 ? ids : undefined;
+}
+
 /** Engines whose tables a dump in one transaction reads at one moment, and which survive a crash. */
 const transactional = ['innodb', 'rocksdb', 'ndbcluster'];
 

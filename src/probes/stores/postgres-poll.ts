@@ -354,6 +354,8 @@ function serverReport(facts: PostgresFacts): ServerReport {
     startTimeIsExact: true,
     watched: replayOf(facts),
     checks: [...postgresChecks(facts), ...hiddenReplay(facts)],
+    // A standby has the identity of its primary.
+    ...(standby && identity !== undefined && { details: { follows: [identity] } }),
   };
 }
 

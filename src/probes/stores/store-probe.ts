@@ -108,7 +108,9 @@ export function createStoreProbe(
       } catch (thrown) {
         const { phasesMs, tlsNotAfterMs } = trace;
         const failure = failureOf(kind, thrown, redact, signal);
-        return { ...failure, phasesMs, tlsNotAfterMs, details: about, remember: recalled };
+        // Its standbys are recognized by it.
+        const details = { ...about, identity: readRemembered(recalled).identity };
+        return { ...failure, phasesMs, tlsNotAfterMs, details, remember: recalled };
       }
     },
   };

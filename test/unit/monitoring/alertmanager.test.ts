@@ -19,7 +19,7 @@ const alerts = packs
   .filter((rule): rule is RenderedAlert => 'alert' in rule);
 
 /** Labels that come from the series, so that no rule states their values. */
-const ofSeries = ['reason', 'svc_service', 'cause', 'store'];
+const ofSeries = ['reason', 'svc_service', 'cause', 'store', 'check'];
 
 /** The alerts that all matchers of a list may match. */
 function taken(matchers: readonly string[]): RenderedAlert[] {

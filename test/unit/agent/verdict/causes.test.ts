@@ -328,3 +328,28 @@ test('a log that is deleted while it is written to is why no file of its name is
     'log_gone//other/history*.log',
   ]);
 });
+
+test('a standby that is a store of its own follows from its primary, and no other store does', () => {
+  const standby = (name: string, check: string, follows?: string[]) => {
+    const failing = {
+      check,
+      holds: false,
+      found: 'x',
+      severity: 'recovery_weak',
+      since: '2026-01-01T11:30:20.000Z',
+    };
+    const details = { identity: '7', replica: true, follows, checks: [failing] };
+    return probeStatusOf(`store/${name}`, { ...last, details: details as never });
+  };
+  const primary = (identity?: string) => down('store/main', '11:30:00', { details: { identity } });
+  const weak = (primaryIdentity: string | undefined, check: string, follows?: string[]) =>
+    causesIn({ probes: [primary(primaryIdentity), standby('copy', check, follows)] }).find((one) =>
+      one.startsWith('recovery_weak'),
+    );
+  expect(weak('7', 'replica', ['7'])).toBe('recovery_weak/copy by store_down/main');
+  expect(weak('7', 'replica', ['1', '7'])).toBe('recovery_weak/copy by store_down/main');
+  expect(weak('8', 'replica', ['7'])).toBe('recovery_weak/copy');
+  expect(weak('7', 'replica')).toBe('recovery_weak/copy');
+  expect(weak(undefined, 'replica')).toBe('recovery_weak/copy');
+  expect(weak('7', 'archiver', ['7'])).toBe('recovery_weak/copy');
+});

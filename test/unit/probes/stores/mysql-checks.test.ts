@@ -4,6 +4,7 @@ import {
   isReadOnly,
   lockWaitsCheck,
   mysqlChecks,
+  sourcesOf,
   standbysCheck,
   transactionsCheck,
 } from '../../../../src/probes/stores/mysql-checks.ts';
@@ -217,4 +218,14 @@ test('directories are those of the data and of the binary log', () => {
     { holds: 'binary log', path: '/srv/binlog' },
   ]);
   expect(directoriesOf(new Map([['log_bin_basename', '']]))).toEqual([]);
+});
+
+test.each([
+  ['of MySQL 8.0.22', [{ Source_UUID: 'a' }, { Source_UUID: 'b' }], ['a', 'b']],
+  ['of an older one', [{ Master_UUID: 'a' }], ['a']],
+  ['of MariaDB, which does not know it', [{ Master_Server_Id: '1' }], undefined],
+  ['that was never connected', [{ Source_UUID: '' }], undefined],
+  ['of no replica', [], undefined],
+])('the identity of the source %s', (_, rows, expected) => {
+  expect(sourcesOf({ rows })).toEqual(expected);
 });
