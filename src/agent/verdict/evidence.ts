@@ -135,9 +135,12 @@ function activeIn({ kind, ...cluster }: Checked, { probes }: StatusFacts): Evide
   if (!first) return [];
   const { ready, why } = failoverOf(first) ?? { ready: false, why: 'it is a local domain' };
   const one = domains.length === 1;
-  const can = ready === true ? 'can' : ready === false ? 'cannot' : 'is not known to be able to';
-  const active = one ? `domain ${subjectOf(first)} is` : `${domains.length} domains are`;
-  const text = `${active} active in ${name}; ${one ? 'it' : subjectOf(first)} ${can} fail over: ${why}`;
+  const it = one ? 'it' : subjectOf(first);
+  const can =
+    ready === undefined
+      ? `it is not known whether ${it} can fail over`
+      : `${it} ${ready ? 'can' : 'cannot'} fail over`;
+  const text = `${one ? `domain ${subjectOf(first)} is` : `${domains.length} domains are`} active in ${name}; ${can}: ${why}`;
   return [{ source: 'probe', text, at: first.last!.at }];
 }
 

@@ -83,7 +83,7 @@ export const availability: RuleGroup = {
       description:
         'No target of job {{ $labels.job }} answers its scrape (the highest up is {{ $value }}), but an instance of {{ $labels.svc_service }} passes its health check. Alerts on the metrics of the role cannot fire.',
       firstSteps:
-        'Run svc-agent status on a host of the role: it shows why the scrape fails. Check the listener and the address of the metrics; the role itself works.',
+        'Compare the address of the scrape with the listener of the metrics: svc-agent status on a host of the role shows why the scrape fails. The role itself works.',
       dashboard: 'overview',
     },
     ...recovering({

@@ -318,7 +318,7 @@ test('a cluster that is down has the domains that are active in it as evidence, 
   expect(said()).toEqual([]);
   expect(said(domain('orders', 'dc2', unknown))).toEqual([]);
   expect(said(domain('orders', 'dc1', unknown))).toEqual([
-    'domain orders is active in dc1; it is not known to be able to fail over: where the domain is active is not known through dc1',
+    'domain orders is active in dc1; it is not known whether it can fail over: where the domain is active is not known through dc1',
   ]);
   const late = { ready: false, why: 'dc2 is 900 s behind dc1' };
   expect(said(domain('orders', 'dc1', late), domain('payments', 'dc1', unknown))).toEqual([
