@@ -348,7 +348,7 @@ test.each(bySize({ short: [360], long: [1920], nightly: [360, 1920] }))(
     const table = tab.getByRole('table', { name: 'Domains', exact: true });
     // Failing ones come first.
     expect(await table.locator('tbody tr').first().innerText()).toMatch(/^domain-0\s+fault/);
-    expect(await tab.getByText('4,776 more are in svc-agent status --json.').count()).toBe(1);
+    expect(await tab.getByText('4,794 more are in svc-agent status --json.').count()).toBe(1);
     // Each change draws the page again, so it must stay small enough for a phone.
     expect(await tab.locator('*').count()).toBeLessThan(15_000);
     expect(await sideways(tab)).toBe(0);
@@ -420,6 +420,23 @@ testOnce(
     expect(complaints).toEqual([]);
   },
 );
+
+testOnce('forty stores and five hundred domains that all fail: still two screens', async () => {
+  const roles = ['frontend', 'history', 'matching', 'worker'];
+  const { url } = await serve({
+    roles,
+    probes: [
+      ...roles.map((role) => probeStatusOf(`health/${role}`)),
+      ...Array.from({ length: 40 }, (_, i) => probeStatusOf(`store/store-${i}`, refused)),
+      ...Array.from({ length: 500 }, (_, i) => probeStatusOf(`domain/domain-${i}`, refused)),
+    ],
+  });
+  const { tab, complaints } = await open(url, { width: 1920, height: 1080 });
+  expect(await headline(tab)).toBe('40 stores refuse connections; 500 domains are down because of them');
+  expect(await tab.evaluate('document.documentElement.scrollHeight')).toBeLessThanOrEqual(2 * 1080);
+  expect(await tab.getByText(/^\d+ more (?:domains|databases|stores)$/).allInnerTexts()).toHaveLength(2);
+  expect(complaints).toEqual([]);
+});
 
 testOnce('without JavaScript the verdict can be read, and markup from outside stays text', async () => {
   const { url } = await serve({ probes: [probeStatusOf('store/<b>main</b>', refused)] });

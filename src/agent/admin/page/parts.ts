@@ -79,7 +79,7 @@ export const facts = (...rows: readonly (readonly [string, Child] | false | unde
 /** The maximum number of rows in a fold: a browser takes seconds for thousands of rows, and draws them again with each change. */
 const mostUnfolded = 200;
 
-/** Up to this many wrong entries are not folded. */
+/** Up to this many wrong entries are not folded. If there are more, they have one cause, and the list of causes counts them. */
 const mostWrong = 24;
 
 interface Fold<T> {
@@ -92,7 +92,7 @@ interface Fold<T> {
 }
 
 /**
- * A list that shows only its first `most` entries, and all that are wrong, until the rest is opened. `list` draws a part of it;
+ * A list that shows only its first `most` entries, and all that are wrong unless these are many, until the rest is opened. `list` draws a part of it;
  * `isRest` marks the folded part. The fold of a very long list is cut, with a note.
  */
 export function folded<T>(
@@ -100,7 +100,8 @@ export function folded<T>(
   all: readonly T[],
   list: (part: readonly T[], isRest: boolean) => HTMLElement,
 ): Child {
-  const most = Math.max(usual, Math.min(mostWrong, all.filter(isWrong).length));
+  const wrong = all.filter(isWrong).length;
+  const most = Math.max(usual, wrong > mostWrong ? 0 : wrong);
   if (all.length <= most) return all.length > 0 && list(all, false);
   const unshown = all.length - most - mostUnfolded;
   return [
