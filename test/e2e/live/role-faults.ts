@@ -32,7 +32,7 @@ export const roleFaults: readonly Fault[] = [
       critical(
         'SvcServiceDown',
         { cluster: 'dc2', job: 'frontend', svc_service: 'frontend' },
-        /^No target of job frontend answers its scrape: the highest up is 0\./,
+        /^No target of job frontend answers its scrape, and no health check of the role passes: the highest up is 0\./,
       ),
     ],
   },
@@ -177,7 +177,10 @@ export const roleFaults: readonly Fault[] = [
     undo: ({ service }) => service.storeErrors.rise(0),
     alerts: [
       critical('SvcPersistenceErrorRate', history, /has [\d.]+ persistence errors\/s/),
-      warning('SvcPersistenceErrorRatio', history, /^[\d.]+% of the persistence calls of history fail/),
+      {
+        ...warning('SvcPersistenceErrorRatio', history, /^[\d.]+% of the persistence calls of history fail/),
+        heldBackBy: ['SvcPersistenceErrorRate recommended critical'],
+      },
     ],
   },
   {
@@ -275,7 +278,14 @@ export const roleFaults: readonly Fault[] = [
     undo: ({ service }) => service.workflowTimeouts.rise(0),
     alerts: [
       warning('SvcWorkflowTimeouts', { ...dc1, domain: 'orders' }, /orders has [\d.]+ timeouts\/s/),
-      warning('SvcWorkflowTimeoutShare', { ...dc1, domain: 'orders' }, /^[\d.]+% of the closed workflows/),
+      {
+        ...warning(
+          'SvcWorkflowTimeoutShare',
+          { ...dc1, domain: 'orders' },
+          /^[\d.]+% of the closed workflows/,
+        ),
+        heldBackBy: ['SvcWorkflowTimeouts recommended warning'],
+      },
     ],
   },
   {

@@ -18,7 +18,7 @@ export interface FakeRole {
   serve(does: boolean): void;
   /** Sets the health of the role. */
   feel(isWell: boolean, msg?: string): void;
-  /** Sets whether the process is gone: every connection ends without an answer. */
+  /** Sets whether the process is gone: nothing listens. */
   die(does: boolean): void;
   /** Sets whether the role stops logging its usual work. */
   rest(does: boolean): void;
@@ -47,22 +47,30 @@ export async function startRole(directory: string, name: string, pair?: Pair): P
   let serves = true;
   let well = true;
   let rests = false;
-  let isDead = false;
   let complaint = '';
-  const metrics = await listening(
-    createServer((_, response) => {
-      if (isDead) return void response.destroy();
-      response.writeHead(serves ? 200 : 503, { 'content-type': 'text/plain; version=0.0.4' });
-      response.end(serves ? page.text() : '');
-    }),
-  );
+  const pages = createServer((_, response) => {
+    response.writeHead(serves ? 200 : 503, { 'content-type': 'text/plain; version=0.0.4' });
+    response.end(serves ? page.text() : '');
+  });
+  const metrics = await listening(pages);
   const answer: RequestListener = (_, response) => {
-    if (isDead) return void response.destroy();
     response.writeHead(well ? 200 : 503, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ ok: well, msg: well ? 'healthy' : complaint }));
   };
   const secure = pair && createSecureServer(pair, answer);
-  const health = await listening(secure ?? createServer(answer));
+  const checks = secure ?? createServer(answer);
+  const health = await listening(checks);
+  const die = (does: boolean) => {
+    for (const [server, { port }] of [
+      [pages, metrics],
+      [checks, health],
+    ] as const) {
+      if (server.listening !== does) continue;
+      if (does) server.close();
+      else server.listen(port, '127.0.0.1');
+      if (does) server.closeAllConnections();
+    }
+  };
   return {
     page,
     log,
@@ -75,9 +83,7 @@ export async function startRole(directory: string, name: string, pair?: Pair): P
       well = isWell;
       complaint = msg;
     },
-    die(does) {
-      isDead = does;
-    },
+    die,
     rest(does) {
       rests = does;
     },
