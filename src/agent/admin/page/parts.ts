@@ -92,8 +92,8 @@ interface Fold<T> {
 }
 
 /**
- * A list that shows only its first `most` entries, and all that are wrong unless these are many, until the rest is opened. `list` draws a part of it;
- * `isRest` marks the folded part. The fold of a very long list is cut, with a note.
+ * A list that shows only its first `most` entries, and all that are wrong unless these are many, until the rest is opened. `list`
+ * draws a part of it; `isRest` marks the folded part. The fold of a very long list is cut, with a note.
  */
 export function folded<T>(
   { key, most: usual, noun = '', isWrong = () => false }: Fold<T>,
