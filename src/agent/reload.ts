@@ -1,6 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
+import { type FSWatcher, readFileSync, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { type FSWatcher, watch } from 'chokidar';
 import { AgentError, errorText, faultLine } from '../core/errors.ts';
 import type { Clock, Log } from '../core/ports.ts';
 import { digestOf, unreadDigest } from './config/environment.ts';
@@ -179,26 +178,33 @@ function createComparison(files: Readonly<Record<string, string | undefined>>) {
   };
 }
 
-/** Calls back on any event of one of the files, or of a link of a mounted volume in their directories. */
-function watchEvents(files: readonly string[], onEvent: () => void): FSWatcher {
-  const directories = new Set(files.map(dirname));
+/**
+ * Calls back on any event of one of the files, or of a link of a mounted volume in their directories; returns the end of that. An
+ * event of another file costs a comparison of names: a log beside the configuration may be written a thousand times a second.
+ */
+function watchEvents(files: readonly string[], onEvent: () => void): () => void {
   const names = new Set(files.map((file) => basename(file)));
-  const ignored = (path: string) => {
-    const name = basename(path);
-    return !directories.has(path) && !names.has(name) && !name.startsWith('..data');
+  const ring = (_: string, name: string | null) => {
+    if (name === null || names.has(name) || name.startsWith('..data')) onEvent();
   };
-  const options = { depth: 0, ignoreInitial: true, followSymlinks: false, persistent: false, ignored };
-  // The comparison covers what cannot be watched. A change before the watch was ready sent no event.
-  return watch([...directories], options)
-    .on('all', onEvent)
-    .on('ready', onEvent)
-    .on('error', () => {});
+  const begin = (directory: string): FSWatcher[] => {
+    try {
+      return [watch(directory, { persistent: false }, ring).on('error', () => {})];
+    } catch {
+      // The comparison covers what cannot be watched.
+      return [];
+    }
+  };
+  const watches = [...new Set(files.map(dirname))].flatMap(begin);
+  return () => {
+    for (const one of watches) one.close();
+  };
 }
 
 /**
  * Calls `changed` when the content behind any of the files differs from what was loaded: edited in place, renamed over, or
- * reached through a link that got another target (a mounted ConfigMap's `..data`). chokidar triggers comparisons; a further
- * comparison at an interval finds what chokidar misses.
+ * reached through a link that got another target (a mounted ConfigMap's `..data`). Events trigger comparisons; a further
+ * comparison at an interval finds what sends no event.
  */
 export function watchConfiguration(
   files: Readonly<Record<string, string | undefined>>,
@@ -224,10 +230,10 @@ export function watchConfiguration(
   };
   // The first comparison is soon: a file may have changed between its loading and this watch.
   compareNext(settleMs);
-  const bell = watchEvents(Object.keys(files), onEvent);
+  const endEvents = watchEvents(Object.keys(files), onEvent);
   return () => {
     cancelSettle();
     cancelNext();
-    void bell.close();
+    endEvents();
   };
 }
