@@ -1,6 +1,6 @@
 import { type FSWatcher, readFileSync, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { AgentError, errorText, faultLine } from '../core/errors.ts';
+import { AgentError, errorText, faultLine, systemCode } from '../core/errors.ts';
 import type { Clock, Log } from '../core/ports.ts';
 import { digestOf, unreadDigest } from './config/environment.ts';
 import type { Loaded, ReadyConfig } from './config/types.ts';
@@ -151,13 +151,14 @@ const compareIntervalMs = 10_000;
 /** A rename and a replaced link send several events; one comparison after the last is enough. */
 const settleMs = 100;
 
-/** The digest of a file's content. */
-function contentOf(file: string): string {
+/** The digest of a file's content; undefined if the process has no descriptor left to read it with, which says nothing of the file. */
+function contentOf(file: string): string | undefined {
   try {
     // A pipe would never be read to its end.
     return statSync(file).isFile() ? digestOf(readFileSync(file)) : unreadDigest;
-  } catch {
-    return unreadDigest;
+  } catch (thrown) {
+    const code = systemCode(thrown);
+    return code === 'EMFILE' || code === 'ENFILE' ? undefined : unreadDigest;
   }
 }
 
@@ -170,7 +171,7 @@ function createComparison(files: Readonly<Record<string, string | undefined>>) {
   return (): boolean => {
     let isChanged = false;
     for (const [file, before] of known) {
-      const digest = contentOf(file);
+      const digest = contentOf(file) ?? before;
       isChanged ||= digest !== before;
       known.set(file, digest);
     }

@@ -1,4 +1,4 @@
-import {
+import fs, {
   appendFileSync,
   mkdirSync,
   readFileSync,
@@ -7,8 +7,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { digestOf, unreadDigest } from '../../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../../src/agent/reload.ts';
 import { systemClock } from '../../../src/core/clock.ts';
@@ -139,4 +140,27 @@ test('logs beside the file that are written all the time start no comparison', a
   await until('the event of the file itself came', () => begun > atFirst);
   // Writing a file anew empties it first, which may be an event of its own.
   expect(begun - atFirst).toBeLessThanOrEqual(2);
+});
+
+test('a file that cannot be read because no descriptor is left has not changed; a change meanwhile is seen after that', () => {
+  const file = join(place, 'exhausted.yaml');
+  writeFileSync(file, 'a: 1\n');
+  const clock = manualClock();
+  let calls = 0;
+  stops.push(watchConfiguration({ [file]: undefined }, clock, () => calls++));
+  const restore = () => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  };
+  onTestFinished(restore);
+  vi.spyOn(fs, 'readFileSync').mockImplementation(() => {
+    throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+  });
+  syncBuiltinESMExports();
+  clock.advance(60_000);
+  expect(calls).toBe(0);
+  writeFileSync(file, 'a: 2\n');
+  restore();
+  clock.advance(60_000);
+  expect(calls).toBe(1);
 });

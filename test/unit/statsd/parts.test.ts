@@ -131,6 +131,21 @@ describe('senders', () => {
     expect([senders.allows(late), timesAsked()]).toEqual([true, 1026]);
     expect([senders.allows('192.0.2.1'), senders.allows(late), timesAsked()]).toEqual([false, true, 1028]);
   });
+
+  test('while the system does not tell the addresses of this machine, others than loopback are refused, and asked for again', () => {
+    let isExhausted = true;
+    const interfaces = () => {
+      if (isExhausted) throw new Error('A system error occurred: uv_interface_addresses returned error 24');
+      return { eth0: [{ address: '198.51.100.7' } as os.NetworkInterfaceInfo] };
+    };
+    const senders = createSenders([], () => 0, interfaces);
+    const answers = () => ['127.0.0.1', '198.51.100.7', '203.0.113.9'].map(senders.allows);
+    expect(answers()).toEqual([true, false, false]);
+    isExhausted = false;
+    expect(answers()).toEqual([true, true, false]);
+    isExhausted = true;
+    expect(answers()).toEqual([true, true, false]);
+  });
 });
 
 describe('framing', () => {

@@ -28,32 +28,45 @@ function listOf(senders: readonly string[]): BlockList {
   return list;
 }
 
-function isOwn(address: string): boolean {
+/**
+ * Whether the address belongs to this machine; undefined if the system does not say, because the process has no descriptor left to
+ * ask it with.
+ */
+function isOwn(address: string, interfaces: typeof networkInterfaces): boolean | undefined {
   if (isLoopback(address)) return true;
-  return Object.values(networkInterfaces()).some((list) => list?.some((own) => own.address === address));
+  try {
+    return Object.values(interfaces()).some((list) => list?.some((own) => own.address === address));
+  } catch {
+    return undefined;
+  }
 }
 
 /**
  * The senders of a configuration, each an address or a range. If there are none, this machine is allowed: loopback and the
  * addresses of its interfaces. Throws what `BlockList` throws for a text that is neither (a range too wide).
  */
-export function createSenders(senders: readonly string[], monotonicMs: () => number): Senders {
+export function createSenders(
+  senders: readonly string[],
+  monotonicMs: () => number,
+  interfaces = networkInterfaces,
+): Senders {
   const list = senders.length === 0 ? undefined : listOf(senders);
   const remembered = new Map<string, boolean>();
   let sinceMs = monotonicMs();
-  const isAllowed = (address: string): boolean =>
-    list === undefined ? isOwn(address) : list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+  const isAllowed = (address: string): boolean | undefined =>
+    list === undefined ? isOwn(address, interfaces) : list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
   return {
     allows(address) {
       const known = remembered.get(address);
       if (known === true) return true;
       const isStale = monotonicMs() - sinceMs > rememberedMs;
       if (known === false && !isStale) return false;
+      const allowed = isAllowed(plainAddress(address));
+      if (allowed === undefined) return false;
       if (isStale || remembered.size >= maxRemembered) {
         remembered.clear();
         sinceMs = monotonicMs();
       }
-      const allowed = isAllowed(plainAddress(address));
       remembered.set(address, allowed);
       return allowed;
     },
