@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import * as esbuild from 'esbuild';
 import { prepare, preparedFile } from '../examples/service/store/prepared.mjs';
+import { builtinModules } from './builtin-modules.mjs';
 import { buildConfigProcess } from './config-process.mjs';
 import { fewChunks } from './few-chunks.mjs';
 import { notices } from './notices.mjs';
@@ -39,7 +40,7 @@ const inChunks = {
   format: 'esm',
   // CommonJS dependencies ask for `require` of Node's own modules.
   banner: {
-    js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);",
+    js: "const require = globalThis.process.getBuiltinModule('node:module').createRequire(import.meta.url);",
   },
 };
 /** The HTTP client speaks HTTP/1.1 here, and Node's HTTP/2 takes 5 ms to load. */
@@ -55,7 +56,7 @@ const agent = {
   define: { ...common.define, Response: 'undefined' },
 };
 const { metafile } = await esbuild.build({ ...agent, preserveSymlinks: true, metafile: true, write: false });
-await build({ ...agent, plugins: [fewChunks(metafile), withoutHttp2] });
+await build({ ...agent, plugins: [fewChunks(metafile), withoutHttp2, builtinModules] });
 // The example is built separately: what is true for the agent's own code need not be true for it.
 await build({
   ...inChunks,

@@ -4,7 +4,9 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 const command = (name) => `src/agent/cli/${name}.ts`;
-const run = ['src/agent/main.ts', 'src/agent/agent.ts'];
+const main = 'src/agent/main.ts';
+const dispatch = command('dispatch');
+const run = [main, dispatch, 'src/agent/agent.ts'];
 /** Commands that load little, and commands that load nearly all of the agent. */
 const light = ['status', 'incidents', 'maintenance', 'check', 'completion'].map(command);
 const heavy = ['tap', 'sample-tests'].map(command);
@@ -20,7 +22,7 @@ function closureOf(outputs, path, seen = new Set()) {
 
 /**
  * For each entry, further modules that it must import, so that the modules that `run` always loads are in three chunks: what the
- * lightest commands load, too, what most other commands load, and the rest.
+ * lightest commands load, too, what most other commands load, and the rest. What the program begins with is in a small one.
  */
 function sharedModules(outputs) {
   const entries = Object.values(outputs).flatMap(({ entryPoint }) =>
@@ -42,7 +44,7 @@ function sharedModules(outputs) {
   const shared = new Map(entries.map((entry) => [entry, []]));
   const left = chunksOf(run);
   const loadedWithout = new Set();
-  for (const group of [chunksOf([run[0], ...light]), chunksOf(most), chunksOf(run)]) {
+  for (const group of [chunksOf([main]), chunksOf([dispatch, ...light]), chunksOf(most), chunksOf(run)]) {
     const chunks = [...left].filter((chunk) => group.has(chunk));
     const files = filesOf(chunks).filter((file) => file.startsWith('src/') && !run.includes(file));
     for (const [entry, list] of shared) if (!loadedWithout.has(entry)) list.push(...files);

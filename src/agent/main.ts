@@ -1,9 +1,11 @@
 #!/usr/bin/env node
-import './v8-flags.ts';
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { dispatch } from './cli/dispatch.ts';
-import { processIo } from './cli/io.ts';
+import { startEarly } from './config/load.ts';
+import { setFlags } from './v8-flags.ts';
+
+// The code of the agent loads meanwhile.
+if (process.argv[2] === 'run') startEarly(process.env);
 
 // If a reader ended (`svc-agent schema | head`) or a terminal was closed (EIO), that is no error of the agent.
 for (const stream of [process.stdout, process.stderr]) {
@@ -19,6 +21,8 @@ process.on('exit', () => {
   for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
 });
 
-const status = await dispatch(process.argv.slice(2), processIo);
+const { dispatch } = await import('./cli/dispatch.ts');
+setFlags();
+const status = await dispatch(process.argv.slice(2));
 // Written output must leave a pipe before the process ends.
 process.stdout.write('', () => process.exit(status));

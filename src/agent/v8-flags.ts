@@ -1,11 +1,15 @@
 import { setFlagsFromString } from 'node:v8';
 import { keepHeapSmall } from './heap-size.ts';
 
-// This is a separate module, because imports run before the code of the file that imports them. main.ts imports it first.
-keepHeapSmall();
-
 /**
- * Node 26 compiles baseline code in the background. A compilation that asks for a garbage collection while the process
- * exits waits for the main thread, which waits for the compilation: the process hangs (github.com/nodejs/node/issues/54918).
+ * Sets the flags of V8. Call it when the code of the commands is loaded, and before anything is allocated for a command: from then
+ * on V8 refuses the code that Node has stored of its own modules, and compiles them anew.
  */
-setFlagsFromString('--no-concurrent-sparkplug');
+export function setFlags(): void {
+  keepHeapSmall();
+  /**
+   * Node 26 compiles baseline code in the background. A compilation that asks for a garbage collection while the process
+   * exits waits for the main thread, which waits for the compilation: the process hangs (github.com/nodejs/node/issues/54918).
+   */
+  setFlagsFromString('--no-concurrent-sparkplug');
+}

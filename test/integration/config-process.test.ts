@@ -1,20 +1,22 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { loadConfig as LoadConfig } from '../../src/agent/config/load.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { loadConfig as LoadConfig, startEarly as StartEarly } from '../../src/agent/config/load.ts';
 import { loadConfig as fromSource } from '../../src/agent/config/load.ts';
 import { newFolder } from '../folder.ts';
+import { until } from '../until.ts';
 
 const folder = newFolder(afterAll);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const fixtures = fileURLToPath(new URL('../fixtures/config', import.meta.url));
 const source = (path: string) => fileURLToPath(new URL(`../../src/agent/config/${path}`, import.meta.url));
 let loadConfig: typeof LoadConfig;
+let startEarly: typeof StartEarly;
 
 beforeAll(async () => {
   const common = { outdir: folder, bundle: true, platform: 'node', logLevel: 'error' } as const;
@@ -31,7 +33,7 @@ beforeAll(async () => {
   const one = (options: BuildOptions) => build({ ...common, absWorkingDir: root, ...options });
   await buildConfigProcess(one, folder);
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  ({ loadConfig } = await import(join(folder, 'load.js')));
+  ({ loadConfig, startEarly } = await import(join(folder, 'load.js')));
 });
 
 test('a process of its own gives what checking in place gives', async () => {
@@ -101,6 +103,50 @@ test('a process that dies without an answer rejects', async () => {
   const answer = loadConfig({ file: 'level-upper-case.yaml', env: {}, cwd: join(fixtures, 'bad') });
   await expect(answer).rejects.toThrow(/its process ended with 3 and without an answer/);
   writeFileSync(worker, kept);
+});
+
+describe('a process that was started early', () => {
+  const worker = () => join(folder, 'config.cjs');
+  const request = { file: 'level-upper-case.yaml', env: {}, cwd: join(fixtures, 'bad') };
+  let kept: string;
+  beforeAll(() => {
+    kept = readFileSync(worker(), 'utf8');
+  });
+  afterEach(() => writeFileSync(worker(), kept));
+
+  /** A process that notes its id, and then does what `rest` says. */
+  const noting = (rest: string) =>
+    writeFileSync(
+      worker(),
+      `require('node:fs').appendFileSync(${JSON.stringify(join(folder, 'ids'))}, process.pid + '\\n');\n${rest}`,
+    );
+  const ids = () => {
+    const notes = existsSync(join(folder, 'ids')) ? readFileSync(join(folder, 'ids'), 'utf8') : '';
+    return notes.split('\n').filter(Boolean).map(Number);
+  };
+  const isAlive = (pid: number) => existsSync(`/proc/${pid}`);
+
+  test('answers the next request, and no further one', async () => {
+    rmSync(join(folder, 'ids'), { force: true });
+    noting(kept);
+    startEarly({});
+    await until('it runs', () => ids().length === 1);
+    for (const processes of [1, 2]) {
+      expect((await loadConfig(request)).faults).toEqual((await fromSource(request)).faults);
+      expect(ids()).toHaveLength(processes);
+    }
+    await until('both have ended', () => !ids().some(isAlive));
+  });
+
+  test('is replaced if it ended meanwhile', async () => {
+    rmSync(join(folder, 'ids'), { force: true });
+    noting('process.exitCode = 3;');
+    startEarly({});
+    await until('it ran', () => ids().length === 1);
+    await until('it has ended', () => !isAlive(ids()[0]!));
+    writeFileSync(worker(), kept);
+    expect((await loadConfig(request)).faults).toEqual((await fromSource(request)).faults);
+  });
 });
 
 test('an answer that is larger than a pipe is complete', async () => {

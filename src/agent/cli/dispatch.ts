@@ -2,7 +2,7 @@ import { AgentError, errorText, nearest, usageError } from '../../core/errors.ts
 import { version } from '../installation.ts';
 import { mostOpenFiles, openFilesError } from '../open-files.ts';
 import { type CommandName, commands, helpText } from './arguments.ts';
-import type { Command, Io } from './io.ts';
+import { type Command, type Io, processIo } from './io.ts';
 import { run } from './run.ts';
 
 /** The code of a command loads when it is used, except for `run`, which must be ready soon. */
@@ -42,7 +42,7 @@ async function helpOf(name: CommandName, io: Io): Promise<string> {
 const usageCodes: ReadonlySet<string> = new Set(['usage', 'config_invalid', 'log_unwritable']);
 
 /** Runs the command named by the first argument; resolves with the exit status and never throws. */
-export async function dispatch(args: readonly string[], io: Io): Promise<number> {
+export async function dispatch(args: readonly string[], io: Io = processIo): Promise<number> {
   const openFiles = mostOpenFiles();
   try {
     return await runNamed(args, io);

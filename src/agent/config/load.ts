@@ -15,6 +15,39 @@ function builtWorker(): string | undefined {
   return places.find((path) => existsSync(path));
 }
 
+type Env = LoadRequest['env'];
+
+/** Starts the process, which then waits for a request. */
+function startProcess(worker: string, env: Env): ChildProcess {
+  // The module is loaded here, so that only commands that need it load it.
+  const { spawn } = process.getBuiltinModule('node:child_process');
+  // Pipes replace Node's channel between processes, whose modules this process would have to load.
+  return spawn(process.execPath, [worker], {
+    // The process connects to nothing, and Node would read the certificates for 40 ms.
+    env: { ...env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: '' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+}
+
+/** A process that has started and got no request yet. */
+let early: ChildProcess | undefined;
+
+/**
+ * Starts the process for the next `loadConfig`: a start then does not wait for it, because the agent's code loads meanwhile. A
+ * process that cannot be started, or that ends, is replaced. Without a request the process ends with the agent.
+ */
+export function startEarly(env: Env): void {
+  const worker = builtWorker();
+  early = worker ? startProcess(worker, env).on('error', () => {}) : undefined;
+}
+
+function takeEarly(): ChildProcess | undefined {
+  const child = early;
+  early = undefined;
+  const isRunning = child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  return isRunning ? child : undefined;
+}
+
 /**
  * Reads and checks the whole configuration. The built program does it in a short-lived process: a worker thread would leave about
  * 9 MiB behind. Faults are part of the result; it rejects only if there is no result.
@@ -22,14 +55,7 @@ function builtWorker(): string | undefined {
 export async function loadConfig(request: LoadRequest): Promise<Loaded> {
   const worker = builtWorker();
   if (!worker) return (await import('./validate.ts')).validate(request);
-  // The module is loaded here, so that the process starts before the rest of the agent loads, and only in commands that need it.
-  const { spawn } = process.getBuiltinModule('node:child_process');
-  // Pipes replace Node's channel between processes, whose modules this process would have to load.
-  const child = spawn(process.execPath, [worker], {
-    // The process connects to nothing, and Node would read the certificates for 40 ms.
-    env: { ...request.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: '' },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+  const child = takeEarly() ?? startProcess(worker, request.env);
   try {
     return JSON.parse(await answerOf(child, request)) as Loaded;
   } finally {
