@@ -36,16 +36,25 @@ const mostPerSecond = 16;
 /** The fields of an entry that are stored, beside its level. */
 export const errorFields = ['logger', 'msg', 'error', 'wf-id', 'wf-run-id'] as const;
 
-const secrets =
-  /\b(pass(?:word|wd)?|pwd|secret|token|api[-_]?key|access[-_]?key|authorization|credentials?)(["']?\s*[=:]\s*["']?)(?:(?:bearer|basic)\s+)?[^\s"',;&)}\]]+/gi;
+/** Words before a secret, also at the end of a longer word, such as `DB_PASSWORD` and `aws_secret_access_key`. */
+const secretWords =
+  'password|passwd|passphrase|(?<![a-z])pass|pwd|secret|token|(?:api|access|secret|private)[-_]?key|authorization|credentials?|cookie';
+/** A word, what separates it from its value, and the value: up to the quote that ends it, or one word. */
+const secrets = new RegExp(
+  `(${secretWords})(\\\\*["']?\\s*[=:]\\s*)(?:(\\\\*["'])(?:(?!\\3)(?:\\\\.|.))+|(?:(?:bearer|basic)\\s+)?[^\\s,;&)}\\]]+)`,
+  'gi',
+);
 const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 const userinfo = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
+/** The form of Go's driver for MySQL: `user:password@tcp(db:3306)/name`. */
+const driverUserinfo = /(?<!\S)[^\s:@]*:\S*@(?=\w+\()/g;
 
 /** The text of a log without control characters, the credentials of URLs, and what follows words such as `password=`. */
 export function redactedMessage(text: string): string {
   return text
     .replace(userinfo, '$1…@')
-    .replace(secrets, '$1$2…')
+    .replace(driverUserinfo, '…@')
+    .replace(secrets, '$1$2$3…')
     .replace(bearers, '$1 …')
     .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, ' ');
 }
