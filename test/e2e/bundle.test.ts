@@ -81,8 +81,9 @@ test.each([
 ])('%s does not show in the bundle', (_, line) => {
   const file = join(place, 'misspelt.yaml');
   writeFileSync(file, `services: {frontend: {}}\n${line}\n`);
-  const { status, stdout } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
+  const { status, stdout, stderr } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
   expect([status, stdout.includes(secrets.literal)]).toEqual([2, false]);
+  expect(stderr).toMatch(/^svc-agent: configuration: \d faults?, listed in the document; /);
   expect(JSON.parse(stdout).configuration[0].content.services).toEqual({ frontend: {} });
 });
 

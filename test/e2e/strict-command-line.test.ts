@@ -197,6 +197,42 @@ describe('help', () => {
 test.each([
   [['status', '--url'], 'svc-agent status: option --url needs a value; see svc-agent status --help\n'],
   [['status', '--url', '-c'], 'svc-agent status: option --url needs a value; see svc-agent status --help\n'],
+  [['check', '--role', ''], 'svc-agent check: option --role is empty; see svc-agent check --help\n'],
+  [['run', '--config='], 'svc-agent run: option --config is empty; see svc-agent run --help\n'],
+  [['init', ''], 'svc-agent init: an empty argument, got ""; see svc-agent init --help\n'],
+  [
+    ['-c', 'agent.yaml'],
+    'svc-agent: an option before the command, got "-c"; write the command first, such as svc-agent check -c FILE\n',
+  ],
+  [
+    ['status', '--ca', '/dev/null', '--insecure', '--url', 'https://127.0.0.1:1'],
+    'svc-agent: --ca: with --insecure; use one of them\n',
+  ],
+  [['incidents', '--insecure'], 'svc-agent: --insecure: without --url; add --url, or leave it out\n'],
+  [
+    ['status', '--ca', '/dev/null', '--url', 'https://127.0.0.1:1'],
+    'svc-agent: --ca: no certificate in it, got "/dev/null"; name a PEM file with the certificates of the authorities\n',
+  ],
+  [
+    ['healthcheck', '--ca', '/nowhere/ca.pem', '--url', 'https://127.0.0.1:1'],
+    'svc-agent: --ca: cannot be read (ENOENT), got "/nowhere/ca.pem"; name a PEM file with the certificates of the authorities\n',
+  ],
+  [
+    ['maintenance', '--for', '1m', '--reason', 'x', '--token-file', '/nowhere/token'],
+    'svc-agent: --token-file: file /nowhere/token cannot be read (ENOENT); name a file that the agent can read\n',
+  ],
+  [
+    ['dashboards', '--list', '--out', '/nowhere'],
+    'svc-agent dashboards: --list with --out; use one of them\n',
+  ],
+  [
+    ['backup', 'run', '--job', 'nightly', 'pg_dump', '-Fc'],
+    'svc-agent backup: no command; put it behind --, such as backup run --job NAME -- pg_dump …\n',
+  ],
+  [
+    ['backup', 'run', '--job', 'nightly', '--', ''],
+    'svc-agent backup: no command; put it behind --, such as backup run --job NAME -- pg_dump …\n',
+  ],
   [['check', '--json=yes'], 'svc-agent check: option --json takes no value; see svc-agent check --help\n'],
   [
     ['check', '--confg', 'x'],

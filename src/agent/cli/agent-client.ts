@@ -2,9 +2,10 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
+import { resolve } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
-import { usageError } from '../../core/errors.ts';
+import { systemCode, usageError } from '../../core/errors.ts';
 import { findConfig } from '../config/environment.ts';
 import { type AdminConfig, defaultAdminAddress } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -217,12 +218,30 @@ export async function listenerTarget(
  * wildcard address becomes loopback. Throws `usage` if admin is off.
  */
 export async function targetOf(values: TargetValues, path: string, io: Io): Promise<AgentTarget> {
-  const { url, ca: caFile, insecure } = values;
+  const { url, ca, insecure } = values;
+  const trust = ca !== undefined ? '--ca' : '--insecure';
+  if (ca !== undefined && insecure) throw usageError('--ca', 'with --insecure', undefined, 'use one of them');
+  if (url === undefined && (ca !== undefined || insecure))
+    throw usageError(trust, 'without --url', undefined, 'add --url, or leave it out');
   if (url === undefined) return configuredTarget(values, path, io);
   const named = namedUrl(url, path);
+  const caFile = ca === undefined ? undefined : checkedAuthorities(resolve(io.cwd, ca));
   if (named) return { url: named, caFile, insecure };
   const allowed = 'use the form http://127.0.0.1:9465 or 127.0.0.1:9465';
   throw usageError('--url', 'not an address of http or https', shownUrl(url), allowed);
+}
+
+/** The file of --ca. Throws `usage` if it cannot be read or has no certificate. */
+function checkedAuthorities(file: string): string {
+  try {
+    new X509Certificate(readFileSync(file));
+    return file;
+  } catch (cause) {
+    const code = systemCode(cause);
+    const what =
+      code?.startsWith('E') && !code.startsWith('ERR_') ? `cannot be read (${code})` : 'no certificate in it';
+    throw usageError('--ca', what, file, 'name a PEM file with the certificates of the authorities', cause);
+  }
 }
 
 /** The address in --url: plain HTTP by default. `path` is appended to an address that ends with a slash or with the host. */

@@ -153,6 +153,9 @@ const commonOptions = {
   json: { type: 'boolean' },
 } as const satisfies Options;
 
+/** Options whose value is a name. It is empty if a script passes a variable that is not set. */
+const optionsOfNames = ['config', 'service-config', 'role', 'out', 'artifact', 'ca', 'token-file'];
+
 /** The advice in a usage error. */
 const seeHelp = (command: string, near = '') =>
   `${near ? `did you mean --${near}? ` : ''}see svc-agent ${command} --help`;
@@ -207,6 +210,11 @@ function parseCommand<const O extends Options>(
       throw new AgentError('usage', { where, ...usageFault(command, cause, Object.keys(known)) }, cause);
     }
   })();
+  const empty = optionsOfNames.find((option) =>
+    [(parsed.values as Record<string, unknown>)[option]].flat().includes(''),
+  );
+  if (empty !== undefined) throw usageError(where, `option --${empty} is empty`, undefined, seeHelp(command));
+  if (parsed.positionals.includes('')) throw usageError(where, 'an empty argument', '', seeHelp(command));
   const surplus = parsed.positionals.slice(most);
   if (surplus.length === 0) return parsed;
   const what = surplus.length === 1 ? 'surplus argument' : 'surplus arguments';

@@ -64,12 +64,18 @@ export const backup: Command = (args, io) => {
   const own = at < 0 ? args : args.slice(0, at);
   const job = at < 0 ? [] : args.slice(at + 1);
   const form = { name: 'backup', usage, options, most: 1 } as const;
+  // Otherwise the options of COMMAND would be taken for unknown options of this command.
+  if (own[0] === 'run' && at < 0 && !own.some((word) => word === '--help' || word === '-h'))
+    throw noCommand();
   return command(form, async (values, _, [action]) => {
     if (action === 'plan') return plan(values, io);
     if (action === 'run') return run(job, values, io);
     throw wrongUsage('unknown action', action, 'use run or plan');
   })(own, io);
 };
+
+const noCommand = () =>
+  wrongUsage('no command', undefined, 'put it behind --, such as backup run --job NAME -- pg_dump …');
 
 async function plan(values: Values, io: Io): Promise<number> {
   const format = planFormats.find((known) => known === (values.format ?? 'cron'));
@@ -93,7 +99,7 @@ async function plan(values: Values, io: Io): Promise<number> {
 
 async function run(words: readonly string[], values: Values, io: Io): Promise<number> {
   if (values.job === undefined) throw wrongUsage('--job is missing', undefined, 'name an entry of backups');
-  if (words.length === 0) throw wrongUsage('no command', undefined, 'put it behind --');
+  if (!words[0]) throw noCommand();
   if (!/^[\w.-]+$/.test(values.job))
     throw wrongUsage('no such backup', values.job, 'name an entry of backups');
   const job = await recordedJob(values.job, values, io);

@@ -79,7 +79,12 @@ export const bundle = command({ name: 'bundle', usage, options }, async (values,
   const text = `${JSON.stringify(parts, masker(secrets), 2)}\n`;
   if (values.out === undefined) io.stdout(text);
   else write(resolve(io.cwd, values.out), text);
-  return faults.length > 0 ? 2 : 0;
+  if (faults.length === 0) return 0;
+  const count = `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}`;
+  io.stderr(
+    `svc-agent: configuration: ${count}, listed in the document; the document is complete otherwise\n`,
+  );
+  return 2;
 });
 
 /**

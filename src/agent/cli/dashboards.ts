@@ -47,6 +47,10 @@ export const dashboards = command(
   async (values, io, positionals) => {
     const { out, kubernetes } = values;
     const asked = positionals.map(nameOf);
+    if (values.list && (out !== undefined || kubernetes)) {
+      const other = out !== undefined ? '--out' : '--kubernetes';
+      throw usageError('svc-agent dashboards', `--list with ${other}`, undefined, 'use one of them');
+    }
     const isList = values.list || (asked.length === 0 && out === undefined && !kubernetes);
     const rendering = optionsOf(values);
     // Only this command needs the builders of Grafana's schema.

@@ -74,6 +74,10 @@ async function runNamed([name, ...rest]: readonly string[], io: Io): Promise<num
     io.stderr(helpText);
     return 2;
   }
+  if (name.startsWith('-')) {
+    const allowed = 'write the command first, such as svc-agent check -c FILE';
+    throw usageError('svc-agent', 'an option before the command', name, allowed);
+  }
   const near = nearest(
     name,
     commands.map((command) => command.name),

@@ -81,10 +81,15 @@ async function tokenOf(values: Values, io: Io): Promise<string> {
     const allowed = 'set it to a secret, or give --token-file';
     throw usageError('admin.events.token', 'missing, so nothing can be announced', undefined, allowed);
   }
-  const text = (await createReadSecret(io.env)(token)).trim();
+  const where = file === undefined ? 'admin.events.token' : '--token-file';
+  const text = await createReadSecret(io.env)(token).then(
+    (read) => read.trim(),
+    (cause: unknown) => {
+      throw cause instanceof AgentError ? new AgentError('usage', { ...cause.fault, where }, cause) : cause;
+    },
+  );
   if (isHeaderText(text)) return text;
-  const where = file === undefined ? 'admin.events.token' : `--token-file ${file}`;
-  throw usageError(where, notHeaderText, undefined, 'use a token of one line');
+  throw usageError(where, notHeaderText, file, 'use a token of one line');
 }
 
 /** Sends the announcement. Throws `internal` if the agent does not accept it. */

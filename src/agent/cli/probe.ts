@@ -28,7 +28,10 @@ const options = { ...configurationOptions, 'print-grants': { type: 'boolean' } }
 export const probe = command({ name: 'probe', usage, options, most: Infinity }, async (values, io, names) => {
   const { config } = await configured(values, io);
   if (values['print-grants']) {
+    if (names.length > 0)
+      throw usageError('svc-agent probe', 'names with --print-grants', names.join(' '), 'leave them out');
     io.stdout(await printGrants(config.stores));
+    if (config.stores.length === 0) io.stderr('Nothing to print: the configuration has no stores.\n');
     return 0;
   }
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
@@ -58,8 +61,9 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
       name,
       rows.map((row) => row.name),
     );
-    const known = rows.map((row) => row.name).join(', ') || 'nothing: the configuration has nothing to probe';
-    const allowed = `${near ? `did you mean ${near}? ` : ''}there is ${known}`;
+    const known = rows.map((row) => row.name).join(', ');
+    const hint = near ? `did you mean ${near}? ` : '';
+    const allowed = known === '' ? 'the configuration has nothing to probe' : `${hint}there is ${known}`;
     throw usageError('svc-agent probe', 'unknown probe', name, allowed);
   }
   return names.length === 0 ? rows : rows.filter((row) => names.some((name) => isOf(name)(row)));

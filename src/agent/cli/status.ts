@@ -115,7 +115,7 @@ const isWrong = (level: Level) => level === 'critical' || level === 'warning';
 export async function askStatus(target: AgentTarget): Promise<StatusReport> {
   const where = shownUrl(target.url);
   const report = (await ask(target).catch((cause: unknown) => {
-    const allowed = 'is the agent running, and is admin.listenAddress right?';
+    const allowed = 'is the agent running, and is the address that of its admin listener?';
     throw new AgentError('internal', { where, what: `no answer, ${errorText(cause)}`, allowed }, cause);
   })) as Partial<StatusReport> | null;
   if (report?.verdict) return report as StatusReport;

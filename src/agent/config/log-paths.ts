@@ -146,7 +146,10 @@ export function checkPattern(surveyed: SurveyedPattern): PatternFinding[] {
       report(true, `the agent’s user cannot list ${several(unlisted)}`, allowed);
     } else {
       const why = missing ? `, because ${missing} is missing` : '';
-      report(false, `matches no file yet${why}`, 'name the path that the role writes its log to');
+      const allowed = pattern.startsWith('~')
+        ? 'write the path of the home directory instead of ~, which stands for itself'
+        : 'name the path that the role writes its log to';
+      report(false, `matches no file yet${why}`, allowed);
     }
   } else if (denied.length > 0) {
     const allowed = 'add the user to the group of the file, or set an ACL';

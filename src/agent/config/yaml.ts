@@ -275,7 +275,7 @@ export function readYaml(text: string, file: string, env: Environment): Read {
     // The parser is recursive, and the document overflowed its stack.
     return { faults: [placedFault(at(0), [], tooDeep)] };
   }
-  const faults = parserFaults([...document.errors, ...document.warnings], document, at);
+  const faults = parserFaults([...document.errors, ...document.warnings], document, at, text);
   if (document.errors.length > 0) return { faults };
   const tree = walkDocument(document, at, env, faults);
   return { tree, faults };
@@ -289,7 +289,11 @@ function parserFaults(
   errors: readonly (Document.Parsed['errors'][number] | Document.Parsed['warnings'][number])[],
   document: Document.Parsed,
   at: (offset: number) => Position,
+  text: string,
 ): PlacedFault[] {
+  // The parser loses its way at such a place, so that its other errors follow from it.
+  const known = errors.find(({ pos: [from] }) => faultInText(text, from) !== undefined);
+  if (known) return [placedFault(at(known.pos[0]), [], faultInText(text, known.pos[0])!)];
   const reportedLines = new Set<number>();
   const isKnown = ({ code }: { code: string }) => Number(Object.hasOwn(yamlFaults, code));
   return [...errors]
@@ -311,6 +315,17 @@ function parserFaults(
       }
       return placedFault(place, [], yamlFaults[code] ?? `not YAML, ${oneLine(message)}`);
     });
+}
+
+/** What is wrong at an error of the parser, if the text shows it. */
+function faultInText(text: string, offset: number): string | undefined {
+  if (text.startsWith('${', offset - 1))
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of the message
+    return 'a variable between braces or brackets; put it in quotes, such as "${NAME}"';
+  const isMarker = /(?:^|\n)(?:<{7}|={7}|>{7})[^\n]*$/.test(
+    text.slice(Math.max(0, offset - 200), offset + 7),
+  );
+  return isMarker ? 'a marker of a merge conflict; resolve the conflict' : undefined;
 }
 
 /** The offset of the last quoted text that reaches `end`. */
