@@ -26,7 +26,7 @@ export const logs: RuleGroup = {
       threshold: 0,
       summary: '{{ $labels.svc_service }} on {{ $labels.instance }} logged a fatal error.',
       description:
-        '{{ $labels.svc_service }} on {{ $labels.instance }} logged {{ $value | printf "%.0f" }} fatal entries in 10m. Each one ends a process.',
+        '{{ $labels.svc_service }} on {{ $labels.instance }} logged fatal entries: {{ $value | printf "%.0f" }} in 10m. Each one ends a process.',
       firstSteps: 'Read the entry and those before it; check whether the role is running again.',
       dashboard: 'logs',
     },
@@ -99,7 +99,7 @@ export const logs: RuleGroup = {
       for: '15m',
       summary: 'The metrics of {{ $labels.svc_service }} on {{ $labels.instance }} are incomplete.',
       description:
-        '{{ $labels.svc_service }} on {{ $labels.instance }} logged {{ $value | printf "%.0f" }} warnings in 15m that its own reporter lost series. Alerts on its metrics may not fire.',
+        '{{ $labels.svc_service }} on {{ $labels.instance }} logged warnings that its own reporter lost series: {{ $value | printf "%.0f" }} in 15m. Alerts on its metrics may not fire.',
       firstSteps:
         'Read the warnings: they name the metric. Rely on the log counters until the role is fixed.',
       dashboard: 'logs',
@@ -224,7 +224,7 @@ export const agent: RuleGroup = {
       for: '10m',
       summary: 'Probe {{ $labels.probe }} on {{ $labels.instance }} has no results.',
       description:
-        'Probe {{ $labels.probe }} on {{ $labels.instance }} has had no result for three intervals; {{ $value | printf "%.0f" }} runs were skipped in 5m.',
+        'Probe {{ $labels.probe }} on {{ $labels.instance }} has had no result for three intervals (skipped runs in 5m: {{ $value | printf "%.0f" }}).',
       firstSteps: 'Run svc-agent probe with its name: it shows where the probe hangs.',
       dashboard: 'agent',
     },

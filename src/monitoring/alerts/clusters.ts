@@ -131,7 +131,7 @@ export const replication: RuleGroup = {
       for: '1h',
       summary: 'Global domain {{ $labels.domain }} spans few clusters.',
       description:
-        'The global domain {{ $labels.domain }} spans {{ $value }} clusters; $threshold or more are suggested, and the group has them.',
+        'The number of clusters of global domain {{ $labels.domain }} is {{ $value }}; $threshold or more are suggested, and the group has them.',
       firstSteps: 'Decide whether the domain should span more clusters; if so, update its clusters.',
       dashboard: 'dr',
     },

@@ -144,7 +144,7 @@ export const availability: RuleGroup = {
       for: '5m',
       summary: 'No agent beside {{ $labels.job }} answers; the state of the role is unknown.',
       description:
-        'The agents of all {{ $value }} targets of job {{ $labels.job }} are down. The hosts, the network or only the agents may be gone.',
+        'All agents beside job {{ $labels.job }} are down (targets: {{ $value }}). The hosts, the network or only the agents may be gone.',
       firstSteps:
         'Check whether the hosts of the role are reachable. If they are, start the agents; if they are not, treat it as an outage of the role.',
       dashboard: 'overview',
@@ -167,7 +167,7 @@ export const availability: RuleGroup = {
         ].join('\n'),
       for: '5m',
       summary: 'All targets of {{ $labels.job }} are gone.',
-      description: 'Job {{ $labels.job }} had {{ $value }} targets within the last day and has none now.',
+      description: 'Job {{ $labels.job }} has no targets now (within the last day: {{ $value }}).',
       firstSteps:
         'Check the service discovery and the relabelling of Prometheus, then whether the role still exists.',
       dashboard: 'overview',

@@ -124,7 +124,7 @@ export const tasks: RuleGroup = {
       summary:
         'No worker polls task list {{ $labels.tasklist }} in domain {{ $labels.domain }}, and tasks wait.',
       description:
-        '{{ $value | humanize }} tasks wait in task list {{ $labels.tasklist }} of domain {{ $labels.domain }}, above $threshold, and no worker has polled it for 2m.',
+        'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} is {{ $value | humanize }}, above $threshold, and no worker has polled it for 2m.',
       firstSteps:
         'Start the workers of the domain. If they run, check which task list and domain they poll, and whether they reach the frontend.',
       dashboard: 'matching',
@@ -154,7 +154,7 @@ export const tasks: RuleGroup = {
       summary:
         'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} keeps growing.',
       description:
-        'Task list {{ $labels.tasklist }} in domain {{ $labels.domain }} had at least {{ $value | humanize }} tasks waiting throughout the last hour, more than at any time in the hour before.',
+        'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} was at least {{ $value | humanize }} throughout the last hour, more than at any time in the hour before.',
       firstSteps: 'Compare tasks added with polls that succeed: the domain needs more workers or less work.',
       dashboard: 'matching',
     },
@@ -167,7 +167,7 @@ export const tasks: RuleGroup = {
       for: '5m',
       summary: 'Task list {{ $labels.tasklist }} in domain {{ $labels.domain }} is stalled.',
       description:
-        'At least {{ $value | humanize }} tasks have waited in task list {{ $labels.tasklist }} of domain {{ $labels.domain }} for 10m, above $threshold, and no poll got one.',
+        'At least {{ $value | humanize }} tasks have waited in task list {{ $labels.tasklist }} of domain {{ $labels.domain }} for 10m, above $threshold, and no poll got a task.',
       firstSteps:
         'Check whether the workers of the domain run and poll this task list; then whether matching answers.',
       dashboard: 'matching',
@@ -181,7 +181,7 @@ export const tasks: RuleGroup = {
       for: '1h',
       summary: 'No worker gets tasks from task list {{ $labels.tasklist }} in domain {{ $labels.domain }}.',
       description:
-        'At least {{ $value | humanize }} tasks have waited in task list {{ $labels.tasklist }} of domain {{ $labels.domain }} for an hour, and no poll got one.',
+        'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} was at least {{ $value | humanize }} for an hour, and no poll got a task.',
       firstSteps:
         'Find out who started these workflows. Start a worker for the task list, or terminate workflows that are not needed.',
       dashboard: 'matching',

@@ -23,7 +23,7 @@ export const agentFaults: readonly Fault[] = [
       critical(
         'SvcFatalLogEntry',
         { ...onFirst, svc_service: 'worker' },
-        /logged \d+ fatal entries in 10m\./,
+        /logged fatal entries: \d+ in 10m\./,
       ),
     ],
   },
@@ -72,7 +72,7 @@ export const agentFaults: readonly Fault[] = [
       info(
         'SvcRoleReporterErrors',
         { ...onFirst, svc_service: 'worker' },
-        /logged \d+ warnings in 15m that its own reporter lost series\./,
+        /logged warnings that its own reporter lost series: \d+ in 15m\./,
       ),
     ],
   },
@@ -122,7 +122,7 @@ export const agentFaults: readonly Fault[] = [
       warning(
         'SvcProbeStale',
         { ...onOther, probe: 'health/frontend' },
-        /^Probe health\/frontend on .* has had no result for three intervals; \d+ runs were skipped in 5m\./,
+        /^Probe health\/frontend on .* has had no result for three intervals \(skipped runs in 5m: \d+\)\./,
       ),
     ],
   },

@@ -72,7 +72,11 @@ export const clusterFaults: readonly Fault[] = [
       }),
     undo: ({ describeDomain }) => describeDomain('dc1', 'orders'),
     alerts: [
-      info('SvcDomainTooFewClusters', { ...dc1, domain: 'orders' }, /orders spans 2 clusters; 3 or more/),
+      info(
+        'SvcDomainTooFewClusters',
+        { ...dc1, domain: 'orders' },
+        /clusters of global domain orders is 2; 3 or more/,
+      ),
       info(
         'SvcArchivalOff',
         { ...dc1, domain: 'orders', archive: 'history' },

@@ -53,7 +53,11 @@ export const roleFaults: readonly Fault[] = [
     provoke: (stage) => stage.prometheusBy({ withoutJob: 'worker' }),
     undo: (stage) => stage.prometheusBy({}),
     alerts: [
-      critical('SvcTargetsVanished', { ...dc1, job: 'worker' }, /^Job worker had 1 targets /),
+      critical(
+        'SvcTargetsVanished',
+        { ...dc1, job: 'worker' },
+        /^Job worker has no targets now \(within the last day: 1\)\./,
+      ),
       {
         ...critical('SvcRoleAbsent', { job: 'worker' }, /job worker at all \(absent returns 1\)\./),
         heldBackBy: ['SvcTargetsVanished recommended critical'],
@@ -138,7 +142,7 @@ export const roleFaults: readonly Fault[] = [
       critical(
         'SvcRoleUnwatched',
         { cluster: 'dc3', job: 'frontend' },
-        /^The agents of all 1 targets of job frontend are down\./,
+        /^All agents beside job frontend are down \(targets: 1\)\./,
       ),
       {
         ...warning('SvcAgentDown', { cluster: 'dc3', job: 'svc-agent', instance: 'lone' }, /up is 0\./),
@@ -208,7 +212,7 @@ export const roleFaults: readonly Fault[] = [
       warning(
         'SvcTaskListBacklogNotFalling',
         { ...dc1, domain: 'orders', tasklist: 'growing' },
-        /^Task list growing in domain orders had at least [\d.]+k? tasks waiting/,
+        /^The backlog of task list growing in domain orders was at least [\d.]+k? throughout/,
       ),
     ],
   },
@@ -252,7 +256,7 @@ export const roleFaults: readonly Fault[] = [
       critical(
         'SvcTaskListUnpolled',
         { ...dc1, domain: 'orders', tasklist: 'unpolled' },
-        /^30 tasks wait in task list unpolled of domain orders, above 0, and no worker has polled it for 2m\./,
+        /^The backlog of task list unpolled in domain orders is 30, above 0, and no worker has polled it for 2m\./,
       ),
       {
         ...critical('SvcTaskListStalled', { ...dc1, domain: 'orders', tasklist: 'unpolled' }, /^At least 30/),
@@ -268,7 +272,7 @@ export const roleFaults: readonly Fault[] = [
       warning(
         'SvcTaskListAbandoned',
         { ...dc1, domain: 'orders', tasklist: 'abandoned' },
-        /^At least 3 tasks have waited in task list abandoned/,
+        /^The backlog of task list abandoned in domain orders was at least 3 for an hour/,
       ),
     ],
   },
