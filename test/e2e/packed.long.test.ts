@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { builtinModules } from 'node:module';
@@ -23,12 +23,16 @@ const npm = (cwd: string, ...args: string[]) => {
 };
 const call = (...args: string[]) => spawnSync(program, args, { encoding: 'utf8', cwd: place });
 
-/** Packs a copy of the source, in which nothing is built. Returns the archive. */
-function packedIn(source: string, destination: string): string {
+/** Packs a copy of the source, in which nothing is built, as a user with this umask does. Returns the archive. */
+function packedIn(source: string, destination: string, umask = '022'): string {
   const left = ['node_modules', 'dist', '.git'].map((name) => join(root, name));
   cpSync(root, source, { recursive: true, filter: (path) => !left.includes(path) });
   symlinkSync(join(root, 'node_modules'), join(source, 'node_modules'));
-  npm(source, 'pack', '--pack-destination', destination);
+  // A clone of that user has no other modes.
+  if (umask === '027') execFileSync('chmod', ['-R', 'g-w,o-rwx', source]);
+  const line = `umask ${umask} && exec npm pack --pack-destination "$0"`;
+  const { status, stderr } = spawnSync('sh', ['-c', line, destination], { cwd: source, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`npm pack: ${stderr}`);
   return join(destination, readdirSync(destination).find((name) => name.endsWith('.tgz'))!);
 }
 
@@ -39,11 +43,11 @@ beforeAll(() => {
   npm(place, 'install', '--global', '--offline', '--prefix', prefix, archive);
 });
 
-test('packed in another directory, at another time, it is the same byte by byte', () => {
+test('packed in another directory, at another time, with another umask, it is the same byte by byte', () => {
   const elsewhere = join(place, 'elsewhere');
   const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
   mkdirSync(elsewhere);
-  expect(digest(packedIn(join(elsewhere, 'a', 'deeper', 'one'), elsewhere))).toBe(digest(archive));
+  expect(digest(packedIn(join(elsewhere, 'a', 'deeper', 'one'), elsewhere, '027'))).toBe(digest(archive));
 });
 
 test('the bill of materials has every bundled package, with the version and the hash of the lock file', () => {
