@@ -30,6 +30,8 @@ export interface Stage {
 interface KillPoint {
   /** The number of journal lines that are written by then. */
   line: number;
+  /** Exactly after this line, before anything else happens. Otherwise more lines may be written meanwhile, and a command has begun. */
+  exactly?: boolean;
   /** Whether the processes of the command are killed, too, as when the host ends. */
   withCommand?: boolean;
   /** A further condition before the kill. */
@@ -88,11 +90,17 @@ export function startRecover({ procedure, place }: Stage, args: readonly string[
   return run;
 }
 
+/** The environment of a run that kills itself after a line of its journal. */
+const killsItself = (line: number) => ({
+  NODE_OPTIONS: `--import ${new URL('at-line.mjs', import.meta.url)}`,
+  KILLED_AT_LINE: String(line),
+});
+
 /** The last line of the journal at the kill; undefined if the run ended by itself before. */
 export async function killedAt(
   stage: Stage,
   whole: unknown,
-  { line, withCommand, reached, args = [] }: KillPoint,
+  { line, exactly, withCommand, reached, args = [] }: KillPoint,
   env: Record<string, string> = {},
 ): Promise<JournalLine | undefined> {
   const runs = join(stage.place, 'state', 'recovery-runs');
@@ -100,14 +108,16 @@ export async function killedAt(
   rmSync(runs, { recursive: true, force: true });
   await stage.reset?.();
   await stage.damage();
-  const killed = startRecover(stage, [], env);
+  const killed = startRecover(stage, [], exactly ? { ...env, ...killsItself(line) } : env);
   const gone = once(killed.child, 'exit');
   const hasEnded = () => killed.child.exitCode !== null;
-  await until(
-    `line ${line}`,
-    () => hasEnded() || (linesOf(journal).length >= line && (reached?.() ?? true)) || undefined,
-  );
-  killed.child.kill('SIGKILL');
+  if (!exactly) {
+    await until(
+      `line ${line}`,
+      () => hasEnded() || (linesOf(journal).length >= line && (reached?.() ?? true)) || undefined,
+    );
+    killed.child.kill('SIGKILL');
+  }
   await gone;
   if (withCommand) killCommand(runs, 'store.main.persistence.lock');
   const last = linesOf(journal).at(-1);
@@ -142,12 +152,14 @@ async function goesOn(stage: Stage, args: readonly string[], at: string): Promis
   expect(status, `${at}: ${output}`).toBe(0);
 }
 
-/** Kills after every line of the journal, and at every command together with its processes. */
+/** Kills after every line of the journal, and at every command while it runs: the run alone, and both. */
 export async function killedEverywhere(stage: Stage): Promise<number> {
   const whole = await stage.content();
   for (let line = 1; ; line++) {
-    const last = await killedAt(stage, whole, { line });
+    const last = await killedAt(stage, whole, { line, exactly: true });
     if (last === undefined) return line - 1;
-    if (last.event === 'command_started') await killedAt(stage, whole, { line, withCommand: true });
+    if (last.event !== 'command_started') continue;
+    await killedAt(stage, whole, { line });
+    await killedAt(stage, whole, { line, withCommand: true });
   }
 }
