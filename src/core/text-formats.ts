@@ -1,5 +1,6 @@
 import { parseAddress } from './address.ts';
 import { AgentError } from './errors.ts';
+import { withoutCredentials } from './redacted.ts';
 
 const unitMs = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 } as const;
 const allowed = 'use a number and a unit, such as 500ms, 10s, 5m, 1h30m or 7d';
@@ -37,14 +38,13 @@ export function formatDuration(spanMs: number): string {
 }
 
 /**
- * An excerpt from another program's text for a message: one line of at most `most` characters, without control characters, lone
- * surrogates and characters that change the direction of text.
+ * An excerpt from another program's text for a message: one line of at most `most` characters, without credentials, control
+ * characters, lone surrogates and characters that change the direction of text.
  */
 export function excerpt(text: string, most = 200): string {
   // Removed characters do not count in the result, but a text of megabytes is not scanned as a whole.
   const characters = [
-    ...text
-      .slice(0, 20 * most)
+    ...withoutCredentials(text.slice(0, 20 * most))
       .replace(/[\p{Cc}\p{Cs}\p{Bidi_Control}\s]+/gu, ' ')
       .trim(),
   ];

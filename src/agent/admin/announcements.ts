@@ -1,10 +1,10 @@
 import type { ReadSecret } from '../../core/access.ts';
 import type { Clock, Drops } from '../../core/ports.ts';
+import { redactedMessage } from '../../core/redacted.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
 import { journalPath, readRuns, recordRun } from '../../probes/backups/journal.ts';
 import { type Authenticator, createAuthenticator } from '../../reporters/listen/auth.ts';
 import type { Reply, Request, Routes } from '../../reporters/listen/http.ts';
-import { redactedMessage } from '../../sources/logs/metrics/last-errors.ts';
 import type { AdminConfig } from '../config/types.ts';
 import type { Change } from '../report.ts';
 

@@ -1,3 +1,4 @@
+import { redactedMessage } from '../../../core/redacted.ts';
 import { type Fields, type Slots, textOf } from '../lines/fields.ts';
 
 /** An entry of level error or fatal. */
@@ -35,29 +36,6 @@ const mostPerSecond = 16;
 
 /** The fields of an entry that are stored, beside its level. */
 export const errorFields = ['logger', 'msg', 'error', 'wf-id', 'wf-run-id'] as const;
-
-/** Words before a secret, also at the end of a longer word, such as `DB_PASSWORD` and `aws_secret_access_key`. */
-const secretWords =
-  'password|passwd|passphrase|(?<![a-z])pass|pwd|secret|token|(?:api|access|secret|private)[-_]?key|authorization|credentials?|cookie';
-/** A word, what separates it from its value, and the value: up to the quote that ends it, or one word. */
-const secrets = new RegExp(
-  `(${secretWords})(\\\\*["']?\\s*[=:]\\s*)(?:(\\\\*["'])(?:(?!\\3)(?:\\\\.|.))+|(?:(?:bearer|basic)\\s+)?[^\\s,;&)}\\]]+)`,
-  'gi',
-);
-const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
-const userinfo = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
-/** The form of Go's driver for MySQL: `user:password@tcp(db:3306)/name`. */
-const driverUserinfo = /(?<!\S)[^\s:@]*:\S*@(?=\w+\()/g;
-
-/** The text of a log without control characters, the credentials of URLs, and what follows words such as `password=`. */
-export function redactedMessage(text: string): string {
-  return text
-    .replace(userinfo, '$1…@')
-    .replace(driverUserinfo, '…@')
-    .replace(secrets, '$1$2$3…')
-    .replace(bearers, '$1 …')
-    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, ' ');
-}
 
 const cut = (text: string, longest: number) =>
   text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
