@@ -150,8 +150,8 @@ export function volumeWarning(intervalMs: number, series = 1_000): string | unde
       maximumFractionDigits: 1,
     });
   return (
-    `every ${intervalMs} ms makes ${daily(intervalMs)} samples a day of ${series.toLocaleString('en-US')} series ` +
-    `(15s: ${daily(15_000)}); hosted platforms bill by samples, set 10s or more`
+    `a report every ${intervalMs} ms makes ${daily(intervalMs)} samples a day of ${series.toLocaleString('en-US')} series ` +
+    `(15s: ${daily(15_000)}), and hosted platforms bill by samples; set 10s or more`
   );
 }
 

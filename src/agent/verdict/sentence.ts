@@ -263,7 +263,8 @@ export function pendingText({
     ...scrapes.filter(({ up, lastFailure }) => !up && !lastFailure),
   ].length;
   const checks = probes.length + scrapes.length;
-  return pending > 0 ? `${pending} of ${checks} checks have no result yet` : undefined;
+  if (pending === 0) return undefined;
+  return `${pending} of ${checks} checks ${pending === 1 ? 'has' : 'have'} no result yet`;
 }
 
 /**

@@ -188,7 +188,7 @@ describe.each(undertakings)('--check --for %s', (work) => {
     const probes = [probe('health/frontend', true, 'OK'), unchecked];
     expect(readinessOf(report({ verdict: harmless, probes }), work)).toMatchObject({
       ok: false,
-      sentence: `The ${work} should wait: 1 of 2 checks have no result yet.`,
+      sentence: `The ${work} should wait: 1 of 2 checks has no result yet.`,
     });
     expect(readinessOf(report({ verdict: harmless, ready: false }), work)).toMatchObject({
       ok: false,

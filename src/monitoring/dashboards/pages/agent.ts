@@ -97,7 +97,7 @@ const losses = ({ peak, rate, total }: Queries): PanelRow => ({
     ),
     timeseries(
       'Series',
-      'Series by family: the largest families, the others as other.',
+      'Series by family. The largest families have lines of their own; other is the sum of all the rest.',
       'count',
       top(20, total('svc_agent_series', 'family'), peak('svc_agent_series', 'family')),
     ),

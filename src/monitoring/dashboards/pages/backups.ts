@@ -12,7 +12,7 @@ const now = ({ age, grownOnce, lastKnown, moment }: Queries): PanelRow => ({
   panels: [
     table(
       'Backups',
-      'Configured backups. Without a last success there was none in the shown range.',
+      'Configured backups. A backup without a last success had none in the shown range.',
       { cluster: 'Cluster', backup: 'Backup', store: 'Store', database: 'Database', backup_type: 'Type' },
       [
         column('Configured', 'count', lastKnown('svc_backup_configured', identity), { state: 'yes' }),

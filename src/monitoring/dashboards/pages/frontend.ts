@@ -64,19 +64,19 @@ const callers = ({ rate, quantile }: Queries): PanelRow => ({
   panels: [
     timeseries(
       'Calls by domain and caller',
-      'Calls to the frontend; the ten callers with most calls. A client that floods the frontend is at the top.',
+      'Calls to the frontend; the ten callers with the most calls. A client that floods the frontend is at the top.',
       'requestsPerSecond',
       top(10, rate('svc_frontend_domain_requests', 'domain, caller')),
     ),
     timeseries(
       'Throttled calls by domain and caller',
-      'Calls that the frontend refused because of a rate limit; the ten callers with most of them.',
+      'Calls that the frontend refused because of a rate limit; the ten callers with the most refused calls.',
       'perSecond',
       top(10, rate('svc_frontend_domain_throttled', 'domain, caller')),
     ),
     timeseries(
       'Failed calls by domain and caller',
-      'Calls to the frontend that failed; the ten callers with most of them.',
+      'Calls to the frontend that failed; the ten callers with the most failed calls.',
       'perSecond',
       top(10, rate('svc_frontend_domain_errors', 'domain, caller')),
     ),
@@ -102,7 +102,7 @@ const latencyOfQuickCalls = ({ distribution, quantile }: Queries): PanelRow => (
     ),
     timeseries(
       'Percentiles',
-      'Half of the calls, 95% and 99% of them are faster than this.',
+      '50%, 95% and 99% of the calls are faster than this.',
       'seconds',
       percentiles((q) => quantile(q, quick)),
     ),

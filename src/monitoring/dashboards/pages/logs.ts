@@ -83,7 +83,7 @@ const reading = ({ highest, rate, total }: Queries): PanelRow => ({
     ),
     timeseries(
       'Errors that the metrics show',
-      'Share of the persistence errors in the log of a role that its own metrics show: 1 is all. Below it, alerts on its metrics may not fire.',
+      'Share of the persistence errors in the log of a role that its own metrics show: 1 is all of them. If the share is lower, alerts on its metrics may not fire.',
       'count',
       highest('svc_telemetry_truth_ratio', 'svc_service'),
       { width: 8 },

@@ -32,7 +32,7 @@ const backlogs = (
   panels: [
     timeseries(
       'Backlog by task list',
-      'Tasks that wait; the 20 task lists with most.',
+      'Tasks that wait; the 20 task lists with the most tasks.',
       'count',
       top(20, backlog, longest),
       {
@@ -44,7 +44,7 @@ const backlogs = (
     ),
     timeseries(
       'Growth by task list',
-      'Growth of the backlog; below 0 it drains. The 20 longest task lists.',
+      'Growth of the backlog; below 0 it drains. The 20 task lists with the longest backlog.',
       'perSecond',
       top(20, growth, longest),
       { limits: at('SvcTaskListBacklogGrowth') },

@@ -124,7 +124,7 @@ const changes = ({ events, highest }: Queries): PanelRow => ({
     ),
     timeseries(
       'Failovers',
-      'Failovers of each domain, when they happened; the 20 domains with most. The dashboard Replication and recovery shows where it is active.',
+      'Failovers of each domain, when they happened; the 20 domains with the most failovers. The dashboard Replication and recovery shows where it is active.',
       'count',
       top(20, events('svc_domain_failovers_total', 'domain')),
       { runbooks: ['SvcDomainFailover'] },

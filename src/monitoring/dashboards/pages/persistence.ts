@@ -61,7 +61,7 @@ const calls = ({ distribution, quantile, rate, share }: Queries): PanelRow => ({
     ),
     timeseries(
       'Percentiles',
-      'Half of the calls, 95% and 99% of them are faster than this.',
+      '50%, 95% and 99% of the calls are faster than this.',
       'seconds',
       percentiles((q) => quantile(q, latency)),
     ),

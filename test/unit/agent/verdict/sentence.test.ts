@@ -70,7 +70,7 @@ const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentenc
   'a probe has not run yet': [
     { probes: [...healthy, { ...store({}), state: undefined, last: undefined }] },
     'unknown',
-    'Nothing is wrong so far; 1 of 5 checks have no result yet.',
+    'Nothing is wrong so far; 1 of 5 checks has no result yet.',
   ],
   'a store and four roles are down': [
     {

@@ -340,11 +340,11 @@ describe('without problems', () => {
     const of = (...scrapes: never[]) =>
       verdictWithoutProblems(statusFactsOf({ probes: [unchecked, probeStatusOf('health/b')], scrapes }))
         .headline;
-    expect(of()).toBe('Nothing is wrong so far; 1 of 2 checks have no result yet');
-    expect(of(scrape('a'))).toBe('Nothing is wrong so far; 1 of 3 checks have no result yet');
+    expect(of()).toBe('Nothing is wrong so far; 1 of 2 checks has no result yet');
+    expect(of(scrape('a'))).toBe('Nothing is wrong so far; 1 of 3 checks has no result yet');
     expect(of(scrape('a', { up: false }))).toBe('Nothing is wrong so far; 2 of 3 checks have no result yet');
     expect(of(scrape('a', { up: false, lastFailure: {} }))).toBe(
-      'Nothing is wrong so far; 1 of 3 checks have no result yet',
+      'Nothing is wrong so far; 1 of 3 checks has no result yet',
     );
   });
 });
