@@ -45,6 +45,15 @@ describe('doctor, on the built program', () => {
     expect(of('port of admin')).toMatchObject([{ result: 'ok', msg: expect.stringContaining('is free') }]);
   });
 
+  test('what to do names the key of each finding of the configuration', async () => {
+    const { of } = await examine('admin: ~\nservices: {frontend: {}, worker: {}}\n');
+    expect(of('configuration').map(({ fix }) => fix)).toEqual([
+      expect.stringMatching(/^metrics: /),
+      'services.frontend: set logs, health, scrape or statsd',
+      'services.worker: set logs, health, scrape or statsd',
+    ]);
+  });
+
   test('a port that another program has, and one that a running agent has', async () => {
     const other = createServer();
     const { port } = await listening(other);

@@ -98,7 +98,9 @@ const examinedBelow = /(?:^|[: ])(?:stateDirectory|services\.[^.]+\.logs\.paths\
 function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagnosis[] {
   const diagnosed = (result: DiagnosisResult) => (found: Fault) => {
     const { allowed = 'svc-agent check shows the place', ...rest } = found;
-    return { check: 'configuration', result, msg: faultLine(rest), fix: allowed };
+    // The key tells several findings of one kind apart.
+    const key = rest.where.split(': ').at(-1)!;
+    return { check: 'configuration', result, msg: faultLine(rest), fix: `${key}: ${allowed}` };
   };
   const isOwn = ({ where }: Fault) => !examinedBelow.test(where);
   const found = [

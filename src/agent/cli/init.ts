@@ -78,7 +78,7 @@ ${serviceFiles(facts)}
 # stateDirectory: /var/lib/svc-agent
 # stateFsync: false               # true: power loss brings back nothing older, at the price of a sync each commit
 
-# How metrics leave: at most one of pullmetrics, pushmetrics, hostedmetrics.
+# How the agent exports metrics: at most one of pullmetrics, pushmetrics, hostedmetrics.
 metrics:
   ${facts.clusterKnown ? '# tags: {datacenter: dc1}               # on every series; cluster comes from serviceConfig' : 'tags: {cluster: main}                    # on every series'}
   pullmetrics:
