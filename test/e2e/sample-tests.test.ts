@@ -189,6 +189,18 @@ test.each([
     '/dev/zero: larger than 64 MiB; name a smaller sample',
   ],
   [
+    'config: agent.yaml\ntests: [{name: a, role: history, expect: {x: ~}}]\n',
+    'tests[0]: no sample; give lines, page or datagrams',
+  ],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: history, lines: "x\\n", linesFile: y, expect: {x: ~}}]\n',
+    'tests[0].linesFile: given beside lines, got "y"; use one of them',
+  ],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: history, page: "x 1\\n", pageFile: y, expect: {x: ~}}]\n',
+    'tests[0].pageFile: given beside page, got "y"; use one of them',
+  ],
+  [
     'config: agent.yaml\ntests: [{name: a, role: history, expect: {}}]\n',
     'tests[0].expect: empty; name at least one series',
   ],
@@ -196,7 +208,7 @@ test.each([
     'config: agent.yaml\ntests: [{name: a, role: history, expect: {x: 1, x: 2}}]\n',
     'tests[0].expect.x: duplicate key; remove it here or in line 2',
   ],
-  ['config: none.yaml\ntests: [{name: a, role: history, expect: {x: ~}}]\n', 'none.yaml'],
+  ['config: none.yaml\ntests: [{name: a, role: history, datagrams: "x:1|c", expect: {x: ~}}]\n', 'none.yaml'],
 ])('the test file %j is wrong', async (text, message) => {
   const { status, stdout, stderr } = await commandHere(['test', written(text)]);
   expect([status, stdout]).toEqual([2, '']);

@@ -55,26 +55,33 @@ const expectedValue = z.preprocess(
   ),
 );
 
+const sampleTest = z
+  .strictObject({
+    name: z.string().min(1),
+    role: z.string().min(1),
+    lines: sampleText.optional(),
+    linesFile: z.string().min(1).optional(),
+    page: sampleText.optional(),
+    pageFile: z.string().min(1).optional(),
+    datagrams: sampleText.optional(),
+    expect: z
+      .record(z.string(), expectedValue)
+      .refine((wanted) => Object.keys(wanted).length > 0, 'empty; name at least one series'),
+  })
+  .superRefine(({ lines, linesFile, page, pageFile, datagrams }, { addIssue }) => {
+    const twice = (file: string, text: string) =>
+      addIssue({ code: 'custom', path: [file], message: `given beside ${text}; use one of them` });
+    if (lines !== undefined && linesFile !== undefined) twice('linesFile', 'lines');
+    if (page !== undefined && pageFile !== undefined) twice('pageFile', 'page');
+    if ([lines, linesFile, page, pageFile, datagrams].every((sample) => sample === undefined))
+      addIssue({ code: 'custom', message: 'no sample; give lines, page or datagrams' });
+  });
+type SampleTest = z.infer<typeof sampleTest>;
+
 const testFile = z.strictObject({
   config: z.string().min(1).optional(),
-  tests: z
-    .array(
-      z.strictObject({
-        name: z.string().min(1),
-        role: z.string().min(1),
-        lines: sampleText.optional(),
-        linesFile: z.string().min(1).optional(),
-        page: sampleText.optional(),
-        pageFile: z.string().min(1).optional(),
-        datagrams: sampleText.optional(),
-        expect: z
-          .record(z.string(), expectedValue)
-          .refine((wanted) => Object.keys(wanted).length > 0, 'empty; name at least one series'),
-      }),
-    )
-    .min(1),
+  tests: z.array(sampleTest).min(1),
 });
-type SampleTest = z.infer<typeof testFile>['tests'][number];
 
 interface TestFile {
   path: string;
