@@ -33,6 +33,14 @@ export function handshakeText(thrown: unknown): string | undefined {
   return `${what} (${text})`;
 }
 
+/** The text of an error of the network. Node has a text of its own for a connection that ends during the TLS handshake. */
+export function networkText(thrown: unknown): string {
+  const text = errorText(thrown);
+  return text.startsWith('Client network socket disconnected before secure TLS')
+    ? 'the server closed the connection during the TLS handshake'
+    : text;
+}
+
 /** What is known of a server's certificate. */
 interface PeerCertificate {
   subject?: { CN?: string | string[] };

@@ -1,6 +1,6 @@
 import type { ReadSecret } from '../core/access.ts';
 import type { AgentMetricName } from '../core/agent-metrics.ts';
-import { errorText, type NetworkFault, networkFault, systemCode } from '../core/errors.ts';
+import { type NetworkFault, networkFault, systemCode } from '../core/errors.ts';
 import type { RawTags } from '../core/model.ts';
 import type { Clock, Log, Readings, Tracing } from '../core/ports.ts';
 import type {
@@ -10,7 +10,7 @@ import type {
   ProbeKind,
   StoreFailureReason,
 } from '../core/reasons.ts';
-import { handshakeText } from '../core/tls-faults.ts';
+import { handshakeText, networkText } from '../core/tls-faults.ts';
 
 export { excerpt } from '../core/text-formats.ts';
 
@@ -161,7 +161,7 @@ export class ProbeError<Reason extends ProbeFailureReason = ProbeFailureReason> 
 /** The reason and the message for whatever was thrown while connecting, reading or writing. */
 export function connectionFault(thrown: unknown): { reason: ConnectionReason; msg: string } {
   // With TLS 1.3, a server refuses the client's certificate only after the handshake.
-  const plain = handshakeText(thrown) ?? errorText(thrown);
+  const plain = handshakeText(thrown) ?? networkText(thrown);
   const msg = plain || (systemCode(thrown) ?? 'failed without a message');
   if (thrown instanceof ProbeError) return { reason: thrown.reason, msg };
   const fault: NetworkFault | undefined = networkFault(thrown);
@@ -173,10 +173,14 @@ export const nothingCame =
   'no answer in time: connected, but not one byte came back; the server hangs, or another program listens there';
 
 /** What the first bytes of an answer of another protocol are, for a message. */
-export const beginningOf = (answer: Buffer): string =>
-  answer.subarray(0, 5).toString('latin1') === 'HTTP/'
-    ? 'an HTTP server answers there'
-    : `it begins with the bytes ${answer.subarray(0, 8).toString('hex')}`;
+export function beginningOf(answer: Buffer): string {
+  const first = answer.subarray(0, 8);
+  const text = first.toString('latin1');
+  if (text.startsWith('HTTP/')) return 'an HTTP server answers there';
+  return /^[\x20-\x7e]+$/.test(text)
+    ? `it begins with ${JSON.stringify(text)}`
+    : `it begins with the bytes ${first.toString('hex')}`;
+}
 
 /** A time as text. Servers and files may state times that are not dates. */
 export function timeText(ms: number): string {

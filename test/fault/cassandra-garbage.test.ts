@@ -41,6 +41,11 @@ const cases: Record<string, { serve: (socket: Socket) => void; reason: string; m
     reason: 'protocol',
     msg: /not CQL: an HTTP server answers there$/,
   },
+  'greets like an SSH server': {
+    serve: (socket) => void socket.write('SSH-2.0-OpenSSH_9.2\r\n'),
+    reason: 'protocol',
+    msg: /not CQL: it begins with "SSH-2\.0-"$/,
+  },
   'wants TLS': {
     serve: answering(() => Buffer.from('15030300020228', 'hex')),
     reason: 'protocol',

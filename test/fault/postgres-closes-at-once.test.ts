@@ -16,5 +16,6 @@ test.each([
   const { port } = await listening(server);
   const finding = await checkStore(storeOn(port, { tls }), { signal: new AbortController().signal });
   expect(finding.reason).toBe('reset');
+  expect(finding.msg).toMatch(/^the server closed the connection/);
   await new Promise((resolve) => server.close(resolve));
 });

@@ -247,7 +247,8 @@ function awaitGreeting(socket: Socket): Promise<string> {
       done();
     };
     const fail = (error: unknown): void => settle(() => reject(error));
-    const closed = (): void => fail(new ProbeError('reset', 'closed before the server sent its greeting'));
+    const closed = (): void =>
+      fail(new ProbeError('reset', 'the server closed the connection before its greeting'));
     const read = (): void => {
       for (let chunk = socket.read() as Buffer | null; chunk !== null; chunk = socket.read())
         bytes = Buffer.concat([bytes, chunk]);

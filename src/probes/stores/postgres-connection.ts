@@ -359,10 +359,10 @@ function endsSession(thrown: unknown): boolean {
   return state === undefined || /^(?:08|57|25P0[34])/.test(state);
 }
 
-/** Errors that the driver reports only as text. */
-const driverMessages: readonly (readonly [RegExp, StoreFailureReason])[] = [
+/** Errors that the driver reports only as text, some of them with a message in its place. */
+const driverMessages: readonly (readonly [RegExp, StoreFailureReason, msg?: string])[] = [
   [/^SASL/, 'credentials'],
-  [/^Connection terminated/, 'reset'],
+  [/^Connection terminated/, 'reset', 'the server closed the connection'],
   [/^received invalid response|^Received unexpected/, 'protocol'],
 ];
 
@@ -390,6 +390,6 @@ export function postgresFault(thrown: unknown): StoreFault {
   }
   if ((thrown as { name?: unknown } | null | undefined)?.name === 'AbortError')
     return { reason: 'too_slow', msg: 'no answer in time' };
-  const known = driverMessages.find(([pattern]) => pattern.test(msg));
-  return known === undefined ? connectionFault(thrown) : { reason: known[1], msg };
+  const [, reason, better = msg] = driverMessages.find(([pattern]) => pattern.test(msg)) ?? [];
+  return reason === undefined ? connectionFault(thrown) : { reason, msg: better };
 }

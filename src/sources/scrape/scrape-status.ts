@@ -1,8 +1,8 @@
-import { errorText, networkFault, systemCode } from '../../core/errors.ts';
+import { networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { DropReason, ScrapeFailureReason } from '../../core/reasons.ts';
 import { excerpt } from '../../core/text-formats.ts';
-import { closedByServer, tlsFaultText } from '../../core/tls-faults.ts';
+import { closedByServer, networkText, tlsFaultText } from '../../core/tls-faults.ts';
 import type { Page } from './exposition/line-table.ts';
 import type { PageResult } from './series/page-series.ts';
 
@@ -32,7 +32,7 @@ export const dropOf = (reason: ScrapeFailureReason): DropReason => drops[reason]
 export function failureOf(thrown: unknown, inBody: boolean): ScrapeFailure {
   if (thrown instanceof ScrapeFailure) return thrown;
   const reason = networkFault(thrown) ?? 'failed';
-  const text = tlsFaultText(thrown) ?? excerpt(errorText(thrown) || (systemCode(thrown) ?? ''));
+  const text = tlsFaultText(thrown) ?? excerpt(networkText(thrown) || (systemCode(thrown) ?? ''));
   return new ScrapeFailure(inBody && reason === 'reset' ? 'cut_off' : reason, text, thrown);
 }
 
