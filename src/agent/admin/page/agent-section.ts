@@ -54,7 +54,8 @@ function loggerTable({ loggers, loggerCount }: StatusReport['entries']): Child {
     ],
   }));
   if (rows.length === 0) return undefined;
-  const title = loggerCount > rows.length ? `Loggers with the most errors (of ${count(loggerCount)})` : 'Loggers';
+  const title =
+    loggerCount > rows.length ? `Loggers with the most errors (of ${count(loggerCount)})` : 'Loggers';
   return [h('h3', {}, title), table('Loggers', ['Logger', 'Role', 'Errors', 'Entries'], rows)];
 }
 
