@@ -264,7 +264,7 @@ export function openFile(world: World, log: Log, file: ModelFile): void {
 export const shortened = (text: string) => text.replace(/(.)\1{4,}/g, '$1…');
 
 /** Whether a line is in no other generation, unlike a banner or the beginning of a line. */
-export const isWhole = ({ text }: Line) => / g\d+ n\d+ /.test(text);
+const isWhole = ({ text }: Line) => / g\d+ n\d+ /.test(text);
 
 export const isBanner = ({ text }: Line) => text.startsWith('===');
 

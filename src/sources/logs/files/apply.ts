@@ -30,6 +30,16 @@ function releaseInode({ lost }: Generations, { stat }: Sighting): void {
   }
 }
 
+/** What a content shows of a generation of which nothing was counted. */
+const beginningOf = ({ chain, size }: Generation, content: Content) => ({
+  chain: learn(chain, content.start),
+  size: Math.max(size, content.size),
+});
+
+/** The last lost generation of a file. An earlier file of a log with another name may have had its inode. */
+const lastLost = ({ lost }: Generations, key: string, path: string): Generation | undefined =>
+  [...lost].findLast((of) => of.lost?.key === key && isSameLog(basename(path), basename(of.home)));
+
 /** Forgets a generation of which nothing was counted when its file turns out to hold nothing that must be read. */
 function forgetMissed(generations: Generations, key: string, start: Buffer): void {
   for (const of of [...generations.lost]) {
@@ -126,7 +136,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     // The listed file may have been another one with the same inode.
     if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
     // So may the file be that is there by now, if the compared one was closed to make room for others.
-    if (content) generations.update(of, { chain: learn(of.chain, content.start), size: content.size });
+    if (content) generations.update(of, beginningOf(of, content));
     places.refresh(of);
     place.isBlank = sighting.stat.size === 0 && isNewGroup;
     if (startsAtEnd(sighting)) reader.startAtEnd(of);
@@ -146,11 +156,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     take(of, sighting);
     places.refresh(of);
     // With the marks of its beginning, a copy of the file can be found if it is truncated before it is read.
-    if (isUnread(of) && !content.isGzip)
-      generations.update(of, {
-        chain: learn(of.chain, content.start),
-        size: Math.max(of.size, content.size),
-      });
+    if (isUnread(of) && !content.isGzip) generations.update(of, beginningOf(of, content));
     // The copy was made before the unfinished line was written.
     if (content.size < hadRest) sinks.cut(of);
   };
@@ -168,10 +174,7 @@ export function createApply(deps: ScanDeps, places: Places) {
   const miss = (sighting: Sighting, { key, group, isHome }: Pick<FileFacts, 'key' | 'group' | 'isHome'>) => {
     const { stat, paths } = sighting;
     if (stat.size === 0 || isCompressed(paths[0]!) || startsAtEnd(sighting)) return;
-    // An earlier file of a log with another name may have had the inode.
-    const former = [...generations.lost].findLast(
-      (of) => of.lost?.key === key && isSameLog(basename(paths[0]!), basename(of.home)),
-    );
+    const former = lastLost(generations, key, paths[0]!);
     if (former) {
       // The file is the lost generation itself, which had grown.
       if (former.lost!.wasLive && former.lostBy === 'vanished' && paths[0] === former.home)
