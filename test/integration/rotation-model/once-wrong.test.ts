@@ -108,6 +108,12 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['on a full disk', 4_034],
   ['links of Kubernetes', 9_877],
   ['links of Kubernetes', 10_971],
+  ['copied, truncated and compressed', 881],
+  ['copied, truncated and compressed', 7_152],
+  ['copied under unrelated names', 7_062],
+  ['renamed and compressed', 1_513],
+  ['logs of one name', 9_416],
+  ['gzip under any name', 6_235],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

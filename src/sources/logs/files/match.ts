@@ -105,7 +105,7 @@ const isSudden = (of: Generation, file: FileFacts): boolean =>
 const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
   of.group === file.group ||
   file.kin.includes(of.group) ||
-  (of.lost?.key === file.key &&
+  ((of.lost?.key === file.key || bytes >= tailBytes) &&
     dirname(of.home) === file.directory &&
     isSameLog(file.name, basename(of.home))) ||
   isSudden(of, file) ||
