@@ -3,7 +3,7 @@ import { type Kind, kinds } from './rotation-model/kinds.ts';
 import { play } from './rotation-model/play.ts';
 import { bySize } from './size.ts';
 
-const seeds = bySize({ short: 50, long: 12_500, nightly: 1_000_000 });
+const seeds = bySize({ short: 50, long: 5_000, nightly: 1_000_000 });
 /** A run of fewer seeds fails, however slow the machine is. */
 const fewestSeeds = Math.min(seeds, 2_500);
 /** The CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */

@@ -36,7 +36,7 @@ describe('one version', () => {
     const tags = all(/kustomization\.yaml$/, /newName: svc-agent(?:-tools)?, newTag: "?([^ "}]+)/g);
     expect(tags.length).toBeGreaterThan(4);
     expect(tags.filter((tag) => !tag.endsWith(` ${version}`))).toEqual([]);
-    const built = all(/README\.md$/, /svc-agent(?:-tools)?:(\d[^ ]*)/g);
+    const built = all(/README\.md$/, /svc-agent(?:-tools)?:(\d+(?:[.\w-]*\w)?)/g);
     expect(built.filter((tag) => !tag.endsWith(` ${version}`))).toEqual([]);
   });
 });

@@ -30,10 +30,13 @@ function releaseInode({ lost }: Generations, { stat }: Sighting): void {
   }
 }
 
-/** What a content shows of a generation of which nothing was counted. */
-const beginningOf = ({ chain, size }: Generation, content: Content) => ({
+/**
+ * What a content shows of a generation of which nothing was counted. The file may have been truncated between the look-up of its
+ * size and the reading of its beginning; the size in its place was looked up after that.
+ */
+const beginningOf = ({ chain, size, place }: Generation, content: Content) => ({
   chain: learn(chain, content.start),
-  size: Math.max(size, content.size),
+  size: Math.max(size, Math.min(content.size, place!.size)),
 });
 
 /** The last lost generation of a file. An earlier file of a log with another name may have had its inode. */
@@ -136,8 +139,8 @@ export function createApply(deps: ScanDeps, places: Places) {
     // The listed file may have been another one with the same inode.
     if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
     // So may the file be that is there by now, if the compared one was closed to make room for others.
-    if (content) generations.update(of, beginningOf(of, content));
     places.refresh(of);
+    if (content) generations.update(of, beginningOf(of, content));
     place.isBlank = sighting.stat.size === 0 && isNewGroup;
     if (startsAtEnd(sighting)) reader.startAtEnd(of);
     else if (!place.isBlank) reader.learn(of);
