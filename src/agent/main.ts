@@ -2,10 +2,14 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { startEarly } from './config/load.ts';
+import { onSignals } from './signals.ts';
 import { setFlags } from './v8-flags.ts';
 
+const isRun = process.argv[2] === 'run';
+// A signal ends the agent also while its code loads.
+const offSignals = isRun ? onSignals({ stop: () => process.exit(0), reload: () => {} }) : () => {};
 // The code of the agent loads meanwhile.
-if (process.argv[2] === 'run') startEarly(process.env);
+if (isRun) startEarly(process.env);
 
 // If a reader ended (`svc-agent schema | head`) or a terminal was closed (EIO), that is no error of the agent.
 for (const stream of [process.stdout, process.stderr]) {
@@ -23,6 +27,8 @@ process.on('exit', () => {
 
 const { dispatch } = await import('./cli/dispatch.ts');
 setFlags();
+// The command handles signals before the next one can arrive.
+offSignals();
 const status = await dispatch(process.argv.slice(2));
 // Written output must leave a pipe before the process ends.
 process.stdout.write('', () => process.exit(status));
