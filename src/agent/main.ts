@@ -27,8 +27,9 @@ process.on('exit', () => {
 
 const { dispatch } = await import('./cli/dispatch.ts');
 setFlags();
-// The command handles signals before the next one can arrive.
-offSignals();
-const status = await dispatch(process.argv.slice(2));
+const ended = dispatch(process.argv.slice(2));
+// A signal that arrived while code was loading is lost if nobody handles signals for a moment: the command does by now.
+setImmediate(offSignals);
+const status = await ended;
 // Written output must leave a pipe before the process ends.
 process.stdout.write('', () => process.exit(status));
