@@ -7,9 +7,7 @@ import { keepHeapSmall } from './heap-size.ts';
  */
 export function setFlags(): void {
   keepHeapSmall();
-  /**
-   * Node 26 compiles baseline code in the background. A compilation that asks for a garbage collection while the process
-   * exits waits for the main thread, which waits for the compilation: the process hangs (github.com/nodejs/node/issues/54918).
-   */
+  // Node 26 compiles baseline code in the background. A compilation that asks for a garbage collection while the process exits
+  // waits for the main thread, which waits for the compilation: the process hangs (github.com/nodejs/node/issues/54918).
   setFlagsFromString('--no-concurrent-sparkplug');
 }

@@ -227,6 +227,14 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     expect(await idle()).toBe('no transaction is idle');
   });
 
+  /** A further session in the database `orders`. */
+  const session = async () => {
+    const own = { host: '127.0.0.1', port: server.port, user: 'postgres', database: 'orders' };
+    const client = new pg.Client(own);
+    await client.connect();
+    return client;
+  };
+
   test('whoever makes others wait for a lock is named, but not who only waits in the same queue', async () => {
     const locks = async () => {
       const { details } = await checkStore(store());
@@ -236,18 +244,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     };
     await server.query('CREATE TABLE locked (n int)', 'orders');
     expect(await locks()).toEqual({ holds: true, found: 'no session blocks others' });
-    const others = await Promise.all(
-      [1, 2, 3, 4].map(async () => {
-        const client = new pg.Client({
-          host: '127.0.0.1',
-          port: server.port,
-          user: 'postgres',
-          database: 'orders',
-        });
-        await client.connect();
-        return client;
-      }),
-    );
+    const others = await Promise.all([1, 2, 3, 4].map(session));
     try {
       const [holder, first, second, third] = others as [pg.Client, pg.Client, pg.Client, pg.Client];
       await holder.query('BEGIN; LOCK TABLE locked IN SHARE MODE');
@@ -281,13 +278,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     await server.restart(['max_prepared_transactions=2']);
     await server.query('CREATE TABLE kept (n int)', 'orders');
     await server.query("BEGIN; LOCK TABLE kept; PREPARE TRANSACTION 'kept'", 'orders');
-    const waiter = new pg.Client({
-      host: '127.0.0.1',
-      port: server.port,
-      user: 'postgres',
-      database: 'orders',
-    });
-    await waiter.connect();
+    const waiter = await session();
     const askedMs = Date.now();
     // The session is busy for a second before it waits.
     const waits = waiter.query('SELECT pg_sleep(1); DROP TABLE kept');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { append, type Content, noChain } from '../../../src/sources/logs/files/chain.ts';
+import { append, type Content, learn, noChain } from '../../../src/sources/logs/files/chain.ts';
 import type { Answer, FileFacts, World } from '../../../src/sources/logs/files/decision.ts';
 import { type Generation, newGeneration, newPlace } from '../../../src/sources/logs/files/generations.ts';
 import { match } from '../../../src/sources/logs/files/match.ts';
@@ -94,6 +94,46 @@ test.each<[string, FileFacts, Generation, Answer, string]>([
   ],
 ])('a file %s', (_, one, of, answer, action) => {
   expect(decisions([one], [of], { [`1:2 ${of.number}`]: answer }).actions).toEqual([action]);
+});
+
+test('a file that differs from what is known of its log is compared with what the log holds now', () => {
+  const copy = file('1:2', 'app.log.1', { content: { ...content(100), start: Buffer.alloc(100, 'z') } });
+  const log = followed(1, 1n);
+  expect(decisions([copy], [log], { '1:2 1': 'rewritten' })).toEqual({ actions: ['lose 1'], again: true });
+  expect(decisions([copy], [log], { '1:2 1': 'other' }).actions).toEqual(['follow 1:2']);
+});
+
+test('a lost log may be in a file that was named after the same log and taken for a log of its own', () => {
+  const own = '/logs/app.log.2.bak';
+  const archive = file('1:2', 'app.log.2.bak', { group: own, isHome: true, content: content(100, true) });
+  const gone = { ...lost(1, 100), group: '/logs/app.log.1', home: '/logs/app.log.1' };
+  expect(decisions([archive], [gone], { '1:2 1': 'same' }).actions).toEqual(['resume 1:2 1']);
+});
+
+test('a new log that begins like a lost one of which nothing was counted stays a log of its own', () => {
+  const other = file('1:2', 'other.log', { group: '/logs/other.log', isHome: true, isNewGroup: true });
+  const banner = learn(noChain, counted);
+  const gone: Generation = { ...lost(1, 100), chain: banner, lostBy: 'truncated' };
+  expect(decisions([other], [gone], { '1:2 1': 'longer' }).actions).toEqual(['follow 1:2 1']);
+});
+
+test('an archive in a directory for rotated files waits for the log that it may be of', () => {
+  const log = file('1:1', 'app.log', { isHome: true });
+  const archive = file('1:2', 'app.log.1.gz', {
+    ...{ group: '/logs/old/app.log', kin: [group], directory: '/logs/old' },
+    content: content(100, true),
+  });
+  expect(decisions([log, archive], [], {})).toEqual({ actions: ['follow 1:1'], again: true });
+});
+
+test('of several lost logs that may be in a file, the one of which most is known is', () => {
+  const copy = file('1:2', 'app.log.1');
+  const withRest = (number: number, bytes: number): Generation => ({
+    ...lost(number, bytes),
+    ...{ chain: noChain, rest: counted.subarray(0, bytes), restBytes: bytes },
+  });
+  const answers = { '1:2 1': 'longer', '1:2 2': 'longer' } as const;
+  expect(decisions([copy], [withRest(1, 2), withRest(2, 26)], answers).actions).toEqual(['resume 1:2 2']);
 });
 
 test('an archive is a copy of a rotated file that was first seen without its log, so that both seem to be logs of their own', () => {

@@ -138,8 +138,8 @@ export function createApply(deps: ScanDeps, places: Places) {
     if (isGzip) return;
     // The listed file may have been another one with the same inode.
     if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
-    // So may the file be that is there by now, if the compared one was closed to make room for others.
     places.refresh(of);
+    // The compared file may have been closed to make room for others, and another one may be at its path by now.
     if (content) generations.update(of, beginningOf(of, content));
     place.isBlank = sighting.stat.size === 0 && isNewGroup;
     if (startsAtEnd(sighting)) reader.startAtEnd(of);

@@ -132,8 +132,8 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
   const decideAbout = async (files: readonly Unknown[], decided: Set<string>) => {
     const facts: FileFacts[] = [];
     // Logs are read after the other files: what these have of a log's present content is then in what was read of the log.
-    const isHome = ({ sighting, group }: Unknown) => Number(seen.groups.isHome(sighting, group));
-    for (const file of files.toSorted((a, b) => isHome(a) - isHome(b))) {
+    const isLog = ({ sighting, group }: Unknown) => seen.groups.isHome(sighting, group);
+    for (const file of [...files.filter((one) => !isLog(one)), ...files.filter(isLog)]) {
       facts.push(unknown.factsOf(file));
       if (slices.spent()) await slices.turn();
     }
