@@ -38,7 +38,14 @@ const reports = mkdtempSync(join(tmpdir(), 'svc-agent-test-'));
 const report = join(reports, 'report.json');
 const run = spawnSync(
   bin('vitest'),
-  ['run', '--reporter=dot', '--reporter=json', `--outputFile.json=${report}`, ...files],
+  [
+    'run',
+    '--reporter=dot',
+    '--reporter=json',
+    '--reporter=./test/stall.ts',
+    `--outputFile.json=${report}`,
+    ...files,
+  ],
   {
     cwd: root,
     stdio: 'inherit',

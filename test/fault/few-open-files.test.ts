@@ -19,9 +19,7 @@ test('a process that may open too few files to start says how many it may, and h
   const { status, stderr } = spawnSync(
     'sh',
     ['-c', script, process.execPath, mainFile, 'run', '-c', config],
-    {
-      encoding: 'utf8',
-    },
+    { encoding: 'utf8', timeout: 60_000 },
   );
   expect(stderr).toBe(
     'svc-agent: open files: too few are allowed to start, got 20; raise ulimit -n, or LimitNOFILE of the systemd unit, to 1024\n',
