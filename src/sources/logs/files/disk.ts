@@ -134,6 +134,19 @@ export const systemDisk: Disk = {
   read: readSync,
 };
 
+/** Looks up a file where it was last seen; 'hidden' if the path cannot be looked up. */
+export function statReal(
+  disk: Pick<Disk, 'stat'>,
+  { real, dev, ino }: Pick<FileStat, 'dev' | 'ino'> & { readonly real: string },
+): FileStat | 'hidden' | undefined {
+  try {
+    const stat = disk.stat(real);
+    return stat && stat.dev === dev && stat.ino === ino ? stat : undefined;
+  } catch (thrown) {
+    return saysAbsent(thrown) ? undefined : 'hidden';
+  }
+}
+
 /** Problems that prevent a path from being read. Each problem of a path is logged once until it changes. */
 export interface Problems {
   report(path: string, what: string, thrown?: unknown, level?: LogLevel): void;

@@ -5,10 +5,10 @@ import { type Content, compare, learn, marksAgree, tailBytes } from './chain.ts'
 import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
 import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
-import type { Disk, FileStat } from './disk.ts';
+import { type Disk, type FileStat, statReal } from './disk.ts';
 import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
 import type { Groups } from './groups.ts';
-import { type Places, type ScanDeps, statReal } from './places.ts';
+import type { Places, ScanDeps } from './places.ts';
 import { isRotationOf, isSameLog } from './rotated-names.ts';
 
 /** What one scan has seen. */

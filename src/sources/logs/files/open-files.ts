@@ -1,11 +1,11 @@
 import { systemCode } from '../../../core/errors.ts';
-import { checked, type Disk, type Problems } from './disk.ts';
+import { checked, type Disk, type Problems, statReal } from './disk.ts';
 import type { Place } from './generations.ts';
 
 /**
  * Open files, of a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
- * another file. The file that was used longest ago is closed first; a deleted file and an archive that is being unpacked are
- * never closed.
+ * another file. The file that was used longest ago is closed first. An archive that is being unpacked is never closed, and neither
+ * is a file that could not be opened again: it was deleted, or renamed to a place that is not looked at.
  */
 export interface OpenFiles {
   /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
@@ -42,10 +42,13 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
     }
   };
 
+  const canReopen = (file: Place): boolean =>
+    file.state !== 'unlinked' && (file.at !== '' || statReal(disk, file) !== undefined);
+
   const makeRoom = (wanted: number) => {
     for (const file of held) {
       if (wanted <= 0) return;
-      if (file.state === 'unlinked' || file.isUnpacking) continue;
+      if (file.isUnpacking || !canReopen(file)) continue;
       close(file);
       wanted--;
     }

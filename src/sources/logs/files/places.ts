@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import type { Clock, Log } from '../../../core/ports.ts';
 import type { ComparedFiles, Contents } from './contents.ts';
 import { fileKey, isFileAt, type Sighting } from './discovery.ts';
-import { type Disk, type FileStat, saysAbsent } from './disk.ts';
+import { type Disk, type FileStat, statReal } from './disk.ts';
 import { type Generation, type Generations, isUnread, newPlace, type Place } from './generations.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Patterns } from './patterns.ts';
@@ -31,16 +31,6 @@ export interface ScanDeps {
 /** The path by which patterns match a file: the path of its log if it is among the matched ones; empty if no pattern matches. */
 const matchedPath = (found: Sighting['found'], group: string): string =>
   found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
-
-/** Looks up the file where it was last seen; 'hidden' if the path cannot be looked up. */
-export function statReal(disk: Disk, { real, dev, ino }: Place): FileStat | 'hidden' | undefined {
-  try {
-    const stat = disk.stat(real);
-    return stat && stat.dev === dev && stat.ino === ino ? stat : undefined;
-  } catch (thrown) {
-    return saysAbsent(thrown) ? undefined : 'hidden';
-  }
-}
 
 /** Maintains where the file of a generation is, under which names, and how large it is. */
 export function createPlaces(deps: ScanDeps) {
