@@ -148,9 +148,11 @@ export interface Exceeded {
   silent?: readonly string[];
   /**
    * The pause of a counter, although its rate may have been above the limit all the time: when the pause began and ended, RFC
-   * 3339.
+   * 3339. Unset while what was counted after the pause is not above the limit by itself.
    */
   pause?: { from: string; until: string };
+  /** Since when so much has been counted that it would be above the limit without anything before, RFC 3339. */
+  newSince?: string;
 }
 
 /** A log file that the agent follows. */

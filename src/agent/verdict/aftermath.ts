@@ -1,6 +1,6 @@
 import type { Evidence, StatusFacts } from '../report.ts';
 import { canCause, type Explained, explained, type IsInTime, isCauseAt, mostCauses } from './causes.ts';
-import { leastPauseMs } from './condition.ts';
+import { leastPauseMs, rateMs } from './condition.ts';
 import { lookBackMs } from './conditions.ts';
 import {
   type Begun,
@@ -51,13 +51,17 @@ interface Aftermath {
   restore(lasting: readonly OpenProblem[]): void;
 }
 
-/** Whether all evidence of a problem is from before the end of its cause, or from a window that begins before that end. */
-function looksBack({ kind, evidence }: Begun, endMs: number, nowMs: number): boolean {
+/**
+ * Whether all evidence of a problem is from before the end of its cause, or from a window that begins before that end. What is
+ * counted soon after the end may be from before it, because pages are read late.
+ */
+function looksBack(found: Begun, endMs: number, nowMs: number): boolean {
+  const { kind, evidence, newSinceMs = 0 } = found;
   const isNewer = ({ at = '' }: Evidence) => Date.parse(at) >= endMs;
   // The end of a process after the cause is a problem of its own.
   if (evidence.some((one) => isFatal(one) && isNewer(one))) return false;
   const spanMs = lookBackMs(kind);
-  if (spanMs > 0) return nowMs - endMs < spanMs;
+  if (spanMs > 0) return nowMs - endMs < spanMs && newSinceMs < endMs + leastPauseMs;
   const check = evidence.find(({ source }) => source === 'probe');
   return check !== undefined && !isNewer(check);
 }
@@ -79,7 +83,10 @@ export function createAftermath(): Aftermath {
   /** The cause that is over of a problem that is seen for the first time: the rate of a short outage exceeds its limit after it. */
   const lateCauseOf = (effect: Begun, nowMs: number, facts: StatusFacts): ExplainedBy | undefined => {
     const found = ended.find(
-      ({ cause, endMs }) => looksBack(effect, endMs, nowMs) && wouldExplain(cause, effect, facts),
+      ({ cause, endMs }) =>
+        (effect.newSinceMs ?? effect.sinceMs) < endMs + leastPauseMs &&
+        looksBack(effect, endMs, nowMs) &&
+        wouldExplain(cause, effect, facts),
     );
     if (!found) return undefined;
     const { cause, endMs } = found;
@@ -90,7 +97,7 @@ export function createAftermath(): Aftermath {
     timesOf(all, { nowMs, facts, isUnknown, goesOn }) {
       const seen = new Set(all.map(lineOf));
       ended = [...ended, ...causes.map((cause) => ({ cause, endMs: nowMs }))]
-        .filter(({ cause, endMs }) => !seen.has(lineOf(cause)) && nowMs - endMs < leastPauseMs)
+        .filter(({ cause, endMs }) => !seen.has(lineOf(cause)) && nowMs - endMs < rateMs)
         .sort((a, b) => placeOf(a.cause.kind) - placeOf(b.cause.kind))
         .slice(0, mostCauses);
       const late = all.flatMap((one): [string, ExplainedBy][] => {

@@ -31,6 +31,8 @@ export interface Found {
   sinceMs?: number;
   /** The last pause of a problem that ended and began again within the window of its evidence, wall clock, ms. */
   pause?: { fromMs: number; untilMs: number };
+  /** Since when the evidence would show the problem without anything before, wall clock, ms; undefined if that is not known. */
+  newSinceMs?: number;
   /** Whether the evidence only shows that a problem which has begun goes on, and does not begin a problem. */
   onlyGoesOn?: boolean;
   /** The reason why the probe failed, if it did. */

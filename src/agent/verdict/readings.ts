@@ -120,7 +120,11 @@ export function createServiceReadings(): ServiceReadings {
       const about = JSON.parse(key) as About;
       const from = originsOf(condition, about);
       const known = usual.get(id);
+      const newAgoMs =
+        counts === undefined ? undefined : tracks.newestAgoMs(counts, key, spanMs, limit / value);
       const pause = counts && tracks.pause(counts, key, leastPauseMs);
+      // After an outage, a single error is not a new problem, although the window still contains the outage.
+      const isNew = pause && newAgoMs !== undefined && newAgoMs <= pause.untilAgoMs;
       const shown = shownOf(condition, value);
       const atOf = (agoMs: number) => new Date(nowMs - agoMs).toISOString();
       one.shown = {
@@ -132,7 +136,8 @@ export function createServiceReadings(): ServiceReadings {
         limit: shownOf(condition, limit),
         since: new Date(sinceMs).toISOString(),
         ...(!mayBegin && { onlyGoesOn: true }),
-        ...(pause && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
+        ...(newAgoMs !== undefined && { newSince: atOf(newAgoMs) }),
+        ...(isNew && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
       };
       return [one.shown];
     });

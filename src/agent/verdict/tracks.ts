@@ -44,6 +44,11 @@ export interface Tracks {
   increasedAgoMs(name: string, key: string, spanMs: number): number;
   /** The newest pause of a counter that grew before and after it; undefined if there is none. */
   pause(name: string, key: string, leastMs: number): Pause | undefined;
+  /**
+   * How long ago the newest part of a counter's increase within a span began that is more than this share of the increase, ms;
+   * undefined if it did not grow.
+   */
+  newestAgoMs(name: string, key: string, spanMs: number, share: number): number | undefined;
   /** The least value within a span; undefined if not all of the span is known. */
   least(name: string, key: string, spanMs: number): number | undefined;
   /** The change of a gauge per second over a span; undefined while less than a minute of it is known. */
@@ -203,6 +208,15 @@ export function createTracks(): Tracks {
         grewMs = atMs;
       }
       return found;
+    },
+    newestAgoMs(name, key, spanMs, share) {
+      const values = within(name, key, spanMs);
+      const wanted = share * increaseOf(values);
+      for (let i = values.length - 1, sum = 0; i > 0; i--) {
+        sum += increaseOf(values.slice(i - 1, i + 1));
+        if (sum > wanted) return nowMs - values[i]![0];
+      }
+      return undefined;
     },
     least(name, key, spanMs) {
       const values = within(name, key, spanMs, true);

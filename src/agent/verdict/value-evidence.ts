@@ -71,6 +71,8 @@ function lastWordOf({ kind, about: { role }, sinceMs }: Found, { lastWords }: En
 }
 
 type Pause = Found['pause'];
+const msOf = (time: string | undefined): number | undefined =>
+  time === undefined ? undefined : Date.parse(time);
 
 const pauseOf = ({ pause }: Exceeded): Pause =>
   pause && { fromMs: Date.parse(pause.from), untilMs: Date.parse(pause.until) };
@@ -102,11 +104,13 @@ export function valueProblems(facts: StatusFacts): Found[] {
     const { subject, about } = subjectOf(one.kind, one.about);
     const id = idOf({ kind: one.kind, subject });
     const sinceMs = Date.parse(one.since);
+    const newSinceMs = msOf(one.newSince);
     const known = found.get(id);
     if (known) {
       known.evidence.push(valueEvidence(one));
       known.from = [...new Set([...known.from!, ...(one.from ?? [])])];
       known.sinceMs = Math.min(known.sinceMs!, sinceMs);
+      if (newSinceMs !== undefined) known.newSinceMs = Math.max(known.newSinceMs ?? 0, newSinceMs);
       known.pause = common(known.pause, pauseOf(one));
       known.onlyGoesOn &&= one.onlyGoesOn;
       continue;
@@ -121,6 +125,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
       about,
       detail: one.value,
       sinceMs,
+      newSinceMs,
       pause,
       evidence,
       from: one.from ?? [],

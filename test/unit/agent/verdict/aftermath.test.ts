@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ProbeStatus } from '../../../../src/agent/report.ts';
+import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
@@ -490,4 +491,68 @@ test('a process that ends with a fatal entry after its cause is over is a proble
   };
   expect(ids(49)).toEqual([]);
   expect(ids(50)).toEqual(['role_down/history']);
+});
+
+describe('a store was down for three minutes, and', () => {
+  const endsAt = 900;
+  /** Plays pages that are read every 15 s, with the errors and the calls of each interval, and returns what is said. */
+  const played = (
+    until: number,
+    ofInterval: (seconds: number) => readonly [errors: number, calls: number],
+  ) => {
+    const readings = createServiceReadings();
+    const judge = createJudge();
+    let [errors, calls] = [0, 0];
+    const reports = new Map<number, ReturnType<typeof look>>();
+    for (let seconds = 0; seconds <= until; seconds += 15) {
+      const [failed, called] = ofInterval(seconds);
+      errors += failed;
+      calls += called;
+      const row = (value: number) => [{ service: 'history', labels: {}, value }];
+      const rows = { svc_persistence_errors: row(errors), svc_persistence_requests: row(calls) };
+      readings.sample((family) => rows[family as keyof typeof rows] ?? [], {
+        nowMs: Date.parse(atOf(seconds)),
+        monotonicMs: seconds * 1e3,
+      });
+      const probes = [store(seconds, seconds >= endsAt - 180 && seconds < endsAt, endsAt - 180)];
+      reports.set(seconds, look(judge, seconds, { probes, exceeded: readings.report().exceeded }));
+    }
+    return reports;
+  };
+  const isOutage = (seconds: number) => seconds > endsAt - 180 && seconds <= endsAt;
+  const named = ({ verdict, incidents }: ReturnType<typeof look>) => [
+    ...verdict.problems.map(({ id }) => id),
+    ...incidents.map(({ cause }) => cause),
+  ];
+
+  test('a single call fails 90 s after its end: no incident of errors begins', () => {
+    const reports = played(endsAt + 600, (seconds) =>
+      isOutage(seconds) ? [1_500, 1_500] : [seconds === endsAt + 90 ? 1 : 0, 1_500],
+    );
+    for (let after = 15; after <= 600; after += 15)
+      expect([after, ...named(reports.get(endsAt + after)!)]).toEqual([after, 'store_down']);
+  });
+  test('a role with few calls has enough of them to judge only 90 s after its end: no incident begins', () => {
+    const reports = played(endsAt + 600, (seconds) =>
+      isOutage(seconds) ? [2, 2] : [0, seconds > endsAt + 60 ? 12 : 0],
+    );
+    for (let after = 15; after <= 600; after += 15)
+      expect([after, ...named(reports.get(endsAt + after)!)]).toEqual([after, 'store_down']);
+  });
+  test('the errors go on: they are a problem as soon as they cannot be from before its end', () => {
+    const reports = played(endsAt + 120, (seconds) =>
+      isOutage(seconds) || seconds > endsAt + 30 ? [1_500, 1_500] : [0, 1_500],
+    );
+    expect(named(reports.get(endsAt + 60)!)).toEqual(['store_down']);
+    expect(named(reports.get(endsAt + 75)!)).toEqual(['persistence_errors/history', 'store_down']);
+  });
+  test('the errors begin again after a pause: they are a problem at once, with their own start', () => {
+    const reports = played(endsAt + 105, (seconds) =>
+      isOutage(seconds) || seconds > endsAt + 75 ? [1_500, 1_500] : [0, 1_500],
+    );
+    expect(named(reports.get(endsAt + 75)!)).toEqual(['store_down']);
+    expect(reports.get(endsAt + 90)!.verdict.problems).toMatchObject([
+      { id: 'persistence_errors/history', since: atOf(endsAt + 90) },
+    ]);
+  });
 });

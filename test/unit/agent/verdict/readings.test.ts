@@ -306,6 +306,24 @@ describe('errors that pause', () => {
     expect(report.exceeded).toHaveLength(1);
     expect(report.exceeded[0]).not.toHaveProperty('pause');
   });
+  // The limit of the alert is 10 a second, which 1,200 errors in the window exceed only together with more.
+  test.each([
+    ['one error', 1, 19, undefined],
+    ['as many as the limit', 1_200, 20, undefined],
+    ['one more than the limit', 1_201, 26, { from: at(20), until: at(26) }],
+  ])('%s after a pause, while the window contains what was before it', (_, more, newSince, pause) => {
+    let total = 0;
+    const { exceeded } = sampled(26, (now) => {
+      total += now <= 20 ? 600 : now === 26 ? more : 0;
+      return {
+        svc_persistence_requests: [row('history', now * 100_000)],
+        svc_persistence_errors: [row('history', total)],
+      };
+    });
+    // The window contains the increases of steps 19 and 20, and what came after the pause.
+    expect(exceeded).toMatchObject([{ kind: 'persistence_errors', newSince: at(newSince) }]);
+    expect(exceeded[0]?.pause).toEqual(pause);
+  });
 });
 
 describe('a role that falls silent', () => {
