@@ -272,11 +272,12 @@ function foldedText(label: string, folded: readonly Problem[]): string[] {
 
 function problemLines(row: Alike, all: readonly Problem[], nowMs: number, screen: Screen): string[] {
   const { problem, others, last } = row;
-  const { severity, what, fix, firstSteps, since, unreadSince, runbook } = problem;
+  const { severity, what, fix, firstSteps, since, reasonSince, unreadSince, runbook } = problem;
   const columns = screen.size()?.columns ?? Infinity;
   const mark = screen.unicode ? '●' : severity === 'critical' ? '!' : '-';
   const more = [
     `for ${ageOf(since, nowMs)}`,
+    ...(reasonSince ? [`for this reason for ${ageOf(reasonSince, nowMs)}`] : []),
     ...(unreadSince ? [`state unknown for ${ageOf(unreadSince, nowMs)}`] : []),
     ...(runbook ? [`runbook ${runbook}`] : []),
   ].join(', ');

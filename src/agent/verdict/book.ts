@@ -102,6 +102,7 @@ const keyOf = (one: OpenProblem | undefined): string =>
       one.sinceMs,
       one.isDown,
       one.reason,
+      one.reasonMs,
       one.cause?.id,
       one.cause?.consequences,
       one.explainedBy?.line,

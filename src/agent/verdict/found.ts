@@ -107,6 +107,21 @@ export type Begun = Found & {
 export const shownSinceMs = ({ sinceMs, reason = '', reasonsMs = {} }: Begun): number =>
   Math.max(sinceMs, reasonsMs[reason] ?? 0);
 
+/** A reason that is only this much newer than its problem is not told apart: checks that run at different times see the same fault. */
+const leastReasonMs = 60_000;
+
+/**
+ * Since when a check fails for the reason that it has now, if the problem began for another reason that has nothing to do with it.
+ * The problem keeps its start, because its subject was not well in between. undefined if the reason is that of the beginning.
+ */
+export function reasonSinceMs({ sinceMs, reason, reasonsMs = {} }: Begun): number | undefined {
+  // After a restart of the agent, no check has told the reason yet, and only the last one is known.
+  const isAlike = (one: string) => reason === undefined || !isAnotherReason(one, reason);
+  const alike = Object.entries(reasonsMs).filter(([one]) => isAlike(one));
+  const firstMs = Math.min(...alike.map(([, atMs]) => atMs));
+  return alike.length > 0 && firstMs - sinceMs >= leastReasonMs ? firstMs : undefined;
+}
+
 /** The cause of a problem. `endMs` is the wall clock when the cause ended, or undefined. */
 export interface ExplainedBy {
   kind: KindOfProblem;
@@ -121,6 +136,8 @@ export interface OpenProblem {
   sinceMs: number;
   /** The reason why the check failed last, if a check shows the problem. */
   reason?: string;
+  /** Since when it failed for that reason, if the problem began for another one. */
+  reasonMs?: number;
   /** Set if the subject was down. It stays so until a check passes, although a new agent has seen only one failed check. */
   isDown?: boolean;
   /** Set if the problem began before the one that explains it now: what it was until then is an incident of its own. */

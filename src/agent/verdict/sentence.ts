@@ -1,6 +1,6 @@
 import type { ProbeStatus, StatusFacts, Verdict } from '../report.ts';
 import type { Explained } from './causes.ts';
-import { type Begun, type Found, idOf } from './found.ts';
+import { type Begun, type Found, idOf, reasonSinceMs } from './found.ts';
 import { inNumber, isKind, kinds, overPredicates } from './kinds.ts';
 import { failoverOf } from './probe-text.ts';
 
@@ -219,8 +219,12 @@ export function wrongSentence(
   const doubts = doubtText(all.filter((one) => isDoubtful(one, all)).map(({ found }) => found));
   const sentenceOf = (clause: (group: readonly Begun[]) => string) =>
     capital([`${listed([...groups.map(clause), ...more])}${because}`, ...doubts].filter(Boolean).join('; '));
-  const since = (group: readonly Begun[]) =>
-    timeText(Math.min(...group.map(({ sinceMs }) => sinceMs)), nowMs);
+  const since = (group: readonly Begun[]) => {
+    const start = timeText(Math.min(...group.map(({ sinceMs }) => sinceMs)), nowMs);
+    // The reasons of several subjects may have begun one by one.
+    const reasonMs = group.length > 1 ? undefined : reasonSinceMs(group[0]!);
+    return reasonMs === undefined ? start : `${start}, for this reason since ${timeText(reasonMs, nowMs)}`;
+  };
   return {
     headline: sentenceOf(clauseOf),
     sentence: `${sentenceOf((group) => `${clauseOf(group)} (since ${since(group)})`)}.`,

@@ -285,11 +285,12 @@ export function createSilence(): Silence {
     restore(open) {
       earlier.clear();
       for (const { line } of open) earlier.add(line);
-      return open.flatMap(({ line, sinceMs, from, cause }): Begun[] => {
+      return open.flatMap(({ line, sinceMs, from, cause, reason, reasonMs }): Begun[] => {
         // The kind may be from another version of the agent.
         if (!cause || !isKind(cause.kind)) return [];
         const { kind, subject, about, predicate, detail } = cause;
-        return [{ kind, subject, about, predicate, detail, line, sinceMs, from, evidence: [] }];
+        const reasonsMs = reason !== undefined && reasonMs !== undefined ? { [reason]: reasonMs } : undefined;
+        return [{ kind, subject, about, predicate, detail, line, sinceMs, reasonsMs, from, evidence: [] }];
       });
     },
   };

@@ -21,6 +21,7 @@ import {
   idOf,
   lineOf,
   type OpenProblem,
+  reasonSinceMs,
   severityOf,
 } from './found.ts';
 import { alertNamed, kinds } from './kinds.ts';
@@ -62,8 +63,13 @@ const checkedBy = (found: Found): string => found.about.probe ?? lineOf(found);
  * When a check failed for the first time, by reason. `before` is the same from the last report, undefined if the check succeeded
  * then.
  */
-function reasonsOf({ reason }: Found, before: Begun['reasonsMs'], nowMs: number): Begun['reasonsMs'] {
-  if (reason === undefined) return undefined;
+function reasonsOf(
+  { reason, unread }: Found & Pick<Begun, 'unread'>,
+  before: Begun['reasonsMs'],
+  nowMs: number,
+): Begun['reasonsMs'] {
+  // What an earlier agent knew stays until a check tells the reason.
+  if (reason === undefined) return unread && before;
   if (before?.[reason] !== undefined) return before;
   return { ...before, [reason]: before ? nowMs : 0 };
 }
@@ -107,6 +113,7 @@ function problemOf(
 ): Problem {
   const { kind, subject, fix, firstSteps, evidence, sinceMs, unread } = found;
   const { alerts, blocks } = kinds[kind];
+  const reasonMs = reasonSinceMs(found);
   const before = causedBy === undefined ? changesBefore(sinceMs, changes) : [];
   return {
     id: idOf(found),
@@ -117,6 +124,7 @@ function problemOf(
     ...(fix !== undefined && { fix }),
     firstSteps: firstSteps ?? alertNamed(alerts[0]!).firstSteps,
     since: new Date(sinceMs).toISOString(),
+    ...(reasonMs !== undefined && { reasonSince: new Date(reasonMs).toISOString() }),
     ...(unread?.wasCause && { unreadSince: new Date(unread.sinceMs).toISOString() }),
     evidence,
     ...(causedBy !== undefined && { causedBy }),
@@ -228,6 +236,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       sinceMs: found.sinceMs,
       from: sourcesOf(found),
       reason: found.reason,
+      reasonMs: reasonSinceMs(found),
       ...(kind === 'role_down' && { isDown: true }),
       ...(cause && !isEarlyEnough(cause, found.sinceMs) && { isOlder: true }),
       ...(causedBy === undefined && {

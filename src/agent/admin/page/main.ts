@@ -181,7 +181,8 @@ function evidenceOf({ evidence, changes = [] }: Problem, nowMs: number): Child {
 function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
   const byId = new Map(verdict.problems.map((problem) => [problem.id, problem]));
   const item = ({ problem, others, first, last }: Alike) => {
-    const { id, severity, what, fix, since, unreadSince, runbook: name } = problem;
+    const { id, severity, what, fix, since, reasonSince, unreadSince, runbook: name } = problem;
+    const another = reasonSince ? `, for this reason since ${moment(reasonSince, nowMs)}` : '';
     const tone = severity === 'critical' ? 'bad' : 'warn';
     return h(
       'li',
@@ -194,7 +195,7 @@ function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
         h(
           'p',
           { class: 'small muted' },
-          `since ${moment(since, nowMs)}, ${ago(since, nowMs)}${doubt(unreadSince, nowMs)}`,
+          `since ${moment(since, nowMs)}, ${ago(since, nowMs)}${another}${doubt(unreadSince, nowMs)}`,
         ),
         evidenceOf(problem, nowMs),
         fix && h('p', { class: 'fix small' }, 'Fix: ', h('code', {}, fix)),

@@ -867,3 +867,54 @@ test('roles that their heaps take down are counted', () => {
     'Roles history and matching have a large heap; 2 of the roles are down because of them',
   );
 });
+
+describe('a store that fails for another reason without having been well in between', () => {
+  const fails = (seconds: number, reason?: 'refused' | 'connect_timeout' | 'credentials') => ({
+    probes: [
+      probeStatusOf(
+        'store/main',
+        { at: atOf(seconds), ...(reason && { reason, msg: reason }) },
+        { since: atOf(0) },
+      ),
+    ],
+  });
+  const told = ({ verdict: { sentence, problems } }: ReturnType<typeof look>) => [
+    sentence,
+    problems[0]?.since,
+    problems[0]?.reasonSince,
+  ];
+
+  test('has one start, and the sentence says since when the reason is what it is', () => {
+    const judge = createJudge();
+    look(judge, 0, fails(0, 'refused'));
+    look(judge, 300, fails(300, 'connect_timeout'));
+    look(judge, 600, fails(600, 'credentials'));
+    const expected = [
+      'Store main refuses the credentials (since 00:00:00 UTC, for this reason since 00:10:00 UTC).',
+      atOf(0),
+      atOf(600),
+    ];
+    expect(told(look(judge, 900, fails(900, 'credentials')))).toEqual(expected);
+    // A new agent knows it, too, before its first check and after it.
+    const second = restarted(judge);
+    const started = { startedAt: atOf(905) };
+    const unchecked = fails(910).probes.map((probe) => ({ ...probe, last: undefined, state: undefined }));
+    expect(look(second, 910, { ...started, probes: unchecked }).verdict.problems).toMatchObject([
+      { since: atOf(0), reasonSince: atOf(600), unreadSince: atOf(910) },
+    ]);
+    expect(told(look(second, 920, { ...started, ...fails(920, 'credentials') }))).toEqual(expected);
+    expect(look(second, 1_200, fails(1_200)).incidents).toMatchObject([{ start: atOf(0), end: atOf(1_200) }]);
+  });
+  test.each([
+    ['a reason of the same fault', 'connect_timeout', 300],
+    ['the reason of the beginning, after another one', 'refused', 300],
+    ['another reason less than a minute later', 'credentials', 59],
+  ] as const)('%s is not told apart', (_, reason, after) => {
+    const judge = createJudge();
+    look(judge, 0, fails(0, 'refused'));
+    if (reason === 'refused') look(judge, 200, fails(200, 'credentials'));
+    const [sentence, ...times] = told(look(judge, after, fails(after, reason)));
+    expect(sentence).toMatch(/ \(since 00:00:00 UTC\)\.$/);
+    expect(times).toEqual([atOf(0), undefined]);
+  });
+});
