@@ -91,6 +91,10 @@ interface RoleMemory {
   isKnown: boolean;
   processState?: ProcessState;
   runMarker?: RunMarker;
+  /** The run marker when a check last found the process running. */
+  checkedRun?: RunMarker;
+  /** Whether a check said that a running process starts, which the next page must show: a role may warm up without a restart. */
+  mayHaveStarted?: boolean;
   episode?: Episode;
 }
 
@@ -174,7 +178,12 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
       const state = processStateOf(reason);
       if (!state) return;
       const memory = memoryOf(service);
-      if (isRestart(memory.processState, state)) addEvidence(service, 'health');
+      const isDoubtful = memory.processState === 'running' && memory.checkedRun !== undefined;
+      if (isRestart(memory.processState, state)) {
+        if (isDoubtful) memory.mayHaveStarted = true;
+        else addEvidence(service, 'health');
+      }
+      if (state === 'running') memory.checkedRun = memory.runMarker;
       memory.processState = state;
       if (state !== 'down') memory.isKnown = true;
     },
@@ -185,6 +194,8 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
       seenPages.add(service);
       if (isReset(page) || (isFirst && isOtherRun(memory.runMarker, runMarker)))
         addEvidence(service, 'scrape');
+      if (memory.mayHaveStarted && isOtherRun(memory.checkedRun, runMarker)) addEvidence(service, 'health');
+      memory.mayHaveStarted = undefined;
       memory.runMarker = runMarker;
       memory.isKnown = true;
     },

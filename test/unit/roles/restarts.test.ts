@@ -54,6 +54,54 @@ function life(before?: { section: Uint8Array; table: Uint8Array; values: Float64
 }
 type Life = ReturnType<typeof life>;
 
+describe('a role that says that it warms up', () => {
+  const started = (seconds: number) => ({ process_start_time_seconds: seconds });
+  const collected = (times: number) => ({ svc_memory_num_gc: times });
+  test.each([
+    ['and is the same process', started(1_000), started(1_000), 0],
+    ['and is another process', started(1_000), started(2_000), 1],
+    ['and has collected more garbage', collected(50), collected(51), 0],
+    ['and has collected less garbage', collected(50), collected(2), 1],
+    ['and has pages that do not tell one process from another', {}, {}, 1],
+  ])('%s', (_, before, after, restarts) => {
+    const agent = life();
+    agent.page(0, 100, before);
+    agent.health('ok', 'warming_up', 'warming_up');
+    agent.page(0, 100, after);
+    agent.health('ok');
+    agent.page(0, 100, after);
+    expect(agent.restarts()).toBe(restarts);
+  });
+  test('is one restart if the page, whose counters fell, came before the check', () => {
+    const agent = life();
+    agent.page(0, 100, started(1_000));
+    agent.health('ok');
+    agent.page(90, 100, started(2_000));
+    agent.health('warming_up');
+    agent.page(0, 100, started(2_000));
+    expect(agent.restarts()).toBe(1);
+  });
+  test('while the agent is restarted, is judged by the first page of the new agent', () => {
+    for (const [after, restarts] of [
+      [1_000, 0],
+      [2_000, 1],
+    ] as const) {
+      const agent = life();
+      agent.page(0, 100, started(1_000));
+      agent.health('ok', 'warming_up');
+      const next = agent.next();
+      next.page(0, 100, started(after));
+      expect(next.restarts()).toBe(restarts);
+    }
+  });
+  test('after it was gone restarted, whatever its page says', () => {
+    const agent = life();
+    agent.page(0, 100, started(1_000));
+    agent.health('ok', 'refused', 'warming_up');
+    expect(agent.restarts()).toBe(1);
+  });
+});
+
 describe('restarts of a role', () => {
   test.each<[string, (agent: Life) => void, number]>([
     ['nothing', () => {}, 0],
