@@ -312,7 +312,11 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
     };
     await caughtUp();
     const copying = await pollStore(replica);
-    expect(copying).toMatchObject({ replica: true, details: { sources: [{ secondsBehind: 0 }] } });
+    expect(copying).toMatchObject({
+      replica: true,
+      details: { sources: [{ secondsBehind: 0 }], follows: [`127.0.0.1:${primary.port}`] },
+    });
+    expect((await pollStore(primary)).details).not.toHaveProperty('follows', expect.anything());
     expect(holds(copying).replica).toBe(true);
 
     await replica.sql('STOP SLAVE SQL_THREAD');

@@ -62,13 +62,23 @@ const recoveryFaults = ['recovery', 'not_proven'] as const;
 const backupFaults = [...backupsNotMade, ...(['backup_gone', 'backup_damaged', 'backup_offsite'] as const)];
 
 const sameStore: Related = (cause, effect) => cause.about.store === effect.about.store;
-/** Whether a store is a standby of another one, and does not keep up with it. */
+/** What the details of a store's probe say about it and about the servers that it follows. */
+interface StoreDetails {
+  identity?: string;
+  address?: string;
+  follows?: readonly unknown[];
+}
+/**
+ * Whether a store is a standby of another one, and does not keep up with it. A standby knows its primary by its identity, or only
+ * by its address.
+ */
 const isStandby: Related = (cause, effect, { probes }) => {
-  const detailsOf = (probe: string | undefined) =>
+  const detailsOf = (probe: string | undefined): StoreDetails =>
     probes.find(({ name }) => name === probe)?.last?.details ?? {};
-  const { follows } = detailsOf(effect.about.probe) as { follows?: readonly unknown[] };
+  const { follows = [] } = detailsOf(effect.about.probe);
+  const { identity, address } = detailsOf(cause.about.probe);
   const isReplica = effect.from?.includes(checkSource(effect.about.probe!, 'replica')) ?? false;
-  return isReplica && (follows?.includes(detailsOf(cause.about.probe).identity) ?? false);
+  return isReplica && [identity, address?.toLowerCase()].some((name) => name && follows.includes(name));
 };
 /** Whether backups or their store can explain a fault of recovery. That nobody ever tried a recovery has nothing to do with them. */
 const weakensRecovery: Related = (cause, effect, facts) =>

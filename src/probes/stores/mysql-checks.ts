@@ -1,3 +1,4 @@
+import { formatAddress } from '../../core/address.ts';
 import type { StoreCheck } from '../../core/check-severity.ts';
 import { type MysqlAnswer, type MysqlRow, mysqlNumber, type NamedValues } from './mysql-questions.ts';
 import { escapedText } from './sql-text.ts';
@@ -179,10 +180,18 @@ export function replicationOf(status: MysqlAnswer): Replication {
   };
 }
 
-/** The identities of the servers that a replica follows. MariaDB does not know them. */
+/**
+ * The servers that a replica follows: their identities, which MariaDB does not know, and their addresses as the replica was told
+ * them.
+ */
 export function sourcesOf({ rows = [] }: MysqlAnswer): string[] | undefined {
-  const ids = rows.flatMap((row) => column(row, 'Source_UUID', 'Master_UUID') || []);
-  return ids.length > 0 ? ids : undefined;
+  const known = rows.flatMap((row) => {
+    const host = column(row, 'Source_Host', 'Master_Host').toLowerCase();
+    const port = mysqlNumber(column(row, 'Source_Port', 'Master_Port'));
+    const address = host && port ? formatAddress({ host, port }) : '';
+    return [column(row, 'Source_UUID', 'Master_UUID'), address].filter(Boolean);
+  });
+  return known.length > 0 ? known : undefined;
 }
 
 /** Engines whose tables a dump in one transaction reads at one moment, and which survive a crash. */

@@ -40,7 +40,7 @@ export function createStoreProbe(
 ): Probe {
   const labels = { store: options.name, kind: options.kind, database: role };
   const expectedSchema = role === '' ? undefined : options.schema[role];
-  const about = { credentials: loginText(options), expectedSchema };
+  const about = { credentials: loginText(options), address: options.address, expectedSchema };
   const database = role === '' ? undefined : options.databases[role];
   const { command, query } = options.schema;
 

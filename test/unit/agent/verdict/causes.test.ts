@@ -352,4 +352,12 @@ test('a standby that is a store of its own follows from its primary, and no othe
   expect(weak('7', 'replica')).toBe('recovery_weak/copy');
   expect(weak(undefined, 'replica')).toBe('recovery_weak/copy');
   expect(weak('7', 'archiver', ['7'])).toBe('recovery_weak/copy');
+  // MariaDB tells only the address of the primary. Two primaries that never answered have no identity, but they are not one.
+  const at = (address: string | undefined, follows: string[]) =>
+    causesIn({
+      probes: [down('store/main', '11:30:00', { details: { address } }), standby('copy', 'replica', follows)],
+    }).find((one) => one.startsWith('recovery_weak'));
+  expect(at('DB-1.test:3306', ['db-1.test:3306'])).toBe('recovery_weak/copy by store_down/main');
+  expect(at('db-1.test:3307', ['db-1.test:3306'])).toBe('recovery_weak/copy');
+  expect(at(undefined, ['db-1.test:3306'])).toBe('recovery_weak/copy');
 });

@@ -225,7 +225,19 @@ test.each([
   ['of an older one', [{ Master_UUID: 'a' }], ['a']],
   ['of MariaDB, which does not know it', [{ Master_Server_Id: '1' }], undefined],
   ['that was never connected', [{ Source_UUID: '' }], undefined],
+  [
+    'of MariaDB, with its address',
+    [{ Master_Host: 'DB-1.test', Master_Port: '3306', Master_Server_Id: '1' }],
+    ['db-1.test:3306'],
+  ],
+  ['of MariaDB, over IPv6', [{ Master_Host: '::1', Master_Port: '3307' }], ['[::1]:3307']],
+  [
+    'of MySQL, with both',
+    [{ Source_UUID: 'a', Source_Host: '10.0.0.1', Source_Port: '3306' }],
+    ['a', '10.0.0.1:3306'],
+  ],
+  ['whose address is not set', [{ Master_Host: '', Master_Port: '3306' }], undefined],
   ['of no replica', [], undefined],
-])('the identity of the source %s', (_, rows, expected) => {
+])('the names of the source %s', (_, rows, expected) => {
   expect(sourcesOf({ rows })).toEqual(expected);
 });
