@@ -311,9 +311,23 @@ export const incidentPlans: readonly Plan[] = [
         shows: 'a store that another agent reaches',
         series: {
           ...incident('store_down', 'main/persistence', '1x60', here),
+          [`svc_store_up{${here}store="main", database="persistence"}`]: '0x60',
           [`svc_store_up{${there}store="main", database="persistence"}`]: '1x60',
         },
         fires: [{ labels: ofCause('store_down', 'main/persistence'), value: '1' }],
+      },
+      {
+        shows: 'a store that two agents do not reach',
+        series: {
+          ...incident('store_down', 'main/persistence', '1x60', here),
+          ...incident('store_down', 'main/persistence', '1x60', there),
+        },
+        fires: [
+          {
+            labels: { ...ofCause('store_down', 'main/persistence'), store: 'main', database: 'persistence' },
+            value: '1',
+          },
+        ],
       },
       {
         shows: 'a store that all agents reach, and that refuses writes',
@@ -332,16 +346,33 @@ export const incidentPlans: readonly Plan[] = [
         shows: 'a role that was out six minutes ago',
         series: {
           ...incident('role_down', 'history', '1x14 stale', here),
+          ...incident('role_down', 'history', '0x14 stale', there),
           ...roleUp('0x14 1x60', 'history', here),
         },
         fires: [{ labels: { ...ofCause('role_down', 'history'), svc_service: 'history' }, value: '1' }],
       },
       {
         shows: 'a store, which ended seven minutes ago',
-        series: incident('store_down', 'main/persistence', '1x13 stale', here),
+        series: {
+          ...incident('store_down', 'main/persistence', '1x13 stale', here),
+          ...incident('store_down', 'main/persistence', '0x13 stale', there),
+        },
         fires: [
           {
             labels: { ...ofCause('store_down', 'main/persistence'), store: 'main', database: 'persistence' },
+            value: '1',
+          },
+        ],
+      },
+      {
+        shows: 'a store that refused the writes of one agent until six minutes ago',
+        series: {
+          ...incident('read_only', 'main/persistence', '1x14 stale', here),
+          ...incident('read_only', 'main/persistence', '0x14 stale', there),
+        },
+        fires: [
+          {
+            labels: { ...ofCause('read_only', 'main/persistence'), store: 'main', database: 'persistence' },
             value: '1',
           },
         ],
