@@ -11,9 +11,16 @@ interface Inhibition {
   equal: string[];
 }
 
-const { inhibit_rules: inhibitions } = parse(
+interface Route {
+  matchers?: string[];
+  receiver?: string;
+  group_by?: string[];
+  routes?: Route[];
+}
+
+const { route, inhibit_rules: inhibitions } = parse(
   readFileSync(join(root, 'deploy/alertmanager/alertmanager.yml'), 'utf8'),
-) as { inhibit_rules: Inhibition[] };
+) as { route: Route; inhibit_rules: Inhibition[] };
 const alerts = packs
   .flatMap((pack) => renderPack(pack, shippedOptions).groups.flatMap(({ rules }) => rules))
   .filter((rule): rule is RenderedAlert => 'alert' in rule);
@@ -76,5 +83,45 @@ describe('the inhibitions of the Alertmanager example', () => {
     const names = (pack: string) =>
       alerts.filter(({ labels }) => labels.pack === pack).map(({ alert }) => alert);
     expect(names('spec').filter((name) => !names('recommended').includes(name))).toEqual([]);
+  });
+});
+
+describe('the routes of the Alertmanager example', () => {
+  const isTaken = ({ matchers = [] }: Route, labels: Readonly<Record<string, string>>) =>
+    matchers.every((matcher) => {
+      const [, label = '', op, value = ''] = /^(\w+)(=~?)"(.*)"$/.exec(matcher)!;
+      const has = labels[label] ?? '';
+      return op === '=~' ? new RegExp(`^(?:${value})$`).test(has) : has === value;
+    });
+  /** The receiver and the group of an alert with these labels: the first route that matches takes it. */
+  const notified = (labels: Readonly<Record<string, string>>) => {
+    const found = { ...route, ...route.routes?.find((one) => isTaken(one, labels)) };
+    return [found.receiver, ...found.group_by!.map((label) => labels[label] ?? '')].join(' ');
+  };
+  const roles = ['frontend', 'history', 'matching', 'worker'];
+  const hosts = ['a', 'b', 'c'];
+  const place = { environment: 'production', cluster: 'dc1' };
+  const count = (alerts: readonly Readonly<Record<string, string>>[]) => new Set(alerts.map(notified)).size;
+
+  test.each(['SvcInstanceDown', 'SvcHealthFailing'])(
+    '%s: one ticket for a host, and one for a role',
+    (alertname) => {
+      const of = (role: string, instance: string) => ({
+        ...{ ...place, alertname, severity: 'warning', job: `svc-${role}`, svc_service: role, instance },
+      });
+      expect(alerts.find(({ alert }) => alert === alertname)?.labels.severity).toBe('warning');
+      expect(count(roles.map((role) => of(role, 'a')))).toBe(1);
+      expect(count(hosts.map((host) => of('history', host)))).toBe(1);
+      expect(count([of('history', 'a'), { ...of('history', 'a'), cluster: 'dc2' }])).toBe(2);
+      expect(notified(of('history', 'a'))).toMatch(/^tickets /);
+    },
+  );
+  test('what is about another role is a notification of its own', () => {
+    const of = (role: string, severity: string) => ({
+      ...{ ...place, alertname: 'SvcRoleUnhealthy', severity, svc_service: role },
+    });
+    expect(count(roles.map((role) => of(role, 'critical')))).toBe(4);
+    expect(notified(of('history', 'critical'))).toMatch(/^on-call /);
+    expect(notified(of('history', 'info'))).toMatch(/^log-book /);
   });
 });
