@@ -10,7 +10,7 @@ interface IncidentBook {
   /**
    * The start of a problem that is seen now: the recorded start, or `sinceMs` for a new problem. A recorded problem that began
    * before the `pause` ended in that pause. A problem that was over is a new one if its check fails for another reason, such as
-   * credentials, or a store that is missing after the role itself was.
+   * credentials, or a store that is missing after the role itself was, or if its cause is over.
    */
   start(found: Pick<Found, 'pause' | 'reason'> & { line: string; sinceMs: number }, nowMs: number): number;
   /**
@@ -139,6 +139,12 @@ export function createIncidentBook(): IncidentBook {
     if (!cause) return;
     incidents = [...incidents, incidentOf({ ...rest, cause }, endMs)].slice(-mostIncidents);
   };
+  /**
+   * Whether a check passed that had failed because of a problem that is over, too. If it fails again, it does so without that
+   * cause. A value may only have been within its limit for a moment.
+   */
+  const hasLostCause = ({ cause, explainedBy, reason }: OpenProblem): boolean =>
+    reason !== undefined && !cause && explainedBy !== undefined && !open.has(explainedBy.line);
   /** Closes the problems that have been over for longer than a pause. */
   const settle = (nowMs: number) => {
     for (const [line, { problem, endMs }] of paused) {
@@ -162,7 +168,7 @@ export function createIncidentBook(): IncidentBook {
     start({ line, sinceMs, pause, reason }, nowMs) {
       settle(nowMs);
       const over = paused.get(line);
-      if (over && isAnotherReason(over.problem.reason, reason)) {
+      if (over && (isAnotherReason(over.problem.reason, reason) || hasLostCause(over.problem))) {
         paused.delete(line);
         close(over.problem, over.endMs);
       }

@@ -290,7 +290,9 @@ export function createSilence(): Silence {
         if (!cause || !isKind(cause.kind)) return [];
         const { kind, subject, about, predicate, detail } = cause;
         const reasonsMs = reason !== undefined && reasonMs !== undefined ? { [reason]: reasonMs } : undefined;
-        return [{ kind, subject, about, predicate, detail, line, sinceMs, reasonsMs, from, evidence: [] }];
+        return [
+          { kind, subject, about, predicate, detail, reason, line, sinceMs, reasonsMs, from, evidence: [] },
+        ];
       });
     },
   };

@@ -918,3 +918,43 @@ describe('a store that fails for another reason without having been well in betw
     expect(times).toEqual([atOf(0), undefined]);
   });
 });
+
+test('a role that fails again after its store and the role itself were well is a problem with its own start', () => {
+  const judge = createJudge();
+  const at = (seconds: number, isStoreDown: boolean, reason: string | undefined, from: number) =>
+    look(judge, seconds, {
+      probes: [
+        ...store(seconds, isStoreDown, isStoreDown ? 10 : seconds).probes,
+        history(seconds, reason, from),
+      ],
+    });
+  at(10, true, 'persistence', 10);
+  at(90, true, 'persistence', 10);
+  at(100, false, undefined, 100);
+  expect(at(110, false, 'warming_up', 110).verdict.problems).toMatchObject([
+    { kind: 'role_down', since: atOf(110) },
+  ]);
+  const { incidents } = at(120, false, undefined, 120);
+  expect(incidents.map(({ cause, start, end }) => [cause, start, end])).toEqual([
+    ['role_down', atOf(110), atOf(120)],
+    ['store_down', atOf(10), atOf(100)],
+  ]);
+});
+
+test('a new agent knows that a role has a reason of its own before the first check', () => {
+  const first = createJudge();
+  const probes = [...store(30, true, 10).probes, history(30, 'not_in_ring', 10)];
+  expect(look(first, 30, { probes }).verdict.problems.map(({ causedBy }) => causedBy)).toEqual([
+    undefined,
+    undefined,
+  ]);
+  const unchecked = probes.map((probe) => ({ ...probe, last: undefined, state: undefined }));
+  const { verdict } = look(restarted(first), 61, {
+    startedAt: atOf(60),
+    probes: [...store(61, true, 10).probes, ...unchecked.slice(1)],
+  });
+  expect(verdict.problems.map(({ id, causedBy }) => [id, causedBy])).toEqual([
+    ['store_down/main', undefined],
+    ['role_down/history', undefined],
+  ]);
+});
