@@ -88,7 +88,9 @@ const asClause = (sentence: string): string =>
 export function readinessOf(report: StatusReport, work: Undertaking) {
   const { verdict, now, ready } = report;
   const { level, problems } = verdict;
-  const since = (problem: Problem) => timeText(Date.parse(problem.since), Date.parse(now));
+  const timeOf = (at: string) => timeText(Date.parse(at), Date.parse(now));
+  const since = (problem: Problem) =>
+    [problem.since, problem.reasonSince ?? []].flat().map(timeOf).join(', for this reason since ');
   const blocking = problems.filter(({ blocks }) => blocks.includes(work));
   const first = blocking.find(({ causedBy }) => causedBy === undefined) ?? blocking[0];
   const more = blocking.length - 1;

@@ -225,6 +225,10 @@ describe.each(undertakings)('--check --for %s', (work) => {
       sentence: `The ${work} should wait: store main is down (since 03:03:05 UTC).`,
       problems: ['store_down/main'],
     });
+    const another = { ...blocking, reasonSince: blocking.since.replace('03:03:05', '03:13:06') };
+    expect(readinessOf(report({ verdict: { ...verdict, problems: [another] } }), work).sentence).toBe(
+      `The ${work} should wait: store main is down (since 03:03:05 UTC, for this reason since 03:13:06 UTC).`,
+    );
   });
 
   test.each([
