@@ -151,10 +151,6 @@ export function createSamples(config: AgentConfig, { readSecret }: { readSecret:
 
   const start = async (name: string, input: Pick<ServiceConfig, 'scrape' | 'statsd'>) => {
     const place = config.services.findIndex((service) => service.name === name);
-    if (place < 0) {
-      const allowed = `services has ${config.services.map((service) => service.name).join(', ') || 'none'}`;
-      throw usageError('role', 'unknown role', name, allowed);
-    }
     const service = { ...config.services[place]!, scrape: undefined, statsd: undefined, ...input };
     const sources = await startRoleSources(
       { service, block: blockOf(blocks, name), place },

@@ -1,5 +1,5 @@
 import { oneOf, usageError } from '../core/errors.ts';
-import { parseDuration } from '../core/text-formats.ts';
+import { parseDuration, webAddress } from '../core/text-formats.ts';
 import { type Alert, type Pack, type PackName, packNames } from './alert.ts';
 import { type Job, jobs } from './names.ts';
 import { alertsOf, type RuleOptions } from './packs.ts';
@@ -51,12 +51,22 @@ export function chosen(written: WrittenOptions, packs: readonly Pack[]): RuleOpt
       pairs('--for', written.for).map(([name, value]) => [alertNamed('--for', name, alerts), timeOf(value)]),
     ),
     prefix: prefixOf(written.prefix),
-    runbookUrl: written.runbookUrl.replace(/\/+$/, ''),
-    dashboardUrl: written.dashboardUrl.replace(/\/+$/, ''),
+    runbookUrl: linkOf('--runbook-url', written.runbookUrl, 'https://wiki.example.com/runbooks'),
+    dashboardUrl: linkOf('--dashboard-url', written.dashboardUrl, 'https://grafana.example.com'),
   };
 }
 
 const jobNamed = (word: string): Job => oneOf('--job', word, jobs, 'role');
+
+/** The address that links begin with, without a slash at the end; empty if there are no links. */
+function linkOf(where: string, written: string, example: string): string {
+  const format = webAddress(['http', 'https'], example);
+  if (written !== '' && format.read(written) === undefined) {
+    const [what = '', allowed] = format.fault.split('; ');
+    throw usageError(where, what, written, allowed);
+  }
+  return written.replace(/\/+$/, '');
+}
 
 function nonEmpty(where: string, value: string): string {
   if (value) return value;

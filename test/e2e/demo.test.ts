@@ -123,6 +123,11 @@ describe('svc-agent demo', () => {
       expect(all.map(({ name }) => name).sort()).toEqual(everyProbe);
       const once = spawnSync(process.execPath, [main, 'probe', '-c', config], { encoding: 'utf8' });
       expect([once.status, once.stderr]).toEqual([0, '']);
+      const planned = ['maintenance', '-c', config, '--for', '10m', '--reason', 'a new disk'];
+      expect(spawnSync(process.execPath, [main, ...planned], { encoding: 'utf8' })).toMatchObject({
+        status: 0,
+        stdout: expect.stringMatching(/^maintenance for 10m, until .*: a new disk$/m),
+      });
 
       await pollUntil(scrape, (page) => sum(page, 'svc_log_entries_total') > 100);
       // A stopped service writes nothing more, so that both sides can be counted.

@@ -98,6 +98,20 @@ services:
     ]);
   });
 
+  test('a pattern over more entries than a check reads is advised against', async () => {
+    const wide = join(place, 'wide');
+    mkdirSync(wide);
+    for (let n = 0; n <= 40_000; n++) writeFileSync(join(wide, String(n)), '');
+    const { of } = await examine(`admin: ~\nservices: {history: {logs: {paths: ['${wide}/**']}}}\n`);
+    expect(of('logs of history')).toMatchObject([
+      {
+        result: 'advice',
+        msg: expect.stringContaining('its directories have more than 40000 entries'),
+        fix: 'name the directory of the logs before **',
+      },
+    ]);
+  });
+
   test('metrics that are a web page, a store that refuses, a host that has no address: each with its key', async () => {
     const page = createHttpServer((_, response) =>
       response.setHeader('content-type', 'text/html').end('<html>hello</html>'),

@@ -170,11 +170,11 @@ test.each([
   ['config: agent.yaml\ntest: []\n', 'test: unknown key; did you mean tests?'],
   [
     'config: agent.yaml\ntests: [{name: a, role: fronted, lines: "x\\n", expect: {x: ~}}]\n',
-    'services.fronted.logs: missing',
+    'rules.test.yaml:2:25: tests[0].role: unknown role, got "fronted"; did you mean frontend?',
   ],
   [
     'config: agent.yaml\ntests: [{name: a, role: matching, page: "x 1\\n", expect: {x: ~}}]\n',
-    'unknown role, got "matching"',
+    'tests[0].role: unknown role, got "matching"; services has frontend, history',
   ],
   [
     'config: agent.yaml\ntests: [{name: a, role: history, page: "{", expect: {x: ~}}]\n',

@@ -1,9 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { errorText, faultLine, usageError } from '../../core/errors.ts';
+import { errorText, faultLine, nearest, usageError } from '../../core/errors.ts';
 import { readBounded, unreadableFile } from '../config/environment.ts';
 import { errorWords, issueFaults } from '../config/issues.ts';
-import { plainValue } from '../config/tree.ts';
+import { faultAt, type MapNode, plainValue } from '../config/tree.ts';
 import type { AgentConfig, PlacedFault } from '../config/types.ts';
 import { readYaml } from '../config/yaml.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -85,6 +85,9 @@ const testFile = z.strictObject({
 
 interface TestFile {
   path: string;
+  /** The name as it was given. */
+  name: string;
+  tree: MapNode;
   config: string | undefined;
   tests: readonly SampleTest[];
 }
@@ -105,6 +108,7 @@ export const sampleTests = command(form, async (values, io, names) => {
   const results: TestResult[] = [];
   for (const file of names.map((name) => readTestFile(name, io))) {
     const { config } = await configured({ ...values, config: values.config ?? file.config }, io);
+    refuse(unknownRoles(file, config), file.name, io);
     for (const test of file.tests) {
       const failures = await failuresOf(test, config, file.path, io);
       results.push({ file: file.path, name: test.name, failures });
@@ -114,20 +118,34 @@ export const sampleTests = command(form, async (values, io, names) => {
   return results.some(({ failures }) => failures.length > 0) ? 1 : 0;
 });
 
-function readTestFile(name: string, { cwd, stderr }: Io): TestFile {
-  const path = resolve(cwd, name);
+/** Prints the faults of a test file. Throws `usage` if there are any. */
+function refuse(faults: readonly PlacedFault[], name: string, { stderr }: Io): void {
+  for (const fault of faults) stderr(`${faultLine(fault)}\n`);
+  if (faults.length > 0) throw usageError(name, 'not a test file', undefined, 'see svc-agent test --help');
+}
+
+/** Faults for the roles of tests that the configuration does not have. */
+function unknownRoles({ tests, tree }: TestFile, { services }: AgentConfig): PlacedFault[] {
+  const known = services.map(({ name }) => name);
+  return tests.flatMap(({ role }, index) => {
+    if (known.includes(role)) return [];
+    const near = nearest(role, known);
+    const allowed = near ? `did you mean ${near}?` : `services has ${known.join(', ') || 'none'}`;
+    return [faultAt(tree, ['tests', index, 'role'], `unknown role; ${allowed}`)];
+  });
+}
+
+function readTestFile(name: string, io: Io): TestFile {
+  const path = resolve(io.cwd, name);
   const { tree, faults } = readYaml(textOf(path, name), name, {});
   const result = tree && testFile.safeParse(withNulls(tree), { error: errorWords });
-  const found: PlacedFault[] = [
-    ...faults,
-    ...(result?.success === false ? issueFaults(result.error.issues, tree!) : []),
-  ];
-  for (const fault of found) stderr(`${faultLine(fault)}\n`);
-  if (!result?.success || found.length > 0) {
-    throw usageError(name, 'not a test file', undefined, 'see svc-agent test --help');
-  }
-  const { config, tests } = result.data;
-  return { path, config: config && resolve(dirname(path), config), tests };
+  refuse(
+    [...faults, ...(result?.success === false ? issueFaults(result.error.issues, tree!) : [])],
+    name,
+    io,
+  );
+  const { config, tests } = result!.data!;
+  return { path, name, tree: tree!, config: config && resolve(dirname(path), config), tests };
 }
 
 /** The file as data. An expected `~` is preserved as null: it means that there is no such series. */

@@ -25,18 +25,19 @@ interface SurveyedPattern {
   unlisted: readonly string[];
   /** The first directory of the pattern that is missing. */
   missing?: string;
+  /** Whether its directories have more entries than a check reads; the rest is then unknown. */
+  isTooWide: boolean;
 }
 
 /** How many directory entries are read for one pattern. */
 const mostEntries = 40_000;
 const tooMany = new Error('too many entries');
 
-/**
- * Looks up every path pattern of the watched services in the same way as the log source. It leaves out a pattern over a whole
- * disk, which has more directory entries than a check may read.
- */
+const unknown = { files: [], denied: [], compressed: [], directories: [], unlisted: [] } as const;
+
+/** Looks up every path pattern of the watched services in the same way as the log source. */
 export async function surveyLogPaths({ services }: AgentConfig, cwd: string): Promise<SurveyedPattern[]> {
-  const found = new Map<string, Promise<SurveyedPattern | undefined>>();
+  const found = new Map<string, Promise<SurveyedPattern>>();
   const sharing = new Map<string, string[]>();
   for (const { name, selected, logs } of services) {
     if (!selected || !logs) continue;
@@ -47,17 +48,17 @@ export async function surveyLogPaths({ services }: AgentConfig, cwd: string): Pr
       if (found.has(key)) continue;
       const path = ['services', name, 'logs', 'paths', index];
       const [one] = compilePatterns({ [name]: { ...logs, paths: [pattern] } }, new Set([name]), cwd).watched;
-      const looked = lookUp(one!).then(
-        (matches) => ({ pattern, services: sharing.get(key)!, path, ...matches }),
-        (thrown: unknown) => {
-          if (thrown === tooMany) return undefined;
-          throw thrown;
-        },
+      const looked = lookUp(one!).catch((thrown: unknown) => {
+        if (thrown === tooMany) return { ...unknown, isTooWide: true };
+        throw thrown;
+      });
+      found.set(
+        key,
+        looked.then((matches) => ({ pattern, services: sharing.get(key)!, path, ...matches })),
       );
-      found.set(key, looked);
     }
   }
-  return (await Promise.all(found.values())).filter((one) => one !== undefined);
+  return Promise.all(found.values());
 }
 
 type Compiled = ReturnType<typeof compilePatterns>['watched'][number];
@@ -108,6 +109,7 @@ async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern
     directories: directories.filter(isMatched),
     unlisted: directories.filter((path) => !isMatched(path)),
     missing: pattern.globs.map(missingDirectory).find((directory) => directory !== undefined),
+    isTooWide: false,
   };
 }
 
@@ -131,14 +133,18 @@ interface PatternFinding {
 
 /** The findings about what a pattern matches. */
 export function checkPattern(surveyed: SurveyedPattern): PatternFinding[] {
-  const { pattern, services, files, denied, compressed, directories, unlisted, missing } = surveyed;
+  const { pattern, services, files, denied, compressed, directories, unlisted, missing, isTooWide } =
+    surveyed;
   const also = services.length > 1 ? ` (the same for ${services.slice(1).join(', ')})` : '';
   const several = (paths: readonly string[]) =>
     paths.length === 1 ? paths[0] : `${paths[0]} and ${paths.length - 1} more`;
   const found: PatternFinding[] = [];
   const report = (isFault: boolean, what: string, allowed: string) =>
     found.push({ isFault, what: what + also, allowed });
-  if (files.length + compressed.length === 0) {
+  if (isTooWide) {
+    const what = `its directories have more than ${mostEntries} entries, which every scan lists`;
+    report(false, what, 'name the directory of the logs before **');
+  } else if (files.length + compressed.length === 0) {
     if (directories.length > 0) {
       report(true, 'a directory', `name the files in it, such as ${pattern.replace(/\/$/, '')}/*.log`);
     } else if (unlisted.length > 0) {

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { AgentError } from '../../core/errors.ts';
 import { isForbiddenTag } from '../../core/labels.ts';
 import { ascending, interval, parsedAs } from '../../core/text-formats.ts';
-import { parseGlob } from './files/patterns.ts';
+import { anyDepth, type Glob, parseGlob } from './files/patterns.ts';
 import type { LogRule, LogsOptions } from './options.ts';
 
 /** A fault inside a rule; `message` is `what is wrong; what is allowed`. */
@@ -101,37 +101,52 @@ function textEntries({ labels }: { labels?: unknown }): Record<string, string> {
 /** The value of PATH_MAX on Linux. */
 const longestPath = 4096;
 
-/** The schema of a pattern. The code that `run` uses compiles it, so that `check` refuses what `run` cannot use. */
-const pathPattern = z
-  .string()
-  .min(1)
-  .superRefine((pattern, context) => {
-    if (pattern.length > longestPath) {
-      const message = `longer than a path can be; use at most ${longestPath} characters`;
-      context.addIssue({ code: 'custom', message });
-      return;
-    }
-    try {
-      parseGlob(pattern);
-    } catch (thrown) {
-      const message = thrown instanceof AgentError ? thrown.fault.what : String(thrown);
-      context.addIssue({ code: 'custom', message });
-    }
-  });
+/** Whether no directory is named before `**`: every scan would list the whole host, with /proc, /sys and /dev. */
+function isOverWholeHost({ steps }: Glob): boolean {
+  const named = steps.findIndex((step) => typeof step === 'string');
+  const open = steps.indexOf(anyDepth);
+  return open >= 0 && (named < 0 || named > open);
+}
+
+/** The fault of a pattern. The code that `run` uses compiles it, so that `check` refuses what `run` cannot use. */
+function patternFault(pattern: string, isExcluded: boolean): string | undefined {
+  if (pattern.length > longestPath) return `longer than a path can be; use at most ${longestPath} characters`;
+  try {
+    const isRefused = parseGlob(pattern).some(isOverWholeHost) && !isExcluded;
+    return isRefused
+      ? 'the whole file system; name the directory of the logs before **, such as /var/log/**/*.log'
+      : undefined;
+  } catch (thrown) {
+    return thrown instanceof AgentError ? thrown.fault.what : String(thrown);
+  }
+}
+
+/** The schema of a pattern. */
+const pathPattern = ({ isExcluded }: { isExcluded: boolean }) =>
+  z
+    .string()
+    .min(1)
+    .superRefine((pattern, { addIssue }) => {
+      const message = patternFault(pattern, isExcluded);
+      if (message !== undefined) addIssue({ code: 'custom', message });
+    });
 
 /** The schema of `services.<service>.logs` (docs/how-to/collect.md, Logs). */
 export const logsBlock = () =>
   z
     .strictObject({
       paths: z
-        .array(pathPattern)
+        .array(pathPattern({ isExcluded: false }))
         .min(1)
         .refine((paths) => !paths.includes('-') || paths.length === 1, {
           when: ({ value }) => Array.isArray(value),
           error: 'standard input beside files; use - alone',
         })
         .describe('Glob patterns of files; - alone is standard input.'),
-      exclude: z.array(pathPattern).default([]).describe('Glob patterns of files to leave out.'),
+      exclude: z
+        .array(pathPattern({ isExcluded: true }))
+        .default([])
+        .describe('Glob patterns of files to leave out.'),
       encoding: z.enum(['auto', 'json', 'console']).default('auto').describe('Encoding of the entries.'),
       container: z
         .enum(['auto', 'none', 'cri', 'docker'])

@@ -114,6 +114,11 @@ describe('svc-agent rules', () => {
     [['--for', 'SvcStoreDown=5'], '--for: not a duration, got "5"'],
     [['--for', 'SvcFrontendLatencyBurn=5m'], '--for: unknown alert of these packs'],
     [['--prefix', '9x'], '--prefix: not a prefix of a metric name, got "9x"'],
+    [
+      ['--runbook-url', 'wiki.example/rb'],
+      '--runbook-url: not a URL of http or https without credentials, got "wiki.example/rb"; use the form https://wiki.example.com/runbooks',
+    ],
+    [['--dashboard-url', 'ftp://g'], '--dashboard-url: not a URL of http or https without credentials'],
     [['x.yml'], 'svc-agent rules: surplus argument, got "x.yml"'],
   ])('wrong usage %j ends with 2', async (args, message) => {
     const { status, out, err } = await ran(...args);

@@ -152,6 +152,9 @@ export interface MonitoringPorts {
   alertmanager: number;
 }
 
+/** The file with the token of `admin.events`: planned work and deploys can be announced to the demo. */
+export const eventTokenFile = (directory: string): string => join(directory, 'event-token');
+
 /**
  * An `agent.yaml` for the example service. It probes more often than usual, so that incidents show soon. `describe` is the
  * command that describes a domain.
@@ -168,7 +171,10 @@ export function demoConfig(
       tags: { cluster: 'demo' },
       pullmetrics: { listenAddress: `127.0.0.1:${ports.metrics}` },
     },
-    admin: { listenAddress: `127.0.0.1:${ports.admin}` },
+    admin: {
+      listenAddress: `127.0.0.1:${ports.admin}`,
+      events: { token: { file: eventTokenFile(service.directory) } },
+    },
     services: mapValues(service.roles, ({ health, metrics, log }) => ({
       logs: { paths: [`${log}*`], startAt: 'beginning' },
       health: { url: health, interval: '5s' },

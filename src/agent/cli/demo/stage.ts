@@ -1,7 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type DemoPorts, demoConfig, freePorts, type ServiceAddresses, startTurn } from './config.ts';
+import {
+  type DemoPorts,
+  demoConfig,
+  eventTokenFile,
+  freePorts,
+  type ServiceAddresses,
+  startTurn,
+} from './config.ts';
 import { startMonitoring } from './monitoring.ts';
 import { type ChildProgram, type Children, createChildren, untilReady } from './programs.ts';
 import type { DemoAddresses } from './text.ts';
@@ -124,6 +132,7 @@ async function startAgent(
   const { directory, incident, end, kinds } = service;
   const config = join(directory, 'agent.yaml');
   children.ending.throwIfAborted();
+  writeFileSync(eventTokenFile(directory), randomBytes(16).toString('hex'), { mode: 0o600 });
   writeFileSync(config, demoConfig(service, describeCommand(main), ports));
   const agent = children.start('the agent', [process.execPath, main, 'run', '-c', config]);
   const listener = `http://127.0.0.1:${ports.metrics}`;

@@ -121,6 +121,7 @@ Try:
   curl -s ${metrics} | grep svc_log_entries_total
   ${call} status -c ${config}
   ${call} probe -c ${config}
+  ${call} maintenance -c ${config} --for 10m --reason 'a new disk'
 ${installed('promtool') ? `  curl -s '${metrics}?service=agent' | promtool check metrics\n` : ''}
 Ctrl-C stops the demo and removes its files.
 `;
