@@ -9,21 +9,18 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { isInstalled } from '../installed.ts';
 import { instructionsOf, stagesOf } from '../integration/deploy/dockerfile.ts';
+import { atTestEnd } from '../test-end.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { commandHere, type RunningAgent, start, startAgent } from './process.ts';
+import { commandHere, start, startAgent } from './process.ts';
 
 const hasLogrotate = isInstalled('logrotate');
 const place = newFolder(afterAll);
-const running: RunningAgent[] = [];
-afterEach(async () => {
-  for (const agent of running.splice(0)) await agent.end();
-});
 
 /** A separate folder for a test. */
 function own(name: string): string {
@@ -153,7 +150,7 @@ describe.each(rotations)('$name', ({ isThere, rotate }) => {
       writeFileSync(log, '');
       const { ino } = statSync(log);
       const agent = await startAgent(agentFile(directory, { logs: `${log}*` }));
-      running.push(agent);
+      atTestEnd(() => agent.end());
       const counted = async () => {
         const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
         const lines = page.matchAll(/^svc_log_entries_total\{[^}]*\} (\d+)$/gm);

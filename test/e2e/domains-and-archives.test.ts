@@ -1,31 +1,27 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { keys, openObjectStore } from '../object-store.ts';
 import { httpServer } from '../ports.ts';
 import { folder } from '../run-folder.ts';
 import { onlyLong, onlyShort, testOnce } from '../size.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { mainFile, start } from './process.ts';
 
 // The built program: what a probe loads is in separate chunks.
 
-const endings: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
-});
-
 function place(): string {
   const { path, remove } = folder();
-  endings.push(remove);
+  atTestEnd(remove);
   return path;
 }
 
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const { port, close } = await httpServer(answer);
-  endings.push(close);
+  atTestEnd(close);
   return `127.0.0.1:${port}`;
 }
 
@@ -35,7 +31,7 @@ async function run(directory: string, parts: string, env: Record<string, string>
   const head = `stateDirectory: ${join(directory, 'state')}\nmetrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\n`;
   writeFileSync(file, `${head}admin: {listenAddress: 127.0.0.1:0}\n${parts}`);
   const agent = start(process.execPath, [mainFile, 'run', '-c', file], env);
-  endings.push(() => agent.end());
+  atTestEnd(() => agent.end());
   const entries = () =>
     agent
       .output()
@@ -132,7 +128,7 @@ domainDefaults:
       const directory = place();
       const webKeys = { accessKeyId: 'WEBID', secretAccessKey: 'web/secret', sessionToken: 'web-token' };
       const store = await openObjectStore({ keys: webKeys, clock: systemClock });
-      endings.push(() => store.close());
+      atTestEnd(() => store.close());
       store.objects.set('visibility/a', '2026-01-03T00:00:00.000Z');
       const expiration = new Date(Date.now() + 3_600_000).toISOString();
       const sts = await serve((_, response) => {
@@ -176,7 +172,7 @@ domainDefaults:
   testOnce('keys of the environment are enough', async () => {
     const directory = place();
     const store = await openObjectStore({ clock: systemClock });
-    endings.push(() => store.close());
+    atTestEnd(() => store.close());
     const file = join(directory, 'agent.yaml');
     const provider = `provider: {objectstore: {region: eu-west-1, endpoint: '${store.url}'}}`;
     writeFileSync(

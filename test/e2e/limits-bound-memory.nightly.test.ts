@@ -1,10 +1,11 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { httpServer } from '../ports.ts';
 import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { mainFile, type Running, start } from './process.ts';
 
@@ -22,11 +23,6 @@ const imageFlags = [
   '--max-old-space-size=128',
 ];
 
-const ends: (() => Promise<unknown> | unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
-
 interface Agent extends Running {
   address(listener: string): string;
   anonymousMiB(): number;
@@ -34,7 +30,7 @@ interface Agent extends Running {
 
 async function startAgent(service: string): Promise<Agent> {
   const place = folder();
-  ends.push(() => place.remove());
+  atTestEnd(() => place.remove());
   const config = join(place.path, 'agent.yaml');
   writeFileSync(
     config,
@@ -46,7 +42,7 @@ services: {history: ${service}}
 `,
   );
   const running = start(process.execPath, [...imageFlags, mainFile, 'run', '-c', config]);
-  ends.push(() => running.end());
+  atTestEnd(() => running.end());
   await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
   return {
     ...running,
@@ -92,7 +88,7 @@ const feeds: [string, (count: number) => Promise<number>][] = [
         const lines = Array.from({ length: count }, (_, n) => `requests{client="client-${n}"} ${round}\n`);
         response.end(`# TYPE requests counter\n${lines.join('')}`);
       });
-      ends.push(close);
+      atTestEnd(close);
       const agent = await startAgent(
         `{scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 1s, timeout: 1s}}`,
       );
@@ -109,7 +105,7 @@ const feeds: [string, (count: number) => Promise<number>][] = [
       const agent = await startAgent('{statsd: {tcp: 127.0.0.1:0}}');
       const [, host, port] = /^(.*):(\d+)$/.exec(agent.address('services.history.statsd.tcp'))!;
       const socket = connect(Number(port), host);
-      ends.push(() => socket.destroy());
+      atTestEnd(() => socket.destroy());
       const lines = Array.from({ length: count }, (_, n) => `requests:1|c|#client:c${n}\n`).join('');
       return hold(agent, 'requests', count, () => void socket.write(lines));
     },
@@ -118,7 +114,7 @@ const feeds: [string, (count: number) => Promise<number>][] = [
     'a log',
     async (count) => {
       const place = folder();
-      ends.push(() => place.remove());
+      atTestEnd(() => place.remove());
       const log = join(place.path, 'history.log');
       const lines = Array.from({ length: count }, (_, n) => `{"level":"info","logger":"shard-${n}"}\n`);
       writeFileSync(log, '');
@@ -148,7 +144,7 @@ test(`${values} values of a tag over TCP take less than 30 MiB above the idle ag
   expect(await sum()).toBe(0);
   const idle = agent.anonymousMiB();
   const socket = connect(Number(port), host);
-  ends.push(() => socket.destroy());
+  atTestEnd(() => socket.destroy());
   let most = 0;
   const total = values;
   for (let n = 0; n < total; n += 1000) {

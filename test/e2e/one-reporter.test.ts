@@ -1,12 +1,13 @@
 import { createSocket } from 'node:dgram';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openReceiver } from '../hosted.ts';
 import { metricsOf } from '../hosted-wire.ts';
 import { freePort } from '../ports.ts';
 import { folder } from '../run-folder.ts';
 import { onlyLong, onlyShort, testOnce } from '../size.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { mainFile, type Running, start } from './process.ts';
 import { hasPrometheus, queryAt } from './prometheus.ts';
@@ -15,10 +16,6 @@ import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts'
 /** The built agent with one reporter, and neither an admin listener nor a source. */
 
 const directory = folder();
-const running: Running[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((one) => one.end('SIGKILL')));
-});
 let files = 0;
 
 /** Starts the agent with this reporter alone. */
@@ -31,7 +28,7 @@ function startWith(reporter: string): Running {
     `stateDirectory: ${state}\nadmin: ~\nmetrics:\n  reportingInterval: 200ms\n  ${reporter}\n`,
   );
   const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
-  running.push(agent);
+  atTestEnd(() => agent.end('SIGKILL'));
   return agent;
 }
 /** Waits for a fact while the agent runs. */
@@ -99,7 +96,7 @@ onlyShort(describe.skipIf(!hasPrometheus))('hostedmetrics, remote write to Prome
       `--web.listen-address=${address}`,
       '--web.enable-remote-write-receiver',
     ]);
-    running.push(prometheus);
+    atTestEnd(() => prometheus.end('SIGKILL'));
     await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
     const query = queryAt(address);
     const agent = startWith(
@@ -125,7 +122,7 @@ onlyShort(describe.skipIf(!hasPrometheus))('hostedmetrics, remote write to Prome
 onlyLong(describe.skipIf(!hasVictoriaMetrics))('hostedmetrics, remote write to VictoriaMetrics', () => {
   test('series are there until it is told to stop', async () => {
     const victoria = await startVictoriaMetrics(directory.path);
-    running.push(victoria);
+    atTestEnd(() => victoria.end('SIGKILL'));
     const endpoint = `http://${victoria.address}/api/v1/write`;
     const agent = startWith(`hostedmetrics: {protocol: remotewrite, endpoint: "${endpoint}"}`);
     await whileRunning(

@@ -1,27 +1,21 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
 import { command, type RunningAgent, startAgent } from './process.ts';
-
-const agents: RunningAgent[] = [];
-const servers: Server[] = [];
-afterEach(async () => {
-  for (const agent of agents.splice(0)) await agent.end();
-  for (const server of servers.splice(0)) server.close();
-});
 
 /** A role's health endpoint with given answers, which can be down. */
 async function role() {
   const port = await freePort();
   const it = { answer: { ok: true, msg: 'OK' }, url: `http://127.0.0.1:${port}/health` };
   const server = createServer((_request, response) => response.end(JSON.stringify(it.answer)));
-  servers.push(server);
+  atTestEnd(() => server.close());
   const come = () => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   const go = () =>
     new Promise<void>((resolve) => {
@@ -39,7 +33,7 @@ function agentFile(directory: string, parts: string): string {
 
 async function run(file: string): Promise<RunningAgent> {
   const agent = await startAgent(file);
-  agents.push(agent);
+  atTestEnd(() => agent.end());
   return agent;
 }
 

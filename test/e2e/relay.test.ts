@@ -3,18 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { listening } from '../ports.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { type Example, startExample, wholePage } from './example.ts';
 import { command, type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
-
-const started: { end(signal?: NodeJS.Signals): Promise<unknown> }[] = [];
-afterEach(async () => {
-  for (const running of started.splice(0).reverse()) await running.end();
-});
 
 const scraped = (role: string, { roles }: Example) =>
   `  ${role}: {scrape: {url: '${roles[role]!.metrics}', interval: 1s, timeout: 900ms}}\n`;
@@ -30,14 +26,14 @@ async function agentBeside(
     `stateDirectory: ${join(directory, 'state')}\n${metrics}admin: {listenAddress: 127.0.0.1:0}\nservices:\n${services}`,
   );
   const agent = await startAgent(file);
-  started.push(agent);
+  atTestEnd(() => agent.end());
   return agent;
 }
 
 async function exampleIn(directory: string): Promise<Example> {
   mkdirSync(join(directory, 'service'));
   const example = await startExample(join(directory, 'service'));
-  started.push(example);
+  atTestEnd(() => example.end());
   return example;
 }
 
@@ -112,7 +108,7 @@ describe('a role’s page through the agent', () => {
         'groups: [{name: spec, interval: 200ms, rules: [{alert: SvcServiceDown, expr: \'up{job="frontend"} == 0\'}]}]\n',
       );
       const prometheus = await startPrometheus(directory, {}, `${jobs.join('')}rule_files: [${rules}]\n`);
-      started.push(prometheus);
+      atTestEnd(() => prometheus.end());
       await until('all jobs are up', async () => {
         const rows = await prometheus.query('up == 1');
         return rows.length === 3;

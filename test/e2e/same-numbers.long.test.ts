@@ -1,21 +1,15 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { listening } from '../ports.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { startExample, wholePage } from './example.ts';
 import { type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
-
-const started: { end(): Promise<unknown> }[] = [];
-const servers: Server[] = [];
-afterEach(async () => {
-  for (const running of started.splice(0).reverse()) await running.end();
-  for (const server of servers.splice(0)) server.close();
-});
 
 /** The example service's own page of its history role, frozen so that every reader sees the same numbers. */
 async function stillPage(directory: string): Promise<string> {
@@ -24,7 +18,7 @@ async function stillPage(directory: string): Promise<string> {
   const page = await wholePage(example);
   await example.end();
   const server = createServer((_request, response) => response.end(page));
-  servers.push(server);
+  atTestEnd(() => server.close());
   return `127.0.0.1:${(await listening(server)).port}`;
 }
 
@@ -47,7 +41,7 @@ services: {history: {scrape: {url: 'http://${target}/metrics', interval: 500ms, 
 `,
   );
   const agent = await startAgent(file);
-  started.push(agent);
+  atTestEnd(() => agent.end());
   return agent;
 }
 
@@ -98,7 +92,7 @@ describe('the same numbers come out', () => {
         direct: target,
         agent: agent.address('metrics'),
       });
-      started.push(prometheus);
+      atTestEnd(() => prometheus.end());
       const of = async (job: string) =>
         byLabels(await prometheus.query(ofService.replace('{', `{job="${job}",`)));
       await until('both are scraped', async () => {
@@ -115,9 +109,9 @@ describe('the same numbers come out', () => {
       const directory = newFolder();
       const target = await stillPage(directory);
       const prometheus = await startPrometheus(directory, { direct: target });
-      started.push(prometheus);
+      atTestEnd(() => prometheus.end());
       const store = await startVictoriaMetrics(directory);
-      started.push(store);
+      atTestEnd(() => store.end());
       const hosted = `hostedmetrics: {protocol: remotewrite, endpoint: 'http://${store.address}/api/v1/write'}`;
       for (const name of ['host-1', 'host-2']) await agentFor(directory, name, target, hosted);
       const direct = await until('the role is scraped', async () => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/report.ts';
 import { manualClock } from '../clock.ts';
 import { available } from '../installed.ts';
@@ -14,6 +14,7 @@ import { folder } from '../run-folder.ts';
 import { bySize, onlyLong, onlyShort, testOnce } from '../size.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { startAgent } from './process.ts';
@@ -29,11 +30,6 @@ beforeAll(async () => {
 });
 beforeEach(({ skip }) => skip(!hasChromium, 'Chromium is not installed'));
 afterAll(() => browser?.close());
-
-const closing: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 interface Opened {
   tab: Page;
@@ -54,7 +50,7 @@ async function open(
       // In a transition between two colors there is no contrast to check.
       reducedMotion: 'reduce',
     }));
-  closing.push(() => tab.close());
+  atTestEnd(() => tab.close());
   const complaints: string[] = [];
   tab.on('pageerror', (error) => complaints.push(String(error)));
   tab.on('console', (message) => {
@@ -75,7 +71,7 @@ async function serve(
   let shown = facts;
   const report = (): StatusReport => statusReportOf(shown);
   const served = await servePage(report);
-  closing.push(served.close);
+  atTestEnd(served.close);
   return {
     ...served,
     change(next) {
@@ -86,7 +82,7 @@ async function serve(
 
 async function example(isIll: boolean): Promise<string> {
   const made = await exampleOf(isIll);
-  closing.push(made.close);
+  atTestEnd(made.close);
   return made.url;
 }
 
@@ -155,7 +151,7 @@ testOnce('the policy has no exceptions, and nothing comes from elsewhere', async
   expect(policy).toContain("default-src 'none'");
   expect(policy).not.toMatch(/unsafe|data:|blob:|http|\*/);
   const tab = await browser.newPage();
-  closing.push(() => tab.close());
+  atTestEnd(() => tab.close());
   const asked: string[] = [];
   tab.on('request', (request) => asked.push(request.url()));
   await tab.goto(url);
@@ -392,7 +388,7 @@ testOnce(
   async () => {
     const clock = manualClock(Date.parse('2026-01-01T00:01:00.000Z'));
     const { url, history, close } = await servePage(() => statusReportOf(large()), clock);
-    closing.push(close);
+    atTestEnd(close);
     history.start();
     for (let samples = 0; samples < 3; samples++) {
       clock.advance(5_000);
@@ -441,7 +437,7 @@ testOnce('forty stores and five hundred domains that all fail: still two screens
 testOnce('without JavaScript the verdict can be read, and markup from outside stays text', async () => {
   const { url } = await serve({ probes: [probeStatusOf('store/<b>main</b>', refused)] });
   const context = await browser.newContext({ javaScriptEnabled: false });
-  closing.push(() => context.close());
+  atTestEnd(() => context.close());
   const tab = await context.newPage();
   await tab.goto(url);
   expect(await tab.locator('h1').innerText()).toBe(
@@ -495,15 +491,15 @@ onlyShort(describe)('of the built agent', () => {
       response.end(JSON.stringify({ ok: status === 200, msg: status === 200 ? 'OK' : '<b>overloaded</b>' }));
     });
     await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
-    closing.push(async () => role.close());
+    atTestEnd(async () => role.close());
     const at = folder();
-    closing.push(async () => at.remove());
+    atTestEnd(async () => at.remove());
     const { port } = role.address() as AddressInfo;
     const file = agentFile(at.path, {
       more: `  frontend: {health: {url: 'http://127.0.0.1:${port}/health', interval: 1s, timeout: 500ms, failureThreshold: 1}}\nroles: [frontend]\n`,
     });
     const agent = await startAgent(file);
-    closing.push(() => agent.end());
+    atTestEnd(() => agent.end());
     const { tab, complaints } = await open(`http://${agent.address('admin')}/`);
     await tab.locator('.banner.good').waitFor();
     status = 503;
@@ -516,7 +512,7 @@ onlyShort(describe)('of the built agent', () => {
 
   test('a listener with a bearer token: a browser asks for it and shows everything, without a cookie', async () => {
     const at = folder();
-    closing.push(async () => at.remove());
+    atTestEnd(async () => at.remove());
     const token = 'n0t-to-be-guessed';
     writeFileSync(join(at.path, 'token'), `${token}\n`);
     const file = agentFile(at.path, {
@@ -524,14 +520,14 @@ onlyShort(describe)('of the built agent', () => {
       more: `  frontend: {health: {url: 'tcp://127.0.0.1:1', interval: 1s, timeout: 500ms, failureThreshold: 1}}\nroles: [frontend]\n`,
     });
     const agent = await startAgent(file);
-    closing.push(() => agent.end());
+    atTestEnd(() => agent.end());
     const url = `http://${agent.address('admin')}/`;
     const stranger = await browser.newContext({ httpCredentials: { username: '', password: 'wrong' } });
-    closing.push(() => stranger.close());
+    atTestEnd(() => stranger.close());
     expect((await (await stranger.newPage()).goto(url))?.status()).toBe(401);
 
     const context = await browser.newContext({ httpCredentials: { username: '', password: token } });
-    closing.push(() => context.close());
+    atTestEnd(() => context.close());
     const tab = await context.newPage();
     const { complaints } = await open(url, {}, tab);
     await tab.locator('.banner.bad').waitFor();
@@ -544,20 +540,20 @@ onlyShort(describe)('of the built agent', () => {
 
   test('a page of another site cannot have a browser run a probe', async () => {
     const at = folder();
-    closing.push(async () => at.remove());
+    atTestEnd(async () => at.remove());
     const asked: string[] = [];
     const role = createServer((_request, response) => {
       asked.push('health');
       response.end('{"ok":true,"msg":"OK"}');
     });
     await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
-    closing.push(async () => role.close());
+    atTestEnd(async () => role.close());
     const { port } = role.address() as AddressInfo;
     const file = agentFile(at.path, {
       more: `  frontend: {health: {url: 'http://127.0.0.1:${port}/health', interval: 1h}}\nroles: [frontend]\n`,
     });
     const agent = await startAgent(file);
-    closing.push(() => agent.end());
+    atTestEnd(() => agent.end());
     const probe = `http://${agent.address('admin')}/probe?name=health/frontend`;
     await until('the first run is over', async () => asked.length === 1);
     const site = createServer((_request, response) => {
@@ -567,9 +563,9 @@ onlyShort(describe)('of the built agent', () => {
       );
     });
     await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
-    closing.push(async () => site.close());
+    atTestEnd(async () => site.close());
     const tab = await browser.newPage();
-    closing.push(() => tab.close());
+    atTestEnd(() => tab.close());
     for (const host of ['127.0.0.1', 'localhost']) {
       await tab.goto(`http://${host}:${(site.address() as AddressInfo).port}/`, { waitUntil: 'load' });
     }

@@ -1,17 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { serving } from '../serving.ts';
 import { bySize, testOnce } from '../size.ts';
+import { atTestEnd } from '../test-end.ts';
 import { anyMoment, until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { mainFile, type Running, start, startAgent } from './process.ts';
 
-const running: Running[] = [];
-afterEach(async () => {
-  for (const one of running.splice(0)) await one.end('SIGKILL');
-});
 /** An address that accepts requests and never answers. */
 async function silentServer() {
   let requests = 0;
@@ -45,7 +42,7 @@ testOnce(
       more: `  worker: {scrape: {url: "http://${silent.at}/metrics", interval: 60s, timeout: 30s}}\n`,
     });
     const agent = await startAgent(file);
-    running.push(agent);
+    atTestEnd(() => agent.end('SIGKILL'));
     const address = agent.address('metrics');
     const scrapes = Array.from({ length: 100 }, () =>
       fetch(`http://${address}/metrics`, {
@@ -73,7 +70,7 @@ test('SIGTERM at any moment after the start ends with 0', async () => {
   const file = agentFile(directory);
   for (let delay = 0; delay < 8; delay += delayStep) {
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
-    running.push(agent);
+    atTestEnd(() => agent.end('SIGKILL'));
     await until('the program runs', () => hasChild(agent.child.pid!));
     await anyMoment(() => delay / 8, 320);
     expect([delay, await stopped(agent)]).toEqual([delay, 0]);
@@ -104,7 +101,7 @@ test.each(bySize({ short: alone.slice(0, 3), long: alone, nightly: alone }))(
     const { at } = await silentServer();
     writeFileSync(file, `stateDirectory: ${join(directory, 'state')}\nadmin: ~\n${text(at, directory)}`);
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
-    running.push(agent);
+    atTestEnd(() => agent.end('SIGKILL'));
     await until('it is ready', () => agent.output().includes('"msg":"ready"'));
     // Nothing else happens to the agent, and it still reacts.
     agent.child.kill('SIGHUP');
@@ -122,7 +119,7 @@ testOnce(
       `{"level":"info","logger":"l${n % 50}","msg":"m${n}","ts":"2026-01-02T03:04:05Z"}\n`;
     writeFileSync(log, Array.from({ length: 300_000 }, (_, n) => line(n)).join(''));
     const agent = await startAgent(agentFile(directory, { logs: log }));
-    running.push(agent);
+    atTestEnd(() => agent.end('SIGKILL'));
     const value = async (series: RegExp) => {
       const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
       return [...page.matchAll(series)].reduce((sum, [, number]) => sum + Number(number), 0);

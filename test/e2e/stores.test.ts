@@ -1,11 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
 import { folder } from '../run-folder.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
-import { command, type RunningAgent, startAgent } from './process.ts';
+import { command, startAgent } from './process.ts';
 
 // The drivers are chunks of the bundle that load when a store of their kind is polled: only the built program shows whether they
 // can be loaded.
@@ -89,13 +90,6 @@ const cases: readonly StoreCase[] = [
   },
 ];
 
-const agents: RunningAgent[] = [];
-const folders: ReturnType<typeof folder>[] = [];
-afterEach(async () => {
-  for (const agent of agents.splice(0)) await agent.end();
-  for (const each of folders.splice(0)) each.remove();
-});
-
 for (const { kind, isInstalled, start, version, check } of cases) {
   describe.skipIf(!isInstalled)(`the built program and a real ${kind} server`, () => {
     let server: StoreServer;
@@ -106,7 +100,7 @@ for (const { kind, isInstalled, start, version, check } of cases) {
 
     function agentFile(): string {
       const place = folder();
-      folders.push(place);
+      atTestEnd(() => place.remove());
       const file = writeAgentFile(
         place.path,
         `services: {}
@@ -134,7 +128,7 @@ stores: [{name: main, kind: ${kind}, address: '127.0.0.1:${server.port}', ${serv
 
     test('run exports it as up, with its checks, and drops no connection', async () => {
       const agent = await startAgent(agentFile());
-      agents.push(agent);
+      atTestEnd(() => agent.end());
       const page = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
       const labels = `database="persistence",kind="${kind}",store="main"`;
       await until('the store is up', async () => (await page()).includes(`svc_store_up{${labels}} 1\n`));

@@ -2,18 +2,15 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
-import { mainFile, type Running, start } from './process.ts';
+import { mainFile, start } from './process.ts';
 
 // `svc-agent tap` beside a log and a page that change.
 
 const place = newFolder(afterAll);
-const running: Running[] = [];
-afterEach(async () => {
-  for (const one of running.splice(0)) await one.end();
-});
 
 interface Shown {
   role: string;
@@ -48,7 +45,7 @@ test('each line is shown with what it counts as, and the page with what changed'
     }),
   );
   const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--json']);
-  running.push(tap);
+  atTestEnd(() => tap.end());
   const shown = () =>
     tap
       .output()
@@ -71,7 +68,7 @@ test('each line is shown with what it counts as, and the page with what changed'
   await tap.end();
 
   const matched = start(process.execPath, [mainFile, 'tap', '-c', file, '--match', 'persistence_requests']);
-  running.push(matched);
+  atTestEnd(() => matched.end());
   await until('the value of the page', () =>
     matched.output().includes('svc_persistence_requests{svc_service="frontend"} +3'),
   );
@@ -101,7 +98,7 @@ test('a line is shown once, and the page with what of it is lost', async () => {
   );
   const open = (...args: string[]) => {
     const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--json', ...args]);
-    running.push(tap);
+    atTestEnd(() => tap.end());
     const lines = () => tap.output().split('\n');
     return () => lines().flatMap((text) => (text.startsWith('{') ? [JSON.parse(text) as Shown] : []));
   };
@@ -142,6 +139,6 @@ test('--for ends it by itself with 0', async () => {
     }),
   );
   const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--for', '100ms']);
-  running.push(tap);
+  atTestEnd(() => tap.end());
   expect(await tap.ended).toBe(0);
 });

@@ -1,16 +1,12 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { View } from '../../src/core/model.ts';
-import { type Aggregator, aggregator, count, inMemory, pushedView, startPush } from '../push.ts';
+import { aggregator, count, inMemory, pushedView, startPush } from '../push.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
-
-const targets: Aggregator[] = [];
-afterEach(async () => {
-  for (const target of targets.splice(0)) await target.close();
-});
 
 test('stopped with data pending: a last flush brings it', async () => {
   const target = await aggregator();
-  targets.push(target);
+  atTestEnd(() => target.close());
   const rig = await startPush({ hostPort: `127.0.0.1:${target.port}`, tagFormat: 'none' });
   rig.show([count('a', 5)]);
   await rig.flush();

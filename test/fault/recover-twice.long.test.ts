@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { mainFile, type Running, start } from '../e2e/process.ts';
 import { newFolder } from '../folder.ts';
+import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 
 // Two runs of the built program would change the same database or domain.
 
 let place: string;
-const running: Running[] = [];
 beforeEach(() => {
   place = newFolder();
   writeFileSync(
@@ -29,15 +29,12 @@ stores:
 `,
   );
 });
-afterEach(async () => {
-  for (const run of running.splice(0)) await run.end('SIGKILL');
-});
 
 /** Runs a procedure with overridden refusals, so that it reaches a step that waits. */
 function recover(procedure: string, ...args: string[]): Running {
   const common = ['-c', join(place, 'agent.yaml'), '--force', 'a test'];
   const run = start(process.execPath, [mainFile, 'recover', procedure, ...common, ...args]);
-  running.push(run);
+  atTestEnd(() => run.end('SIGKILL'));
   return run;
 }
 

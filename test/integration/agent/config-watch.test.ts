@@ -9,19 +9,16 @@ import fs, {
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { digestOf, unreadDigest } from '../../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../../src/agent/reload.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
+import { atTestEnd } from '../../test-end.ts';
 import { until } from '../../until.ts';
 
 const place = newFolder(afterAll);
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-});
 
 /** Resolves at the next call of the watch's callback. */
 function ringing() {
@@ -33,7 +30,7 @@ test('a file renamed over', async () => {
   const file = join(place, 'agent.yaml');
   writeFileSync(file, 'roles: []\n');
   const bell = ringing();
-  stops.push(watchConfiguration({ [file]: undefined }, systemClock, bell.call));
+  atTestEnd(watchConfiguration({ [file]: undefined }, systemClock, bell.call));
   const rung = bell.next();
   writeFileSync(`${file}.new`, 'roles: [frontend]\n');
   renameSync(`${file}.new`, file);
@@ -49,7 +46,7 @@ test('a mounted ConfigMap whose ..data link is swung round', async () => {
   symlinkSync('..1', join(mount, '..data'));
   symlinkSync('..data/agent.yaml', join(mount, 'agent.yaml'));
   const bell = ringing();
-  stops.push(watchConfiguration({ [join(mount, 'agent.yaml')]: undefined }, systemClock, bell.call));
+  atTestEnd(watchConfiguration({ [join(mount, 'agent.yaml')]: undefined }, systemClock, bell.call));
   const rung = bell.next();
   symlinkSync('..2', join(mount, '..data_tmp'));
   renameSync(join(mount, '..data_tmp'), join(mount, '..data'));
@@ -61,7 +58,7 @@ test('a mount that rings no bell is looked at all the same, and an untouched fil
   writeFileSync(file, 'roles: []\n');
   const clock = manualClock();
   let rings = 0;
-  stops.push(watchConfiguration({ [file]: undefined }, clock, () => rings++));
+  atTestEnd(watchConfiguration({ [file]: undefined }, clock, () => rings++));
   clock.advance(60_000);
   expect(rings).toBe(0);
   writeFileSync(file, 'roles: [worker]\n');
@@ -79,7 +76,7 @@ test('a change between the loading and the watch is not missed', () => {
   writeFileSync(file, 'roles: [worker]\n');
   const clock = manualClock();
   let rings = 0;
-  stops.push(watchConfiguration({ [file]: loaded }, clock, () => rings++));
+  atTestEnd(watchConfiguration({ [file]: loaded }, clock, () => rings++));
   clock.advance(1_000);
   expect(rings).toBe(1);
   clock.advance(60_000);
@@ -93,7 +90,7 @@ test('a directory that is removed and made again', () => {
   writeFileSync(file, 'roles: []\n');
   const clock = manualClock();
   let rings = 0;
-  stops.push(watchConfiguration({ [file]: undefined }, clock, () => rings++));
+  atTestEnd(watchConfiguration({ [file]: undefined }, clock, () => rings++));
   rmSync(folder, { recursive: true });
   mkdirSync(folder);
   writeFileSync(file, 'roles: [worker]\n');
@@ -115,7 +112,7 @@ test('a file that could not be read when it was loaded, and can be before the wa
   writeFileSync(file, 'a: 1\n');
   const clock = manualClock();
   let calls = 0;
-  stops.push(watchConfiguration({ [file]: unreadDigest }, clock, () => calls++));
+  atTestEnd(watchConfiguration({ [file]: unreadDigest }, clock, () => calls++));
   clock.advance(1_000);
   expect(calls).toBe(1);
 });
@@ -131,7 +128,7 @@ test('logs beside the file that are written all the time start no comparison', a
     begun++;
     return clock.after(delayMs, call);
   };
-  stops.push(watchConfiguration({ [file]: undefined }, { ...clock, after }, () => {}));
+  atTestEnd(watchConfiguration({ [file]: undefined }, { ...clock, after }, () => {}));
   const atFirst = begun;
   // Two in turn: equal events that follow each other are one.
   for (let n = 0; n < 100; n++) appendFileSync(join(folder, `service-${n % 2}.log`), 'line\n');
@@ -147,7 +144,7 @@ test('a file that cannot be read because no descriptor is left has not changed; 
   writeFileSync(file, 'a: 1\n');
   const clock = manualClock();
   let calls = 0;
-  stops.push(watchConfiguration({ [file]: undefined }, clock, () => calls++));
+  atTestEnd(watchConfiguration({ [file]: undefined }, clock, () => calls++));
   const restore = () => {
     vi.restoreAllMocks();
     syncBuiltinESMExports();

@@ -3,24 +3,20 @@ import { get, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { StatusFacts, StatusReport } from '../../../src/agent/report.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import { manualClock } from '../../clock.ts';
 import { type ServedPage, servePage } from '../../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../../status-report.ts';
-
-const closing: (() => Promise<unknown> | unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { atTestEnd } from '../../test-end.ts';
 
 async function serve(facts: () => Partial<StatusFacts>, clock: Clock = systemClock): Promise<ServedPage> {
   const report = (): StatusReport =>
     statusReportOf({ now: new Date(clock.nowMs()).toISOString(), ...facts() });
   const served = await servePage(report, clock);
-  closing.push(served.close);
+  atTestEnd(served.close);
   return served;
 }
 
@@ -32,7 +28,7 @@ interface StreamEvent {
 /** One connected browser: the events that it gets, and a wait for the next event. */
 async function listen({ url }: ServedPage, headers: Record<string, string> = {}) {
   const request = get(`${url}/api/events`, { headers, agent: false });
-  closing.push(() => request.destroy());
+  atTestEnd(() => request.destroy());
   request.on('error', () => {});
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   const events: StreamEvent[] = [];
@@ -122,7 +118,7 @@ test('a client that never reads is dropped, and what it did not read is not pile
   // These are 2 MB that are different each time: more than the kernel buffers.
   const served = await serve(() => ({ conflicts: [`${fill++} ${'x'.repeat(2_000_000)}`] }), clock);
   const socket = connect(Number(new URL(served.url).port), '127.0.0.1');
-  closing.push(() => socket.destroy());
+  atTestEnd(() => socket.destroy());
   socket.on('error', () => {});
   await once(socket, 'connect');
   socket.pause();

@@ -1,24 +1,20 @@
 import { Agent, request } from 'node:http';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Routes } from '../../../src/reporters/listen/http.ts';
 import {
   createListener,
   createListeners,
-  type Listener,
   type ListenerOptions,
 } from '../../../src/reporters/listen/listener.ts';
+import { atTestEnd } from '../../test-end.ts';
 import { until } from '../../until.ts';
 import { get, listenerDeps, rest, say } from './scraper.ts';
 
-const open: Listener[] = [];
 const listen = async (options: Partial<ListenerOptions> = {}, deps = listenerDeps()) => {
   const listener = await createListener({ name: 'admin', address: '127.0.0.1:0', ...options }, deps);
-  open.push(listener);
+  atTestEnd(() => listener.close());
   return { listener, deps };
 };
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((listener) => listener.close()));
-});
 
 const text = (body: string): Routes[string] => ({ handle: (_, reply) => reply.send(200, body) });
 

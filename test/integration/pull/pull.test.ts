@@ -1,6 +1,7 @@
 import { gunzipSync } from 'node:zlib';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readOpenMetrics } from '../../openmetrics.ts';
+import { atTestEnd } from '../../test-end.ts';
 import { until } from '../../until.ts';
 import { type TestView, viewOf } from '../../view.ts';
 import { get, manualGather, type Rig, startPull } from './scraper.ts';
@@ -17,15 +18,11 @@ const large = () =>
     },
   ]);
 
-const rigs: Rig[] = [];
 const started = async (...of: Parameters<typeof startPull>): Promise<Rig> => {
   const rig = await startPull(...of);
-  rigs.push(rig);
+  atTestEnd(() => rig.stop());
   return rig;
 };
-afterEach(async () => {
-  await Promise.all(rigs.splice(0).map((rig) => rig.stop()));
-});
 
 test('answers a scrape with the text page, and releases the view', async () => {
   const view = small();

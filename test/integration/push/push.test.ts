@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createState } from '../../../src/agent/state/state.ts';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
 import { AgentError } from '../../../src/core/errors.ts';
@@ -12,13 +12,10 @@ import { manualClock } from '../../clock.ts';
 import { type Aggregator, aggregator, startPush } from '../../push.ts';
 import { decodeLine } from '../../push-lines.ts';
 import { wideLimits } from '../../registry.ts';
+import { atTestEnd } from '../../test-end.ts';
 import { until } from '../../until.ts';
 
 const quiet: Log = { write: () => {}, named: () => quiet };
-const cleanUps: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
-});
 
 /** One run of an agent: state on disk, registry, and a push reporter to `target`. */
 async function live(directory: string, target: Aggregator, clock: Clock & { advance(ms: number): void }) {
@@ -102,9 +99,9 @@ async function live(directory: string, target: Aggregator, clock: Clock & { adva
 
 test('log counts and a histogram over two restarts: the deltas add up, none twice', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'push-'));
-  cleanUps.push(() => rm(directory, { recursive: true }));
+  atTestEnd(() => rm(directory, { recursive: true }));
   const target = await aggregator();
-  cleanUps.push(() => target.close());
+  atTestEnd(() => target.close());
   const clock = manualClock();
 
   const first = await live(directory, target, clock);
@@ -154,12 +151,12 @@ test('log counts and a histogram over two restarts: the deltas add up, none twic
 
 test('the socket keeps no process alive', async () => {
   const target = await aggregator();
-  cleanUps.push(() => target.close());
+  atTestEnd(() => target.close());
   const ours = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length;
   const before = ours();
   expect(before).toBeGreaterThan(0);
   const rig = await startPush({ hostPort: `127.0.0.1:${target.port}` });
-  cleanUps.push(rig.stop);
+  atTestEnd(rig.stop);
   rig.show([{ name: 'a', kind: 'counter', series: [{ numbers: [1] }] }]);
   await rig.flush();
   await until('the line arrives', () => target.lines().length === 1);

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { withPrefix } from '../../../src/core/vocabulary-detector.ts';
-import { type PlayedRole, playRole } from '../../played-pages.ts';
+import { playRole } from '../../played-pages.ts';
 import { compare, parse, rawPage, recordedCases, type Sample } from '../../recorded-pages.ts';
+import { atTestEnd } from '../../test-end.ts';
 
 /**
  * A service with histograms in place of timers, or with both. The families are those of a real server in this mode: some timers
@@ -62,13 +63,9 @@ function grouped(lines: readonly string[]): string {
     .join('\n')}\n`;
 }
 
-const roles: PlayedRole[] = [];
-afterEach(async () => {
-  for (const role of roles.splice(0)) await role.stop();
-});
 async function play(name: string, ...rest: [vocabulary?: 'auto', change?: Parameters<typeof playRole>[2]]) {
   const role = await playRole(name, ...rest);
-  roles.push(role);
+  atTestEnd(() => role.stop());
   return role;
 }
 
