@@ -11,8 +11,8 @@ import { join } from 'node:path';
 import { systemClock } from '../src/core/clock.ts';
 import type { Log } from '../src/core/ports.ts';
 import { createTailer } from '../src/sources/logs/files/tailer.ts';
-import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
+import { logDefaults } from '../test/log-defaults.ts';
 import { numberAt } from './arguments.ts';
 
 const files = numberAt(0, 'FILES', 10_000);
@@ -36,16 +36,7 @@ const countingSink: LineSink = {
 };
 
 function tailerOver(pattern: string) {
-  const options: LogsOptions = {
-    paths: [join(root, pattern)],
-    exclude: [],
-    encoding: 'auto',
-    container: 'auto',
-    levelKey: 'level',
-    roleField: 'service',
-    startAt: 'beginning',
-    rules: [],
-  };
+  const options = { ...logDefaults, paths: [join(root, pattern)] };
   return createTailer(
     { services: { history: options }, selected: new Set(['history']) },
     { openSink: () => countingSink, clock: systemClock, log, lag: () => {} },

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { systemClock } from '../src/core/clock.ts';
 import type { Counter, Gauge, Intake } from '../src/core/model.ts';
 import { createLineSinks } from '../src/sources/logs/metrics/line-sinks.ts';
-import type { LogsOptions } from '../src/sources/logs/options.ts';
+import { logDefaults } from '../test/log-defaults.ts';
 import { numberAt } from './arguments.ts';
 import { logLines, type Shape, shapes } from './lines.ts';
 
@@ -42,17 +42,6 @@ function createArrayIntake(): Intake & { total(): number } {
   };
 }
 
-const options: LogsOptions = {
-  paths: [],
-  exclude: [],
-  encoding: 'auto',
-  container: 'auto',
-  levelKey: 'level',
-  roleField: 'service',
-  startAt: 'beginning',
-  rules: [],
-};
-
 /** Reads the file in chunks; `take` returns the index of the first byte that it needs again. */
 function readChunks(path: string, take: (bytes: Buffer, end: number) => number): void {
   const buffer = Buffer.allocUnsafe(2 * chunkBytes);
@@ -72,7 +61,7 @@ function readChunks(path: string, take: (bytes: Buffer, end: number) => number):
 function createCount(): (path: string) => void {
   const intake = createArrayIntake();
   const sinks = createLineSinks(
-    { services: { history: options }, selected: new Set(['history']) },
+    { services: { history: logDefaults }, selected: new Set(['history']) },
     { intakes: () => intake, drops: { count() {} }, clock: systemClock },
   );
   return (path) => {

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensureBuilt, ensureInstalled, ensureNode, root } from './setup.mjs';
+import { bundle, ensureBuilt, ensureInstalled, ensureNode, root } from './setup.mjs';
 
 ensureNode();
 ensureInstalled();
@@ -22,20 +22,13 @@ if (!names.includes(name)) {
   process.exit(2);
 }
 ensureBuilt();
-const { build } = await import('esbuild');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-bench-'));
 try {
   symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'));
   const outfile = join(place, `${name}.mjs`);
-  await build({
+  await bundle({
     entryPoints: [entry],
     outfile,
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    packages: 'external',
-    logLevel: 'warning',
   });
   const env = { ...process.env, SVC_AGENT_ROOT: root };
   process.exitCode =

@@ -4,8 +4,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
-import { root } from './setup.mjs';
+import { bundle, root } from './setup.mjs';
 
 const check = process.argv.includes('--check');
 /** Folders of generated files, and which files in them are generated. */
@@ -19,17 +18,9 @@ const folders = [
 const bundles = mkdtempSync(join(root, 'node_modules', '.generate-'));
 let wanted;
 try {
-  await build({
-    absWorkingDir: root,
+  await bundle({
     entryPoints: { shipped: 'tools/shipped.ts', reference: 'tools/reference.ts' },
     outdir: bundles,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    packages: 'external',
-    logLevel: 'warning',
   });
   const load = (name) => import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
   const { ruleFiles, caseFiles, deployedRules, dashboardFiles } = await load('shipped');

@@ -6,25 +6,16 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
-import { root } from './setup.mjs';
+import { bundle, root } from './setup.mjs';
 
 const chromium = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const wanted = process.argv.slice(2);
 mkdirSync(join(root, 'dist'), { recursive: true });
 const bundles = mkdtempSync(join(root, 'dist', '.preview-'));
 try {
-  await build({
-    absWorkingDir: root,
+  await bundle({
     entryPoints: ['test/preview/preview.ts', 'test/preview/status.ts'],
     outdir: bundles,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    packages: 'external',
-    logLevel: 'warning',
   });
   const load = (name) => import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
   if (wanted.length === 0 || wanted.includes('dashboards'))

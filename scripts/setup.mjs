@@ -63,6 +63,19 @@ export function ensureBuilt() {
   writeFileSync(stamp, '');
 }
 
+/** Bundles sources for this Node; the bundles import the packages of the project. */
+export async function bundle(options) {
+  const { build } = await import('esbuild');
+  const form = { bundle: true, format: 'esm', platform: 'node', target: 'node20', packages: 'external' };
+  await build({
+    absWorkingDir: root,
+    outExtension: { '.js': '.mjs' },
+    logLevel: 'warning',
+    ...form,
+    ...options,
+  });
+}
+
 /** Checks Node's version, before anything else could fail in a less clear way. */
 export function ensureNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);

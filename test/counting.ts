@@ -4,18 +4,7 @@ import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { createFakeDrops, createFakeIntake, type FakeIntake } from './fake-intake.ts';
-
-/** The defaults of the configuration. */
-export const logDefaults: LogsOptions = {
-  paths: [],
-  exclude: [],
-  encoding: 'auto',
-  container: 'auto',
-  levelKey: 'level',
-  roleField: 'service',
-  startAt: 'beginning',
-  rules: [],
-};
+import { logDefaults } from './log-defaults.ts';
 
 interface Counting {
   sinks: LineSinks;

@@ -68,6 +68,10 @@ export function postgresFolder(): string {
   return path;
 }
 
+/** Creates the table with the version of the schema of `svc`. */
+export const schemaTable =
+  "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version";
+
 export interface Postgres {
   folder: string;
   data: string;

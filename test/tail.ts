@@ -26,6 +26,7 @@ import { createTailer, type Tailer } from '../src/sources/logs/files/tailer.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink, OpenSink, SinkFile } from '../src/sources/logs/sink.ts';
 import { type ManualClock, manualClock } from './clock.ts';
+import { logDefaults } from './log-defaults.ts';
 
 interface Skip {
   reason: string;
@@ -77,14 +78,8 @@ export function createRecorder(): Recorder {
 }
 
 export const logsOptions = (options: Partial<LogsOptions>): LogsOptions => ({
-  paths: [],
-  exclude: [],
-  encoding: 'auto',
+  ...logDefaults,
   container: 'none',
-  levelKey: 'level',
-  roleField: 'service',
-  startAt: 'beginning',
-  rules: [],
   ...options,
 });
 

@@ -31,9 +31,10 @@ export async function pageOf(
   return Buffer.concat(pieces).toString();
 }
 
-/** A view that counts how often it was released. */
+/** A view that counts how often it was released, and how many series were read. */
 export interface TestView extends View {
   readonly released: number;
+  readonly looked: number;
 }
 
 function sorted(labels: Readonly<Record<string, string>>): Labels {
@@ -44,6 +45,7 @@ function sorted(labels: Readonly<Record<string, string>>): Labels {
 export function viewOf(specs: readonly FamilySpec[]): TestView {
   const all: number[] = [];
   let released = 0;
+  let looked = 0;
   const families = specs.map(({ name, kind, help = '', series }): FamilyView => {
     const views = series.map((spec): SeriesView => {
       const at = all.length;
@@ -64,12 +66,18 @@ export function viewOf(specs: readonly FamilySpec[]): TestView {
   const values = Float64Array.from(all);
   return {
     families,
-    numbers: () => values,
+    numbers() {
+      looked += 1;
+      return values;
+    },
     release() {
       released += 1;
     },
     get released() {
       return released;
+    },
+    get looked() {
+      return looked;
     },
   };
 }

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } fr
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
-import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { command, mainFile, type Running, start } from './process.ts';
@@ -74,9 +74,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     server = await startPostgres();
     await server.query('CREATE DATABASE svc');
     await query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 500) i');
-    await query(
-      "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
-    );
+    await query(schemaTable);
     configure();
     dump('a.dump');
   });

@@ -10,6 +10,7 @@ import {
   type Postgres,
   postgresFolder,
   postgresProgram,
+  schemaTable,
   startPostgres,
 } from '../postgres.ts';
 import { until } from '../until.ts';
@@ -49,10 +50,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
     });
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT generate_series(1, 500) i', 'svc');
-    await server.query(
-      "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
-      'svc',
-    );
+    await server.query(schemaTable, 'svc');
     const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
     const base = join(backups, 'base-20260101T000000Z');
     postgresProgram('pg_basebackup', [...port, '-D', base, '--wal-method=none', '--checkpoint=fast']);

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
-import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
 import { command, commandHere, mainFile, start } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
@@ -64,10 +64,7 @@ ${more}`,
     server = await startPostgres();
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 5000) i', 'svc');
-    await server.query(
-      "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
-      'svc',
-    );
+    await server.query(schemaTable, 'svc');
     configureCommands();
     const dumped = command([
       ...['backup', 'run', '--job', 'nightly', '-c', file, '--'],

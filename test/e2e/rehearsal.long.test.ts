@@ -23,6 +23,7 @@ import {
   type Postgres,
   postgresFolder,
   postgresProgram,
+  schemaTable,
   startPostgres,
 } from '../postgres.ts';
 import { until } from '../until.ts';
@@ -33,7 +34,7 @@ import { processesIn, rehearsalFolder, rehearsed, requestOf } from './rehearsal-
 
 const schema = [
   'CREATE TABLE executions AS SELECT i, md5(i::text) AS data FROM generate_series(1, 3000) i',
-  "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
+  schemaTable,
 ];
 
 describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {

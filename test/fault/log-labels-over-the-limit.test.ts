@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
 import type { LogRule } from '../../src/sources/logs/options.ts';
-import { feed, logDefaults } from '../counting.ts';
+import { feed } from '../counting.ts';
+import { logDefaults } from '../log-defaults.ts';
 import { testRegistry, wideLimits } from '../registry.ts';
 
 const count = 5000;

@@ -5,7 +5,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { command, mainFile, start } from '../e2e/process.ts';
 import { type Role, startRole } from '../e2e/role.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
-import { hasPostgres, ownedByPostgres, postgresFolder, postgresProgram, startPostgres } from '../postgres.ts';
+import {
+  hasPostgres,
+  ownedByPostgres,
+  postgresFolder,
+  postgresProgram,
+  schemaTable,
+  startPostgres,
+} from '../postgres.ts';
 import { folder } from '../run-folder.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
@@ -88,10 +95,7 @@ backups:
     "CREATE TABLE executions AS SELECT i, repeat('x', 400) FROM generate_series(1, 40000) i",
     'svc',
   );
-  await server.query(
-    "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
-    'svc',
-  );
+  await server.query(schemaTable, 'svc');
   const at = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
   taken(path, 'pg_dump', ...at, '-Fc', '-f', join(dumps, 'a.dump'), 'svc');
   await server.query('DELETE FROM executions WHERE i > 10', 'svc');

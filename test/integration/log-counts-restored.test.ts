@@ -3,7 +3,8 @@ import { createDurableStore, type DurableStore } from '../../src/core/durable-st
 import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
 import type { LogRule } from '../../src/sources/logs/options.ts';
 import type { LineSink } from '../../src/sources/logs/sink.ts';
-import { feed, logDefaults } from '../counting.ts';
+import { feed } from '../counting.ts';
+import { logDefaults } from '../log-defaults.ts';
 import { testRegistry } from '../registry.ts';
 
 /** One run of the agent: the real registry with sinks over it. If there are several services, the log has the lines of all. */

@@ -2,6 +2,7 @@ import type { Clock } from '../../src/core/ports.ts';
 import { createTailer, type Tailer } from '../../src/sources/logs/files/tailer.ts';
 import type { LogsOptions } from '../../src/sources/logs/options.ts';
 import type { LineSink } from '../../src/sources/logs/sink.ts';
+import { logDefaults } from '../log-defaults.ts';
 import { type ModelFile, modelDirectory } from './disk.ts';
 import { judge, type Skipped } from './judge.ts';
 import { choosePatterns, createScene, passOver, type Scene, type SceneOptions } from './scene.ts';
@@ -58,14 +59,9 @@ function servicesOf(
   random: (below: number) => number,
 ): Record<string, LogsOptions> {
   const optionsOf = (names: readonly string[]): LogsOptions => ({
-    paths: names.map((pattern) => `${modelDirectory}/${pattern}`),
-    exclude: [],
-    encoding: 'auto',
+    ...logDefaults,
     container: 'none',
-    levelKey: 'level',
-    roleField: 'service',
-    startAt: 'beginning',
-    rules: [],
+    paths: names.map((pattern) => `${modelDirectory}/${pattern}`),
   });
   if (!isShared) return { history: optionsOf(patterns) };
   return { history: optionsOf(patterns), matching: optionsOf(random(2) === 0 ? patterns : ['app.log']) };

@@ -13,6 +13,7 @@ import {
   postgresFolder,
   postgresProgram,
   postgresPrograms,
+  schemaTable,
   startPostgres,
 } from '../../postgres.ts';
 import { folder } from '../../run-folder.ts';
@@ -27,9 +28,6 @@ export const kinds = {
   'MariaDB, mariabackup': mariadbPhysical,
   'Cassandra, a snapshot': cassandraSnapshot,
 } as const;
-
-const schemaTable =
-  "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version";
 
 async function openPlace(): Promise<{ path: string; role: Role }> {
   const { path, remove } = folder();

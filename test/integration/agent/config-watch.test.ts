@@ -1,14 +1,6 @@
-import fs, {
-  appendFileSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import fs, { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { digestOf, unreadDigest } from '../../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../../src/agent/reload.ts';
@@ -24,6 +16,17 @@ const place = newFolder(afterAll);
 function ringing() {
   let ring = () => {};
   return { call: () => ring(), next: () => new Promise<void>((resolve) => (ring = resolve)) };
+}
+
+/** Watches a file that has had this text, with a clock that the test advances. */
+function watching(name: string, text: string, digest?: string) {
+  const file = join(place, name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  const clock = manualClock();
+  let rings = 0;
+  atTestEnd(watchConfiguration({ [file]: digest }, clock, () => rings++));
+  return { file, clock, rings: () => rings };
 }
 
 test('a file renamed over', async () => {
@@ -54,48 +57,33 @@ test('a mounted ConfigMap whose ..data link is swung round', async () => {
 });
 
 test('a mount that rings no bell is looked at all the same, and an untouched file rings nothing', () => {
-  const file = join(place, 'silent.yaml');
-  writeFileSync(file, 'roles: []\n');
-  const clock = manualClock();
-  let rings = 0;
-  atTestEnd(watchConfiguration({ [file]: undefined }, clock, () => rings++));
+  const { file, clock, rings } = watching('silent.yaml', 'roles: []\n');
   clock.advance(60_000);
-  expect(rings).toBe(0);
+  expect(rings()).toBe(0);
   writeFileSync(file, 'roles: [worker]\n');
   clock.advance(60_000);
-  expect(rings).toBe(1);
+  expect(rings()).toBe(1);
   rmSync(file);
   clock.advance(60_000);
-  expect(rings).toBe(2);
+  expect(rings()).toBe(2);
 });
 
 test('a change between the loading and the watch is not missed', () => {
-  const file = join(place, 'early.yaml');
-  writeFileSync(file, 'roles: []\n');
-  const loaded = digestOf(readFileSync(file));
-  writeFileSync(file, 'roles: [worker]\n');
-  const clock = manualClock();
-  let rings = 0;
-  atTestEnd(watchConfiguration({ [file]: loaded }, clock, () => rings++));
+  const loaded = digestOf(Buffer.from('roles: []\n'));
+  const { clock, rings } = watching('early.yaml', 'roles: [worker]\n', loaded);
   clock.advance(1_000);
-  expect(rings).toBe(1);
+  expect(rings()).toBe(1);
   clock.advance(60_000);
-  expect(rings).toBe(1);
+  expect(rings()).toBe(1);
 });
 
 test('a directory that is removed and made again', () => {
-  const folder = join(place, 'again');
-  const file = join(folder, 'agent.yaml');
-  mkdirSync(folder);
-  writeFileSync(file, 'roles: []\n');
-  const clock = manualClock();
-  let rings = 0;
-  atTestEnd(watchConfiguration({ [file]: undefined }, clock, () => rings++));
-  rmSync(folder, { recursive: true });
-  mkdirSync(folder);
+  const { file, clock, rings } = watching('again/agent.yaml', 'roles: []\n');
+  rmSync(dirname(file), { recursive: true });
+  mkdirSync(dirname(file));
   writeFileSync(file, 'roles: [worker]\n');
   clock.advance(60_000);
-  expect(rings).toBe(1);
+  expect(rings()).toBe(1);
 });
 
 test('a watch that is stopped by its own call compares no more', () => {
@@ -108,13 +96,9 @@ test('a watch that is stopped by its own call compares no more', () => {
 });
 
 test('a file that could not be read when it was loaded, and can be before the watch begins', () => {
-  const file = join(place, 'late.yaml');
-  writeFileSync(file, 'a: 1\n');
-  const clock = manualClock();
-  let calls = 0;
-  atTestEnd(watchConfiguration({ [file]: unreadDigest }, clock, () => calls++));
+  const { clock, rings } = watching('late.yaml', 'a: 1\n', unreadDigest);
   clock.advance(1_000);
-  expect(calls).toBe(1);
+  expect(rings()).toBe(1);
 });
 
 test('logs beside the file that are written all the time start no comparison', async () => {
@@ -140,11 +124,7 @@ test('logs beside the file that are written all the time start no comparison', a
 });
 
 test('a file that cannot be read because no descriptor is left has not changed; a change meanwhile is seen after that', () => {
-  const file = join(place, 'exhausted.yaml');
-  writeFileSync(file, 'a: 1\n');
-  const clock = manualClock();
-  let calls = 0;
-  atTestEnd(watchConfiguration({ [file]: undefined }, clock, () => calls++));
+  const { file, clock, rings } = watching('exhausted.yaml', 'a: 1\n');
   const restore = () => {
     vi.restoreAllMocks();
     syncBuiltinESMExports();
@@ -155,9 +135,9 @@ test('a file that cannot be read because no descriptor is left has not changed; 
   });
   syncBuiltinESMExports();
   clock.advance(60_000);
-  expect(calls).toBe(0);
+  expect(rings()).toBe(0);
   writeFileSync(file, 'a: 2\n');
   restore();
   clock.advance(60_000);
-  expect(calls).toBe(1);
+  expect(rings()).toBe(1);
 });

@@ -1,26 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { packs, type RenderedAlert, renderPack, shippedOptions } from '../../../src/monitoring/packs.ts';
-import { root } from '../house/imports.ts';
+import { inhibitions, type Route, route } from '../../alertmanager.ts';
 
-interface Inhibition {
-  source_matchers: string[];
-  target_matchers: string[];
-  equal: string[];
-}
-
-interface Route {
-  matchers?: string[];
-  receiver?: string;
-  group_by?: string[];
-  routes?: Route[];
-}
-
-const { route, inhibit_rules: inhibitions } = parse(
-  readFileSync(join(root, 'deploy/alertmanager/alertmanager.yml'), 'utf8'),
-) as { route: Route; inhibit_rules: Inhibition[] };
 const alerts = packs
   .flatMap((pack) => renderPack(pack, shippedOptions).groups.flatMap(({ rules }) => rules))
   .filter((rule): rule is RenderedAlert => 'alert' in rule);

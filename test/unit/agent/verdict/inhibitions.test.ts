@@ -1,22 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { canCause } from '../../../../src/agent/verdict/causes.ts';
 import { type KindOfProblem, kindNames, kinds } from '../../../../src/agent/verdict/kinds.ts';
 import { logCauses, roleCauses, storeCauses } from '../../../../src/monitoring/alerts/agent.ts';
 import { alertsOf, pack } from '../../../../src/monitoring/packs.ts';
-import { root } from '../../house/imports.ts';
+import { inhibitions } from '../../../alertmanager.ts';
 
-interface Inhibition {
-  source_matchers: string[];
-  target_matchers: string[];
-  equal: string[];
-}
-
-const { inhibit_rules: inhibitions } = parse(
-  readFileSync(join(root, 'deploy/alertmanager/alertmanager.yml'), 'utf8'),
-) as { inhibit_rules: Inhibition[] };
 const alerts = new Map(alertsOf(pack('recommended')).map((alert) => [alert.name as string, alert]));
 const kindsOf = (alert: string): KindOfProblem[] =>
   kindNames.filter((kind) => (kinds[kind].alerts as readonly string[]).includes(alert));
