@@ -10,6 +10,9 @@ import { command, type RunningAgent, startAgent } from './process.ts';
 
 // Backups with the built program: the verifying process is a separate file in dist/.
 
+const runJob = (file: string, job: string, ...program: string[]) =>
+  command(['backup', 'run', '--job', job, '-c', file, '--', ...program]);
+
 describe.skipIf(!hasPostgres)('a backup of a real store, through the built program', () => {
   let server: Postgres;
   const place = folder();
@@ -109,18 +112,7 @@ backups:
       async () => (await shown(agent, 'svc_backup_integrity_ok', ',level="full"')) === 0,
     );
 
-    const failed = command([
-      'backup',
-      'run',
-      '--job',
-      'nightly',
-      '-c',
-      file,
-      '--',
-      'sh',
-      '-c',
-      'echo out; echo err >&2; exit 7',
-    ]);
+    const failed = runJob(file, 'nightly', 'sh', '-c', 'echo out; echo err >&2; exit 7');
     expect(failed).toMatchObject({ status: 7, stdout: 'out\n' });
     expect(failed.stderr).toContain('err');
     await until(
@@ -227,18 +219,7 @@ backups:
   });
 
   test('a job that the configuration does not have runs all the same, and is not recorded', () => {
-    const { status, stderr } = command([
-      'backup',
-      'run',
-      '--job',
-      'nighty',
-      '-c',
-      file,
-      '--',
-      'sh',
-      '-c',
-      'exit 3',
-    ]);
+    const { status, stderr } = runJob(file, 'nighty', 'sh', '-c', 'exit 3');
     expect(status).toBe(3);
     expect(stderr).toMatch(
       /no such backup, got "nighty"; did you mean nightly\?.*\n.*this run is not recorded/,
@@ -246,16 +227,7 @@ backups:
   });
 
   test('a command that cannot be started is 127, and recorded', () => {
-    const { status, stderr } = command([
-      'backup',
-      'run',
-      '--job',
-      'nightly',
-      '-c',
-      file,
-      '--',
-      '/no/such/program',
-    ]);
+    const { status, stderr } = runJob(file, 'nightly', '/no/such/program');
     expect(status).toBe(127);
     expect(stderr).toContain('/no/such/program cannot be started: ENOENT');
   });

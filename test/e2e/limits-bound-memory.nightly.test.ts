@@ -2,6 +2,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { sumOn } from '../page-sum.ts';
 import { httpServer } from '../ports.ts';
 import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
@@ -66,15 +67,10 @@ type SendRound = () => Promise<void> | void;
  */
 async function hold(agent: Agent, name: string, count: number, sendRound: SendRound): Promise<number> {
   const url = `http://${agent.address('metrics')}/metrics`;
-  const sum = async () => {
-    const text = await (await fetch(url)).text();
-    const values = text.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'gm'));
-    return [...values].reduce((all, [, value]) => all + Number(value), 0);
-  };
   for (let round = 1; round <= rounds; round++) {
     await sendRound();
     const total = round * count;
-    await until(`${name} adds up to ${total}`, async () => (await sum()) === total);
+    await until(`${name} adds up to ${total}`, async () => (await sumOn(url, name)) === total);
   }
   return agent.anonymousMiB();
 }
@@ -137,10 +133,7 @@ test(`${values} values of a tag over TCP take less than 30 MiB above the idle ag
   const agent = await startAgent('{statsd: {tcp: 127.0.0.1:0}}');
   const [, host, port] = /^(.*):(\d+)$/.exec(agent.address('services.history.statsd.tcp'))!;
   const url = `http://${agent.address('metrics')}/metrics`;
-  const sum = async () => {
-    const values = (await (await fetch(url)).text()).matchAll(/^requests\{.*\} (\d+)$/gm);
-    return [...values].reduce((all, [, value]) => all + Number(value), 0);
-  };
+  const sum = () => sumOn(url, 'requests');
   expect(await sum()).toBe(0);
   const idle = agent.anonymousMiB();
   const socket = connect(Number(port), host);

@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { newFolder } from '../folder.ts';
+import { sumOn } from '../page-sum.ts';
 import { until } from '../until.ts';
 
 let directory: string;
@@ -32,12 +33,7 @@ function listening(): string | undefined {
     .find((entry) => entry.msg === 'listening' && entry.listener === 'metrics')?.address;
 }
 
-/** The sum of a metric's series on the agent's page. */
-async function sum(name: string): Promise<number> {
-  const page = await (await fetch(`http://${metrics}/metrics`)).text();
-  const lines = page.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
-  return lines.reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' '))), 0);
-}
+const sum = (name: string) => sumOn(`http://${metrics}/metrics`, name);
 const entries = () => sum('svc_log_entries_total');
 const isTaken = () => sum('svc_agent_config_last_reload_successful');
 

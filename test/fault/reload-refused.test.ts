@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { newFolder } from '../folder.ts';
+import { sumOn } from '../page-sum.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 
@@ -73,11 +74,7 @@ ${
 }
 `;
 
-async function sum(name: string): Promise<number> {
-  const page = await (await fetch(`http://${metrics}/metrics`)).text();
-  const lines = page.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
-  return lines.reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' '))), 0);
-}
+const sum = (name: string) => sumOn(`http://${metrics}/metrics`, name);
 const ownLog = () => readFileSync(path('agent.log'), 'utf8');
 const writeEntries = (count: number) =>
   appendFileSync(path('history.log'), '{"level":"error","msg":"x"}\n'.repeat(count));
