@@ -107,7 +107,7 @@ services:
       {
         result: 'advice',
         msg: expect.stringContaining('its directories have more than 40000 entries'),
-        fix: 'name the directory of the logs before **',
+        fix: 'name the directory that the logs are in',
       },
     ]);
   });

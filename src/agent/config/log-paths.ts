@@ -143,7 +143,7 @@ export function checkPattern(surveyed: SurveyedPattern): PatternFinding[] {
     found.push({ isFault, what: what + also, allowed });
   if (isTooWide) {
     const what = `its directories have more than ${mostEntries} entries, which every scan lists`;
-    report(false, what, 'name the directory of the logs before **');
+    report(false, what, 'name the directory that the logs are in');
   } else if (files.length + compressed.length === 0) {
     if (directories.length > 0) {
       report(true, 'a directory', `name the files in it, such as ${pattern.replace(/\/$/, '')}/*.log`);
