@@ -1,4 +1,5 @@
 import { oneOf, usageError } from '../core/errors.ts';
+import { redactedMessage } from '../core/redacted.ts';
 import { parseDuration, webAddress } from '../core/text-formats.ts';
 import { type Alert, type Pack, type PackName, packNames } from './alert.ts';
 import { type Job, jobs } from './names.ts';
@@ -63,7 +64,7 @@ function linkOf(where: string, written: string, example: string): string {
   const format = webAddress(['http', 'https'], example);
   if (written !== '' && format.read(written) === undefined) {
     const [what = '', allowed] = format.fault.split('; ');
-    throw usageError(where, what, written, allowed);
+    throw usageError(where, what, redactedMessage(written), allowed);
   }
   return written.replace(/\/+$/, '');
 }

@@ -121,6 +121,10 @@ describe('svc-agent rules', () => {
       ['--runbook-url', 'wiki.example/rb'],
       '--runbook-url: not a URL of http or https without credentials, got "wiki.example/rb"; use the form https://wiki.example.com/runbooks',
     ],
+    [
+      ['--dashboard-url', 'https://admin:swordfish@grafana.example'],
+      '--dashboard-url: not a URL of http or https without credentials, got "https://…@grafana.example"',
+    ],
     [['--dashboard-url', 'ftp://g'], '--dashboard-url: not a URL of http or https without credentials'],
     [['x.yml'], 'svc-agent rules: surplus argument, got "x.yml"'],
   ])('wrong usage %j ends with 2', async (args, message) => {
