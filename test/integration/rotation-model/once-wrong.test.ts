@@ -114,6 +114,10 @@ const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['renamed and compressed', 1_513],
   ['logs of one name', 9_416],
   ['gzip under any name', 6_235],
+  ['links of Kubernetes', 17_498],
+  ['links of Kubernetes', 21_446],
+  ['links of Kubernetes', 21_570],
+  ['moved to another directory', 102_685],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

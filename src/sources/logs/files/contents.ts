@@ -15,6 +15,8 @@ export interface Seen {
 
 interface Opened {
   readonly fd: number;
+  /** The path at which the file was opened. */
+  readonly path: string;
   /** False once the descriptor is closed or handed over. */
   isOpen: boolean;
 }
@@ -97,18 +99,22 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
 
   return {
     open(file) {
-      const known = opened.get(fileKey(file.stat));
-      if (known) return known;
+      const key = fileKey(file.stat);
+      // Under an unrelated name, the inode may belong to a new file.
+      const isRelated = (path: string) =>
+        file.paths.includes(path) || isSameLog(basename(path), basename(file.paths[0]!));
+      const known = opened.get(key);
+      if (known && isRelated(known.path)) return known;
       let isDenied = false;
       for (const path of pathsOf(file)) {
-        // Under an unrelated name, the inode may belong to a new file.
-        if (!file.paths.includes(path) && !isSameLog(basename(path), basename(file.paths[0]!))) continue;
+        if (!isRelated(path)) continue;
         try {
           makeRoom();
           const fd = openAt(path, file);
           if (fd === undefined) continue;
-          const own = { fd, isOpen: true };
-          opened.set(fileKey(file.stat), own);
+          close(key);
+          const own = { fd, path, isOpen: true };
+          opened.set(key, own);
           problems.resolve(path, cannotCompare);
           return own;
         } catch (thrown) {
@@ -119,10 +125,10 @@ export function createComparedFiles(disk: Disk, problems: Problems, openLimit: n
       }
       return isDenied ? 'denied' : 'moved';
     },
-    adopt({ stat }, fd) {
+    adopt({ stat, paths }, fd) {
       close(fileKey(stat));
       makeRoom();
-      opened.set(fileKey(stat), { fd, isOpen: true });
+      opened.set(fileKey(stat), { fd, path: paths[0]!, isOpen: true });
     },
     take: ({ stat }) => take(fileKey(stat)),
     release() {

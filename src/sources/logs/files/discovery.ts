@@ -379,9 +379,11 @@ function createSightings() {
     recheck(isAt: (path: string, key: string) => boolean): void {
       for (const [key, sighting] of files) {
         if (sighting.paths.length === 1 || (sighting.isSettled && !unlike.has(key))) continue;
-        // The inode may have been given to another file during the scan, so only the names that lead to it now count.
-        const paths = sighting.paths.filter((path) => isAt(path, key));
-        if (paths.length === 0 || paths.length === sighting.paths.length) continue;
+        // The inode may have been given to another file during the scan, so only the names that lead to it now count; if none
+        // does, the name that was looked up last.
+        const present = sighting.paths.filter((path) => isAt(path, key));
+        const paths = present.length > 0 ? present : sighting.paths.slice(-1);
+        if (paths.length === sighting.paths.length) continue;
         for (const { path } of sighting.found) if (!paths.includes(path)) found.delete(path);
         Object.assign(sighting, { paths, found: sighting.found.filter(({ path }) => paths.includes(path)) });
       }
