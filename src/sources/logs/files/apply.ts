@@ -146,9 +146,17 @@ export function createApply(deps: ScanDeps, places: Places) {
     else if (!place.isBlank) reader.learn(of);
   };
 
-  /** Continues a generation in another file. At the path of another log, it belongs to that log from now on. */
-  const resume = (of: Generation, sighting: Sighting, content: Content, { group, isHome }: FileFacts) => {
-    if (isHome && group !== of.group) generations.move(of, group);
+  /** Continues a generation in another file. At the path of another log, it belongs to that log if its own one is gone. */
+  const resume = (
+    of: Generation,
+    content: Content,
+    { key, group, isHome }: FileFacts,
+    sightings: ReadonlyMap<string, Sighting>,
+  ) => {
+    const sighting = sightings.get(key)!;
+    const isThere = () =>
+      [...sightings.values()].some(({ found }) => found.some(({ path }) => path === of.group));
+    if (isHome && group !== of.group && !isThere()) generations.move(of, group);
     const place = places.of(sighting, of.group, content.isGzip, isHome);
     logEvent('file continues in another file', place.real, of);
     close(of);
@@ -268,7 +276,7 @@ export function createApply(deps: ScanDeps, places: Places) {
       } else if (action.do === 'follow') {
         if (action.of) generations.remove(action.of);
         await follow(sighting, file);
-      } else if (action.do === 'resume' && content) resume(action.of, sighting, content, file);
+      } else if (action.do === 'resume' && content) resume(action.of, content, file, sightings);
       else if (action.do === 'fork') fork(action.of, sighting, file.group);
     },
   };
