@@ -52,6 +52,12 @@ function forgetMissed(generations: Generations, key: string, start: Buffer): voi
   }
 }
 
+/** The listed files by `fileKey`. */
+type Sightings = ReadonlyMap<string, Sighting>;
+
+const isMatched = (sightings: Sightings, log: string): boolean =>
+  [...sightings.values()].some(({ found }) => found.some(({ path }) => path === log));
+
 /** Carries out what `match` decided: the only stage that changes what is known. */
 export function createApply(deps: ScanDeps, places: Places) {
   const { generations, openFiles, reader, sinks, compared } = deps;
@@ -147,16 +153,10 @@ export function createApply(deps: ScanDeps, places: Places) {
   };
 
   /** Continues a generation in another file. At the path of another log, it belongs to that log if its own one is gone. */
-  const resume = (
-    of: Generation,
-    content: Content,
-    { key, group, isHome }: FileFacts,
-    sightings: ReadonlyMap<string, Sighting>,
-  ) => {
+  const resume = (of: Generation, content: Content, file: FileFacts, sightings: Sightings) => {
+    const { key, group, isHome } = file;
     const sighting = sightings.get(key)!;
-    const isThere = () =>
-      [...sightings.values()].some(({ found }) => found.some(({ path }) => path === of.group));
-    if (isHome && group !== of.group && !isThere()) generations.move(of, group);
+    if (isHome && group !== of.group && !isMatched(sightings, of.group)) generations.move(of, group);
     const place = places.of(sighting, of.group, content.isGzip, isHome);
     logEvent('file continues in another file', place.real, of);
     close(of);
@@ -229,12 +229,7 @@ export function createApply(deps: ScanDeps, places: Places) {
    * Passes over a file in a format that is not read. It is counted as skipped unless it may be the archive of a generation that
    * was read and is in no listed file any more.
    */
-  const passForeign = async (
-    sighting: Sighting,
-    group: string,
-    content: Content,
-    sightings: ReadonlyMap<string, Sighting>,
-  ) => {
+  const passForeign = async (sighting: Sighting, group: string, content: Content, sightings: Sightings) => {
     const { mtimeNs, size } = sighting.stat;
     const isKnown = [...generations.ended(group)].some((one) => {
       const copies = generations.copiesOf(one);
@@ -252,7 +247,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     end,
     miss,
 
-    async apply(action: Action, sightings: ReadonlyMap<string, Sighting>): Promise<void> {
+    async apply(action: Action, sightings: Sightings): Promise<void> {
       // Several files may have been compared with this generation.
       if (action.do === 'lose') return action.of.place && lose(action.of, 'truncated');
       const { file } = action;
