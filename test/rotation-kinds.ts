@@ -5,9 +5,9 @@ import { bySize } from './size.ts';
 
 const seeds = bySize({ short: 50, long: 5_000, nightly: 1_000_000 });
 /** A run of fewer seeds fails, however slow the machine is. */
-const fewestSeeds = Math.min(seeds, 1_000);
-/** The CPU time after which a kind ends: twice what an idle machine needs for the seeds of a long run. */
-const limitSeconds = bySize({ short: 90, long: 90, nightly: 7200 });
+const fewestSeeds = Math.min(seeds, 2_500);
+/** The CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */
+const limitSeconds = bySize({ short: 240, long: 240, nightly: 7200 });
 
 const cpuSeconds = () => {
   const { user, system } = process.cpuUsage();

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
 // Once it is closed, a file in a directory that no scan lists cannot be found again.
@@ -19,4 +20,27 @@ test('a log that was moved to another directory is read to its end though only o
   await tail.settle();
   expect(tail.recorder.lines.toSorted()).toEqual([...numbered(0, 30).lines, ...numbered(100, 10).lines]);
   expect(tail.recorder.skips).toEqual([]);
+});
+
+test('a scan looks each of many such files up a few times, however many others are opened', async () => {
+  let looks = 0;
+  const stat = (path: string) => {
+    looks++;
+    return systemDisk.stat(path);
+  };
+  const count = 200;
+  const tail = createTail({ paths: ['*.log'], maxOpenFiles: count, disk: { ...systemDisk, stat } });
+  mkdirSync(tail.path('old'));
+  const names = Array.from({ length: count }, (_, n) => `app${n}.log`);
+  for (const [n, name] of names.entries()) tail.create(name, numbered(10 * n, 5).text);
+  await tail.scan();
+  for (const [n, name] of names.entries()) {
+    tail.append(name, numbered(10 * n + 5, 5).text);
+    tail.rename(name, `old/${name}.1`);
+    tail.create(name, numbered(10_000 + n, 1).text);
+  }
+  looks = 0;
+  await tail.scan();
+  expect(tail.recorder.lines).toHaveLength(11 * count);
+  expect(looks).toBeLessThan(20 * count);
 });

@@ -22,12 +22,16 @@ const cannotOpen = 'file cannot be opened';
 
 export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number): OpenFiles {
   const held = new Set<Place>();
+  /** Open files that could not be opened again, so that room is made by closing others. They are looked up once. */
+  const pinned = new Set<Place>();
+  const count = () => held.size + pinned.size;
   /** Lowered when the system allows fewer open files, so that the rest of the process can open files, too. */
   let limit = maxOpen;
 
   const release = (file: Place): number | undefined => {
     const { fd } = file;
     held.delete(file);
+    pinned.delete(file);
     file.fd = undefined;
     return fd;
   };
@@ -48,9 +52,14 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
   const makeRoom = (wanted: number) => {
     for (const file of held) {
       if (wanted <= 0) return;
-      if (file.isUnpacking || !canReopen(file)) continue;
-      close(file);
-      wanted--;
+      if (file.isUnpacking) continue;
+      if (canReopen(file)) {
+        close(file);
+        wanted--;
+      } else {
+        held.delete(file);
+        pinned.add(file);
+      }
     }
   };
 
@@ -59,8 +68,8 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
       return disk.open(path);
     } catch (thrown) {
       if (!exhausted.has(systemCode(thrown) ?? '')) throw thrown;
-      makeRoom(Math.ceil(held.size / 2));
-      limit = Math.max(1, held.size);
+      makeRoom(Math.ceil(count() / 2));
+      limit = Math.max(1, count());
       problems.report(path, 'too many open files; the agent holds fewer from now on', thrown);
       return disk.open(path);
     }
@@ -68,11 +77,10 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
 
   const open = (file: Place): number | undefined => {
     if (file.fd !== undefined) {
-      held.delete(file);
-      held.add(file);
+      if (held.delete(file) || (file.at !== '' && pinned.delete(file))) held.add(file);
       return file.fd;
     }
-    makeRoom(held.size + 1 - limit);
+    makeRoom(count() + 1 - limit);
     try {
       file.fd = checked(disk, openPath(file.real), ({ dev, ino }) => dev === file.dev && ino === file.ino);
     } catch (thrown) {
@@ -90,11 +98,11 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
     hold(file, fd) {
       if (file.fd !== undefined) return;
       if (fd !== undefined) {
-        makeRoom(held.size + 1 - limit);
+        makeRoom(count() + 1 - limit);
         file.fd = fd;
         held.add(file);
         problems.resolve(file.real);
-      } else if (held.size < limit) open(file);
+      } else if (count() < limit) open(file);
     },
     close,
     release,
