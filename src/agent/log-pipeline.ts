@@ -10,6 +10,7 @@ import type { ProcessEvents } from '../sources/logs/metrics/service-metrics.ts';
 import { createLogs, type LogsSelection, type LogsSource } from '../sources/logs/source.ts';
 import type { AgentConfig } from './config/types.ts';
 import { type Intakes, openIntakes } from './intakes.ts';
+import { mostOpenFiles, openLogsLimit } from './open-files.ts';
 import { copySelfMetrics, type SelfMetrics } from './self-metrics.ts';
 import type { StateSection } from './state/state.ts';
 
@@ -143,7 +144,8 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   return {
     async start(config) {
       const openSink = await open(config);
-      logs = createLogs(logsSelectionOf(config), {
+      const options = { ...logsSelectionOf(config), maxOpenFiles: openLogsLimit(mostOpenFiles()) };
+      logs = createLogs(options, {
         openSink,
         lag: lag.setLag,
         clock,

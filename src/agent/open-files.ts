@@ -18,6 +18,19 @@ export function mostOpenFiles(): number | undefined {
   }
 }
 
+/** The number of log files that stay open when the system does not say how many the process may open. */
+const usualOpenLogs = 512;
+/** Each open file takes about 2 KiB of the kernel's memory, which counts towards the limit of a container. */
+const mostOpenLogs = 8192;
+
+/**
+ * How many log files may stay open: half of the files that the process may open, at most 8,192. The other half is for
+ * connections, stores and the agent's own files.
+ */
+export function openLogsLimit(most: number | undefined): number {
+  return most === undefined ? usualOpenLogs : Math.min(mostOpenLogs, Math.max(1, Math.floor(most / 2)));
+}
+
 /**
  * The error for a process that may not open enough files to load its own code; any other error is returned as it is. `most` must
  * be read before, because then no file can be opened.

@@ -1,4 +1,5 @@
 import { systemCode } from '../../../core/errors.ts';
+import type { Log } from '../../../core/ports.ts';
 import { checked, type Disk, type Problems, statReal } from './disk.ts';
 import type { Place } from './generations.ts';
 
@@ -17,16 +18,37 @@ export interface OpenFiles {
   release(file: Place): number | undefined;
 }
 
+interface OpenFilesDeps {
+  disk: Disk;
+  problems: Problems;
+  log: Log;
+  maxOpen: number;
+}
+
 const exhausted = new Set(['EMFILE', 'ENFILE']);
 const cannotOpen = 'file cannot be opened';
 
-export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number): OpenFiles {
+export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps): OpenFiles {
   const held = new Set<Place>();
   /** Open files that could not be opened again, so that room is made by closing others. They are looked up once. */
   const pinned = new Set<Place>();
   const count = () => held.size + pinned.size;
   /** Lowered when the system allows fewer open files, so that the rest of the process can open files, too. */
   let limit = maxOpen;
+  let isWarned = false;
+
+  /** Nothing keeps the unread bytes of a file that is not open. The operator is told before any are lost. */
+  const isFull = (): boolean => {
+    if (count() < limit) return false;
+    if (!isWarned)
+      log.write('warn', 'more log files than may be open at once', {
+        limit,
+        loss: 'unread lines of a file that is not open are lost if it is deleted or moved to where no path matches',
+        remedy: 'raise LimitNOFILE or ulimit -n, and match the directory of rotated files in paths',
+      });
+    isWarned = true;
+    return true;
+  };
 
   const release = (file: Place): number | undefined => {
     const { fd } = file;
@@ -63,6 +85,10 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
     }
   };
 
+  const makeRoomForOne = () => {
+    if (isFull()) makeRoom(count() + 1 - limit);
+  };
+
   const openPath = (path: string): number => {
     try {
       return disk.open(path);
@@ -80,7 +106,7 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
       if (held.delete(file) || (file.at !== '' && pinned.delete(file))) held.add(file);
       return file.fd;
     }
-    makeRoom(count() + 1 - limit);
+    makeRoomForOne();
     try {
       file.fd = checked(disk, openPath(file.real), ({ dev, ino }) => dev === file.dev && ino === file.ino);
     } catch (thrown) {
@@ -98,11 +124,11 @@ export function createOpenFiles(disk: Disk, problems: Problems, maxOpen: number)
     hold(file, fd) {
       if (file.fd !== undefined) return;
       if (fd !== undefined) {
-        makeRoom(count() + 1 - limit);
+        makeRoomForOne();
         file.fd = fd;
         held.add(file);
         problems.resolve(file.real);
-      } else if (count() < limit) open(file);
+      } else if (!isFull()) open(file);
     },
     close,
     release,

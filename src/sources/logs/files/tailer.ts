@@ -166,7 +166,7 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
   const problems = createProblems(deps.log);
   const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
   const sinks = createSinks(generations, () => openSink);
-  const openFiles = createOpenFiles(disk, problems, maxOpenFiles);
+  const openFiles = createOpenFiles({ disk, problems, log: deps.log, maxOpen: maxOpenFiles });
   const reader = createReader({ clock, disk, generations, openFiles, sinks, problems });
   const compared = createComparedFiles(disk, problems, Math.ceil(maxOpenFiles / comparedShare));
   const discovery = createDiscovery({ disk: listed, slices, problems });
