@@ -1,9 +1,11 @@
 import { gzipSync } from 'node:zlib';
+import { identifyingBytes } from '../../src/sources/logs/files/chain.ts';
 import { type ModelFile, parentOf } from './disk.ts';
 import {
   copied,
   goesOut,
   isCounted,
+  type Line,
   type Log,
   lineOf,
   openFile,
@@ -86,6 +88,8 @@ const isNumbered = ({ style }: Log) =>
     'otherSuffix',
     'full',
     'fullCopy',
+    'copyLeft',
+    'renamecopy',
   ].includes(style);
 
 function rotatedName(log: Log): string {
@@ -223,6 +227,71 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
   truncateCopied(world, log, target, copiedBytes);
   yield;
   if (log.style !== 'strangeCopy') yield* compressRotated(world, log, to);
+}
+
+/** Copies a file as it grows; returns the number of bytes that the copy has. */
+function* copyFile(world: World, log: Log, file: ModelFile, to: string): Generator<void, number> {
+  const { disk, random } = world;
+  const target = disk.create(to);
+  world.note(`copy inode ${file.ino} ${to}`);
+  yield;
+  while (target.length < file.length) {
+    const end = Math.min(file.length, target.length + 40 + random(14 * log.lineBytes));
+    disk.append(target, file.bytes.subarray(target.length, end));
+    yield;
+  }
+  if (log.keepsTime) target.mtimeMs = file.mtimeMs;
+  return target.length;
+}
+
+/** The lines that a copy of the first bytes has. What is beyond them is lost with the original. */
+function linesWithin(lines: readonly Line[], bytes: number): { kept: Line[]; beyond: Line[] } {
+  let at = 0;
+  const kept = lines.filter(({ text }) => {
+    at += text.length + 1;
+    return at <= bytes;
+  });
+  return { kept, beyond: lines.slice(kept.length) };
+}
+
+/** Makes a copy and leaves the log as it is, as logrotate does with `copy`. */
+function* rotateAndLeave(world: World, log: Log): Generator<void> {
+  const { file } = log;
+  // A copy of fewer bytes cannot be identified.
+  if (file.length < identifyingBytes) return;
+  yield* makeRoom(world, log);
+  const to = rotatedName(log);
+  const bytes = yield* copyFile(world, log, file, to);
+  copied(world, world.disk.file(to)!, linesWithin(writtenIn(world, file).lines, bytes).kept);
+  yield;
+  yield* compressRotated(world, log, to);
+}
+
+/** Renames the log, copies it to another directory, and deletes it, as logrotate does with `renamecopy`. */
+function* rotateByMovedCopy(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  yield* makeRoom(world, log);
+  const { file } = log;
+  const moved = `${log.name}.tmp`;
+  disk.rename(log.name, moved);
+  world.note(`rename ${log.name} .tmp`);
+  yield;
+  const next = disk.create(log.name);
+  world.note(`create ${log.name}`);
+  yield;
+  if (!log.lingers) openFile(world, log, next);
+  const to = rotatedName(log);
+  const bytes = yield* copyFile(world, log, file, to);
+  yield;
+  if (log.lingers) openFile(world, log, next);
+  disk.unlink(moved);
+  world.note(`unlink ${moved}`);
+  const { kept, beyond } = linesWithin(writtenIn(world, file).lines, bytes);
+  for (const line of beyond) line.mayLose = true;
+  world.contents.delete(file);
+  copied(world, disk.file(to)!, kept);
+  yield;
+  yield* compressRotated(world, log, to);
 }
 
 function* rotateByLink(world: World, log: Log): Generator<void> {
@@ -426,15 +495,23 @@ function rotateOnce(world: World, log: Log): Generator<void> {
       return rotateBySvlogd(world, log);
     case 'deleted':
       return deleteLog(world, log);
+    case 'copyLeft':
+      return rotateAndLeave(world, log);
+    case 'renamecopy':
+      return rotateByMovedCopy(world, log);
     default:
       return log.style.toLowerCase().includes('copy') ? rotateByCopy(world, log) : rotateByRename(world, log);
   }
 }
 
+/** Whether a log is known only under the name for the copy: nothing relates that to copies in another directory. */
+const isUnnamed = (world: World, { style, generation, file }: Log): boolean =>
+  style === 'renamecopy' && generation === 1 && !writtenIn(world, file).lines.some(({ saved }) => saved > 0);
+
 export function* rotator(world: World, log: Log): Generator<void> {
   for (;;) {
     for (let n = world.random(40); n > 0; n--) yield;
-    if (log.file.length === 0 || log.isGone) continue;
+    if (log.file.length === 0 || log.isGone || isUnnamed(world, log)) continue;
     const oldest = suffixes(log).map((suffix) => `${log.archive}.${keptNumber}${suffix}`);
     if (!oldest.every((name) => mayDelete(world, name))) continue;
     if (world.isEnding) return;

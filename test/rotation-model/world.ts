@@ -36,6 +36,8 @@ export const styles = [
   'deleted',
   'full',
   'fullCopy',
+  'copyLeft',
+  'renamecopy',
 ] as const;
 export type Style = (typeof styles)[number];
 

@@ -19,6 +19,8 @@ export const headBytes = 4096;
 export const tailBytes = 64;
 /** With fewer known bytes a content cannot be identified: a timestamp alone is as long. */
 export const identifyingBytes = 32;
+/** The distance of the marks before `headBytes`, at most. */
+export const markedBytes = 256;
 
 const fromTo = (count: number, at: (i: number) => number) => Array.from({ length: count }, (_, i) => at(i));
 

@@ -154,6 +154,8 @@ export interface Contents {
    * end. Undefined if the file cannot be opened any more.
    */
   isPrefixOf(file: Seen, fd: number): boolean | undefined;
+  /** Whether an open plain file begins with the content of an archive. */
+  beginsWith(fd: number, archive: Content): Promise<boolean>;
 }
 
 interface ContentsDeps {
@@ -302,6 +304,19 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
         return bytes.length === length && readAt(fd, length, position).equals(bytes);
       };
       return size <= disk.fstat(fd).size && isSame(0) && isSame(size - length);
+    },
+    async beginsWith(fd, { size, start, prefix }) {
+      const own = await prefix(size);
+      if (own === undefined || disk.fstat(fd).size < size) return false;
+      if (!readAt(fd, start.length, 0).equals(start)) return false;
+      if (own.tail !== undefined && own.tail !== tailAt(fd, size)) return false;
+      if (own.sum === undefined || size > summedBytes) return true;
+      let sum = 0;
+      for (let at = 0; at < size; at += chunkBytes) {
+        sum = crc32(readAt(fd, Math.min(chunkBytes, size - at), at), sum);
+        if (slices.spent()) await slices.turn();
+      }
+      return sum === own.sum;
     },
   };
 }

@@ -2,6 +2,7 @@ import { basename, dirname } from 'node:path';
 import {
   type Content,
   identifyingBytes,
+  markedBytes,
   marksAgree,
   type Relation,
   repeatsOneLine,
@@ -9,7 +10,7 @@ import {
 } from './chain.ts';
 import type { Action, Answer, Ask, FileFacts, World } from './decision.ts';
 import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generations.ts';
-import { isSameLog } from './rotated-names.ts';
+import { firstEntryMs, isSameLog } from './rotated-names.ts';
 
 /** Actions, or the comparisons that must be made first. `again`: the decisions about other files depend on these actions. */
 interface Plan {
@@ -127,6 +128,16 @@ const isVague = ({ startsAtEnd }: FileFacts, content: Content): boolean =>
 const isPlain = ({ content }: FileFacts): boolean =>
   isContent(content) && !content.isGzip && content.size > 0;
 
+/** Whether a rotated file may be the original of another one: a plain file of an archive, or one that is longer. */
+function mayBeOriginal(one: FileFacts, file: FileFacts): boolean {
+  if (one === file || !isContent(one.content) || !isContent(file.content) || !isPlain(one)) return false;
+  if (file.content.isGzip) return true;
+  const longerBytes = one.content.size - file.content.size;
+  return (
+    file.content.size >= identifyingBytes && (longerBytes > 0 || (longerBytes === 0 && one.key < file.key))
+  );
+}
+
 /** Whether a file may hold what a log holds. The log may have grown since it was looked at. */
 function beginsAlike(file: FileFacts, log: FileFacts): boolean {
   if (!isContent(file.content) || !isContent(log.content)) return true;
@@ -209,9 +220,14 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
     )
       return { do: 'copy', file, of };
     else if (answer === 'prefix' && isFresh) return { do: 'wait', file, of, isSoon: false, isPart: true };
-    else if (answer === 'longer' && (place.state === 'live' || content.isGzip)) {
-      // Either the log was truncated and written again, or the copy is still being written, or the archive is unfinished.
-      if (isFresh) doubt ??= { do: 'wait', file, of, isSoon: true, isUnsure: true };
+    else if (
+      answer === 'longer' &&
+      (place.state === 'live' || content.isGzip || knownBytes(of) >= markedBytes)
+    ) {
+      // Either the log was truncated and written again, or the archive is unfinished, or one of the two files is a copy that is
+      // still being written.
+      if (isFresh || (place.state !== 'live' && isStale(of)))
+        doubt ??= { do: 'wait', file, of, isSoon: true, isUnsure: true };
       else if (!content.isGzip && isTelling) doubt ??= { do: 'fork', file, of, isUnsure: true };
     }
   }
@@ -254,6 +270,13 @@ function pairsOf(world: Asked, file: FileFacts, content: Content): Pair[] {
   return pairs;
 }
 
+/**
+ * Whether a file that ends before a generation that is gone is a copy of it, made before it grew, and not another generation with
+ * the same banner: the bytes that the marks compare have a time.
+ */
+const isEarlierCopy = ({ isHome }: FileFacts, { start, size }: Content): boolean =>
+  !isHome && size > markedBytes && firstEntryMs(start.subarray(0, size - markedBytes)) !== undefined;
+
 /** Whether a lost generation goes on in a file, or the file is a part of it. */
 function mayGoOn({ file, of, content, relation }: Pair): boolean {
   const isItsCopy = file.formerly === of || (file.awaits === of && file.isPart);
@@ -266,7 +289,8 @@ function mayGoOn({ file, of, content, relation }: Pair): boolean {
     if (isHome) return false;
     if (isItsCopy && file.isUnchanged) return true;
     if (of.group !== file.group && !file.kin.includes(of.group) && !isSudden(of, file)) return false;
-    return of.lostBy === 'truncated' && (!content.isGzip || content.size >= identifyingBytes);
+    if (of.lostBy === 'vanished') return isEarlierCopy(file, content);
+    return !content.isGzip || content.size >= identifyingBytes;
   }
   if (relation === 'other' || relation === 'unseen') return false;
   const isSameInode = of.lostBy === 'vanished' && file.key === of.lost?.key;
@@ -281,7 +305,8 @@ function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolea
   if (relation === 'shorter') {
     if (isItsFile)
       return (!file.isReplaced && !file.isHome && content.size >= identifyingBytes) || file.isUnchanged;
-    return of.lostBy === 'truncated' && content.isGzip && content.size >= identifyingBytes;
+    if (of.lostBy !== 'truncated') return isEarlierCopy(file, content);
+    return content.isGzip && content.size >= identifyingBytes;
   }
   if (relation !== 'longer') return false;
   if (isItsFile) return isStrong(of);
@@ -375,7 +400,7 @@ function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]
       : !isHome &&
         [group, ...file.kin]
           .flatMap((path) => members.get(path) ?? [])
-          .some((one) => (one.isHome || (isArchive && isPlain(one))) && beginsAlike(file, one));
+          .some((one) => (one.isHome || mayBeOriginal(one, file)) && beginsAlike(file, one));
     if (isPassed(file)) {
       if (!isAfter) actions.push({ do: 'pass', file });
       again ||= isAfter === true;

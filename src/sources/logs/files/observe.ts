@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Apply } from './apply.ts';
-import { type Content, compare, learn, marksAgree, tailBytes } from './chain.ts';
+import { type Content, compare, identifyingBytes, learn, marksAgree, tailBytes } from './chain.ts';
 import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
 import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
@@ -246,6 +246,10 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
       if (place.isGzip) return relation === 'same' || relation === 'shorter' ? 'prefix' : 'other';
       if (reader.isIntact(of, place.fd !== undefined) === false) return 'rewritten';
       if (relation === 'same') return content.size === of.size ? 'prefix' : 'longer';
+      // The archive of a copy that was made before the file grew.
+      const isKnown = relation === 'shorter' && content.size >= identifyingBytes;
+      const fd = isKnown ? openFiles.open(place) : undefined;
+      if (fd !== undefined && (await contents.beginsWith(fd, content))) return 'prefix';
       if (relation === 'unseen') return 'unseen';
       return relation === 'unknown' || relation === 'other' ? 'other' : 'longer';
     }
@@ -265,7 +269,11 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     if (isPrefix === undefined) return 'moved';
     if (isPrefix) return 'prefix';
     const relation = await compare(content, of);
-    return relation === 'other' || relation === 'unknown' || content.size <= place.size ? 'other' : 'longer';
+    if (relation === 'other' || relation === 'unknown') return 'other';
+    if (content.size > place.size) return 'longer';
+    // A file that grows is compared again.
+    const now = contents.of(sighting);
+    return typeof now !== 'string' && now.size > content.size ? 'moved' : 'other';
   };
 
   return {

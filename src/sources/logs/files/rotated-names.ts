@@ -33,9 +33,9 @@ function basesOf(name: string): string[] {
 }
 
 const rotatedSuffix =
-  /^(?:[._~@+-](?=.*\d)[\w.:~@+-]*|[._-](?:old|bak|backup|prev|previous|last|orig|copy|save)|~)$/;
+  /^(?:[._~@+-](?=.*\d)[\w.:~@+-]*|[._-](?:old|bak|backup|prev|previous|last|orig|copy|save|tmp)|~)$/;
 
-const mayBeRotated = /\d|~$|[._-](?:old|bak|backup|prev|previous|last|orig|copy|save)/;
+const mayBeRotated = /\d|~$|[._-](?:old|bak|backup|prev|previous|last|orig|copy|save|tmp)/;
 const noBases: readonly string[] = [];
 
 /**
