@@ -5,7 +5,7 @@ import { agentProblems, expiryOf } from './agent-evidence.ts';
 import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
 import { alertNamed, firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
-import { downKinds, failoverOf, messageOf, phaseOf, reasonOf } from './probe-text.ts';
+import { downKinds, failoverOf, messageOf, phaseOf, reasonOf, subjectOf } from './probe-text.ts';
 import { type BackedUp, backedUpIn, storeProblems } from './store-evidence.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
 
@@ -13,7 +13,6 @@ import { valueProblems, withLastWords } from './value-evidence.ts';
 type Checked = ProbeStatus & { last: NonNullable<ProbeStatus['last']> };
 const isChecked = (probe: ProbeStatus): probe is Checked => probe.last !== undefined;
 
-const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>): string => name.slice(name.indexOf('/') + 1);
 /** The store in a subject such as `STORE/DATABASE`. */
 const storeOf = (subject: string): string => subject.split('/')[0]!;
 const msOf = (time: string | undefined): number | undefined =>
@@ -77,8 +76,9 @@ function probeEvidence(probe: Checked): Evidence {
 }
 
 /** What the problems of a probe are about. */
-function aboutOf({ name, kind, last }: Checked): Found['about'] {
-  const subject = name.slice(name.indexOf('/') + 1);
+function aboutOf(checked: Checked): Found['about'] {
+  const { name, kind, last } = checked;
+  const subject = subjectOf(checked);
   const probe = { probe: name };
   const { details = {} } = last;
   switch (kind) {

@@ -2,6 +2,9 @@ import { compareText } from '../../core/labels.ts';
 import type { ProbeStatus, Problem } from '../report.ts';
 import type { KindOfProblem } from './kinds.ts';
 
+/** The part of a probe's name after its kind: `history` in `health/history`. */
+export const subjectOf = ({ name }: { name: string }): string => name.slice(name.indexOf('/') + 1);
+
 /** Plain words for the system errors of a connection, without and with the address that follows. */
 const connectionTexts: Readonly<Record<string, readonly [alone: string, before: string]>> = {
   ECONNREFUSED: ['connection refused', 'connection refused by'],
@@ -57,11 +60,12 @@ export const downKinds: Readonly<Record<string, KindOfProblem>> = {
  * of the agent; the verdict remembers when the target went down.
  */
 export function sinceOf(
-  { kind, name, state, since }: Pick<ProbeStatus, 'kind' | 'name' | 'state' | 'since'>,
+  probe: Pick<ProbeStatus, 'kind' | 'name' | 'state' | 'since'>,
   problems: readonly Pick<Problem, 'kind' | 'subject' | 'since'>[],
 ): string | undefined {
+  const { kind, state, since } = probe;
   if (state !== 'down') return since;
-  const subject = name.slice(name.indexOf('/') + 1);
+  const subject = subjectOf(probe);
   const open = problems.find((one) => one.kind === downKinds[kind] && one.subject === subject);
   return [open?.since, since].filter((one) => one !== undefined).sort(compareText)[0];
 }

@@ -1,8 +1,8 @@
-import type { ProbeStatus, StatusFacts, Verdict } from '../report.ts';
+import type { StatusFacts, Verdict } from '../report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, type Found, idOf, reasonSinceMs } from './found.ts';
 import { inNumber, isKind, kinds, overPredicates } from './kinds.ts';
-import { failoverOf } from './probe-text.ts';
+import { failoverOf, subjectOf } from './probe-text.ts';
 
 const listed = (items: readonly string[]): string =>
   items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
@@ -240,8 +240,6 @@ const watchedNouns: Readonly<Record<string, string>> = {
   archive: 'archive',
   backup: 'backup',
 };
-
-const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>) => name.slice(name.indexOf('/') + 1);
 
 /** The list of what is watched, with numbers. */
 function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {

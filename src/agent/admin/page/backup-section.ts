@@ -1,10 +1,11 @@
 import type { ProbeStatus, StatusReport } from '../../report.ts';
+import { subjectOf } from '../../verdict/probe-text.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, bytes, moment, seconds, span } from './format.ts';
 import { type Frame, folded, meter, pill, section, type Tone } from './parts.ts';
 import { openRunbook } from './runbook.ts';
-import { failureText, probesOf, stateOf, subjectOf } from './targets.ts';
+import { failureText, probesOf, stateOf } from './targets.ts';
 
 interface ShownChain {
   recoveryPoint: string;

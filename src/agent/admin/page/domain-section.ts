@@ -1,11 +1,11 @@
 import type { DomainReport, ProbeStatus, StatusReport } from '../../report.ts';
-import { reasonOf } from '../../verdict/probe-text.ts';
+import { reasonOf, subjectOf } from '../../verdict/probe-text.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, count, seconds } from './format.ts';
 import { type Frame, folded, note, pill, section, type Tone } from './parts.ts';
 import { type Mark, plot, timeLine } from './plots.ts';
-import { axis, failureText, probesOf, stateOf, subjectOf, targetItem } from './targets.ts';
+import { axis, failureText, probesOf, stateOf, targetItem } from './targets.ts';
 
 interface DomainDetails {
   activeCluster?: string;

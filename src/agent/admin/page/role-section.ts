@@ -1,10 +1,10 @@
 import type { ProbeStatus, StatusReport } from '../../report.ts';
-import { reasonOf } from '../../verdict/probe-text.ts';
+import { reasonOf, subjectOf } from '../../verdict/probe-text.ts';
 import type { Data } from './data.ts';
 import { type Child, h } from './dom.ts';
 import { count, seconds } from './format.ts';
 import { type Frame, section, type Tone } from './parts.ts';
-import { axis, probesOf, sinceText, stateOf, subjectOf, targetItem } from './targets.ts';
+import { axis, probesOf, sinceText, stateOf, targetItem } from './targets.ts';
 
 type ScrapeReport = StatusReport['scrapes'][number];
 

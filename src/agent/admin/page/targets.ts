@@ -6,9 +6,6 @@ import { percent, span } from './format.ts';
 import { type Frame, pill, type Tone } from './parts.ts';
 import { availability, strip } from './plots.ts';
 
-/** The part of a probe's name after its kind: `history` in `health/history`. */
-export const subjectOf = ({ name }: ProbeStatus): string => name.slice(name.indexOf('/') + 1);
-
 export const probesOf = ({ probes }: StatusReport, kind: ProbeStatus['kind']): ProbeStatus[] =>
   probes.filter((probe) => probe.kind === kind);
 
