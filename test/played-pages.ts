@@ -8,6 +8,7 @@ import { manualClock } from './clock.ts';
 import { parse, type Sample } from './recorded-pages.ts';
 import { wideLimits } from './registry.ts';
 import { openRole, openTarget } from './scrape.ts';
+import type { AtEnd } from './test-end.ts';
 import { pageOf } from './view.ts';
 
 /** Passes pages of one role through scrape, vocabulary, registry and exposition. */
@@ -18,7 +19,6 @@ export interface PlayedRole {
   /** Calls `use` with the series that the verdict reads. */
   read(use: (rows: Rows) => void): void;
   refusals(): unknown;
-  stop(): Promise<void>;
 }
 
 const folder = fileURLToPath(new URL('../vocabularies/', import.meta.url));
@@ -35,12 +35,13 @@ export async function playRole(
   name: string,
   vocabulary: string | InlineTable = 'auto',
   change: (detector: VocabularyDetector) => VocabularyDetector = (detector) => detector,
+  atEnd?: AtEnd,
 ): Promise<PlayedRole> {
   const clock = manualClock();
   const registry = createRegistry({ limits: wideLimits, serviceKeys: [name] }, { clock });
   const detector = change(vocabularyDetectorFor(vocabulary, await readVocabularies(folder), 'test'));
-  const target = await openTarget();
-  const { scrape, stop } = await openRole(registry, clock, target.url, { service: name, detector });
+  const target = await openTarget(atEnd);
+  const { scrape } = await openRole(registry, clock, target.url, { service: name, detector, atEnd });
   return {
     detector,
     async page(text) {
@@ -53,9 +54,5 @@ export async function playRole(
     },
     read: (use) => withReadings(registry, use),
     refusals: () => registry.status().refusals,
-    async stop() {
-      await stop();
-      await target.close();
-    },
   };
 }

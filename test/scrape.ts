@@ -18,6 +18,7 @@ import {
 } from '../src/sources/scrape/series/page-series.ts';
 import { createScrape, type Scrape, type ScrapeDeps } from '../src/sources/scrape/source.ts';
 import { listening } from './ports.ts';
+import { type AtEnd, atTestEnd } from './test-end.ts';
 
 interface Held {
   kind: Kind;
@@ -151,7 +152,8 @@ export const pageAnswer =
     response.end(text);
   };
 
-export async function openTarget(): Promise<Target> {
+/** A server of pages that ends with the test, or with the file if `atEnd` is `afterAll`. */
+export async function openTarget(atEnd: AtEnd = atTestEnd): Promise<Target> {
   let current: Answer = pageAnswer('');
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
@@ -159,6 +161,7 @@ export async function openTarget(): Promise<Target> {
     current(request, response);
   });
   const { port, close } = await listening(server);
+  atEnd(close);
   return {
     url: `http://127.0.0.1:${port}/metrics`,
     server,
@@ -173,7 +176,7 @@ export async function openTarget(): Promise<Target> {
   };
 }
 
-/** A scrape source over an open intake. It records everything that the source reports. */
+/** A scrape source over an open intake, which stops with the test. It records everything that the source reports. */
 interface Scraped {
   scrape: Scrape;
   intake: OpenIntake;
@@ -189,6 +192,7 @@ export async function openScrape(
   options: Partial<ScrapeOptions> & { url: string },
   clock: Clock,
   deps: Partial<ScrapeDeps> = {},
+  atEnd: AtEnd = atTestEnd,
 ): Promise<Scraped> {
   const intake = openIntake();
   const drops: Record<string, number> = {};
@@ -236,7 +240,10 @@ export async function openScrape(
       ...deps,
     },
   );
-  const stop = await scrape.start();
+  const stopSource = await scrape.start();
+  let stopped: Promise<void> | undefined;
+  const stop = () => (stopped ??= stopSource());
+  atEnd(stop);
   return { scrape, intake, shown: () => shown, up: () => up, drops, resets, stop };
 }
 
@@ -247,10 +254,12 @@ export function openRole(
   url: string,
   {
     detector = createVocabularyDetector([]),
+    atEnd,
     ...own
   }: Partial<IntakeOptions> & {
     service: string;
     detector?: VocabularyDetector;
+    atEnd?: AtEnd;
   },
 ): Promise<Scraped> {
   const store = createPageStore();
@@ -265,7 +274,7 @@ export function openRole(
     translate: detector.translate,
     ...own,
   });
-  return openScrape({ url }, clock, { intake, show: store, detector });
+  return openScrape({ url }, clock, { intake, show: store, detector }, atEnd);
 }
 
 export { sampleName };

@@ -1,5 +1,8 @@
 import { onTestFinished } from 'vitest';
 
+/** Calls `end` at some end: that of the test (`atTestEnd`), or of the file (`afterAll`). */
+export type AtEnd = (end: () => unknown) => void;
+
 /** Calls `end` when the running test has finished, the last one first, and waits for it. */
 export const atTestEnd = (end: () => unknown): void =>
   onTestFinished(async () => {

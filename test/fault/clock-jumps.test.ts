@@ -20,7 +20,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await destination.close();
-  await target.close();
 });
 
 /** A push reporter over a counting registry, which use the same clock. */
@@ -74,7 +73,6 @@ describe.each(jumps)('the wall clock jumps an hour %s', (_, jumpMs) => {
     await until('the next page is shown', () => scraped.shown()[s('x', {})] === 2);
     expect(target.requests).toHaveLength(2);
     expect(scraped.drops).toEqual({});
-    await scraped.stop();
   });
 
   test('what came by datagrams does not expire by it', async () => {
@@ -113,6 +111,5 @@ describe('a machine that slept an hour', () => {
     clock.advance(hourMs);
     await scraped.scrape.scrapeNow();
     expect(target.requests).toHaveLength(2);
-    await scraped.stop();
   });
 });

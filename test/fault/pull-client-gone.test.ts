@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { afterEach, expect, test } from 'vitest';
-import { get, manualGather, type Rig, say, startPull } from '../integration/pull/scraper.ts';
+import { expect, test } from 'vitest';
+import { get, manualGather, say, startPull } from '../integration/pull/scraper.ts';
 import { until } from '../until.ts';
 import { viewOf } from '../view.ts';
 
@@ -15,12 +15,9 @@ const large = () =>
     },
   ]);
 
-let rig: Rig;
-afterEach(() => rig.stop());
-
 test('gone before the gather ends: the view is released unseen', async () => {
   const hand = manualGather();
-  rig = await startPull(hand.gather);
+  const rig = await startPull(hand.gather);
   const socket = await say(rig.address, scrape('identity'));
   await until('the gather', () => hand.requests.length === 1);
   socket.resetAndDestroy();
@@ -36,7 +33,7 @@ test.each(['identity', 'gzip'])(
   'gone in the middle of the page (%s): the rendering stops',
   async (encoding) => {
     const view = large();
-    rig = await startPull(manualGather(() => view).gather);
+    const rig = await startPull(manualGather(() => view).gather);
     const socket = await say(rig.address, scrape(encoding));
     await once(socket, 'readable');
     socket.resetAndDestroy();
@@ -49,7 +46,7 @@ test.each(['identity', 'gzip'])(
 
 test('gone among others: they get the whole page', async () => {
   const hand = manualGather();
-  rig = await startPull(hand.gather);
+  const rig = await startPull(hand.gather);
   const socket = await say(rig.address, scrape('identity'));
   const stays = get(rig.address, '/metrics');
   await until('the gather', () => hand.requests.length === 1);

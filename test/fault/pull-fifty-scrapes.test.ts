@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   type Answer,
   get,
@@ -49,7 +49,6 @@ const bodyOf = ({ headers, body }: Answer): string =>
   (headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body).toString();
 
 let rig: Rig;
-afterEach(() => rig.stop());
 
 /** A scraper that has requested a page of 12 MB and reads nothing of it. */
 async function stuckReader(hand: ReturnType<typeof manualGather>) {

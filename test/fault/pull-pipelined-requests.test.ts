@@ -1,16 +1,13 @@
-import { afterEach, expect, test } from 'vitest';
-import { get, manualGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
+import { expect, test } from 'vitest';
+import { get, manualGather, rest, say, startPull } from '../integration/pull/scraper.ts';
 import { until } from '../until.ts';
 import { viewOf } from '../view.ts';
 
 const scrape = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
 const last = 'GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-let rig: Rig;
-afterEach(() => rig.stop());
-
 test('a few requests that do not wait for answers are answered in order', async () => {
-  rig = await startPull(manualGather(() => viewOf([])).gather);
+  const rig = await startPull(manualGather(() => viewOf([])).gather);
   const text = await rest(await say(rig.address, scrape.repeat(3) + last));
   expect(text.match(/HTTP\/1\.1 200 /g)).toHaveLength(4);
   expect(rig.dropped).toEqual([]);
@@ -18,7 +15,7 @@ test('a few requests that do not wait for answers are answered in order', async 
 
 test('a connection with hundreds of them is closed, counted once, and makes one gather at most', async () => {
   const gathers = manualGather(() => viewOf([]));
-  rig = await startPull(gathers.gather);
+  const rig = await startPull(gathers.gather);
   const text = await rest(await say(rig.address, scrape.repeat(500)));
   expect(text).not.toContain('200 OK');
   expect(rig.dropped).toEqual(['pull too_many_requests']);
@@ -30,7 +27,7 @@ test('answers that wait behind another are given up with their connection', asyn
   const big = () =>
     viewOf([{ name: 'a', kind: 'gauge', series: [{ labels: { x: 'x'.repeat(12_000_000) }, numbers: [1] }] }]);
   const view = big();
-  rig = await startPull(manualGather(() => view).gather, { limits: { writeMs: 30_000 } });
+  const rig = await startPull(manualGather(() => view).gather, { limits: { writeMs: 30_000 } });
   const socket = await say(rig.address, scrape.repeat(3));
   socket.pause();
   await until('the page is rendered', () => view.released === 1);

@@ -1,5 +1,5 @@
-import { afterEach, expect, test } from 'vitest';
-import { get, manualGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
+import { expect, test } from 'vitest';
+import { get, manualGather, rest, say, startPull } from '../integration/pull/scraper.ts';
 import { until } from '../until.ts';
 import { viewOf } from '../view.ts';
 
@@ -17,12 +17,9 @@ const huge = () =>
   ]);
 const scrape = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
 
-let rig: Rig;
-afterEach(() => rig.stop());
-
 test('a reader that takes nothing is cut off after writeMs and counted; the view is long released', async () => {
   const view = huge();
-  rig = await startPull(manualGather(() => view).gather, { limits: { writeMs: 30_000 } });
+  const rig = await startPull(manualGather(() => view).gather, { limits: { writeMs: 30_000 } });
   const socket = await say(rig.address, scrape);
   socket.pause();
   await until('the page is rendered', () => view.released === 1);
@@ -38,7 +35,7 @@ test('a reader that takes nothing is cut off after writeMs and counted; the view
 test('others are served meanwhile, and a reader in time is not counted', async () => {
   const views = [huge(), viewOf([]), huge()];
   const all = [...views];
-  rig = await startPull(manualGather(() => views.shift()!).gather);
+  const rig = await startPull(manualGather(() => views.shift()!).gather);
   const slow = await say(rig.address, scrape);
   slow.pause();
   await until('the page is rendered', () => all[0]!.released === 1);
@@ -52,7 +49,7 @@ test('others are served meanwhile, and a reader in time is not counted', async (
 test('pages under way are bounded: the oldest is cut off for the newest', async () => {
   const views = Array.from({ length: 17 }, huge);
   const all = [...views];
-  rig = await startPull(manualGather(() => views.shift()!).gather);
+  const rig = await startPull(manualGather(() => views.shift()!).gather);
   const slow = [];
   for (const view of all) {
     expect(rig.dropped).toEqual([]);

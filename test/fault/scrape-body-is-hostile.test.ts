@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 
@@ -8,7 +8,6 @@ let target: Target;
 beforeEach(async () => {
   target = await openTarget();
 });
-afterEach(() => target.close());
 
 const limits = { bodyBytes: 1 << 20, samples: 10_000, labelBytes: 8192 };
 const openMetrics = { 'content-type': 'application/openmetrics-text; version=1.0.0; charset=utf-8' };
@@ -127,7 +126,6 @@ test('a line without end', async () => {
   target.page(`x{a="${'v'.repeat(4_000_000)}`);
   const scraped = await openScrape({ url: target.url, limits: wide }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'label_too_long' });
-  await scraped.stop();
 });
 
 test('more samples than the limit', async () => {

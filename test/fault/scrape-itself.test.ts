@@ -14,8 +14,6 @@ test.each(['0.0.0.0', '127.0.0.1', '127.0.0.2'])(
     const scraped = await openScrape({ url: target.url }, manualClock(), { ownListeners: () => [own] });
     expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'own_endpoint' });
     expect(target.requests).toHaveLength(0);
-    await scraped.stop();
-    await target.close();
   },
 );
 
@@ -31,8 +29,6 @@ test.each([
     ownListeners: () => [{ host, port }],
   });
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
-  await scraped.stop();
-  await target.close();
 });
 
 test('a loop over a proxy is found by the mark on the request', async () => {
@@ -43,6 +39,4 @@ test('a loop over a proxy is found by the mark on the request', async () => {
   });
   const scraped = await openScrape({ url: target.url }, manualClock(), { mark: 'agent-7' });
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'own_endpoint' });
-  await scraped.stop();
-  await target.close();
 });

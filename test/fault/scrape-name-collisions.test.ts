@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { createRegistry } from '../../src/core/registry.ts';
 import { manualClock } from '../clock.ts';
 import { openRole, openTarget, type Target } from '../scrape.ts';
@@ -9,7 +9,6 @@ let target: Target;
 beforeEach(async () => {
   target = await openTarget();
 });
-afterEach(() => target.close());
 
 /** The page that the agent exposes after reading these pages one after the other. */
 async function relay(...pages: string[]): Promise<{ page: string; refused: number }> {

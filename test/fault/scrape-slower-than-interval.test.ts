@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 import { until } from '../until.ts';
@@ -8,7 +8,6 @@ let target: Target;
 beforeEach(async () => {
   target = await openTarget();
 });
-afterEach(() => target.close());
 
 const finish = (response: ServerResponse, page: string): void => {
   response.writeHead(200, { 'content-type': 'text/plain' });
@@ -31,7 +30,6 @@ test('never two requests at a time; intervals that pass meanwhile are counted', 
   await until('the next interval asks again', () => waiting.length === 2);
   finish(waiting[1]!, 'x 2\n');
   await until('the second page is shown', () => scraped.shown()[s('x', {})] === 2);
-  await scraped.stop();
 });
 
 test('a page that misses the deadline of one scrape is absent from it, and shown when it is there', async () => {
@@ -60,7 +58,6 @@ test('a page that misses the deadline of one scrape is absent from it, and shown
   expect(scraped.up()).toBe(1);
   expect(scraped.drops).toEqual({ 'scrape/too_slow': 1 });
   expect(scraped.scrape.status().page).toMatchObject({ durationMs: 750 });
-  await scraped.stop();
 });
 
 test('stopping does not wait for a target that hangs', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 
@@ -6,7 +6,6 @@ let target: Target;
 beforeEach(async () => {
   target = await openTarget();
 });
-afterEach(() => target.close());
 
 const gone = (request: { socket: { resetAndDestroy(): void } }): void => request.socket.resetAndDestroy();
 
@@ -51,7 +50,6 @@ test('a target that is gone for ten minutes gives its places back, and gets them
   target.page('a 2\n');
   await scraped.scrape.scrapeNow();
   expect(scraped.shown()).toEqual({ [s('a', {})]: 2 });
-  await scraped.stop();
 });
 
 test('the series of a target that is gone are closed in slices', async () => {
@@ -80,7 +78,6 @@ test('the series of a target that is gone are closed in slices', async () => {
   expect(sizes.length).toBeGreaterThan(50);
   const closed = sizes.slice(1).map((size, n) => sizes[n]! - size);
   expect(Math.max(...closed)).toBeLessThan(100);
-  await scraped.stop();
 });
 
 test('series that leave the page go, the others stay where they are', async () => {
@@ -98,5 +95,4 @@ test('series that leave the page go, the others stay where they are', async () =
     [s('a', { k: '4' })]: 5,
   });
   expect([...scraped.intake.held]).toEqual(expect.arrayContaining(kept));
-  await scraped.stop();
 });

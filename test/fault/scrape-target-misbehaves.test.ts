@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { listening } from '../ports.ts';
 import { type Answer, openScrape, openTarget, pageAnswer, sampleName, type Target } from '../scrape.ts';
@@ -13,7 +13,6 @@ let target: Target;
 beforeEach(async () => {
   target = await openTarget();
 });
-afterEach(() => target.close());
 
 const text = { 'content-type': 'text/plain; version=0.0.4' };
 const refusals: Record<string, { answer: Answer; reason: string; drop: string; what?: string }> = {
@@ -124,7 +123,6 @@ test.each(Object.entries(refusals))('a target that %s', async (_, { answer, reas
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   expect(scraped.shown()).toEqual(goodSamples);
   expect(scraped.up()).toBe(1);
-  await scraped.stop();
 });
 
 const hangs: Record<string, Answer> = {
@@ -149,7 +147,6 @@ test.each(Object.entries(hangs))('a target that hangs %s', async (_, answer) => 
   expect(await result).toMatchObject({ ok: false, reason: 'too_slow' });
   expect(scraped.shown()).toEqual({});
   expect(scraped.drops).toEqual({ 'scrape/too_slow': 1 });
-  await scraped.stop();
 });
 
 test('a target that refuses connections', async () => {
@@ -157,13 +154,11 @@ test('a target that refuses connections', async () => {
   await target.close();
   const scraped = await openScrape({ url }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'refused' });
-  await scraped.stop();
 });
 
 test('a target whose name does not resolve', async () => {
   const scraped = await openScrape({ url: 'http://no-such-host.invalid:1/metrics' }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'resolve' });
-  await scraped.stop();
 });
 
 test('a target that accepts and never shakes hands: the next scrape connects anew', async () => {
@@ -209,7 +204,6 @@ test.each(Object.entries(accepted))('a target with %s is read as text', async (_
   const scraped = await openScrape({ url: target.url }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   expect(scraped.shown()).toEqual(goodSamples);
-  await scraped.stop();
 });
 
 // RFC 9110: codings are named without regard to case; x-gzip is gzip.
@@ -226,5 +220,4 @@ test.each([
   const scraped = await openScrape({ url: target.url }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   expect(scraped.shown()).toEqual(goodSamples);
-  await scraped.stop();
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 
@@ -6,7 +6,6 @@ let target: Target;
 beforeEach(async () => {
   target = await openTarget();
 });
-afterEach(() => target.close());
 
 const page = (calls: number, observed: number, depth: number) =>
   [
@@ -39,7 +38,6 @@ test('counters that went down are evidence of one restart, and shown as they are
   clock.advance(1000);
   await scraped.scrape.scrapeNow();
   expect(scraped.resets).toHaveLength(1);
-  await scraped.stop();
 });
 
 test('a restart that happened while the target was gone is still seen', async () => {
@@ -53,7 +51,6 @@ test('a restart that happened while the target was gone is still seen', async ()
   target.page(page(3, 1, 2));
   await scraped.scrape.scrapeNow();
   expect(scraped.resets).toEqual([{ fallen: 2, counters: 2 }]);
-  await scraped.stop();
 });
 
 test('a gauge that falls is no restart', async () => {
@@ -65,5 +62,4 @@ test('a gauge that falls is no restart', async () => {
   clock.advance(1000);
   await scraped.scrape.scrapeNow();
   expect(scraped.resets).toEqual([]);
-  await scraped.stop();
 });

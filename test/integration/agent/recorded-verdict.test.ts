@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Rows } from '../../../src/agent/verdict/collected.ts';
 import { createServiceReadings } from '../../../src/agent/verdict/readings.ts';
 import { createJudge } from '../../../src/agent/verdict/verdict.ts';
@@ -60,9 +60,7 @@ const grown = ({ series, value }: Line, step: number): number =>
 async function played({ change, adds, hasOrphans, steps = 24 }: Omit<Fault, 'says'>) {
   const pages = new Map<Role, PlayedRole>();
   for (const role of roles) {
-    const page = await playRole(role);
-    onTestFinished(page.stop);
-    pages.set(role, page);
+    pages.set(role, await playRole(role));
   }
   const readings = createServiceReadings();
   const judge = createJudge();

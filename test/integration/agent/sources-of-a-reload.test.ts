@@ -39,7 +39,6 @@ test('the totals of datagrams continue while only the page, or the address of th
   onTestFinished(async () => {
     socket.close();
     await roles.stop();
-    await target.close();
   });
   const listen = `127.0.0.1:${await freePort()}`;
   const send = (line: string) => socket.send(line, Number(listen.split(':')[1]), '127.0.0.1');
@@ -113,7 +112,6 @@ test('only selected roles have sources, and a reporter without a deadline does n
   const { roles } = openRoles(clock);
   onTestFinished(async () => {
     await roles.stop();
-    await target.close();
   });
   const services = { frontend: { scrape: target.url }, history: { statsd: '127.0.0.1:0' } };
   await roles.configure(await configOf(JSON.stringify({ roles: ['frontend'], services })));

@@ -1,10 +1,9 @@
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { readOpenMetrics } from '../../openmetrics.ts';
-import { atTestEnd } from '../../test-end.ts';
 import { until } from '../../until.ts';
 import { type TestView, viewOf } from '../../view.ts';
-import { get, manualGather, type Rig, startPull } from './scraper.ts';
+import { get, manualGather, startPull } from './scraper.ts';
 
 const small = () =>
   viewOf([{ name: 'a_total', kind: 'counter', series: [{ labels: { x: '1' }, numbers: [3] }] }]);
@@ -18,15 +17,9 @@ const large = () =>
     },
   ]);
 
-const started = async (...of: Parameters<typeof startPull>): Promise<Rig> => {
-  const rig = await startPull(...of);
-  atTestEnd(() => rig.stop());
-  return rig;
-};
-
 test('answers a scrape with the text page, and releases the view', async () => {
   const view = small();
-  const { address } = await started(manualGather(() => view).gather);
+  const { address } = await startPull(manualGather(() => view).gather);
   const { status, headers, body } = await get(address, '/metrics');
   expect(status).toBe(200);
   expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
@@ -36,7 +29,7 @@ test('answers a scrape with the text page, and releases the view', async () => {
 });
 
 test('compresses for who wants it, and what comes out is the same page', async () => {
-  const { address } = await started(manualGather(large).gather);
+  const { address } = await startPull(manualGather(large).gather);
   const plain = await get(address, '/metrics');
   const zipped = await get(address, '/metrics', { 'accept-encoding': 'gzip' });
   expect(zipped.headers['content-encoding']).toBe('gzip');
@@ -47,9 +40,9 @@ test('compresses for who wants it, and what comes out is the same page', async (
 
 test('negotiates OpenMetrics only where it is on', async () => {
   const accept = { accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' };
-  const off = await started(manualGather(small).gather);
+  const off = await startPull(manualGather(small).gather);
   expect((await get(off.address, '/metrics', accept)).body.toString()).toBe(page);
-  const on = await started(manualGather(small).gather, { openMetrics: true });
+  const on = await startPull(manualGather(small).gather, { openMetrics: true });
   const { headers, body } = await get(on.address, '/metrics', accept);
   expect(headers['content-type']).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
   expect(headers.vary).toBe('Accept, Accept-Encoding');
@@ -65,13 +58,13 @@ test('negotiates OpenMetrics only where it is on', async () => {
 });
 
 test('puts the prefix before every name, sanitized', async () => {
-  const { address } = await started(manualGather(small).gather, { prefix: 'my-svc' });
+  const { address } = await startPull(manualGather(small).gather, { prefix: 'my-svc' });
   expect((await get(address, '/metrics')).body.toString()).toBe(page.replaceAll('a_total', 'my_svc_a_total'));
 });
 
 test('HEAD has the head of GET, no body, and gathers nothing', async () => {
   const { gather, requests } = manualGather(small);
-  const { address, down } = await started(gather);
+  const { address, down } = await startPull(gather);
   const head = await get(address, '/metrics', { 'accept-encoding': 'gzip' }, 'HEAD');
   expect([head.status, head.body.length]).toEqual([200, 0]);
   expect(head.headers['content-encoding']).toBe('gzip');
@@ -84,7 +77,7 @@ test('HEAD has the head of GET, no body, and gathers nothing', async () => {
 
 test('50 scrapes at a time share one gather; later ones get the next', async () => {
   const hand = manualGather();
-  const { address } = await started(hand.gather);
+  const { address } = await startPull(hand.gather);
   const first = Array.from({ length: 50 }, (_, i) =>
     get(address, '/metrics', i % 2 ? { 'accept-encoding': 'gzip' } : {}),
   );
@@ -109,7 +102,7 @@ test('50 scrapes at a time share one gather; later ones get the next', async () 
 
 test('a scrape that comes after the freeze does not share it', async () => {
   const hand = manualGather();
-  const { address } = await started(hand.gather);
+  const { address } = await startPull(hand.gather);
   const early = get(address, '/metrics');
   await until('the first gather', () => hand.requests.length === 1);
   hand.requests[0]!.frozen?.();
@@ -123,7 +116,7 @@ test('a scrape that comes after the freeze does not share it', async () => {
 
 test('scrapes of different services do not share', async () => {
   const hand = manualGather();
-  const { address } = await started(hand.gather);
+  const { address } = await startPull(hand.gather);
   const answers = ['', '?service=frontend', '?service=agent'].map((query) =>
     get(address, `/metrics${query}`),
   );
@@ -136,7 +129,7 @@ test('scrapes of different services do not share', async () => {
 
 test('the deadline is the scraper’s timeout less half a second; without one the targets’ own decide', async () => {
   const { gather, requests } = manualGather(small);
-  const { address, clock } = await started(gather);
+  const { address, clock } = await startPull(gather);
   clock.advance(1_000);
   for (const timeout of ['10', '2.5', '0.2', 'soon', '-1', '0']) {
     await get(address, '/metrics', { 'x-prometheus-scrape-timeout-seconds': timeout });
@@ -148,7 +141,7 @@ test('the deadline is the scraper’s timeout less half a second; without one th
 
 test('who cannot wait as long as the others is not made to', async () => {
   const hand = manualGather();
-  const { address } = await started(hand.gather);
+  const { address } = await startPull(hand.gather);
   const timeout = (seconds: number) => ({ 'x-prometheus-scrape-timeout-seconds': `${seconds}` });
   const patient = get(address, '/metrics', timeout(60));
   await until('the first gather', () => hand.requests.length === 1);
@@ -162,7 +155,7 @@ test('who cannot wait as long as the others is not made to', async () => {
 
 test('a role that is down answers 503 to its own scrape alone, judged after the gather', async () => {
   const hand = manualGather();
-  const { address, down } = await started(hand.gather);
+  const { address, down } = await startPull(hand.gather);
   const view = small();
   const role = get(address, '/metrics?service=frontend');
   await until('the gather', () => hand.requests.length === 1);
@@ -180,7 +173,7 @@ test('a role that is down answers 503 to its own scrape alone, judged after the 
 
 test('an unknown or unwatched service is 404', async () => {
   const { gather, requests } = manualGather(small);
-  const { address } = await started(gather);
+  const { address } = await startPull(gather);
   for (const query of ['service=matching', 'service=', 'service=frontend&service=history']) {
     expect((await get(address, `/metrics?${query}`)).status).toBe(404);
   }
@@ -188,7 +181,7 @@ test('an unknown or unwatched service is 404', async () => {
 });
 
 test('a scrape by the agent itself is refused, one by another agent is not', async () => {
-  const { address } = await started(manualGather(small).gather);
+  const { address } = await startPull(manualGather(small).gather);
   const asked = (mark: string) => get(address, '/metrics', { 'x-svc-agent-scrape': mark });
   expect((await asked('agent-1')).status).toBe(508);
   expect((await asked('agent-2')).status).toBe(200);
@@ -196,7 +189,7 @@ test('a scrape by the agent itself is refused, one by another agent is not', asy
 
 test('a gather that fails is a 500 without its reason, which the log has', async () => {
   const hand = manualGather();
-  const { address, logged } = await started(hand.gather);
+  const { address, logged } = await startPull(hand.gather);
   const error = new Error('secret path /x');
   const answer = get(address, '/metrics');
   await until('the gather', () => hand.requests.length === 1);
@@ -227,7 +220,7 @@ test('a rendering that fails breaks the answer off and releases the view', async
       released += 1;
     },
   };
-  const { address, logged } = await started(manualGather(() => broken).gather);
+  const { address, logged } = await startPull(manualGather(() => broken).gather);
   await expect(get(address, '/metrics')).rejects.toThrow(/aborted|hang up|ECONNRESET/);
   expect(released).toBe(1);
   expect(logged.some(({ msg }) => msg === 'scrape failed')).toBe(true);

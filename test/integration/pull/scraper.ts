@@ -10,6 +10,7 @@ import {
 } from '../../../src/reporters/listen/listener.ts';
 import { createPull, type PullDeps, type PullReporterOptions } from '../../../src/reporters/pull/pull.ts';
 import { manualClock } from '../../clock.ts';
+import { atTestEnd } from '../../test-end.ts';
 import type { TestView } from '../../view.ts';
 
 export interface Answer {
@@ -110,7 +111,7 @@ export function listenerDeps() {
   return { clock, drops, log, readSecret: createReadSecret(process.env), dropped, logged };
 }
 
-/** A pull reporter at work on a free loopback port; watches frontend and history. */
+/** A pull reporter at work on a free loopback port until the test ends; watches frontend and history. */
 export async function startPull(
   gather: Gather,
   options: Partial<PullReporterOptions> & { limits?: Partial<ListenerLimits> } = {},
@@ -134,5 +135,6 @@ export async function startPull(
     { listenAddress: '127.0.0.1:0', openMetrics: false, ...options },
     pullDeps,
   ).start(gather);
+  atTestEnd(stop);
   return { ...deps, address: listener!.address, down, listener: () => listener!, stop };
 }

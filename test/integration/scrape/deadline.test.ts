@@ -17,7 +17,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await roles.stop();
-  await target.close();
 });
 
 /** How long a gather waits for a role that never answers, ms: up to the last moment before it gives up, and when it does. */

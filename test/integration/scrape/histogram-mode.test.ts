@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { withPrefix } from '../../../src/core/vocabulary-detector.ts';
 import { playRole } from '../../played-pages.ts';
 import { compare, parse, rawPage, recordedCases, type Sample } from '../../recorded-pages.ts';
-import { atTestEnd } from '../../test-end.ts';
 
 /**
  * A service with histograms in place of timers, or with both. The families are those of a real server in this mode: some timers
@@ -63,12 +62,6 @@ function grouped(lines: readonly string[]): string {
     .join('\n')}\n`;
 }
 
-async function play(name: string, ...rest: [vocabulary?: 'auto', change?: Parameters<typeof playRole>[2]]) {
-  const role = await playRole(name, ...rest);
-  atTestEnd(() => role.stop());
-  return role;
-}
-
 function expectEachCallOnce(page: string, shown: readonly Sample[], mode: Mode) {
   const raw = parse(rawPage(page));
   for (const [name, metric, row] of recordedCases) {
@@ -85,7 +78,7 @@ const pages = ['frontend', 'history'];
 
 describe.each(['timer', 'histogram', 'both'] as const)('mode %s', (mode) => {
   test.each(pages)('%s: every call is there once, from the first page on', async (page) => {
-    const role = await play(page);
+    const role = await playRole(page);
     for (const _ of page === 'frontend' ? [1, 2] : [1]) {
       expectEachCallOnce(page, await role.page(pageIn(mode, rawPage(page))), mode);
       expect(role.refusals()).toEqual([]);
@@ -93,14 +86,14 @@ describe.each(['timer', 'histogram', 'both'] as const)('mode %s', (mode) => {
   });
 
   test('a service that has not begun yet shows its calls once they come', async () => {
-    const role = await play('frontend');
+    const role = await playRole('frontend');
     const page = rawPage('frontend');
     await role.page(pageIn(mode, page, true));
     expectEachCallOnce('frontend', await role.page(pageIn(mode, page)), mode);
   });
 
   test('a prefix of the service is in front of the names of both', async () => {
-    const role = await play('frontend', 'auto', (detector) => withPrefix(detector, 'acme_svc'));
+    const role = await playRole('frontend', 'auto', (detector) => withPrefix(detector, 'acme_svc'));
     const page = pageIn(mode, rawPage('frontend'))
       .replace(/^(# \w+ )(\w)/gm, '$1acme_svc_$2')
       .replace(/^(?=[a-z])/gm, 'acme_svc_');
@@ -114,7 +107,7 @@ test.each([
   ['timer', 'histogram'],
   ['histogram', 'timer'],
 ] as const)('a service that restarts from %s mode in %s mode is followed', async (before, after) => {
-  const role = await play('frontend');
+  const role = await playRole('frontend');
   const page = rawPage('frontend');
   expectEachCallOnce('frontend', await role.page(pageIn(before, page)), before);
   await role.page(pageIn(after, page, true));

@@ -37,7 +37,7 @@ async function end(child: ChildProcess): Promise<void> {
 
 beforeAll(async () => {
   directory = newFolder(afterAll);
-  target = await openTarget();
+  target = await openTarget(afterAll);
   const [port, alertPort] = [await freePort(), await freePort()];
   api = `http://127.0.0.1:${port}`;
   managed = `http://127.0.0.1:${alertPort}`;
@@ -61,7 +61,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all([end(prometheus), end(alertmanager)]);
-  await target.close();
 });
 
 interface Result {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { VocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
-import { type PlayedRole, playRole } from '../../played-pages.ts';
+import { playRole } from '../../played-pages.ts';
 import {
   compare,
   pageNames as names,
@@ -18,14 +18,8 @@ interface Page {
   refusals: unknown;
 }
 
-const played: PlayedRole[] = [];
-afterAll(async () => {
-  for (const role of played) await role.stop();
-});
-
 async function play(name: string): Promise<Page> {
-  const role = await playRole(name);
-  played.push(role);
+  const role = await playRole(name, 'auto', undefined, afterAll);
   const page = rawPage(name);
   return {
     raw: parse(page),

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { catalogVocabulary, createVocabulary } from '../../../src/core/vocabulary.ts';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
@@ -19,7 +19,6 @@ beforeEach(async () => {
     { clock },
   );
 });
-afterEach(() => target.close());
 
 const product = createVocabulary({
   name: 'product',
@@ -86,7 +85,6 @@ test('counters that meet because an id was replaced add their increases', async 
   clock.advance(1000);
   await role.scrape.scrapeNow();
   expect(relayed()).toEqual({ [series]: [13] });
-  await role.stop();
 });
 
 test('a page that is not taken leaves nothing to see, and its series come back as they were', async () => {
@@ -103,7 +101,6 @@ test('a page that is not taken leaves nothing to see, and its series come back a
   target.page('# TYPE c counter\nc 5\n');
   await role.scrape.scrapeNow();
   expect(relayed()).toEqual(before);
-  await role.stop();
 });
 
 test('a view that is held does not move while the next page comes in', async () => {
@@ -118,7 +115,6 @@ test('a view that is held does not move while the next page comes in', async () 
   expect(view.numbers(series!)[series!.at]).toBe(1);
   view.release();
   expect(relayed()).toEqual({ 'g{cluster="dc1",svc_service="history"}': [2] });
-  await role.stop();
 });
 
 test('a product’s words are recognised when they come, and its units become the catalog’s', async () => {
@@ -147,7 +143,6 @@ test('a product’s words are recognised when they come, and its units become th
     to: new Set(['svc_workflow_started']),
     leftOut: false,
   });
-  await role.stop();
 });
 
 test('cardinality stays within the limits while the total stays right', async () => {
@@ -164,5 +159,4 @@ test('cardinality stays within the limits while the total stays right', async ()
   await role.scrape.scrapeNow();
   expect(Object.keys(relayed())).toHaveLength(101);
   expect(total() - before).toBe(1500);
-  await role.stop();
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
 import { openScrape, openTarget, pageAnswer, sampleName as s, type Target } from '../../scrape.ts';
 import { servingOn } from '../../serving.ts';
@@ -14,7 +14,6 @@ beforeEach(async () => {
   target = await openTarget();
   target.page('x 1\n');
 });
-afterEach(() => target.close());
 
 test('a page younger than a second is shared, an older one fetched again', async () => {
   const clock = manualClock();
@@ -26,7 +25,6 @@ test('a page younger than a second is shared, an older one fetched again', async
   clock.advance(1);
   await scraped.scrape.scrapeNow();
   expect(target.requests).toHaveLength(2);
-  await scraped.stop();
 });
 
 test('the source fetches by itself when nobody has come for an interval', async () => {
@@ -113,7 +111,6 @@ test('a kept connection that the target has just closed is no failure', async ()
   closeFirst = true;
   clock.advance(1000);
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
-  await scraped.stop();
 });
 
 test('a new connection that the target closes is a failure, asked for once', async () => {
@@ -122,7 +119,6 @@ test('a new connection that the target closes is a failure, asked for once', asy
   const scraped = await openScrape({ url: target.url }, clock);
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'reset' });
   expect(target.requests).toHaveLength(1);
-  await scraped.stop();
 });
 
 test('after a failure within the second of its last page a target is asked again', async () => {
@@ -134,7 +130,6 @@ test('after a failure within the second of its last page a target is asked again
   await until('the target is down', () => scraped.up() === 0);
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'status' });
   expect(target.requests).toHaveLength(3);
-  await scraped.stop();
 });
 
 test('a page tells how many of its counters were there before, and how many fell', async () => {
@@ -153,7 +148,6 @@ test('a page tells how many of its counters were there before, and how many fell
     { fallen: 0, counters: 2 },
     { fallen: 1, counters: 2 },
   ]);
-  await scraped.stop();
 });
 
 test('basic credentials are read at each use, and their loss is a failure by name', async () => {
@@ -173,7 +167,6 @@ test('basic credentials are read at each use, and their loss is a failure by nam
   password = undefined;
   clock.advance(1000);
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'credentials' });
-  await scraped.stop();
 });
 
 test('readings are those of the page shown', async () => {
@@ -190,7 +183,6 @@ test('readings are those of the page shown', async () => {
   clock.advance(1000);
   await scraped.scrape.scrapeNow();
   expect([...scraped.scrape.values('lag')]).toEqual([]);
-  await scraped.stop();
 });
 
 const certificates = makeCertificates();

@@ -105,7 +105,6 @@ test('compressed and plain pages of several targets do not mix', async () => {
       const scrape = await openScrape({ url: target.url }, clock);
       onTestFinished(async () => {
         await scrape.stop();
-        await target.close();
       });
       return scrape;
     }),
