@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
-  chmodSync,
   cpSync,
   mkdirSync,
   readdirSync,
@@ -18,6 +17,7 @@ import { journalPath, recordRun } from '../../src/probes/backups/journal.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
+import { createBarman } from '../barman.ts';
 import { manualClock } from '../clock.ts';
 import { flip } from '../flip.ts';
 import { newFolder } from '../folder.ts';
@@ -332,77 +332,40 @@ backups:
 describe.skipIf(!hasBarman)('Barman', () => {
   let server: Postgres;
   let base: string;
-  let config: string;
-  let home: string;
+  let barman: ReturnType<typeof createBarman>;
   const place = newFolder(afterAll);
-  const tool = (...args: string[]) => asPostgres(['barman', '-c', config, ...args]);
   const run = (...args: string[]) => {
-    const [program, ...rest] = tool(...args);
+    const [program, ...rest] = barman.tool(...args);
     return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   };
-  /** The script as the documentation prints it. */
-  const script = () => {
-    const barman = tool().join(' ');
-    return `${barman} -f json list-backups main; ${barman} -f json show-backup main latest || true`;
-  };
   const report = (verify = true): BackupSource => ({
-    ...{ kind: 'command', format: 'barman', timeoutMs: 60_000, command: ['sh', '-c', script()] },
-    verify: verify ? tool('verify-backup', 'main', '{id}') : undefined,
+    ...{ kind: 'command', format: 'barman', timeoutMs: 60_000, command: ['sh', '-c', barman.report] },
+    verify: verify ? barman.tool('verify-backup', 'main', '{id}') : undefined,
   });
   const segments = (): BackupSource => ({
     ...{ kind: 'segments', log: 'wal', settleMs: 0 },
-    directory: join(home, 'main/wals'),
+    directory: barman.wals,
   });
   const nightly = (verify = true) => entry('nightly', 'full', report(verify));
   const all = () => [nightly(), entry('wal', 'log', segments())];
-  const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(home, damage, check);
+  const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(barman.home, damage, check);
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
     judged(server, backups, join(place, `state-${states++}`), laterMs);
-  const ids = () => readdirSync(join(home, 'main/base')).sort();
-  const walFolder = () =>
-    join(
-      home,
-      'main/wals',
-      readdirSync(join(home, 'main/wals')).find((name) => /^[0-9A-F]{16}$/.test(name))!,
-    );
+  const ids = () => readdirSync(join(barman.home, 'main/base')).sort();
   /** Does what Barman's cron job does with new segments. */
   const filed = () => run('archive-wal', 'main');
 
   beforeAll(async () => {
     base = postgresFolder();
-    home = join(base, 'barman');
-    config = join(base, 'barman.conf');
-    const incoming = join(home, 'main/incoming');
-    for (const path of [home, join(home, 'main'), incoming, join(base, 'lock'), join(base, 'none.d')]) {
-      mkdirSync(path);
-      ownedByPostgres(path);
-    }
+    barman = createBarman(base);
     server = await startPostgres({
       settings: [
         ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
-        `archive_command=cp %p ${incoming}/%f`,
+        `archive_command=${barman.archiveCommand}`,
       ],
     });
-    const connection = `host=${server.folder} port=${server.port} user=postgres`;
-    writeFileSync(
-      config,
-      `[barman]
-barman_home=${home}
-barman_user=postgres
-configuration_files_directory=${base}/none.d
-barman_lock_directory=${base}/lock
-log_file=${base}/lock/barman.log
-[main]
-description=main
-conninfo=${connection} dbname=postgres
-streaming_conninfo=${connection}
-backup_method=postgres
-path_prefix=${postgresPrograms}
-archiver=on
-`,
-    );
-    chmodSync(config, 0o644);
+    barman.configure(server);
     await server.query('CREATE TABLE executions (i int)');
     await writeSegment(server);
     filed();
@@ -436,7 +399,7 @@ archiver=on
   test('a segment that never reached Barman is a gap of its report', async () => {
     const damage = () => {
       // Barman has its own list of what has arrived.
-      const list = join(home, 'main/wals/xlog.db');
+      const list = join(barman.wals, 'xlog.db');
       const lines = readFileSync(list, 'utf8').split('\n');
       const segments = lines.filter((line) => /^[0-9A-F]{24}\t/.test(line));
       writeFileSync(list, lines.filter((line) => line !== segments.at(-2)).join('\n'));
@@ -448,8 +411,8 @@ archiver=on
 
   test('a segment that was deleted afterwards is a gap of the archive', async () => {
     const damage = () => {
-      const names = readdirSync(walFolder()).filter((name) => /^[0-9A-F]{24}$/.test(name));
-      unlinkSync(join(walFolder(), names.sort().at(-2)!));
+      const names = readdirSync(barman.walFolder()).filter((name) => /^[0-9A-F]{24}$/.test(name));
+      unlinkSync(join(barman.walFolder(), names.sort().at(-2)!));
     };
     const found = await after(damage, () => judge());
     expect(found.of('wal')).toMatchObject({ reason: 'log_gap' });
@@ -457,7 +420,7 @@ archiver=on
   });
 
   test('a flipped byte in the backup', async () => {
-    const damage = () => flip(join(home, 'main/base', ids()[0]!, 'data/base/1/1255'));
+    const damage = () => flip(join(barman.home, 'main/base', ids()[0]!, 'data/base/1/1255'));
     const found = await after(damage, () => judge());
     expect(found).toMatchObject({ ready: 0 });
     expect(found.of('nightly')).toMatchObject({
@@ -467,7 +430,7 @@ archiver=on
   });
 
   test('a backup whose files were deleted', async () => {
-    const damage = () => rmSync(join(home, 'main/base', ids()[0]!, 'data'), { recursive: true });
+    const damage = () => rmSync(join(barman.home, 'main/base', ids()[0]!, 'data'), { recursive: true });
     const found = await after(damage, () => judge());
     expect(found).toMatchObject({ ready: 0 });
     expect(found.of('nightly')).toMatchObject({ reason: 'corrupt' });
@@ -480,7 +443,7 @@ archiver=on
   });
 
   test('a backup that failed is a failure of its own, and the one before stays good', async () => {
-    const whole = readFileSync(config, 'utf8');
+    const whole = readFileSync(barman.config, 'utf8');
     const programs = join(base, 'programs');
     mkdirSync(programs);
     const pgBaseBackup = `#!/bin/sh
@@ -489,9 +452,9 @@ exit 1
 `;
     writeFileSync(join(programs, 'pg_basebackup'), pgBaseBackup, { mode: 0o755 });
     const damage = () => {
-      writeFileSync(config, whole.replace(/path_prefix=.*/, `path_prefix=${programs}`));
+      writeFileSync(barman.config, whole.replace(/path_prefix=.*/, `path_prefix=${programs}`));
       expect(() => run('backup', 'main')).toThrow();
-      writeFileSync(config, whole);
+      writeFileSync(barman.config, whole);
     };
     const found = await after(damage, () => judge());
     expect(found.of('nightly')).toMatchObject({ reason: 'backup_failed' });

@@ -19,6 +19,7 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import pg from 'pg';
+import { createBarman } from '../../barman.ts';
 import { flip } from '../../flip.ts';
 import {
   asPostgres,
@@ -766,44 +767,16 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
 
 export async function barmanBed(random: Random): Promise<PostgresBed> {
   const base = postgresFolder();
-  const [config, home] = [join(base, 'barman.conf'), join(base, 'barman')];
-  const incoming = join(home, 'main/incoming');
-  for (const path of [home, join(home, 'main'), incoming, join(base, 'lock'), join(base, 'none.d')]) {
-    mkdirSync(path);
-    ownedByPostgres(path);
-  }
-  const tool = (...args: string[]) => asPostgres(['barman', '-c', config, ...args]);
+  const { archiveCommand, config, configure, report, tool, wals, walFolder } = createBarman(base);
   const observed = random() < 0.5;
-  return toolBed(base, `cp %p ${incoming}/%f`, (server) => {
-    const connection = `host=${server.folder} port=${server.port} user=postgres`;
-    writeFileSync(
-      config,
-      `[barman]
-barman_home=${home}
-barman_user=postgres
-configuration_files_directory=${base}/none.d
-barman_lock_directory=${base}/lock
-log_file=${base}/lock/barman.log
-[main]
-description=main
-conninfo=${connection} dbname=postgres
-streaming_conninfo=${connection}
-backup_method=postgres
-path_prefix=${postgresPrograms}
-archiver=on
-immediate_checkpoint=true
-`,
-      { mode: 0o644 },
-    );
-    const barman = tool().join(' ');
-    const script = `${barman} -f json list-backups main; ${barman} -f json show-backup main latest || true`;
-    const wals = join(home, 'main/wals');
+  return toolBed(base, archiveCommand, (server) => {
+    configure(server);
     const fetch = `barman -c ${config} get-wal main %f > %p`;
     return {
       isLogObserved: observed,
-      entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: barman, command: ${JSON.stringify(['sh', '-c', script])}, verify: ${JSON.stringify(tool('verify-backup', 'main', '{id}'))}}}, integrity: {level: full}}
+      entries: `  - {name: base, store: main, database: persistence, type: full, source: {command: {format: barman, command: ${JSON.stringify(['sh', '-c', report])}, verify: ${JSON.stringify(tool('verify-backup', 'main', '{id}'))}}}, integrity: {level: full}}
 ${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wals}, log: wal, settle: 1ms}}}\n` : ''}`,
-      wal: () => join(wals, readdirSync(wals).find((name) => /^[0-9A-F]{16}$/.test(name))!),
+      wal: walFolder,
       base: () => beside(tool('backup', 'main')),
       filed: () => ofTool(tool('archive-wal', 'main')),
       restore: [

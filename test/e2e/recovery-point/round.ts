@@ -1,5 +1,6 @@
 import { appendFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createRandom } from '../../../examples/service/random.ts';
 import { flip } from '../../flip.ts';
 import { folder } from '../../run-folder.ts';
 import { anyMoment, until } from '../../until.ts';
@@ -11,15 +12,7 @@ import { type RunningAgent, startAgent } from '../process.ts';
 export type Random = () => number;
 
 /** Numbers that look random and are the same in every run. */
-export function seeded(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+export const seeded = (seed: number): Random => createRandom(seed).next;
 
 export const oneOf = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
 
