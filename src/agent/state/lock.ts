@@ -48,12 +48,12 @@ function isListening(path: string): Promise<boolean> {
 }
 
 /** Creates a socket. Undefined if the holder took the new directory for one that a dead process left behind. */
-async function createClaim(base: string): Promise<LockSocket | undefined> {
+async function createLockSocket(base: string): Promise<LockSocket | undefined> {
   const id = randomBytes(6).toString('hex');
-  const claimPath = join(base, `lock-${id}`);
+  const lockPath = join(base, `lock-${id}`);
   const name = `${process.pid}-${id}`;
-  let home = claimPath;
-  await mkdir(claimPath, { mode: 0o755 });
+  let home = lockPath;
+  await mkdir(lockPath, { mode: 0o755 });
   const server = createServer((socket) => socket.destroy());
   const drop = async () => {
     await new Promise((resolve) => server.close(resolve));
@@ -62,12 +62,12 @@ async function createClaim(base: string): Promise<LockSocket | undefined> {
   };
   const listening = new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(join(claimPath, name), resolve);
+    server.listen(join(lockPath, name), resolve);
   });
   try {
     await listening;
   } catch (error) {
-    const isTakenAway = !existsSync(claimPath);
+    const isTakenAway = !existsSync(lockPath);
     await drop();
     if (isTakenAway) return undefined;
     throw error;
@@ -77,7 +77,7 @@ async function createClaim(base: string): Promise<LockSocket | undefined> {
   server.unref();
   const place = async () => {
     const target = join(base, 'lock');
-    const moved = await rename(claimPath, target).then(
+    const moved = await rename(lockPath, target).then(
       () => true,
       ignoring(['ENOTEMPTY', 'EEXIST', 'ENOENT']),
     );
@@ -98,7 +98,7 @@ async function clearDead(home: string): Promise<string | undefined> {
   return undefined;
 }
 
-async function clearAbandonedClaims(base: string): Promise<void> {
+async function clearAbandonedSockets(base: string): Promise<void> {
   for (const entry of await readdir(base)) {
     if (!entry.startsWith('lock-')) continue;
     const living = await clearDead(join(base, entry));
@@ -118,17 +118,17 @@ function lockedError(directory: string, holder: string): AgentError {
 
 async function contend(base: string, directory: string): Promise<LockSocket> {
   for (let attempt = 0; attempt < attempts; attempt++) {
-    const claim = await createClaim(base);
-    if (!claim) continue;
+    const socket = await createLockSocket(base);
+    if (!socket) continue;
     try {
-      if (await claim.place()) return claim;
+      if (await socket.place()) return socket;
       const holder = await clearDead(join(base, 'lock'));
       if (holder) throw lockedError(directory, holder);
     } catch (error) {
-      await claim.drop();
+      await socket.drop();
       throw error;
     }
-    await claim.drop();
+    await socket.drop();
   }
   throw lockedError(directory, '');
 }
@@ -147,16 +147,16 @@ export async function takeLock(directory: string): Promise<Lock> {
   const viaDescriptor = `/proc/self/fd/${handle.fd}`;
   const base = existsSync(viaDescriptor) ? viaDescriptor : directory;
   try {
-    const claim = await contend(base, directory);
-    await clearAbandonedClaims(base).catch(none);
+    const socket = await contend(base, directory);
+    await clearAbandonedSockets(base).catch(none);
     return {
       holds: () =>
-        stat(join(directory, 'lock', claim.name)).then(
+        stat(join(directory, 'lock', socket.name)).then(
           () => true,
           () => false,
         ),
       release: async () => {
-        await claim.drop();
+        await socket.drop();
         await handle.close();
       },
     };
