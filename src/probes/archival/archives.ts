@@ -43,8 +43,8 @@ export interface ArchivalUri {
   /** The bucket; empty for files. */
   bucket: string;
   /**
-   * For files, the directory. For object stores, the prefix of all keys; it is empty, or ends with a slash, but does not begin
-   * with one.
+   * For files, the directory. For object stores, the prefix of all keys; it is empty, or ends with a slash, and never begins
+   * with a slash.
    */
   path: string;
 }

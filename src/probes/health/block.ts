@@ -28,7 +28,7 @@ const targetWithPort: TextFormat<string> = {
   },
 };
 
-/** The schema of `services.<service>.health`: a URL, or a map with one. */
+/** The schema of `services.<service>.health`: a URL, or a map with a `url`. */
 export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const threshold = (usual: number, what: string) => z.int().min(1).max(100).default(usual).describe(what);
   const full: z.ZodType<HealthOptions> = timedBlock(

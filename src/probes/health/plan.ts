@@ -20,7 +20,7 @@ interface HealthTarget {
 type HealthCheck = (signal: AbortSignal, recalled: unknown) => Promise<Finding>;
 
 interface HealthProtocol {
-  /** The port for a URL without one. */
+  /** The port if the URL has none. */
   port?: number;
   /** When TLS is used. `always`: the scheme means TLS. `asked`: only with `tls` in the options. Missing: never. */
   tls?: 'always' | 'asked';

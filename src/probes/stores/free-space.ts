@@ -128,7 +128,7 @@ const inGibibytes = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
 /** A duration rounded to minutes, or to hours if it is longer than a day. */
 const roundedMs = (ms: number) =>
   ms < 172_800_000 ? Math.ceil(ms / 60_000) * 60_000 : Math.round(ms / 3_600_000) * 3_600_000;
-/** The longest forecast: nobody acts on a trend with a longer one. */
+/** The longest forecast: nobody acts on a disk that will be full later than this. */
 const longestForecastMs = 30 * 86_400_000;
 
 /**

@@ -93,7 +93,7 @@ export function createHandshakes(options: HandshakesOptions, deps: HandshakesDep
       socket.once('close', () => {
         if (inHandshake.get(key) === socket) inHandshake.delete(key);
       });
-      // An HTTP server accepts half-open connections, but a handshake cannot continue on one.
+      // An HTTP server accepts half-open connections. A handshake needs both directions.
       socket.allowHalfOpen = false;
       server.emit('connection', socket);
     },
