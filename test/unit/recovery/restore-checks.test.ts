@@ -137,6 +137,18 @@ test.each([
     '10.1',
     'true: the dump is from version 9.6.24, the server has version 10.1',
   ],
+  [
+    'postgres',
+    ofPostgres('10.18'),
+    '10.2',
+    'true: the dump is from version 10.18, the server has version 10.2',
+  ],
+  [
+    'mysql',
+    '-- Server version\t10.11.6-MariaDB\n',
+    '10.6.1-MariaDB',
+    'false: the dump is from version 10.11.6-MariaDB, the server has version 10.6.1-MariaDB',
+  ],
   ['postgres', 'select 1;\n', '15.2', 'unknown: the dump names no version; the server has version 15.2'],
   [
     'mysql',
