@@ -67,6 +67,16 @@ async function live(directory: string, ...configured: Scripted[]): Promise<Life>
   };
 }
 
+/** One run of the agent in which the domain orders fails over once. */
+async function liveWithFailover(directory: string) {
+  const orders = domain('orders');
+  const first = await live(directory, orders);
+  await first.runCheck(orders);
+  histories.orders!.push('v2');
+  await first.runCheck(orders);
+  return { orders, first };
+}
+
 const total = (name: string, value: number, tag = '') => ({
   [`svc_domain_failovers_total{${tag}domain="${name}"}`]: value,
 });
@@ -74,11 +84,7 @@ const total = (name: string, value: number, tag = '') => ({
 describe('failovers across restarts', () => {
   test('are counted once, wherever the agent was killed', async () => {
     const directory = newFolder();
-    const orders = domain('orders');
-    const first = await live(directory, orders);
-    await first.runCheck(orders);
-    histories.orders!.push('v2');
-    await first.runCheck(orders);
+    const { orders, first } = await liveWithFailover(directory);
     await first.commit();
     expect(first.shown()).toEqual(total('orders', 1));
     histories.orders!.push('v3');
@@ -106,11 +112,7 @@ describe('failovers across restarts', () => {
 
   test('totals outlive a stop that commits after it', async () => {
     const directory = newFolder();
-    const orders = domain('orders');
-    const first = await live(directory, orders);
-    await first.runCheck(orders);
-    histories.orders!.push('v2');
-    await first.runCheck(orders);
+    const { orders, first } = await liveWithFailover(directory);
     await first.bed.runner.stop();
     await first.commit();
     await first.kill();
@@ -122,11 +124,7 @@ describe('failovers across restarts', () => {
 
   test('a life without domains shows none of them and keeps all', async () => {
     const directory = newFolder();
-    const orders = domain('orders');
-    const first = await live(directory, orders);
-    await first.runCheck(orders);
-    histories.orders!.push('v2');
-    await first.runCheck(orders);
+    const { orders, first } = await liveWithFailover(directory);
     await first.commit();
     await first.kill();
     const second = await live(directory, scripted('health/a'));
