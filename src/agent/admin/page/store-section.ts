@@ -1,10 +1,11 @@
 import type { ProbeStatus, StatusReport } from '../../report.ts';
+import { subjectOf } from '../../verdict/probe-text.ts';
 import type { Data } from './data.ts';
 import { type Child, h } from './dom.ts';
 import { count, seconds } from './format.ts';
 import { type Frame, facts, folded, meter, note, pill, section } from './parts.ts';
 import { plot } from './plots.ts';
-import { axis, failureText, probesOf, sinceText, stateOf, subjectOf, targetItem } from './targets.ts';
+import { axis, failureText, probesOf, sinceText, stateOf, targetItem } from './targets.ts';
 
 /** Up to this many databases are shown with all that is known about them. */
 const mostWhole = 6;
