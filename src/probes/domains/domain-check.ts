@@ -1,5 +1,6 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { CommandFailureReason, DomainFailureReason } from '../../core/reasons.ts';
+import { waitRunning } from '../../core/running-wait.ts';
 import { defaultRetentionMs } from '../archival/unarchived.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import { runCommand } from '../command.ts';
@@ -155,7 +156,7 @@ export function createDomainProbe(
   return {
     async check(signal, recalled) {
       const othersLate = new AbortController();
-      const cancel = clock.after(shareOfOthers * options.timeoutMs, () => othersLate.abort());
+      const { cancel } = waitRunning(shareOfOthers * options.timeoutMs, clock, () => othersLate.abort());
       try {
         const own = await viewThrough(options, ownCluster(options.group), signal);
         if (own.fault) return { ...own.fault, remember: recalled };

@@ -1,6 +1,7 @@
 import { waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock, Tracing } from '../../core/ports.ts';
+import { waitRunning } from '../../core/running-wait.ts';
 import { nextTurn } from '../../core/slices.ts';
 import { toThousandths } from '../../core/text-formats.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Progress } from '../probe.ts';
@@ -30,22 +31,61 @@ interface AttemptOptions {
   open(): Promise<Probe>;
   /** What the last run remembered. */
   recalled: unknown;
-  clock: Pick<Clock, 'monotonicMs' | 'after'>;
+  clock: Clock;
+}
+
+/** One check of a run. */
+interface Check extends Attempt {
+  /** Whether this process stood still during the check. */
+  stoodStill(): boolean;
 }
 
 /**
- * Runs a probe once. At the timeout the signal aborts. A finding with a reason, such as the phase in which time ran out, still
+ * Runs a probe. A failure says nothing if this process stood still during the check: a deadline passed or a peer gave up although
+ * the target was well. The check is then repeated; a target that is at fault fails again.
+ */
+function startAttempt(options: AttemptOptions): Attempt {
+  let check = startCheck(options);
+  let isEnded = false;
+  const run = async (): Promise<Outcome | undefined> => {
+    for (;;) {
+      const outcome = await check.outcome;
+      if (!outcome?.finding.reason || !check.stoodStill()) return outcome;
+      let hasSettled = false;
+      const settled = check.settled.then(() => {
+        hasSettled = true;
+      });
+      await waitAtMost(settleMs, options.clock, settled);
+      if (isEnded || !hasSettled) return undefined;
+      check = startCheck(options);
+    }
+  };
+  const outcome = run();
+  return {
+    outcome,
+    settled: outcome.then(() => check.settled),
+    end() {
+      isEnded = true;
+      check.end();
+    },
+  };
+}
+
+/**
+ * Checks once. At the timeout the signal aborts. A finding with a reason, such as the phase in which time ran out, still
  * counts if it comes within one turn of the event loop; otherwise the result is `too_slow`.
  */
-function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): Attempt {
+function startCheck({ row, tracing, open, recalled, clock }: AttemptOptions): Check {
   const { timeoutMs } = row.schedule;
   const controller = new AbortController();
   const { signal } = controller;
   let startMs = clock.monotonicMs();
   let isLate = false;
+  const wait = waitRunning(timeoutMs, clock, () => void expire());
+  // A phase in which this process stood still did not take that long.
   const result = (finding: Finding): Outcome => ({
-    finding,
-    durationMs: toThousandths(clock.monotonicMs() - startMs),
+    finding: wait.stoodStill() ? { ...finding, phasesMs: undefined } : finding,
+    durationMs: toThousandths(Math.max(0, clock.monotonicMs() - startMs - wait.stillMs)),
   });
   const tooSlow = () => result({ reason: 'too_slow', msg: `no result within ${timeoutMs} ms` });
 
@@ -64,10 +104,11 @@ function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): 
 
   let end = () => {};
   const worked = tracing ? traced(row, tracing, work) : work();
+  let expire = async () => {};
   const outcome = new Promise<Outcome | undefined>((resolve) => {
     let isSettled = false;
-    const expire = async () => {
-      // The turn reads what arrived while the machine was suspended: the probe did not cause that delay.
+    expire = async () => {
+      // The turn reads what has arrived: the timer fires before that.
       await nextTurn();
       if (isSettled) return;
       isLate = true;
@@ -75,20 +116,19 @@ function startAttempt({ row, tracing, open, recalled, clock }: AttemptOptions): 
       await nextTurn();
       resolve(tooSlow());
     };
-    const cancel = clock.after(timeoutMs, () => void expire());
     end = () => {
       isSettled = true;
-      cancel();
+      wait.cancel();
       resolve(undefined);
       controller.abort(new Error('the run was ended'));
     };
     void worked.then((worked) => {
       isSettled = true;
-      cancel();
+      wait.cancel();
       resolve(worked);
     });
   });
-  return { outcome, settled: worked.then(() => {}), end };
+  return { outcome, settled: worked.then(() => {}), end, stoodStill: wait.stoodStill };
 }
 
 /** Runs a check within a span, which says what is checked, and why it failed. */

@@ -1,6 +1,7 @@
 import { formatAddress, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
+import { waitRunning } from '../../core/running-wait.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
@@ -258,7 +259,7 @@ async function versionByCommand(
   const filled = command.map((part) => part.replace(/\{([a-z]+)\}/g, (whole, name) => values[name] ?? whole));
   const late = new AbortController();
   // A program that hangs must not cost the store's own answers.
-  const cancel = clock.after(timeoutMs / 2, () => late.abort());
+  const { cancel } = waitRunning(timeoutMs / 2, clock, () => late.abort());
   try {
     const limits = { signal: AbortSignal.any([signal, late.signal]), maxBytes: mostOutputBytes };
     const found = versionIn((await runCommand(filled, limits)).stdout);

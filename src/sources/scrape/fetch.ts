@@ -16,6 +16,7 @@ import {
 import { type Address, isLoopback, isWildcard } from '../../core/address.ts';
 import { connectionTls, type TlsFileError } from '../../core/client-tls.ts';
 import type { Clock } from '../../core/ports.ts';
+import { type RunningWait, waitRunning } from '../../core/running-wait.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { ScrapeOptions } from './block.ts';
 import type { Exposition } from './exposition/page-reader.ts';
@@ -68,26 +69,27 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
     await closing?.destroy(null);
   };
 
-  const request = (sink: PageSink, headers: Record<string, string>): Promise<Arrival> => {
+  const request = (sink: PageSink, headers: Record<string, string>): Exchange => {
     const abandon = (): void => void close();
-    const { handler, arrival } = createExchange({ clock, timeoutMs, sink, abandon });
+    const exchange = createExchange({ clock, timeoutMs, sink, abandon });
     client ??= createClient();
-    client.dispatch({ path: pathname + search, method: 'GET', headers }, handler);
-    return arrival;
+    client.dispatch({ path: pathname + search, method: 'GET', headers }, exchange.handler);
+    return exchange;
   };
 
   return {
     async page(sink) {
       const headers = await requestHeaders(options, deps);
       const before = connections;
+      const first = request(sink, headers);
       try {
-        return await request(sink, headers);
+        return await first.arrival;
       } catch (error) {
         // The target may close an idle connection just when it is used again. That is not a failure: the request is sent once
-        // more. A response that is cut off has another reason.
+        // more. A response that is cut off has another reason. What failed while this process stood still says nothing.
         const isStale = error instanceof ScrapeFailure && error.reason === 'reset' && connections === before;
-        if (!isStale) throw error;
-        return await request(sink, headers);
+        if (!isStale && !first.stoodStill()) throw error;
+        return await request(sink, headers).arrival;
       }
     },
     close,
@@ -215,6 +217,7 @@ interface ExchangeDeps {
 interface Exchange {
   handler: Dispatcher.DispatchHandler;
   arrival: Promise<Arrival>;
+  stoodStill: RunningWait['stoodStill'];
 }
 
 const text = (header: string | string[] | undefined): string | undefined =>
@@ -266,7 +269,7 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     cancelTimer();
     succeed({ wholeBody });
   };
-  const cancelTimer = clock.after(timeoutMs, () =>
+  const { cancel: cancelTimer, stoodStill } = waitRunning(timeoutMs, clock, () =>
     fail(new ScrapeFailure('too_slow', `the target has not answered within ${timeoutMs} ms`)),
   );
   const answered = (status: number, headers: IncomingHttpHeaders): void => {
@@ -303,7 +306,7 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     },
     onResponseError: (_, error) => fail(error),
   };
-  return { handler, arrival };
+  return { handler, arrival, stoodStill };
 }
 
 const versions: Readonly<Record<string, { format: Exposition; versions: readonly string[] }>> = {

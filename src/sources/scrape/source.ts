@@ -3,6 +3,7 @@ import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import { createRefusedLines } from '../../core/refused-series.ts';
+import { waitRunning } from '../../core/running-wait.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { MappedMetric } from '../../core/vocabulary.ts';
 import type { VocabularyDetector } from '../../core/vocabulary-detector.ts';
@@ -124,7 +125,8 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     const page = start();
     if (deadlineMs === undefined) return page;
     return new Promise((resolve) => {
-      const cancel = clock.after(Math.max(0, deadlineMs - clock.monotonicMs()), () => resolve(missed()));
+      const leftMs = Math.max(0, deadlineMs - clock.monotonicMs());
+      const { cancel } = waitRunning(leftMs, clock, () => resolve(missed()));
       void page.then((result) => {
         cancel();
         resolve(result);

@@ -1,0 +1,55 @@
+import type { Clock } from './ports.ts';
+
+/** Waits for a time in which this process can run. */
+export interface RunningWait {
+  cancel(): void;
+  /**
+   * Whether this process stood still since the wait began: it was stopped, starved of CPU or suspended. What was measured
+   * meanwhile, and what failed meanwhile, says nothing about the other side.
+   */
+  stoodStill(): boolean;
+  /** The time that this process stood still, as far as the monotonic clock shows it. */
+  readonly stillMs: number;
+}
+
+/** The wait has this many parts. A pause that is shorter than a part may pass unnoticed. */
+const parts = 10;
+/** A busy machine delays timers by some tens of milliseconds, which decides nothing. */
+const leastStillMs = 100;
+
+/**
+ * Calls `call` after `delayMs` in which this process could run. A timer that is late fires before anything that has arrived is
+ * read, so what it missed is added to the wait, up to the whole delay. The monotonic clock stands still while a machine is
+ * suspended; the wall clock then goes on alone.
+ */
+export function waitRunning(delayMs: number, clock: Clock, call: () => void): RunningWait {
+  const partMs = Math.max(delayMs / parts, leastStillMs);
+  const apartMs = () => clock.nowMs() - clock.monotonicMs();
+  const startApartMs = apartMs();
+  let leftMs = delayMs;
+  let stillMs = 0;
+  let cancel = () => {};
+
+  const arm = () => {
+    const nextMs = Math.min(partMs, leftMs);
+    const dueMs = clock.monotonicMs() + nextMs;
+    cancel = clock.after(nextMs, () => {
+      const lateMs = clock.monotonicMs() - dueMs;
+      const missedMs = lateMs < leastStillMs ? 0 : lateMs;
+      stillMs += missedMs;
+      leftMs = Math.min(delayMs, leftMs - nextMs + missedMs);
+      // What is left of a fraction of a millisecond would be a timer of its own.
+      if (leftMs < 1) call();
+      else arm();
+    });
+  };
+
+  arm();
+  return {
+    cancel: () => cancel(),
+    stoodStill: () => stillMs > 0 || Math.abs(apartMs() - startApartMs) >= partMs,
+    get stillMs() {
+      return stillMs;
+    },
+  };
+}
