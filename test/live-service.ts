@@ -22,13 +22,14 @@ type RoleName = (typeof roles)[number];
 
 /** The state of the door to the store. `silent`: it accepts connections and never answers. */
 type Door = 'open' | 'shut' | 'silent' | 'slow';
-/** The delay of each answer: longer than a role waits. */
+/** How long a role waits for the store, and the delay of each answer of a slow one, which is longer. */
+const usualWaitMs = 500;
 const slowMs = 700;
 
 /** The program of a role. It requests TLS from the store, like a client of PostgreSQL; one byte is the answer. */
 const roleProgram = `const { connect } = require('node:net');
 const { appendFileSync, readFileSync } = require('node:fs');
-const [port, storePort, log, cert, key] = process.argv.slice(2);
+const [port, storePort, log, waitMs, cert, key] = process.argv.slice(2);
 const say = (level, msg) => {
   try {
     appendFileSync(log, JSON.stringify({ level, ts: new Date().toISOString(), msg }) + '\\n');
@@ -38,7 +39,7 @@ const asksStore = () =>
   new Promise((resolve) => {
     const socket = connect(Number(storePort), '127.0.0.1');
     const end = (isWell) => (socket.destroy(), resolve(isWell));
-    socket.setTimeout(500, () => end(false));
+    socket.setTimeout(Number(waitMs), () => end(false));
     socket.on('error', () => end(false)).on('close', () => end(false)).on('data', () => end(true));
     socket.write(Buffer.from('0000000804d2162f', 'hex'));
   });
@@ -87,6 +88,8 @@ interface Options {
   healthTimeout?: string;
   /** How long the agent waits for the store, and how often it polls the store. Default: 4s. */
   storeTimeout?: string;
+  /** How long a role waits for the store before it says that its persistence does not answer. */
+  roleWaitMs?: number;
 }
 
 async function startDoor(behind: number) {
@@ -143,6 +146,7 @@ export async function startLiveService({
   env,
   healthTimeout = '3s',
   storeTimeout = '4s',
+  roleWaitMs = usualWaitMs,
 }: Options = {}): Promise<LiveService> {
   const folder = newFolder();
   const store = await startPostgres({ settings: ['fsync=on'] });
@@ -167,7 +171,10 @@ export async function startLiveService({
     const port = ports.get(role)!;
     const files = isTls(role) ? [tls!.cert, tls!.key] : [];
     const log = join(places.logs, `${role}.log`);
-    running.set(role, start(process.execPath, [program, `${port}`, `${door.port}`, log, ...files]));
+    running.set(
+      role,
+      start(process.execPath, [program, `${port}`, `${door.port}`, log, `${roleWaitMs}`, ...files]),
+    );
     await until(`${role} listens`, async () => {
       const socket = connect(port, '127.0.0.1');
       await once(socket, 'connect');

@@ -31,8 +31,9 @@ test.skipIf(!hasPostgres || !hasLibrary).each([
     const shiftBy = (seconds: number) => writeFileSync(shift, `${seconds < 0 ? '' : '+'}${seconds}\n`);
     shiftBy(0);
     const service = await startLiveService({
-      // The long timeouts ensure that nothing else fails, not even once, however busy the machine is.
-      ...{ healthTimeout: '6s', storeTimeout: '10s' },
+      // The long timeouts ensure that nothing else fails, not even once, however busy the machine is. The roles themselves have
+      // one for their store: a role that gives up says that it is not well.
+      ...{ healthTimeout: '6s', storeTimeout: '10s', roleWaitMs: 5000 },
       env: {
         LD_PRELOAD: library!,
         FAKETIME_TIMESTAMP_FILE: shift,
