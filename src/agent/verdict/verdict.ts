@@ -35,6 +35,7 @@ import {
   whatOf,
   wrongSentence,
 } from './sentence.ts';
+import { startsInOrder } from './starts.ts';
 import { createSilence, sourcesOf } from './unread.ts';
 
 /** The result of judging: the present verdict, and the past. */
@@ -256,6 +257,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const found = problemsIn(facts, nowMs)
         .filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)))
         .map((one) => stillDown(one, down));
+      const known = new Set(found.map(lineOf).filter(book.goesOn));
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
       const isUnknown = (line: string) => silence.isUnread(line) || isPageDown(line, facts);
@@ -266,7 +268,8 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one))), changes),
       );
       const isInTime = aftermath.timesOf(before, { nowMs, facts, isUnknown, goesOn: book.goesOn });
-      const all = explained(before, facts, isInTime);
+      const isNew = (line: string) => !known.has(line) && !silence.isUnread(line);
+      const all = startsInOrder(explained(before, facts, isInTime), isNew, facts);
       const { left, over, explainedBy } = aftermath.of(all, nowMs, isUnknown);
       const lasting = all.filter((one) => !left.has(one));
       const seen = new Set(all.map((one) => lineOf(one.found)));

@@ -1,0 +1,41 @@
+import type { StatusFacts } from '../report.ts';
+import type { Explained } from './causes.ts';
+import { type Begun, idOf, lineOf, shownSinceMs } from './found.ts';
+
+/** How much earlier than its first evidence a problem may have begun, if no check shows it: pages are read this often. */
+const usualIntervalMs = 15_000;
+
+/** The earliest moment at which a problem can have begun: the check before the one that found it had passed. */
+function earliestMs({ about, reason = '', reasonsMs, sinceMs }: Begun, { probes }: StatusFacts): number {
+  const check = probes.find(({ name }) => name === about.probe);
+  return Math.max(sinceMs - (check?.intervalMs ?? usualIntervalMs), reasonsMs?.[reason] ?? 0);
+}
+
+/**
+ * Puts the starts of causes and effects that are new in order: a cause has begun when its first effect begins. Checks find them in
+ * any order, so a cause begins with its first effect, if its own checks allow that, and an effect that seems to be a little older
+ * than its cause begins with it. Recorded starts stay (`isNew`).
+ */
+export function startsInOrder(
+  all: readonly Explained[],
+  isNew: (line: string) => boolean,
+  facts: StatusFacts,
+): Explained[] {
+  const roots = new Map<string, Begun>();
+  for (const { found, causedBy } of all) if (causedBy === undefined) roots.set(idOf(found), found);
+  const startMs = new Map([...roots].map(([id, { sinceMs }]) => [id, sinceMs]));
+  for (const { found, causedBy = '' } of all) {
+    const cause = roots.get(causedBy);
+    if (!cause || found.unread || !isNew(lineOf(cause))) continue;
+    const effectMs = shownSinceMs(found);
+    if (effectMs >= earliestMs(cause, facts))
+      startMs.set(causedBy, Math.min(effectMs, startMs.get(causedBy)!));
+  }
+  const startOf = ({ found, causedBy }: Explained): number => {
+    if (roots.get(idOf(found)) === found) return startMs.get(idOf(found))!;
+    const causeMs = startMs.get(causedBy ?? '') ?? 0;
+    const isLittleOlder = causeMs > found.sinceMs && causeMs - found.sinceMs <= usualIntervalMs;
+    return isLittleOlder && isNew(lineOf(found)) ? causeMs : found.sinceMs;
+  };
+  return all.map((one) => ({ ...one, found: { ...one.found, sinceMs: startOf(one) } }));
+}

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import type { StatusFacts } from '../../../../src/agent/report.ts';
+import type { Explained } from '../../../../src/agent/verdict/causes.ts';
+import { startsInOrder } from '../../../../src/agent/verdict/starts.ts';
+
+/** The store's check runs every 30 s. Only what is asked for is there. */
+const facts = { probes: [{ name: 'store/main', intervalMs: 30_000 }] } as unknown as StatusFacts;
+
+const cause = (sinceMs: number, more: object = {}): Explained => ({
+  found: {
+    kind: 'store_down',
+    subject: 'main',
+    about: { probe: 'store/main' },
+    sinceMs,
+    evidence: [],
+    ...more,
+  },
+});
+const effect = (subject: string, sinceMs: number, more: object = {}): Explained => ({
+  found: { kind: 'role_down', subject, about: { role: subject }, sinceMs, evidence: [], ...more },
+  causedBy: 'store_down/main',
+});
+const unread = { unread: { sinceMs: 0, sources: [], wasCause: false } };
+
+test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]>([
+  ['the cause is found first', [cause(100_000), effect('history', 100_400)], [], [100_000, 100_400]],
+  ['the effect is found first', [cause(100_600), effect('history', 100_100)], [], [100_100, 100_100]],
+  [
+    'the first of several effects decides, whatever their order',
+    [cause(100_600), effect('history', 100_300), effect('worker', 100_100), effect('matching', 100_400)],
+    [],
+    [100_100, 100_300, 100_100, 100_400],
+  ],
+  [
+    'the check of the cause may have failed that early',
+    [cause(100_000), effect('history', 70_000)],
+    [],
+    [70_000, 70_000],
+  ],
+  [
+    'the check of the cause passed after that: the effect is older',
+    [cause(100_000), effect('history', 69_999)],
+    [],
+    [100_000, 69_999],
+  ],
+  [
+    'a cause that no check shows: a little earlier at most',
+    [cause(100_000, { about: {} }), effect('history', 85_000), effect('worker', 84_999)],
+    [],
+    [85_000, 85_000, 85_000],
+  ],
+  [
+    'a cause that failed for another reason before',
+    [
+      cause(100_000, { reason: 'refused', reasonsMs: { credentials: 0, refused: 99_900 } }),
+      effect('history', 99_800),
+    ],
+    [],
+    [100_000, 100_000],
+  ],
+  [
+    'an effect counts since it fails for the reason that it has',
+    [
+      cause(100_600),
+      effect('history', 80_000, { reason: 'persistence', reasonsMs: { persistence: 100_200 } }),
+    ],
+    ['role_down/history'],
+    [100_200, 80_000],
+  ],
+  [
+    'an effect that cannot be read says nothing',
+    [cause(100_600), effect('history', 100_100, unread)],
+    ['role_down/history'],
+    [100_600, 100_100],
+  ],
+  [
+    'a recorded cause stays, and a new effect begins with it',
+    [cause(100_600), effect('history', 100_100)],
+    ['store_down/main'],
+    [100_600, 100_600],
+  ],
+  [
+    'a recorded cause stays, and an effect that is much older stays, too',
+    [cause(100_600), effect('history', 85_599)],
+    ['store_down/main'],
+    [100_600, 85_599],
+  ],
+  [
+    'both are recorded',
+    [cause(100_600), effect('history', 100_100)],
+    ['store_down/main', 'role_down/history'],
+    [100_600, 100_100],
+  ],
+])('%s', (_, all, recorded, starts) => {
+  const isNew = (line: string) => !recorded.includes(line);
+  expect(startsInOrder(all, isNew, facts).map(({ found }) => found.sinceMs)).toEqual(starts);
+});
