@@ -34,8 +34,8 @@ export function startsInOrder(
   const startOf = ({ found, causedBy }: Explained): number => {
     if (roots.get(idOf(found)) === found) return startMs.get(idOf(found))!;
     const causeMs = startMs.get(causedBy ?? '') ?? 0;
-    const isLittleOlder = causeMs > found.sinceMs && causeMs - found.sinceMs <= usualIntervalMs;
-    return isLittleOlder && isNew(lineOf(found)) ? causeMs : found.sinceMs;
+    const mayMove = causeMs - found.sinceMs <= usualIntervalMs && isNew(lineOf(found));
+    return mayMove ? Math.max(causeMs, found.sinceMs) : found.sinceMs;
   };
   return all.map((one) => ({ ...one, found: { ...one.found, sinceMs: startOf(one) } }));
 }

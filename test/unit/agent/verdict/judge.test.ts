@@ -70,6 +70,25 @@ describe('what changed before a problem', () => {
   });
 });
 
+test('a cause that is found after its effect begins with it, and then keeps this start', () => {
+  const judge = createJudge();
+  const role = (at: number): ProbeStatus =>
+    probeStatusOf(
+      'health/history',
+      { at: atOf(at), reason: 'persistence', msg: 'no store' },
+      { since: atOf(60) },
+    );
+  look(judge, 60, { probes: [role(60)] });
+  for (const seconds of [62, 70]) {
+    const { verdict } = look(judge, seconds, { probes: [role(60), down('store/main', 61, 61)] });
+    expect(verdict.problems.map(({ id, since }) => [id.split('/')[0], since])).toEqual([
+      ['store_down', atOf(60)],
+      [expect.stringMatching(/^role_(?:down|failing)$/), atOf(60)],
+    ]);
+    expect(verdict.cause?.since).toBe(atOf(60));
+  }
+});
+
 test('a verdict is as severe as its worst problem', () => {
   const level = (...kinds: string[]) =>
     look(createJudge(), 60, { exceeded: kinds.map((kind) => exceeded(kind, 10)) }).verdict.level;

@@ -80,6 +80,12 @@ test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]
     [100_600, 100_600],
   ],
   [
+    'a recorded cause stays, and an effect is moved by the time between two pages at most',
+    [cause(100_600), effect('history', 85_600)],
+    ['store_down/main'],
+    [100_600, 100_600],
+  ],
+  [
     'a recorded cause stays, and an effect that is much older stays, too',
     [cause(100_600), effect('history', 85_599)],
     ['store_down/main'],
