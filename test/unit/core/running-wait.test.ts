@@ -29,6 +29,8 @@ function lateClock() {
 test.each<[what: string, delayMs: number, lateMs: number[], endMs: number, stillMs: number]>([
   ['timers in time', 1000, [], 1000, 0],
   ['a little late', 1000, [99, 99], 1198, 0],
+  ['as late as a pause', 1000, [100], 1200, 100],
+  ['a last part of a millisecond', 101, [], 101, 0],
   ['one pause within the wait', 5000, [0, 300], 5600, 300],
   ['a pause as long as the wait begins it again', 5000, [0, 0, 5000], 11_500, 5000],
   ['an hour at the last moment', 5000, [0, 0, 0, 0, 0, 0, 0, 0, 0, 3_600_000], 3_610_000, 3_600_000],
@@ -56,3 +58,19 @@ test('a wait that is cancelled never ends', () => {
   wait.cancel();
   expect([isWaiting(), isOver]).toEqual([false, false]);
 });
+
+test.each([
+  [-100, true],
+  [-99, false],
+  [99, false],
+  [100, true],
+])(
+  'the wall clock of a machine that was suspended goes on alone, by %d ms of a second: %s',
+  (jumpMs, stoodStill) => {
+    const { clock } = lateClock();
+    let wallMs = 0;
+    const wait = waitRunning(1000, { ...clock, nowMs: () => wallMs }, () => {});
+    wallMs += jumpMs;
+    expect([wait.stoodStill(), wait.stillMs]).toEqual([stoodStill, 0]);
+  },
+);
