@@ -11,6 +11,10 @@ function earliestMs({ about, reason = '', reasonsMs, sinceMs }: Begun, { probes 
   return Math.max(sinceMs - (check?.intervalMs ?? usualIntervalMs), reasonsMs?.[reason] ?? 0);
 }
 
+/** Whether two problems are one for people: a store is down with its databases, any of which may be the cause that is shown. */
+const isOfOneStore = (one: Begun, other: Begun): boolean =>
+  one.kind === other.kind && one.about.store !== undefined && one.about.store === other.about.store;
+
 /**
  * Puts the starts of causes and effects that are new in order: a cause has begun when its first effect begins. Checks find them in
  * any order, so a cause begins with its first effect, if its own checks allow that, and an effect that seems to be a little older
@@ -26,10 +30,13 @@ export function startsInOrder(
   const startMs = new Map([...roots].map(([id, { sinceMs }]) => [id, sinceMs]));
   for (const { found, causedBy = '' } of all) {
     const cause = roots.get(causedBy);
-    if (!cause || found.unread || !isNew(lineOf(cause))) continue;
+    if (!cause || found.unread) continue;
     const effectMs = shownSinceMs(found);
-    if (effectMs >= earliestMs(cause, facts))
-      startMs.set(causedBy, Math.min(effectMs, startMs.get(causedBy)!));
+    for (const [id, root] of roots) {
+      const isSame = root === cause || isOfOneStore(root, cause);
+      if (isSame && isNew(lineOf(root)) && effectMs >= earliestMs(root, facts))
+        startMs.set(id, Math.min(effectMs, startMs.get(id)!));
+    }
   }
   const startOf = ({ found, causedBy }: Explained): number => {
     if (roots.get(idOf(found)) === found) return startMs.get(idOf(found))!;

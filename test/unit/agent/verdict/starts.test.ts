@@ -20,6 +20,12 @@ const effect = (subject: string, sinceMs: number, more: object = {}): Explained 
   found: { kind: 'role_down', subject, about: { role: subject }, sinceMs, evidence: [], ...more },
   causedBy: 'store_down/main',
 });
+const other = (
+  sinceMs: number,
+  { kind, store }: { kind: 'store_down' | 'read_only'; store: string },
+): Explained => ({
+  found: { kind, subject: `${store}/visibility`, about: { store }, sinceMs, evidence: [] },
+});
 const unread = { unread: { sinceMs: 0, sources: [], wasCause: false } };
 
 test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]>([
@@ -57,6 +63,18 @@ test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]
     ],
     [],
     [100_000, 100_000],
+  ],
+  [
+    'the other database of the store began with the effect, too: it is the cause if it recovers last',
+    [
+      cause(100_600, { about: { probe: 'store/main', store: 'main' } }),
+      effect('history', 100_100),
+      other(100_800, { kind: 'store_down', store: 'main' }),
+      other(100_800, { kind: 'store_down', store: 'second' }),
+      other(100_800, { kind: 'read_only', store: 'main' }),
+    ],
+    [],
+    [100_100, 100_100, 100_100, 100_800, 100_800],
   ],
   [
     'an effect counts since it fails for the reason that it has',
