@@ -15,7 +15,7 @@ export interface RunningWait {
 /** The wait has this many parts. A pause that is shorter than a part may pass unnoticed. */
 const parts = 10;
 /** A busy machine delays timers by some tens of milliseconds, which decides nothing. */
-const leastStillMs = 100;
+export const leastStillMs = 100;
 
 /**
  * Calls `call` after `delayMs` in which this process could run. A timer that is late fires before anything that has arrived is
