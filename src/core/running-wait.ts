@@ -19,7 +19,8 @@ export const leastStillMs = 100;
 
 /**
  * Calls `call` after `delayMs` in which this process could run. A timer that is late fires before anything that has arrived is
- * read, so what it missed is added to the wait, up to the whole delay. The monotonic clock stands still while a machine is
+ * read, so what it missed is added to the wait: up to the whole delay for each pause, and up to twice the delay for all of them,
+ * because the wait of a process that is always starved must end, too. The monotonic clock stands still while a machine is
  * suspended; the wall clock then goes on alone.
  */
 export function waitRunning(delayMs: number, clock: Clock, call: () => void): RunningWait {
@@ -28,6 +29,7 @@ export function waitRunning(delayMs: number, clock: Clock, call: () => void): Ru
   const startApartMs = apartMs();
   let leftMs = delayMs;
   let stillMs = 0;
+  let spareMs = 2 * delayMs;
   let cancel = () => {};
 
   const arm = () => {
@@ -37,7 +39,10 @@ export function waitRunning(delayMs: number, clock: Clock, call: () => void): Ru
       const lateMs = clock.monotonicMs() - dueMs;
       const missedMs = lateMs < leastStillMs ? 0 : lateMs;
       stillMs += missedMs;
-      leftMs = Math.min(delayMs, leftMs - nextMs + missedMs);
+      leftMs -= nextMs;
+      const addedMs = Math.min(missedMs, delayMs - leftMs, spareMs);
+      spareMs -= addedMs;
+      leftMs += addedMs;
       // What is left of a fraction of a millisecond would be a timer of its own.
       if (leftMs < 1) call();
       else arm();

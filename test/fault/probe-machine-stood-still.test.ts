@@ -144,3 +144,16 @@ test('a probe that does not settle after a pause has no result, and does not run
   for (const _ of Array(20)) await wake(500);
   expect([probe.checks.length, heard]).toEqual([1, []]);
 });
+
+test('a process that stands still in every check finds out that its target is down', async () => {
+  const { wake, probe, heard } = sleepyBed();
+  await wake(10_000);
+  for (const checks of [1, 2, 3]) {
+    expect([probe.checks.length, heard]).toEqual([checks, []]);
+    await wake(hourMs);
+    for (const _ of Array(10)) await wake(500);
+    await probe.lastCheck.finds({ reason: 'first_byte_timeout' });
+  }
+  // The timer that noticed the hour was due half a second after the start.
+  expect(heard).toMatchObject([[false, expect.any(String), 5500]]);
+});

@@ -40,6 +40,9 @@ interface Check extends Attempt {
   stoodStill(): boolean;
 }
 
+/** How often a check is repeated. A process that is starved all the time must find out, too, that a target is down. */
+const mostRepeats = 2;
+
 /**
  * Runs a probe. A failure says nothing if this process stood still during the check: a deadline passed or a peer gave up although
  * the target was well. The check is then repeated; a target that is at fault fails again.
@@ -48,9 +51,9 @@ function startAttempt(options: AttemptOptions): Attempt {
   let check = startCheck(options);
   let isEnded = false;
   const run = async (): Promise<Outcome | undefined> => {
-    for (;;) {
+    for (let repeats = 0; ; repeats++) {
       const outcome = await check.outcome;
-      if (!outcome?.finding.reason || !check.stoodStill()) return outcome;
+      if (!outcome?.finding.reason || !check.stoodStill() || repeats >= mostRepeats) return outcome;
       let hasSettled = false;
       const settled = check.settled.then(() => {
         hasSettled = true;

@@ -35,6 +35,7 @@ test.each<[what: string, delayMs: number, lateMs: number[], endMs: number, still
   ['a pause as long as the wait begins it again', 5000, [0, 0, 5000], 11_500, 5000],
   ['an hour at the last moment', 5000, [0, 0, 0, 0, 0, 0, 0, 0, 0, 3_600_000], 3_610_000, 3_600_000],
   ['two hours one after the other', 5000, [3_600_000, 3_600_000], 7_206_000, 7_200_000],
+  ['timers that are always late', 1000, Array(100).fill(200), 9000, 6000],
   ['a short wait has fewer parts', 150, [0], 150, 0],
   ['nothing to wait for', 0, [], 0, 0],
 ])('%s', (_, delayMs, latenesses, endMs, stillMs) => {
