@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { createTail, numbered } from '../tail.ts';
@@ -55,5 +56,25 @@ test('archives in other formats that were there before their log was looked at a
   await tail.settle();
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+  expect(tail.recorder.skips).toEqual([]);
+});
+
+test.each([
+  ['app.log.1.tgz', '-czf'],
+  ['app.log.1.tar.gz', '-czf'],
+  ['app.log.1.tar', '-cf'],
+])('a log that was read is put into %s by tar: nothing of the archive is read', async (name, flags) => {
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log', numbered(0, 300).text);
+  await tail.scan();
+  tail.rename('app.log', 'app.log.1');
+  tail.create('app.log', numbered(300, 5).text);
+  await tail.settle();
+  execFileSync('tar', ['-C', tail.root, flags, tail.path(name), 'app.log.1']);
+  tail.remove('app.log.1');
+  await tail.scan();
+  await tail.settle();
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 305).lines);
   expect(tail.recorder.skips).toEqual([]);
 });

@@ -110,6 +110,14 @@ export interface Content {
   prefix(length: number): Promise<{ readonly sum?: number; readonly tail?: string } | undefined>;
 }
 
+/** The magic bytes of a tar archive, and where they are (POSIX.1-2024, pax, "ustar Interchange Format"). */
+const tarMagic = 'ustar';
+const tarMagicAt = 257;
+
+/** Whether a content is a tar archive, packed or not: its lines are between headers of binary data. */
+export const isTar = (start: Buffer): boolean =>
+  start.toString('latin1', tarMagicAt, tarMagicAt + tarMagic.length) === tarMagic;
+
 /**
  * Whether a content repeats one line, as far as its start shows. Such contents are equal although neither is a copy of
  * the other.

@@ -28,7 +28,7 @@ export interface FileFacts {
   readonly isNewGroup: boolean;
   /** Whether the file was empty when it was first seen, and holds something now. */
   readonly wasBlank: boolean;
-  /** Whether the name is that of an archive in a format that is not read. */
+  /** Whether the file is an archive in a format that is not read, by its name, or by its content if that is a tar archive. */
   readonly isForeign: boolean;
   /** Whether the plain file of an archive is beside it: a compressor deletes the plain file last. */
   readonly hasPlainBeside: boolean;

@@ -170,7 +170,7 @@ function decideAlone(file: FileFacts): Action | undefined {
   if (content === 'denied' && !file.isMember) return { do: 'wait', file, isSoon: false };
   if (content === 'unfinished') return file.isFresh ? { do: 'wait', file, isSoon: true } : undefined;
   // The archive is passed over once it is whole, because its size counts as skipped.
-  if (file.isForeign && isContent(content) && !content.isGzip)
+  if (file.isForeign)
     return file.isFresh && !isPassed(file) ? { do: 'wait', file, isSoon: false } : { do: 'pass', file };
   // The file is being written. An empty file has the same beginning as every file.
   if (isContent(content) && content.size === 0 && !file.isHome) return { do: 'wait', file, isSoon: false };

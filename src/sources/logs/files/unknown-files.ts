@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { type Content, isTar } from './chain.ts';
 import type { Action, Answer, FileFacts, World } from './decision.ts';
 import { fileKey, type Sighting, startsAtEnd } from './discovery.ts';
 import { type Generation, isBlank, type Known, noBytes } from './generations.ts';
@@ -28,6 +29,10 @@ export interface Unknown {
   readonly sighting: Sighting;
   readonly group: string;
 }
+
+/** Content decides what is gzip, and a name does not say what is in it. */
+const isForeignContent = ({ isGzip, start }: Content, paths: readonly string[]): boolean =>
+  isTar(start) || (!isGzip && paths.every(isForeign));
 
 /** The files that are not followed, as one scan sees them. `waited`: the files that the scan before did not decide about. */
 export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: WaitingFiles) {
@@ -114,6 +119,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
 
     factsOf({ key, sighting, group }: Unknown): FileFacts {
       const { stat, paths, isOlder } = sighting;
+      const content = contents.of(sighting);
       const known = generations.knownAt(key);
       const before = waited.get(key);
       const isHome = groups.isHome(sighting, group);
@@ -133,10 +139,10 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
         isSettled: areNamesReliable(seen, sighting),
         isNewGroup: newGroups.has(group),
         wasBlank: blankGroups.has(group),
-        isForeign: paths.every(isForeign),
+        isForeign: typeof content !== 'string' && isForeignContent(content, paths),
         hasPlainBeside: plainNamesOf(paths[0]!).some(isListed),
         isFresh: isFresh(key, sighting),
-        content: contents.of(sighting),
+        content,
         formerly: known?.of,
         isReplaced: known !== undefined && stat.size < known.size && !paths.includes(known.path),
         isUnchanged: isLike(known) || isLike(before),
