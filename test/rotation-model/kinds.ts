@@ -18,7 +18,7 @@ export const kinds = {
   'two roles in one file': { shared: true, styles: [...renamed, ...copied] },
   'deleted for good': { compress: false, styles: ['deleted'] },
   'on a full disk': { styles: ['full', 'fullCopy'] },
-  'copied and left, moved as a copy': { styles: ['copyLeft', 'renamecopy'] },
+  'copied and left, moved as a copy': { styles: ['copyLeft', 'renamecopy', 'hurried'] },
   'links of Kubernetes': { styles: ['kubernetes', 'docker'] },
 } satisfies Record<string, ModelOptions>;
 export type Kind = keyof typeof kinds;

@@ -19,6 +19,8 @@ import {
 
 const newline = 10;
 const keptNumber = 5;
+/** More than the longest banner, a line with its time, and the distance of two marks have. */
+const tellingBytes = 2048;
 
 /** Whether a file at the end of the chain has been counted finally, so that it may be deleted. */
 function mayDelete(world: World, name: string): boolean {
@@ -90,6 +92,7 @@ const isNumbered = ({ style }: Log) =>
     'fullCopy',
     'copyLeft',
     'renamecopy',
+    'hurried',
   ].includes(style);
 
 function rotatedName(log: Log): string {
@@ -292,6 +295,35 @@ function* rotateByMovedCopy(world: World, log: Log): Generator<void> {
   copied(world, disk.file(to)!, kept);
   yield;
   yield* compressRotated(world, log, to);
+}
+
+/** Renames the log and compresses it at once, while the service still writes to it. */
+function* rotateHurriedly(world: World, log: Log): Generator<void> {
+  const { disk, random } = world;
+  const { file } = log;
+  // An archive with little more than a banner cannot be told from that of another generation.
+  if (file.length < tellingBytes) return;
+  yield* makeRoom(world, log);
+  const to = rotatedName(log);
+  disk.rename(log.name, to);
+  world.note(`rename ${log.name} ${to}`);
+  yield;
+  const next = disk.create(log.name);
+  const target = disk.create(`${to}.gz`);
+  world.note(`gzip ${to} begins`);
+  const bytes = file.length;
+  yield* packInto(world, log, target, file);
+  disk.unlink(to);
+  world.note(`gzip ${to} ends`);
+  const { kept, beyond } = linesWithin(writtenIn(world, file).lines, bytes);
+  for (const line of beyond) line.mayLose = true;
+  copied(world, target, kept);
+  world.contents.delete(file);
+  for (let n = random(6); n > 0; n--) yield;
+  openFile(world, log, next);
+  for (const line of writtenIn(world, file).lines) line.mayLose = true;
+  world.contents.delete(file);
+  yield;
 }
 
 function* rotateByLink(world: World, log: Log): Generator<void> {
@@ -499,6 +531,8 @@ function rotateOnce(world: World, log: Log): Generator<void> {
       return rotateAndLeave(world, log);
     case 'renamecopy':
       return rotateByMovedCopy(world, log);
+    case 'hurried':
+      return rotateHurriedly(world, log);
     default:
       return log.style.toLowerCase().includes('copy') ? rotateByCopy(world, log) : rotateByRename(world, log);
   }

@@ -137,7 +137,7 @@ function newLog(world: World, style: Style, id: 'app' | 'other', compresses: boo
     isGone: false,
   };
   if (style === 'links') disk.link(log.name, home);
-  if (style === 'renamecopy') log.isTimed = true;
+  if (style === 'renamecopy' || style === 'hurried') log.isTimed = true;
   if (style === 'rewritten' || style === 'deleted') log.banner = longBanners[random(longBanners.length)]!;
   if (style === 'otherSuffix') log.suffix = otherSuffixes[random(otherSuffixes.length - 1)]!;
   for (const _ of first(world, log));

@@ -38,6 +38,7 @@ export const styles = [
   'fullCopy',
   'copyLeft',
   'renamecopy',
+  'hurried',
 ] as const;
 export type Style = (typeof styles)[number];
 
