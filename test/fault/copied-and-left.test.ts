@@ -55,3 +55,19 @@ test.each([false, true])(
     expect(tail.recorder.lines).toEqual(timed(0, 115).lines);
   },
 );
+
+test('a rotated log is compressed while the service still writes to it', async () => {
+  const tail = createTail({ paths: ['*.log*'] });
+  const writer = tail.writer('app.log');
+  writer.write(numbered(0, 100).text);
+  await tail.scan();
+  tail.rename('app.log', 'app.log.1');
+  execFileSync('gzip', [tail.path('app.log.1')]);
+  writer.write(numbered(100, 5).text);
+  await tail.scan();
+  writer.close();
+  tail.create('app.log', numbered(105, 10).text);
+  await tail.settle();
+  await tail.settle();
+  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 115).lines);
+});
