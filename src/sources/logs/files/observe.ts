@@ -269,11 +269,7 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     if (isPrefix === undefined) return 'moved';
     if (isPrefix) return 'prefix';
     const relation = await compare(content, of);
-    if (relation === 'other' || relation === 'unknown') return 'other';
-    if (content.size > place.size) return 'longer';
-    // A file that grows is compared again.
-    const now = contents.of(sighting);
-    return typeof now !== 'string' && now.size > content.size ? 'moved' : 'other';
+    return relation === 'other' || relation === 'unknown' || content.size <= place.size ? 'other' : 'longer';
   };
 
   return {
