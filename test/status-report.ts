@@ -84,7 +84,7 @@ export function statusSourcesOf(
   drops: string[] = [],
 ): StatusSources {
   const commit = async () => {};
-  const history = createHistory({}, { facts: report, commit, clock });
+  const history = createHistory({}, { report, commit, clock });
   const count = (_component: string, reason: string) => void drops.push(reason);
   const live = createLive({ report, history, commit, clock, drops: { count } });
   return { report, history, live };

@@ -4,7 +4,7 @@ import { createLive } from './admin/live.ts';
 import type { AgentConfig } from './config/types.ts';
 import { bindEndpoints, type Endpoints, type EndpointsDeps } from './endpoints.ts';
 import type { Prepared } from './reload.ts';
-import type { BriefFacts, StatusReport } from './report.ts';
+import type { StatusReport } from './report.ts';
 import type { State } from './state/state.ts';
 
 /** The maximum age of the committed counts that the status shows. */
@@ -12,8 +12,6 @@ const freshMs = 4_000;
 
 interface EndpointPipelineDeps extends Omit<EndpointsDeps, 'status'> {
   report(): StatusReport;
-  /** The facts that the history samples. */
-  brief(): BriefFacts;
   gather: Gather;
   /** Receives the addresses whenever they change. */
   listening: { addresses: Endpoints['addresses'] };
@@ -43,7 +41,7 @@ export function createEndpointPipeline(deps: EndpointPipelineDeps): EndpointPipe
     if (Math.abs(clock.nowMs() - lastCommitMs) >= freshMs) await state.commit();
     await deps.switched();
   };
-  const history = createHistory({}, { facts: deps.brief, commit, clock });
+  const history = createHistory({}, { report, commit, clock });
   const live = createLive({ report, history, commit, clock, drops });
   const { listeners, health, probes, announce, checkNow, mark, roleDown, readSecret, log } = deps;
   const status = { report, history, live };

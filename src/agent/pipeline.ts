@@ -6,7 +6,6 @@ import type { Registry } from '../core/registry.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import { createLineMemory } from '../sources/scrape/exposition/line-memory.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
-import { briefFacts } from './admin/brief-facts.ts';
 import { type Health, statusReport, withReadings } from './admin/status.ts';
 import type { ReadyConfig, ServiceConfig } from './config/types.ts';
 import { dryRun } from './dry-run.ts';
@@ -25,7 +24,6 @@ import { createRoles, type Roles } from './role-restarts.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
 import { incidentsIn } from './verdict/alike.ts';
-import { createNews } from './verdict/news.ts';
 import { createServiceReadings } from './verdict/readings.ts';
 import { createJudge } from './verdict/verdict.ts';
 
@@ -133,34 +131,27 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     refresh: (request) => rolePipeline.refresh(request),
   });
 
-  const sources = () => ({
-    registry,
-    state,
-    health,
-    clock,
-    startedMs,
-    changedMs: () => changedMs,
-    reloadError: deps.reloadError,
-    readings: readings.report,
-    judge: judge.judge,
-    files: counting.files,
-    logFaults: counting.faults,
-    lastErrors: counting.lastErrors,
-    relays: rolePipeline.all,
-    probes: probing.reports,
-    reporters: reporters.status,
-    listeners: () => listening.addresses,
-  });
   const report = () => {
-    const made = statusReport(current, sources());
+    const made = statusReport(current, {
+      registry,
+      state,
+      health,
+      clock,
+      startedMs,
+      changedMs: () => changedMs,
+      reloadError: deps.reloadError,
+      readings: readings.report,
+      judge: judge.judge,
+      files: counting.files,
+      logFaults: counting.faults,
+      lastErrors: counting.lastErrors,
+      relays: rolePipeline.all,
+      probes: probing.reports,
+      reporters: reporters.status,
+      listeners: () => listening.addresses,
+    });
     self.showReport({ ...made, incidents: incidentsIn(made.verdict) });
     return made;
-  };
-  const isNews = createNews();
-  const brief = () => {
-    const facts = briefFacts(sources());
-    if (isNews(facts)) report();
-    return facts;
   };
   const watch = createWatch(clock, () => {
     const now = { nowMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
@@ -173,7 +164,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     state,
     health,
     report,
-    brief,
     async announce(change) {
       judge.announce(change);
       report();

@@ -313,21 +313,6 @@ export interface StatusFacts {
   drops: readonly { component: string; reason: string; count: number }[];
 }
 
-/** The facts that are read every few seconds, for the plots, and to notice that something begins or ends. They cost little. */
-export interface BriefFacts
-  extends Pick<
-    StatusFacts,
-    'now' | 'process' | 'logs' | 'logFaults' | 'scrapes' | 'restarts' | 'replication' | 'reporters' | 'drops'
-  > {
-  entries: Pick<EntriesReport, 'services'>;
-  probes: readonly (Pick<ProbeStatus, 'name' | 'kind' | 'state' | 'flapping'> & {
-    last?: Pick<ProbeResult, 'ok' | 'reason' | 'durationMs' | 'failedChecks'>;
-  })[];
-  series: Pick<StatusFacts['series'], 'total'>;
-  state: Pick<StatusFacts['state'], 'degraded'>;
-  config: Pick<StatusFacts['config'], 'lastReloadError'>;
-}
-
 /** The content of `/api/status`, the status page and `svc-agent status`. All of it is derived, and none of it is secret. */
 export interface StatusReport extends StatusFacts {
   /** Whether everything is well, in one sentence, and what is wrong. */

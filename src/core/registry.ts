@@ -287,8 +287,6 @@ export interface Registry {
    */
   view(takes?: GatherRequest['takes'], wanted?: readonly string[]): View;
   status(): RegistryStatus;
-  /** The number of series, as in the status. */
-  seriesCount(): number;
   /** Applies settings. Open series stay, even if the limits are lower now. */
   configure(settings: RegistrySettings): void;
 }
@@ -374,10 +372,6 @@ export function createRegistry(
     status() {
       admission.settleAll();
       return statusOf(state);
-    },
-    seriesCount() {
-      admission.settleAll();
-      return state.counted;
     },
     configure(next) {
       const sameTags = JSON.stringify(next.globalTags ?? {}) === JSON.stringify(settings.globalTags ?? {});

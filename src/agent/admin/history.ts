@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
-import { type BriefFacts, severeEntries } from '../report.ts';
+import { type StatusReport, severeEntries } from '../report.ts';
 
 /** One sample of every series. */
 export interface Tick {
@@ -42,7 +42,7 @@ interface SeriesHistoryOptions {
 }
 
 interface HistoryDeps {
-  facts(): BriefFacts;
+  report(): StatusReport;
   /** Called before each sample, so that counts move even if nothing else commits. */
   commit(): Promise<unknown>;
   clock: Clock;
@@ -60,14 +60,14 @@ interface HistorySampler {
 const rateLevels = ['debug', 'info', 'warn', 'error', 'fatal', 'other'];
 
 /** Samples everything that is plotted. Of too many series, the first in this order are stored. */
-function sample(facts: BriefFacts, { gauge, rate }: HistorySampler): void {
-  const { probes, scrapes, entries, replication, reporters, process: own } = facts;
+function sample(report: StatusReport, { gauge, rate }: HistorySampler): void {
+  const { probes, scrapes, entries, replication, reporters, process: own } = report;
   gauge('agent/rss', own.rssBytes);
   rate('agent/cpu', own.cpuSeconds);
-  gauge('agent/series', facts.series.total);
+  gauge('agent/series', report.series.total);
   rate(
     'agent/drops',
-    facts.drops.reduce((sum, { count }) => sum + count, 0),
+    report.drops.reduce((sum, { count }) => sum + count, 0),
   );
   const levels: Record<string, number> = {};
   for (const { levels: own } of entries.services)
@@ -75,7 +75,7 @@ function sample(facts: BriefFacts, { gauge, rate }: HistorySampler): void {
   for (const level of rateLevels) if (levels[level] !== undefined) rate(`log/${level}`, levels[level]);
   gauge(
     'log/lag',
-    facts.logs.reduce((sum, { lagBytes }) => sum + lagBytes, 0),
+    report.logs.reduce((sum, { lagBytes }) => sum + lagBytes, 0),
   );
   for (const { name, kind, last } of probes) {
     if (!last || (kind !== 'health' && kind !== 'store' && kind !== 'cluster')) continue;
@@ -154,8 +154,11 @@ function createRings({ points, mostSeries }: Required<Omit<SeriesHistoryOptions,
   };
 }
 
-/** Samples the facts every `stepMs`. */
-export function createHistory(options: SeriesHistoryOptions, { facts, commit, clock }: HistoryDeps): History {
+/** Samples the status every `stepMs`. */
+export function createHistory(
+  options: SeriesHistoryOptions,
+  { report, commit, clock }: HistoryDeps,
+): History {
   const { stepMs, ...size } = { ...defaults, ...options };
   const rings = createRings(size);
   let totals = new Map<string, number>();
@@ -170,7 +173,7 @@ export function createHistory(options: SeriesHistoryOptions, { facts, commit, cl
     const elapsedMs = sampledMs === undefined ? stepMs : nowMs - sampledMs;
     sampledMs = nowMs;
     rings.advance(Math.max(1, Math.round(elapsedMs / stepMs)));
-    const now = facts();
+    const now = report();
     atMs = Date.parse(now.now);
     const values: Record<string, number> = {};
     const next = new Map<string, number>();

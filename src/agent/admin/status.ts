@@ -1,10 +1,14 @@
 import { statSync } from 'node:fs';
+import { getHeapStatistics } from 'node:v8';
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { Kind, SeriesView, View } from '../../core/model.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
+import { toThousandths } from '../../core/text-formats.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
+import type { LogFault } from '../../sources/logs/faults/file-faults.ts';
 import type { LastErrors } from '../../sources/logs/metrics/last-errors.ts';
 import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';
@@ -14,29 +18,21 @@ import {
   type Dated,
   type DomainReport,
   type EntriesReport,
+  type Levels,
   type ListenerReport,
+  type LogFaultReport,
+  type LogFileReport,
   type ProbeStatus,
   type StatusFacts,
   type StatusReport,
   severeEntries,
 } from '../report.ts';
+import type { ReporterStatus } from '../reporters.ts';
+import type { RoleSources } from '../role-sources.ts';
+import type { State } from '../state/state.ts';
 import { familiesRead, type Row, type Rows } from '../verdict/collected.ts';
 import type { ReadingsReport } from '../verdict/readings.ts';
 import type { Judge } from '../verdict/verdict.ts';
-import {
-  type BriefDeps,
-  dropsOf,
-  logFaultsOf,
-  measured,
-  processOf,
-  type ReadFamily,
-  replicationOf,
-  restartsOf,
-  type SeriesRow,
-  scrapesOf,
-  sumOf,
-  timeOf,
-} from './brief-facts.ts';
 
 /** The spec's health response. */
 interface HealthResponse {
@@ -84,6 +80,8 @@ type ProbeDebug = ProbeStatus & {
   history: Dated<Omit<ProbeResult, 'details' | 'phasesMs'>>[];
 };
 
+const timeOf = (ms: number) => new Date(ms).toISOString();
+
 const dated = <T extends { atMs: number }>({ atMs, ...rest }: T): Dated<T> => ({ at: timeOf(atMs), ...rest });
 
 export function probeStatus(report: ProbeReport): ProbeStatus {
@@ -106,19 +104,50 @@ export function probeDebug(report: ProbeReport): ProbeDebug {
   };
 }
 
-interface ReportDeps extends BriefDeps {
+interface ReportDeps {
+  registry: Registry;
+  state: State;
   health: Health;
+  clock: Clock;
   startedMs: number;
+  reporters(): readonly ReporterStatus[];
+  files(): readonly LogFileReport[];
+  logFaults(): readonly LogFault[];
   lastErrors: Pick<LastErrors, 'all' | 'byService'>;
   listeners(): readonly BoundListener[];
+  relays(): Iterable<RoleSources>;
+  probes(): readonly ProbeReport[];
+  /** Why the newest configuration was refused; undefined if it was accepted. */
+  reloadError(): string | undefined;
   /** When a configuration was accepted after the start; undefined if none was. */
   changedMs(): number | undefined;
   readings(): ReadingsReport;
   judge: Judge['judge'];
 }
 
+/** The labels by name; `service` is the series' own service. */
+interface SeriesRow {
+  labels: Readonly<Record<string, string>>;
+  service: string;
+  value: number;
+}
+
+/** Returns labels and value of each series of a family that the agent measures, as the registry has committed them. */
+type ReadFamily = (family: AgentMetricName) => SeriesRow[];
+
+function measured(view: View): ReadFamily {
+  const families = new Map(view.families.map((family) => [family.name, family]));
+  return (name) =>
+    (families.get(name)?.series ?? []).map((one) => ({
+      labels: Object.fromEntries(one.labels),
+      service: one.service,
+      value: view.numbers(one)[one.at] ?? 0,
+    }));
+}
+
 /** The number of loggers in the status; all others are in the metrics. */
 const mostLoggers = 20;
+const sumOf = (levels: Levels) => Object.values(levels).reduce((sum, count) => sum + count, 0);
 
 function entriesOf(rowsOf: ReadFamily, lastErrors: ReportDeps['lastErrors']): EntriesReport {
   const services = new Map<string, Record<string, number>>();
@@ -210,6 +239,24 @@ function listenerReport({ certificate, ...rest }: BoundListener): ListenerReport
   return { ...rest, certificate: { notAfter, ...(refused !== undefined && { refused }) } };
 }
 
+/** The resident memory; bytes. Node reads it from a file: if the process has no descriptor left, this is the highest so far. */
+function residentBytes(): number {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return process.resourceUsage().maxRSS * 1024;
+  }
+}
+
+function processOf(): StatusFacts['process'] {
+  const { user, system } = process.cpuUsage();
+  return {
+    rssBytes: residentBytes(),
+    heapBytes: getHeapStatistics().used_heap_size,
+    cpuSeconds: toThousandths((user + system) / 1e6),
+  };
+}
+
 /** The number of refusals that the status lists. */
 const mostRefusals = 20;
 
@@ -236,6 +283,17 @@ function cardinalityOf(
       return `${family} is ${kind ?? 'taken by a histogram or summary'}; wanted by ${wanting}`;
     }),
   };
+}
+
+/**
+ * The faults of logs. A log that never had an entry may belong to a role that was never started here, so it is not reported as
+ * gone.
+ */
+function logFaultsOf(faults: readonly LogFault[], { services }: EntriesReport): LogFaultReport[] {
+  const hasLogged = new Set(services.filter(({ levels }) => sumOf(levels) > 0).map(({ service }) => service));
+  return faults
+    .filter(({ kind, services }) => kind !== 'gone' || services.some((service) => hasLogged.has(service)))
+    .map(({ sinceMs, ...fault }) => ({ ...fault, since: timeOf(sinceMs) }));
 }
 
 /** The dynamic configuration file with its modification time. A file that replaces it has its own modification time, too. */
@@ -281,12 +339,18 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
     logs: deps.files(),
     logFaults: logFaultsOf(deps.logFaults(), entries),
     entries,
-    scrapes: scrapesOf(relays),
+    scrapes: relays.flatMap(({ service, scrape }) => (scrape ? [{ service, ...scrape.status() }] : [])),
     statsd: relays.flatMap(({ service, statsd }) => (statsd ? [{ service, ...statsd.status() }] : [])),
     probes: deps.probes().map(probeStatus),
-    restarts: restartsOf(rowsOf),
+    restarts: Object.fromEntries(
+      rowsOf('svc_role_restarts_total').map(({ service, value }) => [service, value]),
+    ),
     domains: domainsOf(rowsOf),
-    replication: replicationOf(rowsOf),
+    replication: rowsOf('svc_replication_lag_seconds').map(({ labels, value }) => ({
+      source: labels.source_cluster ?? '',
+      target: labels.target_cluster ?? '',
+      lagSeconds: toThousandths(value),
+    })),
     ...deps.readings(),
     backups: backupsOf(config.backups, rowsOf),
     certificates: rowsOf('svc_probe_tls_not_after_timestamp_seconds').map(({ labels, value }) => ({
@@ -295,7 +359,9 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
     })),
     reporters: deps.reporters(),
     ...cardinalityOf(registry, config.limits.series),
-    drops: dropsOf(rowsOf),
+    drops: rowsOf('svc_agent_dropped_total')
+      .filter(({ value }) => value > 0)
+      .map(({ labels: { component = '', reason = '' }, value }) => ({ component, reason, count: value })),
   };
 }
 

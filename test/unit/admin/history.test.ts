@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createHistory, type History, type HistoryHeader } from '../../../src/agent/admin/history.ts';
 import type { StatusFacts } from '../../../src/agent/report.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';
-import { probeStatusOf, statusFactsOf } from '../../status-report.ts';
+import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
@@ -31,8 +31,8 @@ function unpacked(history: History): { header: HistoryHeader; values: Record<str
 
 function started(facts: () => Partial<StatusFacts>, options = {}) {
   const clock = manualClock();
-  const now = () => statusFactsOf({ ...facts(), now: new Date(clock.nowMs()).toISOString() });
-  const history = createHistory(options, { facts: now, commit: async () => {}, clock });
+  const report = () => statusReportOf({ ...facts(), now: new Date(clock.nowMs()).toISOString() });
+  const history = createHistory(options, { report, commit: async () => {}, clock });
   history.start();
   return { clock, history };
 }
@@ -83,8 +83,8 @@ test('time that was slept through has no values', async () => {
   const clock = manualClock();
   let wake = () => {};
   const commit = () => new Promise<void>((resolve) => (wake = resolve));
-  const facts = () => statusFactsOf({ now: new Date(clock.nowMs()).toISOString() });
-  const history = createHistory({}, { facts, commit, clock });
+  const report = () => statusReportOf({ now: new Date(clock.nowMs()).toISOString() });
+  const history = createHistory({}, { report, commit, clock });
   history.start();
   for (const ms of [5_000, 5_000, 30_000, 5_000]) {
     clock.advance(ms);
@@ -120,7 +120,7 @@ test('a ring per series, the oldest value leaves; a series without values is for
 test('a state that cannot be written does not end it, and a stop does', async () => {
   const clock = manualClock();
   const commit = () => Promise.reject(new Error('ENOSPC'));
-  const history = createHistory({}, { facts: () => statusFactsOf(), commit, clock });
+  const history = createHistory({}, { report: () => statusReportOf(), commit, clock });
   history.start();
   history.start();
   await pass(clock, 15);
