@@ -1,7 +1,7 @@
 import type { Clock } from './ports.ts';
 
 /** Waits for a time in which this process can run. */
-export interface RunningWait {
+interface RunningWait {
   cancel(): void;
   /**
    * Whether this process stood still since the wait began: it was stopped, starved of CPU or suspended. What was measured
@@ -15,7 +15,7 @@ export interface RunningWait {
 /** The wait has this many parts. A pause that is shorter than a part may pass unnoticed. */
 const parts = 10;
 /** A busy machine delays timers by some tens of milliseconds, which decides nothing. */
-export const leastStillMs = 100;
+const leastStillMs = 100;
 
 /**
  * Calls `call` after `delayMs` in which this process could run. A timer that is late fires before anything that has arrived is

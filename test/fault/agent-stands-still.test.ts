@@ -40,14 +40,6 @@ test.skipIf(!hasPostgres)(
       response.end('{"ok":true,"msg":""}');
     const secure = await serving(createHttps(files, health), on('health over TLS'));
     const plain = await serving(createHttp(health), on('health'));
-    const page = await serving(
-      createHttp((_, response) => {
-        response.setHeader('content-type', 'text/plain; version=0.0.4');
-        response.setHeader('connection', 'close');
-        response.end('# TYPE requests counter\nrequests 1\n');
-      }),
-      on('scrape'),
-    );
     const postgres = await startPostgres();
     onTestFinished(() => postgres.stop());
     const store = await serving(
@@ -78,7 +70,6 @@ test.skipIf(!hasPostgres)(
           },
           history: {
             health: { ...every, url: `http://127.0.0.1:${plain}/health` },
-            scrape: { ...every, url: `http://127.0.0.1:${page}/metrics` },
           },
         },
         stores: [
@@ -104,7 +95,7 @@ test.skipIf(!hasPostgres)(
     // What the agent notes about a store at its first checks is no part of this test.
     const before = [...seen];
 
-    for (const what of ['health over TLS', 'health', 'store', 'scrape']) {
+    for (const what of ['health over TLS', 'health', 'store']) {
       const stopped = new Promise<void>((resolve) => {
         arrived = () => {
           awaited = '';
@@ -132,7 +123,6 @@ test.skipIf(!hasPostgres)(
     const metrics = await ask('admin', '/metrics');
     const counts = metrics.match(/^svc_(?:probe|role_health|store)_failures_total\{.*\} .*$/gm)!;
     expect(counts.filter((line) => !line.endsWith(' 0'))).toEqual([]);
-    expect(metrics.match(/^svc_agent_dropped_total\{.*component="scrape".*\} [1-9].*$/gm)).toBeNull();
     expect([...seen].filter((id) => !before.includes(id))).toEqual([]);
     expect(((await checked(0)) as StatusReport).incidents).toEqual([]);
   },

@@ -16,7 +16,6 @@ import {
 import { type Address, isLoopback, isWildcard } from '../../core/address.ts';
 import { connectionTls, type TlsFileError } from '../../core/client-tls.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type RunningWait, waitRunning } from '../../core/running-wait.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { ScrapeOptions } from './block.ts';
 import type { Exposition } from './exposition/page-reader.ts';
@@ -69,27 +68,26 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
     await closing?.destroy(null);
   };
 
-  const request = (sink: PageSink, headers: Record<string, string>): Exchange => {
+  const request = (sink: PageSink, headers: Record<string, string>): Promise<Arrival> => {
     const abandon = (): void => void close();
-    const exchange = createExchange({ clock, timeoutMs, sink, abandon });
+    const { handler, arrival } = createExchange({ clock, timeoutMs, sink, abandon });
     client ??= createClient();
-    client.dispatch({ path: pathname + search, method: 'GET', headers }, exchange.handler);
-    return exchange;
+    client.dispatch({ path: pathname + search, method: 'GET', headers }, handler);
+    return arrival;
   };
 
   return {
     async page(sink) {
       const headers = await requestHeaders(options, deps);
       const before = connections;
-      const first = request(sink, headers);
       try {
-        return await first.arrival;
+        return await request(sink, headers);
       } catch (error) {
         // The target may close an idle connection just when it is used again. That is not a failure: the request is sent once
-        // more. A response that is cut off has another reason. What failed while this process stood still says nothing.
+        // more. A response that is cut off has another reason.
         const isStale = error instanceof ScrapeFailure && error.reason === 'reset' && connections === before;
-        if (!isStale && !first.stoodStill()) throw error;
-        return await request(sink, headers).arrival;
+        if (!isStale) throw error;
+        return await request(sink, headers);
       }
     },
     close,
@@ -217,7 +215,6 @@ interface ExchangeDeps {
 interface Exchange {
   handler: Dispatcher.DispatchHandler;
   arrival: Promise<Arrival>;
-  stoodStill: RunningWait['stoodStill'];
 }
 
 const text = (header: string | string[] | undefined): string | undefined =>
@@ -269,7 +266,7 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     cancelTimer();
     succeed({ wholeBody });
   };
-  const { cancel: cancelTimer, stoodStill } = waitRunning(timeoutMs, clock, () =>
+  const cancelTimer = clock.after(timeoutMs, () =>
     fail(new ScrapeFailure('too_slow', `the target has not answered within ${timeoutMs} ms`)),
   );
   const answered = (status: number, headers: IncomingHttpHeaders): void => {
@@ -306,7 +303,7 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     },
     onResponseError: (_, error) => fail(error),
   };
-  return { handler, arrival, stoodStill };
+  return { handler, arrival };
 }
 
 const versions: Readonly<Record<string, { format: Exposition; versions: readonly string[] }>> = {

@@ -3,7 +3,6 @@ import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import { createRefusedLines } from '../../core/refused-series.ts';
-import { leastStillMs, waitRunning } from '../../core/running-wait.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { MappedMetric } from '../../core/vocabulary.ts';
 import type { VocabularyDetector } from '../../core/vocabulary-detector.ts';
@@ -99,12 +98,10 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
 
   const armTimer = (): void => {
     cancelTimer();
-    const dueMs = clock.monotonicMs() + options.intervalMs;
     cancelTimer = clock.after(options.intervalMs, () => {
       if (running === undefined) void start();
       else {
-        // If this process stood still, the page may have arrived long ago.
-        if (clock.monotonicMs() - dueMs < leastStillMs) drops.count('scrape', dropOf('too_slow'));
+        drops.count('scrape', dropOf('too_slow'));
         armTimer();
       }
     });
@@ -127,8 +124,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     const page = start();
     if (deadlineMs === undefined) return page;
     return new Promise((resolve) => {
-      const leftMs = Math.max(0, deadlineMs - clock.monotonicMs());
-      const { cancel } = waitRunning(leftMs, clock, () => resolve(missed()));
+      const cancel = clock.after(Math.max(0, deadlineMs - clock.monotonicMs()), () => resolve(missed()));
       void page.then((result) => {
         cancel();
         resolve(result);
