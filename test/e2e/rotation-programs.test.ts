@@ -47,6 +47,12 @@ const cases: readonly [name: string, isThere: boolean, open: OpenService][] = [
     hasLogrotate,
     logrotate({ directives: ['create', 'compress'], olddir: true }),
   ],
+  ['logrotate, copy, compress', hasLogrotate, logrotate({ directives: ['copy', 'compress'] })],
+  [
+    'logrotate, renamecopy, olddir',
+    hasLogrotate,
+    logrotate({ directives: ['renamecopy', 'create'], olddir: true }),
+  ],
   [
     'logrotate, maxsize',
     hasLogrotate,

@@ -56,18 +56,22 @@ test.each([false, true])(
   },
 );
 
-test('a rotated log is compressed while the service still writes to it', async () => {
+test.each([
+  ['whole lines', numbered(100, 5).text, numbered(100, 5).lines],
+  ['a line that stays unfinished', 'seq=00001', ['seq=00001']],
+])('a rotated log is compressed while the service still writes to it: %s', async (_, text, lines) => {
   const tail = createTail({ paths: ['*.log*'] });
   const writer = tail.writer('app.log');
   writer.write(numbered(0, 100).text);
   await tail.scan();
   tail.rename('app.log', 'app.log.1');
   execFileSync('gzip', [tail.path('app.log.1')]);
-  writer.write(numbered(100, 5).text);
+  writer.write(text);
   await tail.scan();
   writer.close();
   tail.create('app.log', numbered(105, 10).text);
   await tail.settle();
   await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 115).lines);
+  const expected = [...numbered(0, 100).lines, ...lines, ...numbered(105, 10).lines];
+  expect(tail.recorder.lines.toSorted()).toEqual(expected.toSorted());
 });

@@ -1,10 +1,10 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { CommandFailureReason, DomainFailureReason } from '../../core/reasons.ts';
-import { waitRunning } from '../../core/running-wait.ts';
 import { defaultRetentionMs } from '../archival/unarchived.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import { runCommand } from '../command.ts';
 import { excerpt, type Finding, type Probe, type ProbeDeps, ProbeError, type Sample } from '../probe.ts';
+import { waitRunning } from '../running-wait.ts';
 import {
   type Archive,
   archives,

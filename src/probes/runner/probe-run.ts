@@ -1,10 +1,10 @@
 import { waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock, Tracing } from '../../core/ports.ts';
-import { waitRunning } from '../../core/running-wait.ts';
 import { nextTurn } from '../../core/slices.ts';
 import { toThousandths } from '../../core/text-formats.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Progress } from '../probe.ts';
+import { waitRunning } from '../running-wait.ts';
 
 /** The result of one run. */
 export interface Outcome {

@@ -1,10 +1,10 @@
 import { formatAddress, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { waitRunning } from '../../core/running-wait.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
+import { waitRunning } from '../running-wait.ts';
 import { createFreeSpace } from './free-space.ts';
 import {
   archivedLog,

@@ -115,10 +115,11 @@ export function logrotate({ directives, olddir, isDue, everyMs }: LogrotateOptio
     const log = join(directory, 'app.log');
     const marker = join(place, 'reopen');
     const config = join(place, 'logrotate.conf');
-    const truncates = directives.includes('copytruncate');
+    // With these, the service goes on in the same file.
+    const keepsFile = directives.includes('copytruncate') || directives.includes('copy');
     const script = `  postrotate\n    touch ${marker}; while [ -e ${marker} ]; do sleep 0.005; done\n  endscript\n`;
     const lines = [...directives, `rotate ${keptFiles}`, 'notifempty', ...(olddir ? [`olddir ${old}`] : [])];
-    writeFileSync(config, `${log} {\n  ${lines.join('\n  ')}\n${truncates ? '' : script}}\n`);
+    writeFileSync(config, `${log} {\n  ${lines.join('\n  ')}\n${keepsFile ? '' : script}}\n`);
     const args = ['-s', join(place, 'logrotate.state'), ...(isDue ? [] : ['-f']), config];
     const rotate = (reopen: () => void) =>
       new Promise<void>((resolve, reject) => {
@@ -134,7 +135,7 @@ export function logrotate({ directives, olddir, isDue, everyMs }: LogrotateOptio
         });
       });
     const paths = [`${log}*`, ...(olddir ? [join(old, 'app.log*')] : [])];
-    return rotated(random, { log, paths, rotate, everyMs, pauses: truncates });
+    return rotated(random, { log, paths, rotate, everyMs, pauses: keepsFile });
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Content, Relation } from './chain.ts';
+import { type Content, identifyingBytes, type Relation } from './chain.ts';
 import type { Unreadable } from './contents.ts';
 import type { Generation, Generations } from './generations.ts';
 
@@ -121,4 +121,64 @@ export function batchesOf<T extends { readonly group: string }>(
     else last.push(file);
   }
   return batches;
+}
+
+export const isContent = (content: FileFacts['content']): content is Content => typeof content !== 'string';
+
+/** Whether a file is at the path of a log that was not known before. It may be a copy of another log under an unrelated name. */
+export const isUnrelated = ({ isHome, isNewGroup }: FileFacts): boolean => isHome && isNewGroup;
+
+/** Whether a log is followed before others are decided about: it is a known log, or it was empty when it was first seen. */
+const isSettling = ({ isHome, isNewGroup, wasBlank }: FileFacts) => isHome && (!isNewGroup || wasBlank);
+
+/** Whether a log is followed before a file: known logs go first, then logs that were empty at first, one by one. */
+const isFirst = (log: FileFacts, file: FileFacts) => !log.isNewGroup || !file.wasBlank || log.key < file.key;
+
+const isPlain = ({ content }: FileFacts): boolean =>
+  isContent(content) && !content.isGzip && content.size > 0;
+
+/** Whether a rotated file may be the original of another one: a plain file of an archive, or one that is longer. */
+function mayBeOriginal(one: FileFacts, file: FileFacts): boolean {
+  if (one === file || !isContent(one.content) || !isContent(file.content) || !isPlain(one)) return false;
+  if (file.content.isGzip) return true;
+  const longerBytes = one.content.size - file.content.size;
+  return (
+    file.content.size >= identifyingBytes && (longerBytes > 0 || (longerBytes === 0 && one.key < file.key))
+  );
+}
+
+/** Whether a file may hold what a log holds. The log may have grown since it was looked at. */
+function beginsAlike(file: FileFacts, log: FileFacts): boolean {
+  if (!isContent(file.content) || !isContent(log.content)) return true;
+  const [own, other] = [file.content.start, log.content.start];
+  const length = Math.min(own.length, other.length);
+  return own.subarray(0, length).equals(other.subarray(0, length));
+}
+
+export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const members = groups.get(keyOf(item));
+    if (members) members.push(item);
+    else groups.set(keyOf(item), [item]);
+  }
+  return groups;
+}
+
+/**
+ * The order in which files are decided about: a file that may be a copy of another one, or its archive, comes after it. `others` are
+ * files that are decided about already.
+ */
+export function createOrder(files: readonly FileFacts[], others: readonly FileFacts[]) {
+  const members = groupBy([...files, ...others], ({ group }) => group);
+  const settling = groupBy(files.filter(isSettling), ({ directory }) => directory);
+  return {
+    isAfter(file: FileFacts): boolean {
+      if (isUnrelated(file))
+        return !!settling.get(file.directory)?.some((log) => isFirst(log, file) && beginsAlike(file, log));
+      if (file.isHome) return false;
+      const own = [file.group, ...file.kin].flatMap((path) => members.get(path) ?? []);
+      return own.some((one) => (one.isHome || mayBeOriginal(one, file)) && beginsAlike(file, one));
+    },
+  };
 }

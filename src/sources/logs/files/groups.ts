@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
+import { groupBy } from './decision.ts';
 import type { Picture, Sighting } from './discovery.ts';
 import type { Generation, Generations } from './generations.ts';
-import { groupBy } from './match.ts';
 import type { ScanDeps } from './places.ts';
 import { type Aged, byRestartAndAge, isBetween, isRotationOf, rotatedFrom } from './rotated-names.ts';
 

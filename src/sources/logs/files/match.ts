@@ -8,7 +8,16 @@ import {
   repeatsOneLine,
   tailBytes,
 } from './chain.ts';
-import type { Action, Answer, Ask, FileFacts, World } from './decision.ts';
+import {
+  type Action,
+  type Answer,
+  type Ask,
+  createOrder,
+  type FileFacts,
+  isContent,
+  isUnrelated,
+  type World,
+} from './decision.ts';
 import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generations.ts';
 import { firstEntryMs, isSameLog } from './rotated-names.ts';
 
@@ -32,8 +41,6 @@ interface Asked extends World {
   ask(file: FileFacts, of: Generation): Answer;
 }
 
-const isContent = (content: FileFacts['content']): content is Content => typeof content !== 'string';
-
 /*
  * Decides what each file is that is not followed. All rules are in this module. It reads no file and changes nothing.
  *
@@ -46,7 +53,8 @@ const isContent = (content: FileFacts['content']): content is Content => typeof 
  *   all of an ended generation                      a copy
  *   equal to one of these, but only one line again  a copy while it may be unfinished, and then a new generation
  *   and again
- *   a part of a truncated generation                a copy
+ *   a part of a truncated generation, or, if it     a copy
+ *   has a time, of one that is gone
  *   an archive that may be unfinished, an empty     undecided: the next scan decides
  *   file that is not at a log's path, one that
  *   goes on after a live file, one of a group
@@ -92,9 +100,6 @@ export function match(given: World): Plan {
   return asks.length > 0 ? { asks, actions: [], again: false } : { asks, actions, again };
 }
 
-/** Whether a file is at the path of a log that was not known before. It may be a copy of another log under an unrelated name. */
-const isUnrelated = ({ isHome, isNewGroup }: FileFacts): boolean => isHome && isNewGroup;
-
 /** Whether the generation was just rewritten, and the file may be its copy under an unrelated name. */
 const isSudden = (of: Generation, file: FileFacts): boolean =>
   of.lostBy === 'truncated' && file.isNewGroup && dirname(of.home) === file.directory;
@@ -112,49 +117,12 @@ const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
   isSudden(of, file) ||
   ((file.isNewGroup || file.linked.includes(of.group)) && bytes >= tailBytes);
 
-/** Whether a log is followed before others are decided about: it is a known log, or it was empty when it was first seen. */
-const isSettling = ({ isHome, isNewGroup, wasBlank }: FileFacts) => isHome && (!isNewGroup || wasBlank);
-
-/** Whether a log is followed before a file: known logs go first, then logs that were empty at first, one by one. */
-const isFirst = (log: FileFacts, file: FileFacts) => !log.isNewGroup || !file.wasBlank || log.key < file.key;
-
 /**
  * Whether equal content does not show that a file is a copy. A file of which nothing is to be read counts as a copy anyway, so that
  * the scan that knows this also decides about the file.
  */
 const isVague = ({ startsAtEnd }: FileFacts, content: Content): boolean =>
   !startsAtEnd && repeatsOneLine(content);
-
-const isPlain = ({ content }: FileFacts): boolean =>
-  isContent(content) && !content.isGzip && content.size > 0;
-
-/** Whether a rotated file may be the original of another one: a plain file of an archive, or one that is longer. */
-function mayBeOriginal(one: FileFacts, file: FileFacts): boolean {
-  if (one === file || !isContent(one.content) || !isContent(file.content) || !isPlain(one)) return false;
-  if (file.content.isGzip) return true;
-  const longerBytes = one.content.size - file.content.size;
-  return (
-    file.content.size >= identifyingBytes && (longerBytes > 0 || (longerBytes === 0 && one.key < file.key))
-  );
-}
-
-/** Whether a file may hold what a log holds. The log may have grown since it was looked at. */
-function beginsAlike(file: FileFacts, log: FileFacts): boolean {
-  if (!isContent(file.content) || !isContent(log.content)) return true;
-  const [own, other] = [file.content.start, log.content.start];
-  const length = Math.min(own.length, other.length);
-  return own.subarray(0, length).equals(other.subarray(0, length));
-}
-
-export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const members = groups.get(keyOf(item));
-    if (members) members.push(item);
-    else groups.set(keyOf(item), [item]);
-  }
-  return groups;
-}
 
 /** Whether the file was there before its log was looked at. */
 const isPassed = ({ isOlder, formerly }: FileFacts): boolean => isOlder && !formerly;
@@ -385,25 +353,18 @@ function assign(pairs: readonly Pair[], actions: Action[]) {
  */
 function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]): boolean {
   const forked = actions.flatMap((action) => (action.do === 'fork' ? [action.file] : []));
-  const members = groupBy([...files, ...forked], ({ group }) => group);
-  const settling = groupBy(files.filter(isSettling), ({ directory }) => directory);
+  const order = createOrder(files, forked);
   const unseen = new Set([...world.unseen].map((path) => dirname(path)));
   const resumed = new Set(actions.flatMap((action) => (action.do === 'resume' ? [action.of] : [])));
   const waiting = waitingGroups(actions);
   let again = false;
   for (const file of files) {
-    const { group, content, isHome } = file;
-    // The file may be a copy of the log or an archive of a rotated file; these are followed first.
+    const { group, content } = file;
     const isArchive = isContent(content) && content.isGzip;
-    const isAfter = isUnrelated(file)
-      ? settling.get(file.directory)?.some((log) => isFirst(log, file) && beginsAlike(file, log))
-      : !isHome &&
-        [group, ...file.kin]
-          .flatMap((path) => members.get(path) ?? [])
-          .some((one) => (one.isHome || mayBeOriginal(one, file)) && beginsAlike(file, one));
+    const isAfter = order.isAfter(file);
     if (isPassed(file)) {
       if (!isAfter) actions.push({ do: 'pass', file });
-      again ||= isAfter === true;
+      again ||= isAfter;
       continue;
     }
     if (!file.isMember) continue;

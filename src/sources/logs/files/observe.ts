@@ -245,10 +245,10 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
       const relation = await compare(content, of);
       if (place.isGzip) return relation === 'same' || relation === 'shorter' ? 'prefix' : 'other';
       if (reader.isIntact(of, place.fd !== undefined) === false) return 'rewritten';
-      if (relation === 'same') return content.size === of.size ? 'prefix' : 'longer';
-      // The archive of a copy that was made before the file grew.
-      const isKnown = relation === 'shorter' && content.size >= identifyingBytes;
-      const fd = isKnown ? openFiles.open(place) : undefined;
+      if (relation === 'same' && content.size === of.size) return 'prefix';
+      // The archive may have been made before the file grew.
+      const isPart = relation === 'same' || relation === 'shorter';
+      const fd = isPart && content.size >= identifyingBytes ? openFiles.open(place) : undefined;
       if (fd !== undefined && (await contents.beginsWith(fd, content))) return 'prefix';
       if (relation === 'unseen') return 'unseen';
       return relation === 'unknown' || relation === 'other' ? 'other' : 'longer';

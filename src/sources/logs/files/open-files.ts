@@ -38,16 +38,14 @@ export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps)
   let isWarned = false;
 
   /** Nothing keeps the unread bytes of a file that is not open. The operator is told before any are lost. */
-  const isFull = (): boolean => {
-    if (count() < limit) return false;
-    if (!isWarned)
-      log.write('warn', 'more log files than may be open at once', {
-        limit,
-        loss: 'unread lines of a file that is not open are lost if it is deleted or moved to where no path matches',
-        remedy: 'raise LimitNOFILE or ulimit -n, and match the directory of rotated files in paths',
-      });
+  const warn = () => {
+    if (isWarned) return;
     isWarned = true;
-    return true;
+    log.write('warn', 'more log files than may be open at once', {
+      limit,
+      loss: 'unread lines of a file that is not open are lost if it is deleted or moved to where no path matches',
+      remedy: 'raise LimitNOFILE or ulimit -n, and match the directory of rotated files in paths',
+    });
   };
 
   const release = (file: Place): number | undefined => {
@@ -86,7 +84,9 @@ export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps)
   };
 
   const makeRoomForOne = () => {
-    if (isFull()) makeRoom(count() + 1 - limit);
+    if (count() < limit) return;
+    warn();
+    makeRoom(count() + 1 - limit);
   };
 
   const openPath = (path: string): number => {
@@ -128,7 +128,8 @@ export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps)
         file.fd = fd;
         held.add(file);
         problems.resolve(file.real);
-      } else if (!isFull()) open(file);
+      } else if (count() < limit) open(file);
+      else warn();
     },
     close,
     release,

@@ -1,9 +1,8 @@
 import { basename, dirname } from 'node:path';
 import { type Content, isTar } from './chain.ts';
-import type { Action, Answer, FileFacts, World } from './decision.ts';
+import { type Action, type Answer, type FileFacts, groupBy, type World } from './decision.ts';
 import { fileKey, type Sighting, startsAtEnd } from './discovery.ts';
 import { type Generation, isBlank, type Known, noBytes } from './generations.ts';
-import { groupBy } from './match.ts';
 import { areNamesReliable, type Observed } from './observe.ts';
 import type { ScanDeps } from './places.ts';
 import { firstEntryMs, isCompressed, isForeign, plainNamesOf } from './rotated-names.ts';

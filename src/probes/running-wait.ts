@@ -1,4 +1,4 @@
-import type { Clock } from './ports.ts';
+import type { Clock } from '../core/ports.ts';
 
 /** Waits for a time in which this process can run. */
 interface RunningWait {

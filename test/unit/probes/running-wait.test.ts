@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../../src/core/ports.ts';
-import { waitRunning } from '../../../src/core/running-wait.ts';
+import { waitRunning } from '../../../src/probes/running-wait.ts';
 
 /** A clock whose one timer fires only when the test says so, at the time that the clock then has. */
 function lateClock() {
