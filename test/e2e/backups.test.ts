@@ -35,7 +35,7 @@ backups:
     store: main
     database: persistence
     type: full
-    source: {files: {timeZone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}, directory: ${dumps}, pattern: '\\.dump$', settle: 500ms, takenFrom: primary}}
+    source: {files: {timeZone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}, directory: ${dumps}, pattern: '\\.dump$', settle: 3s, takenFrom: primary}}
     integrity: {level: full}
     interval: 200ms
 `,
@@ -119,6 +119,10 @@ backups:
       'failed',
       async () => (await shown(agent, 'svc_backup_runs_total', ',result="failed"')) === 1,
     );
+    const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+    const failures = page.match(/^svc_backup_runs_total\{.*result="(?!success").* [1-9].*$/gm) ?? [];
+    const results = failures.map((line) => /result="(\w+)".* (\d+)$/.exec(line)!.slice(1).join(' '));
+    expect(results.toSorted()).toEqual(['corrupt 1', 'failed 1']);
     expect(await shown(agent, 'svc_backup_failures_total')).toBe(2);
 
     expect(backUp('b.dump').status).toBe(0);
