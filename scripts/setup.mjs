@@ -33,13 +33,6 @@ export function ensureInstalled() {
   writeFileSync(stamp, lock);
 }
 
-function newest(path) {
-  if (!existsSync(path)) return 0;
-  const stat = statSync(path);
-  if (!stat.isDirectory()) return stat.mtimeMs;
-  return Math.max(stat.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))));
-}
-
 const inputs = [
   'src',
   'examples',
@@ -47,20 +40,40 @@ const inputs = [
   'rules',
   'dashboards',
   'runbooks',
+  'scripts',
   'package.json',
   'package-lock.json',
-  'scripts/build.mjs',
 ];
+/** Tests write their cases there, after the build. */
+const generated = 'rules/tests';
 
-/** Bundles into dist/ unless none of its sources is newer. */
+function filesBelow(path) {
+  if (path === generated) return [];
+  if (!statSync(join(root, path)).isDirectory()) return [path];
+  return readdirSync(join(root, path))
+    .sort()
+    .flatMap((name) => filesBelow(`${path}/${name}`));
+}
+
+/** A digest of the names and contents of all sources. Times would call a build stale that a test or `git` only touched. */
+function sources() {
+  const digest = createHash('sha256');
+  for (const path of inputs.flatMap(filesBelow)) {
+    const contents = readFileSync(join(root, path));
+    digest.update(`${path}\0${contents.length}\0`).update(contents);
+  }
+  return digest.digest('hex');
+}
+
+/** Bundles into dist/ unless it was made from exactly these sources. */
 export function ensureBuilt() {
   const stamp = join(root, 'dist', '.built');
-  const newestInput = Math.max(...inputs.map((path) => newest(join(root, path))));
-  if (existsSync(stamp) && statSync(stamp).mtimeMs >= newestInput) return;
+  const wanted = sources();
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
   say('building dist/ …');
   must(process.execPath, [join(root, 'scripts', 'build.mjs')]);
   mkdirSync(join(root, 'dist'), { recursive: true });
-  writeFileSync(stamp, '');
+  writeFileSync(stamp, wanted);
 }
 
 /** Bundles sources for this Node; the bundles import the packages of the project. */
