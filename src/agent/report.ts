@@ -38,7 +38,7 @@ export interface Change {
   what: string;
   /** The end of the maintenance, RFC 3339. */
   until?: string;
-  /** The role whose process ended; only for an exit. */
+  /** The role whose process ended or restarted. */
   role?: string;
 }
 

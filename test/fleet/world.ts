@@ -168,6 +168,7 @@ export function createWorld(state: WorldState = healthy()) {
   const restarts: Record<string, number> = {};
   /** When each page was last read. */
   const takenMs = new Map<string, number>();
+  const failingMs = new Map<string, number>();
   const words = new Map<string, { at: string; level: string; msg: string }[]>();
   let step = 0;
   let backlog = 0;
@@ -396,12 +397,15 @@ export function createWorld(state: WorldState = healthy()) {
     scrapes: roleNames.map((service) => {
       const up = hasPage(service);
       if (up) takenMs.set(service, nowMs());
+      if (up) failingMs.delete(service);
+      else if (!failingMs.has(service)) failingMs.set(service, nowMs());
       const what = { reason: 'refused' as const, what: 'connect ECONNREFUSED', atMs: nowMs() };
       const page = { series: 9, samples: 9, bytes: 9, invalidLines: 0, durationMs: 3 };
       return {
         ...{ service, url: 'http://127.0.0.1:9090/metrics', up, lastTakenMs: takenMs.get(service) },
         ...{
           lastFailure: up ? undefined : what,
+          failingSinceMs: failingMs.get(service),
           failures: {},
           page,
           firstInvalid: undefined,

@@ -223,6 +223,7 @@ function reportAt(nowMs: number, startMs: number, isIll: boolean): StatusReport 
         service === 'matching' && isRestarting
           ? { reason: 'refused', what: 'connection refused', atMs: nowMs }
           : undefined,
+      failingSinceMs: service === 'matching' && isRestarting ? nowMs : undefined,
       failures: {},
       page: {
         series: [3120, 8460, 2210, 940][i]!,

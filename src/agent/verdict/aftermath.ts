@@ -1,7 +1,7 @@
 import type { Evidence, StatusFacts } from '../report.ts';
 import { canCause, type Explained, explained, type IsInTime, isCauseAt, mostCauses } from './causes.ts';
-import { leastPauseMs, rateMs } from './condition.ts';
-import { lookBackMs } from './conditions.ts';
+import { rateMs } from './condition.ts';
+import { lookBackMs, stragglesMs } from './conditions.ts';
 import {
   type Begun,
   type ExplainedBy,
@@ -61,7 +61,7 @@ function looksBack(found: Begun, endMs: number, nowMs: number): boolean {
   // The end of a process after the cause is a problem of its own.
   if (evidence.some((one) => isFatal(one) && isNewer(one))) return false;
   const spanMs = lookBackMs(kind);
-  if (spanMs > 0) return nowMs - endMs < spanMs && newSinceMs < endMs + leastPauseMs;
+  if (spanMs > 0) return nowMs - endMs < spanMs && newSinceMs < endMs + stragglesMs(kind);
   const check = evidence.find(({ source }) => source === 'probe');
   return check !== undefined && !isNewer(check);
 }
@@ -84,7 +84,7 @@ export function createAftermath(): Aftermath {
   const lateCauseOf = (effect: Begun, nowMs: number, facts: StatusFacts): ExplainedBy | undefined => {
     const found = ended.find(
       ({ cause, endMs }) =>
-        (effect.newSinceMs ?? effect.sinceMs) < endMs + leastPauseMs &&
+        (effect.newSinceMs ?? effect.sinceMs) < endMs + stragglesMs(effect.kind) &&
         looksBack(effect, endMs, nowMs) &&
         wouldExplain(cause, effect, facts),
     );

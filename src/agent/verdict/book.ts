@@ -1,9 +1,8 @@
 import { AgentError } from '../../core/errors.ts';
-import { compareText } from '../../core/labels.ts';
 import type { Durable } from '../../core/ports.ts';
 import { type Change, changeKinds, type Incident } from '../report.ts';
 import { type Found, isAnotherReason, type OpenProblem } from './found.ts';
-import { overTextOf } from './sentence.ts';
+import { incidentsShown, type KeptIncident } from './incident-list.ts';
 
 /** The starts of problems, the incidents that are over, and changes. All of it survives restarts of the agent. */
 interface IncidentBook {
@@ -43,9 +42,6 @@ const pauseMs = 60_000;
 
 const sectionName = 'incidents';
 const version = 1;
-
-/** A stored incident. The text about its end is made when it is read, by the version of the agent that reads it. */
-type KeptIncident = Omit<Incident, 'over'>;
 
 interface Section {
   version: number;
@@ -213,9 +209,10 @@ export function createIncidentBook(): IncidentBook {
       frozen = undefined;
     },
     incidents: (nowMs) =>
-      recent(ended(), ({ end }) => end, nowMs)
-        .sort((a, b) => compareText(b.end, a.end))
-        .map((one) => ({ ...one, over: overTextOf(one.cause, one.subject) })),
+      incidentsShown(
+        recent(ended(), ({ end }) => end, nowMs),
+        changes,
+      ),
     changes: (nowMs) => recent(changes, ({ at }) => at, nowMs).reverse(),
     lasting: () => [...open.values()],
     durable: {

@@ -78,7 +78,7 @@ function changesBetween(before: Compared, now: Compared, facts: StatusFacts): Ch
       }),
     ),
     ...altered(before.restarts, now.restarts, isMore).map(
-      ([role]): Change => ({ at, kind: 'restart', what: `role ${role} restarted` }),
+      ([role]): Change => ({ at, kind: 'restart', role, what: `role ${role} restarted` }),
     ),
     ...altered(before.failovers, now.failovers, isMore).map(([domain]): Change => {
       const { activeCluster, lastFailover } = failedOver(domain) ?? {};

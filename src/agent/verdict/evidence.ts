@@ -223,15 +223,16 @@ function scrapeProblems({ scrapes, probes }: StatusFacts, ofProbes: readonly Fou
         about.role === service &&
         isEarlyEnough({ sinceMs: failsSinceMs! }, sinceMs),
     );
-  return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
-    // If there never was a page, its time is unknown.
-    if (up || !lastFailure || isOfRole(service, lastTakenMs ?? Number.POSITIVE_INFINITY)) return [];
+  return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs, failingSinceMs }): Found[] => {
+    if (up || !lastFailure) return [];
     const { reason, what, atMs } = lastFailure;
+    const sinceMs = failingSinceMs ?? atMs;
+    // If there never was a page, nobody knows when it was lost.
+    if (isOfRole(service, lastTakenMs === undefined ? Number.POSITIVE_INFINITY : sinceMs)) return [];
     if (isBack(service, atMs)) return [];
     const detail = reasonOf({ last: { reason, msg: what } });
     const at = new Date(atMs).toISOString();
     const evidence: Evidence[] = [{ source: 'probe', text: `scrape of ${service}: ${detail}`, at }];
-    const sinceMs = lastTakenMs ?? atMs;
     // Nothing shows that the process runs.
     const ifUnknown = isPassing(service) ? undefined : alertNamed('SvcInstanceDown').firstSteps;
     const firstSteps = firstStepsFor(reason) ?? ifUnknown;

@@ -71,7 +71,7 @@ export const dependentReasons: ReadonlySet<string> = new Set([
 /** Reasons with which a check fails while its target starts, ends, hangs or is gone. */
 const absentReasons: ReadonlySet<string> = new Set([
   ...['refused', 'unreachable', 'reset', 'connect_timeout', 'first_byte_timeout', 'body_timeout', 'too_slow'],
-  ...['starting', 'shutting_down'],
+  ...['starting', 'shutting_down', 'warming_up'],
 ]);
 
 /**

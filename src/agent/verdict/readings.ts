@@ -120,8 +120,10 @@ export function createServiceReadings(): ServiceReadings {
       const about = JSON.parse(key) as About;
       const from = originsOf(condition, about);
       const known = usual.get(id);
-      const newAgoMs =
-        counts === undefined ? undefined : tracks.newestAgoMs(counts, key, spanMs, limit / value);
+      const events = counts ?? (countedMs > 0 ? of : undefined);
+      const newestAgoMs = (counter: string) =>
+        tracks.newestAgoMs(counter, key, countedMs || spanMs, limit / value);
+      const newAgoMs = events === undefined ? undefined : newestAgoMs(events);
       const pause = counts && tracks.pause(counts, key, leastPauseMs);
       // After an outage, a single error is not a new problem, although the window still contains the outage.
       const isNew = pause && newAgoMs !== undefined && newAgoMs <= pause.untilAgoMs;

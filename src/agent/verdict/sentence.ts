@@ -51,9 +51,12 @@ export function whatOf(found: Found): string {
 }
 
 /** The text about the end of an incident: `store main recovered`. The kind may be from another version of the agent. */
-export function overTextOf(kind: string, subject: string): string {
+export function overTextOf(kind: string, subject: string, hasRestarted = false): string {
   if (!isKind(kind)) return `${subject} recovered`.trimStart();
-  return [kinds[kind].noun, subject, overPredicates[kind]].filter(Boolean).join(' ');
+  const predicate = overPredicates[kind];
+  return [kinds[kind].noun, subject, hasRestarted ? `restarted and ${predicate}` : predicate]
+    .filter(Boolean)
+    .join(' ');
 }
 
 type Named = Pick<Found, 'kind' | 'subject'>;
@@ -68,9 +71,12 @@ export const overSentence = (causes: readonly Named[]): string => {
 const mostNamed = 4;
 const longestName = 60;
 
+/** The store of a subject such as `main/persistence`. */
+export const storeOf = (subject: string): string => subject.split('/')[0]!;
+
 /** The name of a subject in a sentence. Databases of one store that is down are named as one store. */
 const nameOf = ({ kind, subject }: Named): string =>
-  kinds[kind].noun === 'store' || kind === 'disk_full' ? subject.split('/')[0]! : subject;
+  kinds[kind].noun === 'store' || kind === 'disk_full' ? storeOf(subject) : subject;
 
 /** A clause about problems of one kind and one predicate. */
 function clauseOf(found: readonly Found[]): string {

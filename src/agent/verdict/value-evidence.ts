@@ -135,8 +135,19 @@ export function valueProblems(facts: StatusFacts): Found[] {
   return [...found.values()];
 }
 
-/** The problem with the last log entries of its role, if they tell the reason. */
+/** A fatal entry is counted this much after it was written: the log is read at once, but values are sampled. */
+const sampledWithinMs = 20_000;
+
+/** When the first fatal entry was written, if the problem is that a sample counted it. */
+function writtenMs({ kind, about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): number {
+  const entries = kind === 'fatal' ? (lastWords.find(({ service }) => service === role)?.entries ?? []) : [];
+  const times = entries.filter(({ level }) => level === 'fatal').map(({ at }) => Date.parse(at));
+  return Math.min(sinceMs!, ...times.filter((atMs) => atMs >= sinceMs! - sampledWithinMs));
+}
+
+/** The problem with the last log entries of its role, if they tell the reason, and since when they do. */
 export const withLastWords = (found: Found, { entries }: StatusFacts): Found => ({
   ...found,
+  ...(found.kind === 'fatal' && { sinceMs: writtenMs(found, entries) }),
   evidence: [...found.evidence, ...lastWordOf(found, entries)],
 });

@@ -43,6 +43,8 @@ export interface ScrapeStatus {
   /** Wall clock, ms; undefined before the first accepted page. */
   lastTakenMs: number | undefined;
   lastFailure: { reason: ScrapeFailureReason; what: string; atMs: number } | undefined;
+  /** When the first scrape failed after the last accepted page, wall clock, ms; undefined if the last scrape succeeded. */
+  failingSinceMs: number | undefined;
   /** Failures by reason since the start. */
   failures: Partial<Record<ScrapeFailureReason, number>>;
   /** The last accepted page. */
@@ -81,6 +83,7 @@ export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps)
   let up: boolean | undefined;
   let lastTakenMs: number | undefined;
   let lastFailure: ScrapeStatus['lastFailure'];
+  let failingSinceMs: number | undefined;
   let lastPage: ScrapeStatus['page'];
   let firstInvalid: Page['firstInvalid'];
 
@@ -99,6 +102,7 @@ export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps)
       if (up === false) log.write('info', 'the target is up again', { target });
       up = true;
       lastTakenMs = clock.nowMs();
+      failingSinceMs = undefined;
       lastPage = { series, samples, bytes, invalidLines, durationMs };
       firstInvalid = page.firstInvalid;
     },
@@ -113,12 +117,14 @@ export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps)
       }
       up = false;
       lastFailure = { reason, what, atMs: clock.nowMs() };
+      failingSinceMs ??= lastFailure.atMs;
     },
     current: (vocabulary) => ({
       url: target,
       up: up === true,
       lastTakenMs,
       lastFailure,
+      failingSinceMs,
       failures: { ...failures },
       page: lastPage,
       firstInvalid,

@@ -417,9 +417,10 @@ test('a check that fails for another reason has another cause from then on, unle
 });
 
 test('a page that failed minutes before the role failed its check is a problem of its own', () => {
-  const page = (takenSeconds: number) => ({
+  const page = (failedSeconds: number) => ({
     ...{ service: 'history', url: 'http://x', up: false, failures: {}, page: undefined },
-    ...{ firstInvalid: undefined, vocabulary: 'svc', lastTakenMs: Date.parse(atOf(takenSeconds)) },
+    ...{ firstInvalid: undefined, vocabulary: 'svc', lastTakenMs: Date.parse(atOf(failedSeconds)) - 5_000 },
+    failingSinceMs: Date.parse(atOf(failedSeconds)),
     lastFailure: { reason: 'refused' as const, what: 'refused', atMs: Date.parse(atOf(400)) },
   });
   const kindsOf = (takenSeconds: number, state: 'up' | 'down') => {
@@ -495,21 +496,26 @@ test('a process that ends with a fatal entry after its cause is over is a proble
 
 describe('a store was down for three minutes, and', () => {
   const endsAt = 900;
-  /** Plays pages that are read every 15 s, with the errors and the calls of each interval, and returns what is said. */
+  /** Plays pages that are read every 15 s, with what the counters count in each interval, and returns what is said. */
   const played = (
     until: number,
-    ofInterval: (seconds: number) => readonly [errors: number, calls: number],
+    ofInterval: (seconds: number) => readonly [errors: number, calls: number, restarts?: number],
   ) => {
     const readings = createServiceReadings();
     const judge = createJudge();
-    let [errors, calls] = [0, 0];
+    let [errors, calls, restarts] = [0, 0, 0];
     const reports = new Map<number, ReturnType<typeof look>>();
     for (let seconds = 0; seconds <= until; seconds += 15) {
-      const [failed, called] = ofInterval(seconds);
+      const [failed, called, ended = 0] = ofInterval(seconds);
       errors += failed;
       calls += called;
+      restarts += ended;
       const row = (value: number) => [{ service: 'history', labels: {}, value }];
-      const rows = { svc_persistence_errors: row(errors), svc_persistence_requests: row(calls) };
+      const rows = {
+        svc_persistence_errors: row(errors),
+        svc_persistence_requests: row(calls),
+        svc_role_restarts_total: row(restarts),
+      };
       readings.sample((family) => rows[family as keyof typeof rows] ?? [], {
         nowMs: Date.parse(atOf(seconds)),
         monotonicMs: seconds * 1e3,
@@ -554,5 +560,22 @@ describe('a store was down for three minutes, and', () => {
     expect(reports.get(endsAt + 90)!.verdict.problems).toMatchObject([
       { id: 'persistence_errors/history', since: atOf(endsAt + 90) },
     ]);
+  });
+  test('a role had crashed again and again because of it, and does not any more: no incident begins', () => {
+    const reports = played(endsAt + 600, (seconds) => [0, 1_500, isOutage(seconds) ? 1 : 0]);
+    for (let after = 15; after <= 600; after += 15)
+      expect([after, ...named(reports.get(endsAt + after)!)]).toEqual([after, 'store_down']);
+  });
+  test('a role restarts three times soon after it: that is a problem at once', () => {
+    const reports = played(endsAt + 75, (seconds) => [0, 1_500, seconds > endsAt + 30 ? 1 : 0]);
+    expect(named(reports.get(endsAt + 60)!)).toEqual(['store_down']);
+    expect(reports.get(endsAt + 75)!.verdict.problems).toMatchObject([
+      { id: 'crash_loop/history', since: atOf(endsAt + 45) },
+    ]);
+  });
+  test('a role that crashed because of it goes on to: three more restarts are a problem', () => {
+    const reports = played(endsAt + 90, (seconds) => [0, 1_500, seconds > endsAt - 180 ? 1 : 0]);
+    expect(named(reports.get(endsAt + 45)!)).toEqual(['store_down']);
+    expect(named(reports.get(endsAt + 60)!)).toEqual(['crash_loop/history', 'store_down']);
   });
 });

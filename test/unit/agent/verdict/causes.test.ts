@@ -297,6 +297,7 @@ test('a page that is refused explains what calls the role, unless the role passe
   const page = {
     ...{ service: 'history', url: 'http://x', up: false, failures: {}, page: undefined },
     ...{ firstInvalid: undefined, vocabulary: 'svc', lastTakenMs: Date.parse('2026-01-01T11:00:00.000Z') },
+    failingSinceMs: Date.parse('2026-01-01T11:00:05.000Z'),
     lastFailure: { reason: 'refused' as const, what: 'x', atMs: Date.parse('2026-01-01T11:00:05.000Z') },
   };
   const calls = exceeded('request_errors', { role: 'frontend', callee: 'history' }, '11:00:10');

@@ -229,7 +229,8 @@ test('the reason is not repeated where the predicate says it', () => {
 
 test('a role that cannot be scraped is told unless its health check fails', () => {
   const scrape = (more: object) => ({
-    ...{ service: 'history', url: 'http://h/metrics', up: false, lastTakenMs: nowMs - 9_000, failures: {} },
+    ...{ service: 'history', url: 'http://h/metrics', up: false, lastTakenMs: nowMs - 14_000, failures: {} },
+    failingSinceMs: nowMs - 9_000,
     ...{ lastFailure: { reason: 'status' as const, what: '500', atMs: nowMs - 1_000 } },
     ...{ page: undefined, firstInvalid: undefined, vocabulary: undefined },
     ...more,
@@ -242,7 +243,7 @@ test('a role that cannot be scraped is told unless its health check fails', () =
       evidence: [{ text: 'scrape of history: status: 500', at: atOf(-1) }],
     },
   ]);
-  expect(told({ lastTakenMs: undefined })).toMatchObject([{ sinceMs: nowMs - 1_000 }]);
+  expect(told({ lastTakenMs: undefined })).toMatchObject([{ sinceMs: nowMs - 9_000 }]);
   expect(told({ up: true })).toEqual([]);
   expect(told({ lastFailure: undefined })).toEqual([]);
   expect(told({}, probe('health/history', refused)).map(({ kind }) => kind)).toEqual(['role_down']);
@@ -258,7 +259,7 @@ test('a role that cannot be scraped is told unless its health check fails', () =
     failingSince: atOf(-0.5),
     since: atOf(-0.5),
   });
-  expect(told({ lastTakenMs: nowMs - 500_000 }, failing).map(({ kind }) => kind)).toEqual([
+  expect(told({ failingSinceMs: nowMs - 500_000 }, failing).map(({ kind }) => kind)).toEqual([
     'role_failing',
     'scrape_down',
   ]);

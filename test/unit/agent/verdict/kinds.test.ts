@@ -93,6 +93,7 @@ const appearances: Readonly<Record<KindOfProblem, readonly [(at: string) => Fact
         {
           ...{ service: 'history', url: 'http://h/metrics', up: false, lastTakenMs: Date.parse(beganAt) },
           ...{ lastFailure: { reason: 'refused', what: 'no', atMs: Date.parse(beganAt) }, failures: {} },
+          failingSinceMs: Date.parse(beganAt),
           ...{ page: undefined, firstInvalid: undefined, vocabulary: undefined },
         },
       ],

@@ -471,6 +471,7 @@ describe('what the role that counts it cannot say any more', () => {
   };
   const page = (up: boolean) => ({
     ...{ service: 'history', url: '', up, lastTakenMs: Date.parse(atOf(0)), failures: {}, vocabulary: 'svc' },
+    failingSinceMs: up ? undefined : Date.parse(atOf(0)),
     lastFailure: up ? undefined : { reason: 'refused' as const, what: 'refused', atMs: Date.parse(atOf(60)) },
   });
   const dead = { scrapes: [page(false)] } as unknown as Partial<StatusFacts>;
@@ -651,6 +652,7 @@ test('the page of a role that is killed does not come back because the health ch
         {
           ...{ service: 'history', url: '', up: pageUp, failures: {}, vocabulary: 'svc' },
           lastTakenMs: Date.parse(atOf(pageUp ? seconds : 0)),
+          failingSinceMs: pageUp ? undefined : Date.parse(atOf(0)),
           lastFailure: pageUp
             ? undefined
             : { reason: 'refused', what: 'refused', atMs: Date.parse(atOf(seconds)) },
@@ -833,6 +835,7 @@ test('the page of a role that is back is no problem before it was scraped again'
         {
           ...{ service: 'history', url: '', up: false, failures: {}, vocabulary: 'svc' },
           lastTakenMs: Date.parse(atOf(0)),
+          failingSinceMs: Date.parse(atOf(0)),
           lastFailure: { reason: 'refused', what: 'refused', atMs: Date.parse(atOf(failedAt)) },
         },
       ] as unknown as StatusFacts['scrapes'],
@@ -939,6 +942,20 @@ test('a role that fails again after its store and the role itself were well is a
     ['role_down', atOf(110), atOf(120)],
     ['store_down', atOf(10), atOf(100)],
   ]);
+});
+
+test('a role that restarts again and again is one problem, although it is refused, warms up and passes in turn', () => {
+  const judge = createJudge();
+  for (let restart = 0; restart < 4; restart++) {
+    const from = restart * 15;
+    look(judge, from, { probes: [history(from, 'refused', from)] });
+    look(judge, from + 5, { probes: [history(from + 5, 'warming_up', from)] });
+    const { verdict } = look(judge, from + 6, { probes: [history(from + 6, 'warming_up', from)] });
+    expect(verdict.problems).toMatchObject([{ kind: 'role_down', since: atOf(0) }]);
+    look(judge, from + 10, { probes: [history(from + 10, undefined, from + 10)] });
+  }
+  const { incidents } = look(judge, 120, { probes: [history(120, undefined, 55)] });
+  expect(incidents.map(({ start, end }) => [start, end])).toEqual([[atOf(0), atOf(55)]]);
 });
 
 test('a new agent knows that a role has a reason of its own before the first check', () => {

@@ -16,6 +16,7 @@ const up = (name: Name, more: Partial<ProbeStatus> = {}) => probeStatusOf(name, 
 const unscraped = (service: string, reason: 'refused' | 'status') => ({
   ...{ service, url: 'http://h/metrics', up: false, lastTakenMs: Date.parse(began) },
   ...{ lastFailure: { reason, what: 'no', atMs: Date.parse(began) }, failures: {} },
+  failingSinceMs: Date.parse(began),
   ...{ page: undefined, firstInvalid: undefined, vocabulary: undefined },
 });
 const well = ['frontend', 'matching', 'worker'].map((role) => up(`health/${role}` as Name));

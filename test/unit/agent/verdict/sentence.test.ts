@@ -22,6 +22,7 @@ const scrape = (service: string, up: boolean) => ({
   lastFailure: up
     ? undefined
     : { reason: 'refused' as const, what: 'connection refused', atMs: 1_767_225_640_000 },
+  failingSinceMs: up ? undefined : 1_767_225_640_000,
   failures: {},
   page: undefined,
   firstInvalid: undefined,

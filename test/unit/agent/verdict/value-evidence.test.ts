@@ -119,7 +119,7 @@ describe('a value above its limit', () => {
 describe('the last words of a role', () => {
   const word = (level: string, seconds: number, more = {}) =>
     ({ at: atOf(seconds), service: 'history', level, logger: '', msg: level, ...more }) as never;
-  const words = (
+  const told = (
     entries: never[],
     facts: Partial<StatusFacts> = { probes: [probe('health/history', refused)] },
   ) =>
@@ -132,7 +132,9 @@ describe('the last words of a role', () => {
         lastErrors: [],
         lastWords: [{ service: 'history', entries }],
       },
-    })
+    });
+  const words = (...args: Parameters<typeof told>) =>
+    told(...args)
       .flatMap(({ evidence }) => evidence)
       .filter(({ source }) => source === 'log')
       .map(({ text }) => text);
@@ -152,6 +154,19 @@ describe('the last words of a role', () => {
     expect(words([word('error', -1, { workflow: 'w', run: 'r' })])).toEqual([
       'error: error (workflow w, run r)',
     ]);
+  });
+  test('are older than the sample that counts them: fatal errors began when the first of them was written', () => {
+    const counted = (kind: string) => [
+      { kind, about: { role: 'history' }, value: '2', limit: '0', since: atOf(0) },
+    ];
+    const since = (kind: string, ...entries: never[]) =>
+      told(entries, { exceeded: counted(kind) }).map(({ sinceMs }) => sinceMs! - nowMs);
+    expect(since('fatal', word('fatal', -3), word('fatal', -12), word('error', -15))).toEqual([-12_000]);
+    expect(since('fatal', word('fatal', -20))).toEqual([-20_000]);
+    expect(since('fatal', word('fatal', -21))).toEqual([0]);
+    expect(since('fatal', word('fatal', 1))).toEqual([0]);
+    expect(since('fatal', word('error', -3))).toEqual([0]);
+    expect(since('crash_loop', word('fatal', -3))).toEqual([0]);
   });
   test('stand beside no problem that they cannot explain, and of no other role', () => {
     expect(words([word('error', -1)], { certificates: [{ probe: 'x', notAfter: now }] })).toEqual([]);
