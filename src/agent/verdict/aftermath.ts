@@ -1,6 +1,6 @@
 import type { Evidence, StatusFacts } from '../report.ts';
 import { canCause, type Explained, explained, type IsInTime, isCauseAt, mostCauses } from './causes.ts';
-import { rateMs } from './condition.ts';
+import { countedWithinMs, rateMs } from './condition.ts';
 import { lookBackMs, stragglesMs } from './conditions.ts';
 import {
   type Begun,
@@ -9,6 +9,7 @@ import {
   isFatal,
   lineOf,
   type OpenProblem,
+  severityOf,
   shownSinceMs,
 } from './found.ts';
 import { isKind, placeOf } from './kinds.ts';
@@ -20,6 +21,8 @@ interface Left {
   over: readonly ExplainedBy[];
   /** The cause of each problem, by the line of the problem. */
   explainedBy: ReadonlyMap<string, ExplainedBy>;
+  /** The lines of problems that ended a short time ago and that a cause explains which is found only now. */
+  explainedLate: readonly string[];
 }
 
 /** Whether nothing can be said about a line yet, for example after a restart of the agent. */
@@ -44,7 +47,7 @@ interface Aftermath {
    */
   timesOf(all: readonly Begun[], { nowMs, facts, isUnknown, goesOn }: Moment): IsInTime;
   /** Records the problems that are seen now, and returns what the causes left behind. */
-  of(all: readonly Explained[], nowMs: number, isUnknown: IsUnknown): Left;
+  of(all: readonly Explained[], { nowMs, facts, isUnknown }: Moment): Left;
   /** Corrects the recorded ends of causes after the wall clock jumped, so that the time since then stays the same. */
   clockJumped(byMs: number): void;
   /** Restores the causes of the problems that lasted when the agent ended. */
@@ -93,6 +96,16 @@ export function createAftermath(): Aftermath {
     return { kind: cause.kind, subject: cause.subject, line: lineOf(cause), endMs };
   };
 
+  /** The causes that ended, if a cause that lasts explains them. The end of a process is counted after its checks pass again. */
+  const explainedLate = (facts: StatusFacts): string[] =>
+    ended.flatMap(({ cause: over }) => {
+      const isCause = (cause: Begun) =>
+        (severityOf(cause) === 'critical' || severityOf(over) === 'warning') &&
+        cause.sinceMs <= over.sinceMs + countedWithinMs &&
+        wouldExplain(cause, over, facts);
+      return causes.some(isCause) ? [lineOf(over)] : [];
+    });
+
   return {
     timesOf(all, { nowMs, facts, isUnknown, goesOn }) {
       const seen = new Set(all.map(lineOf));
@@ -117,7 +130,7 @@ export function createAftermath(): Aftermath {
         return looksBack(effect, endMs, nowMs) || isCauseAt(cause, Math.max(shownMs, endMs));
       };
     },
-    of(all, nowMs, isUnknown) {
+    of(all, { nowMs, facts, isUnknown }) {
       const seen = new Set(all.map(({ found }) => lineOf(found)));
       const roots = new Map(
         all.filter(({ causedBy }) => causedBy === undefined).map((one) => [idOf(one.found), one]),
@@ -152,7 +165,7 @@ export function createAftermath(): Aftermath {
       lines = seen;
       causes = [...roots.values()].flatMap((one) => (left.has(one) ? [] : [one.found]));
       const over = [...left].map(({ found }) => next.get(lineOf(found))!);
-      return { left, over, explainedBy: next };
+      return { left, over, explainedBy: next, explainedLate: explainedLate(facts) };
     },
     clockJumped(byMs) {
       ended = ended.map(({ cause, endMs }) => ({ cause, endMs: endMs + byMs }));

@@ -17,6 +17,8 @@ interface IncidentBook {
    * about it yet, for example after a restart of the agent.
    */
   update(lasting: readonly OpenProblem[], nowMs: number, isUnknown: (line: string) => boolean): void;
+  /** Records that other problems explain these, which ended a short time ago: they become no incidents. */
+  explained(lines: readonly string[]): void;
   /** Corrects the durations of open problems after the wall clock jumped. */
   clockJumped(byMs: number): void;
   /** The problems that lasted at the last update, or when the restored state was written. */
@@ -193,6 +195,14 @@ export function createIncidentBook(): IncidentBook {
         next.size === open.size && [...next].every(([line, one]) => isAlike(open.get(line), one));
       open = next;
       if (!isSame) frozen = undefined;
+    },
+    explained(lines) {
+      for (const line of lines) {
+        const { problem, endMs } = paused.get(line) ?? {};
+        if (!problem?.cause) continue;
+        paused.set(line, { problem: { ...problem, cause: undefined }, endMs: endMs! });
+        frozen = undefined;
+      }
     },
     clockJumped(byMs) {
       for (const [line, one] of open) open.set(line, { ...one, jumpedMs: (one.jumpedMs ?? 0) + byMs });

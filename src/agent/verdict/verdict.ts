@@ -267,10 +267,11 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       before = [...found, ...unread].map((one) =>
         withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one))), changes),
       );
-      const isInTime = aftermath.timesOf(before, { nowMs, facts, isUnknown, goesOn: book.goesOn });
+      const moment = { nowMs, facts, isUnknown, goesOn: book.goesOn };
+      const isInTime = aftermath.timesOf(before, moment);
       const isNew = (line: string) => !known.has(line) && !silence.isUnread(line);
       const all = startsInOrder(explained(before, facts, isInTime), isNew, facts);
-      const { left, over, explainedBy } = aftermath.of(all, nowMs, isUnknown);
+      const { left, over, explainedBy, explainedLate } = aftermath.of(all, moment);
       const lasting = all.filter((one) => !left.has(one));
       const seen = new Set(all.map((one) => lineOf(one.found)));
       const effects = consequencesOf(lasting);
@@ -296,6 +297,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         ...[...left].map(({ found: { sinceMs }, found: one }) => ({ line: lineOf(one), sinceMs })),
       ].map((one) => ({ ...one, explainedBy: explainedBy.get(one.line) }));
       book.update(open, nowMs, isUnknown);
+      book.explained(explainedLate);
       const work = plannedWorkAt(nowMs, changes, windows());
       const verdict = problems.length > 0 ? verdictOf(lasting, problems, nowMs) : calmVerdict(over, facts);
       return {

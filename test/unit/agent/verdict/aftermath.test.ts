@@ -494,6 +494,53 @@ test('a process that ends with a fatal entry after its cause is over is a proble
   expect(ids(50)).toEqual(['role_down/history']);
 });
 
+describe('a role failed its check for a moment, and why is known only afterwards:', () => {
+  const check = (seconds: number, isFailing: boolean, role: 'history' | 'matching' = 'history') =>
+    probeStatusOf(
+      `health/${role}`,
+      { at: atOf(seconds), ...(isFailing && refused) },
+      { state: 'up', since: atOf(0), ...(isFailing && { failingSince: atOf(20) }) },
+    );
+  const value = (kind: string, since: number) => ({
+    ...{ kind, about: { role: 'history' }, value: '9', limit: '1', since: atOf(since) },
+  });
+  /** The incidents and problems of a role that failed its check from 20 to 25 s, with what is found then, which began at `since`. */
+  const told = (kind: string, since: number, role?: 'matching') => {
+    const judge = createJudge();
+    look(judge, 10, { probes: [check(10, false, role)] });
+    look(judge, 20, { probes: [check(20, true, role)] });
+    look(judge, 25, { probes: [check(25, false, role)] });
+    const at = Math.max(30, since);
+    const found = { probes: [check(at, false, role)], exceeded: [value(kind, since)] };
+    look(judge, at, found);
+    const { verdict } = look(restarted(judge), at, found);
+    const { incidents } = look(judge, 120, { probes: [check(120, false, role)] });
+    return [...verdict.problems.map(({ id }) => id), ...incidents.map(({ id }) => id)];
+  };
+  test.each<[string, Parameters<typeof told>, string[]]>([
+    ['fatal errors', ['fatal', 20], ['fatal/history', 'fatal/history']],
+    ['fatal errors that began soon after', ['fatal', 50], ['fatal/history', 'fatal/history']],
+    ['later fatal errors', ['fatal', 51], ['fatal/history', 'fatal/history', 'role_failing/history']],
+    [
+      'fatal errors of another role',
+      ['fatal', 20, 'matching'],
+      ['fatal/history', 'fatal/history', 'role_failing/matching'],
+    ],
+    ['a large heap', ['heap', 20], ['heap/history', 'heap/history']],
+  ])('%s', (_, args, ids) => {
+    expect(told(...args)).toEqual(ids);
+  });
+  test('what is less severe does not hide an outage', () => {
+    const judge = createJudge();
+    const down = probeStatusOf('health/history', { at: atOf(20), ...refused }, { since: atOf(20) });
+    look(judge, 20, { probes: [down] });
+    look(judge, 25, { probes: [check(25, false)] });
+    look(judge, 30, { probes: [check(30, false)], exceeded: [value('heap', 20)] });
+    const { incidents } = look(judge, 120, { probes: [check(120, false)] });
+    expect(incidents.map(({ id }) => id)).toEqual(['heap/history', 'role_down/history']);
+  });
+});
+
 describe('a store was down for three minutes, and', () => {
   const endsAt = 900;
   /** Plays pages that are read every 15 s, with what the counters count in each interval, and returns what is said. */
