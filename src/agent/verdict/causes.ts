@@ -141,11 +141,19 @@ const isOfStore: Related = (cause, effect, facts) => {
 const saysStore: Related = (_cause, effect) =>
   !blamesItself(effect) && (dependentReasons.has(effect.reason ?? '') || saysFatal(effect));
 
-/** Whether a running role lacks a role that it calls. If it lacked its store, it would say so. */
-const isCaller: Related = (cause, effect) =>
+/** Whether a role is well now, whatever was wrong with it before. */
+const isWell = (role: string | undefined, { probes }: Pick<StatusFacts, 'probes'>): boolean =>
+  probes.some(({ name, last, flapping }) => name === `health/${role}` && last?.ok && !flapping);
+
+/**
+ * Whether a running role lacks a role that it calls. If it lacked its store, it would say so. A role that warms up was just
+ * started; a role that it calls may have crashed minutes before.
+ */
+const isCaller: Related = (cause, effect, facts) =>
   isCalledBy(cause.about.role, effect.about.role) &&
   dependentReasons.has(effect.reason ?? '') &&
   effect.reason !== 'persistence' &&
+  !(effect.reason === 'warming_up' && isWell(cause.about.role, facts)) &&
   !blamesItself(effect);
 
 const ofRequests: Related = ({ about: { role = '' } }, { about }) =>

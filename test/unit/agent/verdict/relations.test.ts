@@ -85,6 +85,31 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
       'task_latency/timer of history by shard_movement/history',
     ].sort(),
   ],
+  ...(
+    [
+      [
+        'a role that warms up has another reason than a role that crashed before and is well',
+        up('health/matching'),
+        false,
+      ],
+      [
+        'a role that flaps keeps a role that calls it from warming up',
+        up('health/matching', { flapping: true }),
+        true,
+      ],
+    ] as const
+  ).map(([name, matching, isCause]): [string, Partial<StatusFacts>, string[]] => [
+    name,
+    {
+      probes: [matching, down('health/frontend', 'warming_up')],
+      exceeded: [exceeded('crash_loop', { role: 'matching' })],
+    },
+    [
+      'crash_loop/matching',
+      isCause ? 'role_down/frontend by crash_loop/matching' : 'role_down/frontend',
+      ...(isCause ? ['flapping/health/matching by crash_loop/matching'] : []),
+    ],
+  ]),
   [
     'late tasks alone explain the work',
     {
