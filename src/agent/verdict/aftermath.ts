@@ -5,6 +5,7 @@ import { lookBackMs, stragglesMs } from './conditions.ts';
 import {
   type Begun,
   type ExplainedBy,
+  type Found,
   idOf,
   isFatal,
   lineOf,
@@ -40,6 +41,11 @@ interface Moment {
  * since its end.
  */
 interface Aftermath {
+  /**
+   * The problem with the end of its cause as a pause, if its newest evidence shows it without anything from before: it began anew,
+   * although the window of its evidence may contain the outage.
+   */
+  apart(found: Found): Found;
   /**
    * Which problems that are seen now may be causes of which others by their times. A problem that outlasts its cause may have
    * another cause that began when the first one ended. A cause that is back explains what it explained before. `goesOn`: whether
@@ -107,6 +113,12 @@ export function createAftermath(): Aftermath {
     });
 
   return {
+    apart(found) {
+      const { endMs } = remembered.get(lineOf(found)) ?? {};
+      const { kind, newSinceMs: untilMs = 0 } = found;
+      const isApart = endMs !== undefined && untilMs >= endMs + stragglesMs(kind);
+      return isApart ? { ...found, pause: { fromMs: endMs, untilMs } } : found;
+    },
     timesOf(all, { nowMs, facts, isUnknown, goesOn }) {
       const seen = new Set(all.map(lineOf));
       ended = [...ended, ...causes.map((cause) => ({ cause, endMs: nowMs }))]

@@ -256,7 +256,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const down = new Set(book.lasting().flatMap(({ line, isDown }) => (isDown ? [line] : [])));
       const found = problemsIn(facts, nowMs)
         .filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)))
-        .map((one) => stillDown(one, down));
+        .map((one) => aftermath.apart(stillDown(one, down)));
       const known = new Set(found.map(lineOf).filter(book.goesOn));
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });

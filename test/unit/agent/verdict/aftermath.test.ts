@@ -608,6 +608,14 @@ describe('a store was down for three minutes, and', () => {
       { id: 'persistence_errors/history', since: atOf(endsAt + 90) },
     ]);
   });
+  test('few errors of it are still in the window when others begin: these have their own start', () => {
+    const begins = endsAt + 75;
+    const reports = played(begins + 30, (seconds) => [isOutage(seconds) || seconds > begins ? 7 : 0, 15]);
+    expect(named(reports.get(begins)!)).toEqual(['store_down']);
+    expect(reports.get(begins + 30)!.verdict.problems).toMatchObject([
+      { id: 'persistence_errors/history', since: atOf(begins + 15) },
+    ]);
+  });
   test('a role had crashed again and again because of it, and does not any more: no incident begins', () => {
     const reports = played(endsAt + 600, (seconds) => [0, 1_500, isOutage(seconds) ? 1 : 0]);
     for (let after = 15; after <= 600; after += 15)
