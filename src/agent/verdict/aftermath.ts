@@ -114,10 +114,11 @@ export function createAftermath(): Aftermath {
 
   return {
     apart(found) {
-      const { endMs } = remembered.get(lineOf(found)) ?? {};
+      const { endMs = Number.POSITIVE_INFINITY } = remembered.get(lineOf(found)) ?? {};
       const { kind, newSinceMs: untilMs = 0 } = found;
-      const isApart = endMs !== undefined && untilMs >= endMs + stragglesMs(kind);
-      return isApart ? { ...found, pause: { fromMs: endMs, untilMs } } : found;
+      // What is first seen until then is from the cause, too.
+      const fromMs = endMs + stragglesMs(kind);
+      return untilMs >= fromMs ? { ...found, pause: { fromMs, untilMs } } : found;
     },
     timesOf(all, { nowMs, facts, isUnknown, goesOn }) {
       const seen = new Set(all.map(lineOf));

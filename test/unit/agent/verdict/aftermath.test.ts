@@ -608,9 +608,12 @@ describe('a store was down for three minutes, and', () => {
       { id: 'persistence_errors/history', since: atOf(endsAt + 90) },
     ]);
   });
-  test('few errors of it are still in the window when others begin: these have their own start', () => {
+  test.each([
+    ['of it', isOutage],
+    ['that were counted after it', (seconds: number) => seconds > endsAt && seconds <= endsAt + 30],
+  ])('few errors %s are still in the window when others begin: these have their own start', (_, isOfIt) => {
     const begins = endsAt + 75;
-    const reports = played(begins + 30, (seconds) => [isOutage(seconds) || seconds > begins ? 7 : 0, 15]);
+    const reports = played(begins + 30, (seconds) => [isOfIt(seconds) || seconds > begins ? 7 : 0, 15]);
     expect(named(reports.get(begins)!)).toEqual(['store_down']);
     expect(reports.get(begins + 30)!.verdict.problems).toMatchObject([
       { id: 'persistence_errors/history', since: atOf(begins + 15) },
