@@ -21,6 +21,8 @@ interface MysqlSession {
   /** The version that the server announced before the login. */
   readonly announcedVersion: string;
   readonly tlsNotAfterMs?: number;
+  /** The server's number of the session. */
+  readonly id: number;
   /** Runs all statements in one round trip. */
   run: RunStatements;
   close(): Promise<void>;
@@ -191,6 +193,7 @@ export async function openSession(
     return {
       announcedVersion,
       tlsNotAfterMs: trace.tlsNotAfterMs,
+      id: connection.threadId,
       run: (statements) =>
         run(statements).catch((thrown: unknown) => {
           throw failure(thrown);

@@ -44,12 +44,22 @@ export const mysql: StoreKind = {
     const session = await openSession(target, trace, signal);
     return {
       tlsNotAfterMs: session.tlsNotAfterMs,
+      sessionId: session.id,
+      stillOpen: (ids) => stillOpen(session.run, ids),
       poll: createMysqlPoll(session.run, session.announcedVersion, target),
       close: () => session.close(),
     };
   },
   faultOf: mysqlFault,
 };
+
+/** A user sees its own sessions without any right. */
+async function stillOpen(run: RunStatements, ids: readonly number[]): Promise<number[]> {
+  const { results } = await run([
+    `SELECT ID AS id FROM information_schema.PROCESSLIST WHERE ID IN (${ids.join(', ')})`,
+  ]);
+  return (results[0] ?? []).map(({ id }) => Number(id));
+}
 
 /** The statements that differ between MySQL and MariaDB. */
 interface Flavour {

@@ -36,6 +36,8 @@ export interface Statement {
 /** A login to one database. */
 export interface PostgresSession {
   readonly tlsNotAfterMs?: number;
+  /** The process of the session on the server; missing if a pooler does not tell it. */
+  readonly processId?: number;
   /**
    * The answers to all statements in one round trip, within one read-only transaction. Throws only if the session or its time
    * ends.
@@ -77,6 +79,7 @@ export async function openSession(
   }
   return {
     tlsNotAfterMs: trace.tlsNotAfterMs,
+    processId: (client as unknown as { processID: number | null }).processID ?? undefined,
     async ask(statements) {
       guard.reset();
       try {

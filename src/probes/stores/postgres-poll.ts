@@ -39,6 +39,8 @@ export const postgres: StoreKind = {
     const session = await openSession(target, database, trace, signal);
     const connection: StoreConnection = {
       tlsNotAfterMs: session.tlsNotAfterMs,
+      sessionId: session.processId,
+      stillOpen: (ids) => stillOpen(session, ids),
       poll: (request) => poll(session, request, target),
       close: () => session.close(),
     };
@@ -47,6 +49,17 @@ export const postgres: StoreKind = {
   faultOf: postgresFault,
   watch: watchReplay,
 };
+
+/** The process behind a pooler may serve another role by now. A role sees its own sessions without any right. */
+async function stillOpen(session: PostgresSession, ids: readonly number[]): Promise<number[]> {
+  const { answers } = await session.ask([
+    {
+      sql: `SELECT pid FROM pg_stat_activity WHERE pid IN (${ids.join(', ')}) AND usename = current_user
+        AND pid <> pg_backend_pid() AND state <> 'idle'`,
+    },
+  ]);
+  return (answers[0]?.rows ?? []).map(({ pid }) => pid as number);
+}
 
 /** The settings that are read. For settings that may contain a secret, the server returns only the kind of the value. */
 const settingNames = [

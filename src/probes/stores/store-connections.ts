@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/ports.ts';
 import type { Trace } from '../connection.ts';
+import { ProbeError } from '../probe.ts';
 import type { StoreOptions } from './store-options.ts';
 import type {
   PollAnswer,
@@ -13,6 +14,12 @@ import type {
 
 /** How long the store may take to confirm the end of a session; after that the connection is closed without the confirmation. */
 const sessionEndMs = 500;
+
+/**
+ * How many sessions may be left on a server that hangs. It notices the end of a session only once the statement ends, so that each
+ * poll would leave one more, until the agent has used up the connections of its account or of the service.
+ */
+const mostLeft = 3;
 
 /** Polls the databases of one store, one at a time. */
 export interface StoreServer {
@@ -43,6 +50,19 @@ export function createStoreServer(
   let lastReport:
     | { server: ServerReport; askedFor: string | undefined; atMs: number; answeredMs: number }
     | undefined;
+  /** Sessions that the server still had when the agent last asked, although their polls are over. */
+  let left: readonly number[] = [];
+
+  /** Refuses to ask a server that still has too many earlier sessions of the agent. */
+  const expectFew = async (connection: StoreConnection) => {
+    if (left.length > 0) left = (await connection.stillOpen?.(left)) ?? [];
+    if (left.length < mostLeft) return;
+    await connection.close();
+    throw new ProbeError(
+      'too_slow',
+      `the server is still busy with ${left.length} earlier statements of the agent, which got no answer`,
+    );
+  };
 
   return {
     async poll(target, request, trace, signal) {
@@ -55,6 +75,7 @@ export function createStoreServer(
       const limit = AbortSignal.any([signal, end.signal]);
       const connection = await kind.connect(target, database, trace, limit);
       try {
+        await expectFew(connection);
         const answer = await pollOn(connection, asked, trace);
         const cancel = clock.after(sessionEndMs, () => end.abort());
         await connection.close().finally(cancel);
@@ -71,6 +92,10 @@ export function createStoreServer(
           roundTripMs: answer.roundTripMs,
           tlsNotAfterMs: connection.tlsNotAfterMs,
         };
+      } catch (thrown) {
+        const { sessionId } = connection;
+        if (signal.aborted && sessionId !== undefined) left = [...left, sessionId];
+        throw thrown;
       } finally {
         // Connections that are not closed by now are destroyed.
         end.abort();

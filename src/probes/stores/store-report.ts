@@ -176,6 +176,10 @@ export interface PollAnswer {
 /** A connection to a store, logged in. */
 export interface StoreConnection {
   readonly tlsNotAfterMs?: number;
+  /** The server's number of this session; missing if the kind has none. */
+  readonly sessionId?: number;
+  /** Which of these earlier sessions the server still has. Throws as `poll`. */
+  stillOpen?(sessionIds: readonly number[]): Promise<readonly number[]>;
   /** Polls the store. Throws what the driver throws, and `ProbeError`. */
   poll(request: PollRequest): Promise<PollAnswer>;
   /** Ends the session in order, so that the server does not count an aborted client; resolves once the socket is closed. */
