@@ -280,6 +280,21 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
     await primary.sql("REVOKE PROCESS ON *.* FROM full@'%'");
   });
 
+  test('a transaction is idle since its last statement, not since its start', async () => {
+    await primary.sql("GRANT PROCESS ON *.* TO 'full'@'%'");
+    await primary.sql('START TRANSACTION');
+    await primary.sql('SELECT * FROM svc_main.schema_version');
+    // The transaction works for three seconds.
+    await primary.sql('DO SLEEP(3)');
+    const secondsNow = async () => Number((await primary.sql('SELECT UNIX_TIMESTAMP() AS now'))[0]!.now);
+    const busyUntil = await secondsNow();
+    const found = foundOf(await pollStore(primary), 'open_transactions');
+    const [, idle] = /^session \d+ has been idle for (\d+) s$/.exec(found ?? '') ?? [];
+    expect(Number(idle)).toBeLessThanOrEqual((await secondsNow()) - busyUntil + 1);
+    await primary.sql('COMMIT');
+    await primary.sql("REVOKE PROCESS ON *.* FROM full@'%'");
+  });
+
   test('a copy of the binary log as long as the server’s own holds everything', async () => {
     const { log, directories } = await pollStore(primary);
     const [row] = await primary.sql('SHOW MASTER STATUS');

@@ -145,14 +145,16 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
 
 /**
  * The question about the sessions of others, which needs PROCESS: transactions that wait for their client, and sessions of these
- * databases that wait for locks. It comes last, because a refused statement costs the statements after it another round trip. The list of processes
- * alone is refused to nobody: without the right it is empty.
+ * databases that wait for locks. A session is idle since its last statement, a prepared transaction without a session since it
+ * began. The question comes last, because a refused statement costs the statements after it another round trip. The list of
+ * processes alone is refused to nobody: without the right it is empty.
  */
 const sessionsQuestion = (databases: readonly string[]): Question => {
   const ours = databases.length === 0 ? '' : `AND DB IN (${sqlTexts(databases)})`;
   const form = `(SELECT 'transaction' AS kind, trx_mysql_thread_id AS id, NULL AS what,
-      TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age FROM information_schema.INNODB_TRX
-      WHERE trx_query IS NULL AND trx_mysql_thread_id <> CONNECTION_ID() ORDER BY trx_started LIMIT 100)
+      COALESCE(TIME, TIMESTAMPDIFF(SECOND, trx_started, NOW())) AS age FROM information_schema.INNODB_TRX
+      LEFT JOIN information_schema.PROCESSLIST ON ID = trx_mysql_thread_id WHERE trx_query IS NULL
+      AND trx_mysql_thread_id <> CONNECTION_ID() AND COALESCE(COMMAND, 'Sleep') = 'Sleep' ORDER BY age DESC LIMIT 100)
     UNION ALL (SELECT 'wait', ID, STATE, TIME FROM information_schema.PROCESSLIST
       WHERE (STATE LIKE 'Waiting for % lock' OR STATE = 'Waiting for table flush') ${ours} ORDER BY TIME DESC LIMIT 400)
     UNION ALL (SELECT 'wait', trx_mysql_thread_id, 'Waiting for row lock', TIMESTAMPDIFF(SECOND, trx_wait_started, NOW())
