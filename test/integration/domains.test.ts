@@ -211,6 +211,51 @@ describe('a domain through each cluster', () => {
     expect(samplesOf(found)).toContain('svc_domain_active_cluster{domain="orders",active_cluster="dc1"} 1');
   });
 
+  test('fails over while it is checked: a cluster that learns of it late disagrees only if it does not by the next check', async () => {
+    let recalled: unknown;
+    const next = async (dc1: Shown, dc2: Shown) => {
+      shows('moves-dc1', dc1);
+      shows('moves-dc2', dc2);
+      shows('moves-dc3', dc2);
+      const found = await runCheck('moves-{cluster}', { group: three, recalled });
+      recalled = JSON.parse(JSON.stringify(found.remember));
+      return found;
+    };
+    const before = { active: 'dc1', version: 10 };
+    const after = { active: 'dc2', version: 11 };
+    const afterThat = { active: 'dc3', version: 12 };
+    expect((await next(before, before)).reason).toBeUndefined();
+    const underWay = await next(before, after);
+    expect(underWay.reason).toBeUndefined();
+    expect(underWay.details).toMatchObject({
+      notes: expect.arrayContaining(['a failover is under way, which not every cluster knows yet']),
+    });
+    expect((await next(after, after)).reason).toBeUndefined();
+    // The other clusters learn of the next one late, and never.
+    expect((await next(afterThat, after)).reason).toBeUndefined();
+    expect(await next(afterThat, after)).toMatchObject({
+      reason: 'clusters_disagree',
+      msg: 'active in dc3 according to this cluster, but dc2 says dc2, dc3 says dc2',
+    });
+    // A further failover does not hide that they disagree.
+    expect((await next({ active: 'dc1', version: 20 }, after)).reason).toBe('clusters_disagree');
+  });
+
+  test('is active in two clusters with the same version: no failover is under way', async () => {
+    let recalled: unknown;
+    const view = (active: string, version: number) => ({ active, version });
+    for (const [dc2, reason] of [
+      [view('dc1', 10), undefined],
+      [view('dc2', 10), 'clusters_disagree'],
+    ] as const) {
+      shows('split-dc1', view('dc1', 10));
+      for (const name of ['split-dc2', 'split-dc3']) shows(name, dc2);
+      const found = await runCheck('split-{cluster}', { group: three, recalled });
+      recalled = found.remember;
+      expect(found.reason).toBe(reason);
+    }
+  });
+
   test('one that cannot be asked is named, and the domain is well all the same', async () => {
     shows('gone-dc1', { active: 'dc1', version: 10 });
     shows('gone-dc3', { active: 'dc1', version: 10 });

@@ -19,6 +19,8 @@ import {
   type FailoverMemory,
   failoverMemory,
   failoverReadiness,
+  isBefore,
+  versionUnderWay,
 } from './failovers.ts';
 
 /** The suggested number of clusters of a global domain (spec, Limits). */
@@ -33,15 +35,25 @@ interface DomainAssessment {
   notes: readonly string[];
 }
 
-/** Compares a domain's description with the group's failover versions and with the other clusters' views. */
+/**
+ * Compares a domain's description with the group's failover versions and with the other clusters' views. A failover that is under
+ * way is no disagreement.
+ */
 function assessDomain(
   own: DomainDescription,
   views: ReadonlyMap<string, DomainDescription>,
   group: ClusterGroupOptions | undefined,
+  underWay: number | undefined,
 ): DomainAssessment {
-  const notes = notesOn(own, group);
   const { versionOf, fault } = checkVersion(own, group);
-  const others = [...views].filter(([, view]) => isElsewhere(own, view));
+  const elsewhere = [...views].filter(([, view]) => isElsewhere(own, view));
+  const others = elsewhere.filter(([, view]) => !isBefore(own, underWay) && !isBefore(view, underWay));
+  const notes = [
+    ...notesOn(own, group),
+    ...(elsewhere.length > others.length
+      ? ['a failover is under way, which not every cluster knows yet']
+      : []),
+  ];
   if (others.length > 0) {
     const differing = others.map(([name, view]) => `${name} says ${view.activeCluster}`).join(', ');
     const msg = `active in ${own.activeCluster} according to this cluster, but ${differing}`;
@@ -298,10 +310,11 @@ function findingOf(
   );
   const notAnswered = [...others].filter(([, { fault }]) => fault);
   const unseen = notAnswered.map(([name, { fault }]) => `not known through ${name}: ${fault!.msg}`);
-  const { reason, msg, versionOf, notes } = assessDomain(own, seen, group);
   const before = failoverMemory(recalled);
+  const { newest, underWay } = versionUnderWay(before, [own, ...seen.values()]);
+  const { reason, msg, versionOf, notes } = assessDomain(own, seen, group, underWay);
   const { count, memory } = countFailovers(before, own, nowMs, group);
-  const readiness = group && failoverReadiness({ own, views: seen, group, latest });
+  const readiness = group && failoverReadiness({ own, views: seen, group, underWay, latest });
   const unassessed =
     readiness && readiness.ready === undefined ? [unassessedNote(readiness.why, command)] : [];
   return {
@@ -329,7 +342,7 @@ function findingOf(
       views: viewsShown(group, own, seen),
       notAnswered: notAnswered.map(([name]) => name),
     },
-    remember: memory,
+    remember: { ...memory, newest, disagreed: reason === 'clusters_disagree' },
   };
 }
 

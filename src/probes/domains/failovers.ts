@@ -73,6 +73,10 @@ export interface FailoverMemory {
   owed: number;
   /** The time of the last failover, ms since the epoch. */
   lastMs?: number;
+  /** The highest version that any cluster described. */
+  newest?: number;
+  /** Whether the clusters disagreed. */
+  disagreed?: boolean;
 }
 
 type DomainState = Pick<
@@ -85,10 +89,8 @@ const mostKeys = 50;
 /** What an earlier check remembered; undefined for anything else. */
 export function failoverMemory(recalled: unknown): FailoverMemory | undefined {
   if (typeof recalled !== 'object' || recalled === null) return undefined;
-  const { active, version, versionActive, keys, newestMs, owed, lastMs } = recalled as Record<
-    string,
-    unknown
-  >;
+  const { active, version, versionActive, keys, newestMs, owed, lastMs, newest, disagreed } =
+    recalled as Record<string, unknown>;
   const number = (value: unknown) => (Number.isFinite(value) ? (value as number) : undefined);
   return {
     active: typeof active === 'string' ? active : undefined,
@@ -98,6 +100,8 @@ export function failoverMemory(recalled: unknown): FailoverMemory | undefined {
     newestMs: number(newestMs),
     owed: number(owed) ?? 0,
     lastMs: number(lastMs),
+    newest: number(newest),
+    disagreed: disagreed === true,
   };
 }
 
@@ -168,6 +172,23 @@ function isOldView({ version }: FailoverMemory, { failoverVersion }: DomainState
   return version !== undefined && failoverVersion !== undefined && failoverVersion < version;
 }
 
+/**
+ * The version of a failover that no earlier check saw, if there is one. Global domains are eventually consistent: until the next
+ * check, a cluster with a lower version is late, and does not disagree. `views` are those of all clusters.
+ */
+export function versionUnderWay(
+  memory: FailoverMemory | undefined,
+  views: readonly DomainState[],
+): { newest?: number; underWay?: number } {
+  const newest = latest(memory?.newest, ...views.map(({ failoverVersion }) => failoverVersion));
+  const isNew = memory?.newest !== undefined && newest !== memory.newest && !memory.disagreed;
+  return { newest, underWay: isNew ? newest : undefined };
+}
+
+/** Whether a failover that is under way has not reached a cluster yet. */
+export const isBefore = ({ failoverVersion }: DomainState, underWay: number | undefined): boolean =>
+  underWay !== undefined && failoverVersion !== undefined && failoverVersion < underWay;
+
 /** Whether the history contains everything that was counted without it. */
 function isUpToDate(
   { activeCluster, failoverHistory }: DomainState,
@@ -198,6 +219,8 @@ interface ReadinessInput {
   /** The domain as other clusters describe it, by cluster; only clusters that answered. */
   views: ReadonlyMap<string, DomainDescription>;
   group: ClusterGroupOptions;
+  /** The failover that is under way. */
+  underWay?: number;
   /** The last finding of another probe. */
   latest: (probe: string) => Finding | undefined;
 }
@@ -243,7 +266,7 @@ function health(standby: string, { group, latest }: ReadinessInput): FailoverRea
 function agreement(
   standby: string,
   active: string,
-  { own, views, group }: ReadinessInput,
+  { own, views, group, underWay }: ReadinessInput,
 ): FailoverReadiness {
   const view = (cluster: string) => (cluster === group.currentClusterName ? own : views.get(cluster));
   const [here, there] = [view(standby), view(active)];
@@ -251,6 +274,8 @@ function agreement(
     const unknown = here?.activeCluster === undefined ? standby : active;
     return { why: `where the domain is active is not known through ${unknown}` };
   }
+  const late = isBefore(here, underWay) ? standby : isBefore(there, underWay) ? active : undefined;
+  if (late !== undefined) return { why: `the last failover of the domain has not reached ${late} yet` };
   const ready = here.activeCluster === active && there.activeCluster === active;
   return { ready, why: `${standby} says ${here.activeCluster}, ${active} says ${there.activeCluster}` };
 }

@@ -31,8 +31,9 @@ interface Case {
   view?: DomainDescription;
   peer?: Finding;
   replication?: Finding;
+  underWay?: number;
 }
-const ready = ({ own = domain('dc1'), ...rest }: Case) => {
+const ready = ({ own = domain('dc1'), underWay, ...rest }: Case) => {
   const { view, peer, replication } = {
     view: domain('dc1'),
     peer: well,
@@ -47,6 +48,7 @@ const ready = ({ own = domain('dc1'), ...rest }: Case) => {
     own,
     views: new Map(view ? [['dc2', view]] : []),
     group,
+    underWay,
     latest: (name) => findings[name],
   });
 };
@@ -57,6 +59,24 @@ test.each<[string, Case, boolean | undefined]>([
   ['the lag is above 300 s', { replication: lag('dc1', 'dc2', 301) }, false],
   ['the lag is 300 s', { replication: lag('dc1', 'dc2', 300) }, true],
   ['the views differ', { view: domain('dc2') }, false],
+  [
+    'a failover has not reached this cluster yet',
+    {
+      own: domain('dc2', { failoverVersion: 1 }),
+      view: domain('dc1', { failoverVersion: 10 }),
+      underWay: 10,
+    },
+    undefined,
+  ],
+  [
+    'a failover has not reached the standby yet',
+    {
+      own: domain('dc1', { failoverVersion: 10 }),
+      view: domain('dc2', { failoverVersion: 1 }),
+      underWay: 10,
+    },
+    undefined,
+  ],
   ['the domain has one cluster', { own: domain('dc1', { clusters: ['dc1'] }) }, false],
   ['the peer was not checked yet', { peer: undefined }, undefined],
   ['the lag is not known', { replication: well }, undefined],
