@@ -11,13 +11,15 @@ const offSignals = isRun ? onSignals({ stop: () => process.exit(0), reload: () =
 // The code of the agent loads meanwhile.
 if (isRun) startEarly(process.env);
 
-// If a reader ended (`svc-agent schema | head`) or a terminal was closed (EIO), that is no error of the agent.
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && stream.isTTY);
-    if (!isGone) throw error;
-  });
-}
+/** Whether output is lost. A reader that ended (`svc-agent schema | head`), and a terminal that was closed, miss nothing. */
+const isLoss = ({ code }: NodeJS.ErrnoException): boolean =>
+  code !== 'EPIPE' && code !== 'ERR_STREAM_DESTROYED' && !(code === 'EIO' && process.stdout.isTTY);
+let loss: NodeJS.ErrnoException | undefined;
+// The command goes on: it may be a backup.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (isLoss(error)) loss ??= error;
+});
+process.stderr.on('error', () => {});
 
 // Node aborts at its exit if it cannot restore the mode of a closed terminal. It skips closed descriptors.
 const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
@@ -32,4 +34,10 @@ const ended = dispatch(process.argv.slice(2));
 setImmediate(offSignals);
 const status = await ended;
 // Written output must leave a pipe before the process ends.
-process.stdout.write('', () => process.exit(status));
+process.stdout.write('', (error) => {
+  if (error && isLoss(error)) loss ??= error;
+  if (!loss) process.exit(status);
+  process.stderr.write(`svc-agent: standard output cannot be written, ${loss.message}\n`, () =>
+    process.exit(status || 1),
+  );
+});

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { fstatSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
@@ -169,8 +169,21 @@ export interface Io {
 /** A command. It gets the arguments after its name, and its process. Resolves with the exit status. */
 export type Command = (args: readonly string[], io: Io) => Promise<number>;
 
+const isFile = fstatSync(1).isFile();
+
+/** Writes to stdout. Node takes a short write to a file, as on a full disk, for a whole one. */
+function writeOut(text: string): void {
+  if (!isFile) return void process.stdout.write(text);
+  if (process.stdout.destroyed) return;
+  try {
+    writeFileSync(1, text);
+  } catch (thrown) {
+    process.stdout.destroy(thrown as Error);
+  }
+}
+
 export const processIo: Io = {
-  stdout: (text) => void process.stdout.write(processScreen.printable(harmless(text))),
+  stdout: (text) => writeOut(processScreen.printable(harmless(text))),
   stderr: (text) => void process.stderr.write(harmless(text)),
   env: process.env,
   cwd: process.cwd(),
