@@ -13,6 +13,11 @@ const secretsInLogs = secretsAfter(`\\\\*["']?\\s*[=:]\\s*`);
 const secretsInSentences = secretsAfter(`\\\\*["']?\\s*=\\s*|\\\\*["']\\s*:\\s*`);
 const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 const userinfo = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
+/** A JSON Web Token: its header is an object in base64url. */
+const webTokens = /(?<![\w-])eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)*/g;
+const privateKeys = /(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/gs;
+/** What allows a request by its URL alone: `X-Amz-Signature` of S3, `sig` of Azure. */
+const signatures = /([?&][\w-]*(?:sig|signature|credential)=)[^&\s"']+/gi;
 /** The form of Go's driver for MySQL: `user:password@tcp(db:3306)/name`. */
 const driverUserinfo = /(?<!\S)[^\s:@]*:\S*@(?=\w+\()/g;
 
@@ -20,7 +25,10 @@ const without = (text: string, secrets: RegExp): string =>
   text
     .replace(userinfo, '$1…@')
     .replace(driverUserinfo, '…@')
+    .replace(privateKeys, '$1…')
+    .replace(signatures, '$1…')
     .replace(secrets, '$1$2$3…')
+    .replace(webTokens, 'eyJ…')
     .replace(bearers, '$1 …');
 
 /** The text of a log without control characters, the credentials of URLs, and what follows words such as `password=`. */

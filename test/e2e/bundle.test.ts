@@ -146,6 +146,7 @@ test('arguments, inline keys and parts of URLs show in no part of the bundle, an
           },
         },
       },
+      publicClient: { jwt: 'Key2data' },
     }),
   );
   writeFileSync(
@@ -156,7 +157,7 @@ services:
     scrape: '\${PAGE_URL}'
     health: http://127.0.0.1:1/health?key=Query1word
     logs: {paths: ['\${LOGS}/x.log']}
-stores: [{name: main, kind: postgres, address: '127.0.0.1:1', password: name}]
+stores: [{name: main, kind: postgres, address: '127.0.0.1:1', password: name, schema: {query: "SELECT v FROM dblink('host=h password=Query3word', 'q')"}}]
 admin: {links: {grafana: https://hooks.example/T00/Path1word2/x}}
 backups:
   - name: full

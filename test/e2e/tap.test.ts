@@ -87,11 +87,12 @@ test('a line is shown once, and the page with what of it is lost', async () => {
   }).listen(0, '127.0.0.1');
   await until('the page is served', () => page.address() !== null);
   const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/metrics`;
+  const secretUrl = `${url}?access_token=s3cret`;
   const log = join(place, 'history.log');
   writeFileSync(log, '');
   const rules = [{ name: 'slow_shard', type: 'counter', match: { msg: 'slow' }, labels: { shard: 'shard' } }];
   const file = join(place, 'once.yaml');
-  const scrape = { url, interval: '1s', timeout: '1s' };
+  const scrape = { url: secretUrl, interval: '1s', timeout: '1s' };
   writeFileSync(
     file,
     JSON.stringify({ services: { history: { logs: { paths: [log], rules }, scrape } }, admin: null }),
@@ -105,6 +106,7 @@ test('a line is shown once, and the page with what of it is lost', async () => {
   const [shown, matched] = [open(), open('--match', 'slow_shard')];
   const pages = () => shown().filter(({ counted }) => counted.startsWith('page: '));
   const first = await until('the first page', () => pages()[0]);
+  expect(first.source).toBe(`${url}?access_token=…`);
   expect(Object.keys(first.series)).toEqual(
     expect.arrayContaining([
       expect.stringMatching(/^svc_agent_dropped_total\{.*reason="forbidden_tag"/),

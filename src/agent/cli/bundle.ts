@@ -3,6 +3,7 @@ import { arch, cpus, freemem, loadavg, release, totalmem, type } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
+import { withoutCredentials } from '../../core/redacted.ts';
 import { readFileText } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import {
@@ -207,7 +208,7 @@ function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
   if (typeof value !== 'string') return value;
   const [, password] = /:\/\/[^/@\s]*?:([^/@\s]+)@/.exec(value) ?? [];
   if (password !== undefined) hide.add(path, password);
-  return redacted(written ?? value);
+  return withoutCredentials(redacted(written ?? value));
 }
 
 /** Shorter secrets are not masked: they would mask what is not secret. */

@@ -145,7 +145,7 @@ export function nodeWord(node: TreeNode): string {
 
 /** Keys that hold secrets, at any depth below them. */
 const secretKey =
-  /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^key_?data$|^connect_?attributes$|^basic_?auth_?users$/i;
+  /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^jwt$|^key_?data$|^connect_?attributes$|^basic_?auth_?users$/i;
 
 /** Keys that contain maps with secrets: a text in the place of such a map is probably a secret. */
 const holderKey = /^auth$|^basic$|^heartbeat$|credential|signature|^dsn$/i;

@@ -19,6 +19,18 @@ test.each([
   ['password=s3"cret\\more host=db', 'password=… host=db'],
   ['bypass=true compass: north', 'bypass=true compass: north'],
   ['api_key=1 apiKey=2 access-key: 3', 'api_key=… apiKey=… access-key: …'],
+  ['jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl expired', 'jwt eyJ… expired'],
+  [
+    '-----BEGIN EC PRIVATE KEY-----\nMHcC\n-----END EC PRIVATE KEY-----\nx',
+    '-----BEGIN EC PRIVATE KEY-----… x',
+  ],
+  ['-----BEGIN PRIVATE KEY-----\nMHcC', '-----BEGIN PRIVATE KEY-----…'],
+  [
+    'GET https://a/b?X-Amz-Credential=AK%2F1&X-Amz-Date=2&X-Amz-Signature=3f',
+    'GET https://a/b?X-Amz-Credential=…&X-Amz-Date=2&X-Amz-Signature=…',
+  ],
+  ['GET https://a/b?se=1&sig=3f%2B failed', 'GET https://a/b?se=1&sig=… failed'],
+  ['signature: not valid', 'signature: not valid'],
   ['a\u001b[31mred\u202etxt\nb', 'a [31mred txt b'],
   ['the token bucket is empty', 'the token bucket is empty'],
 ])('%j is kept as %j', (text, kept) => {
