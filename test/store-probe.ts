@@ -1,4 +1,5 @@
 import type { Finding, Probe, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
+import type { MeasureSpace } from '../src/probes/stores/free-space.ts';
 import { createStoreServer } from '../src/probes/stores/store-connections.ts';
 import type { StoreOptions, StoreRole } from '../src/probes/stores/store-options.ts';
 import { createStoreProbe } from '../src/probes/stores/store-probe.ts';
@@ -85,7 +86,7 @@ export function kindOf(
 export function probeOf(
   options: StoreOptions,
   kind: StoreKind,
-  deps: Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'>,
+  deps: Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'> & { measureSpace?: MeasureSpace },
   role: StoreRole = 'persistence',
 ): Probe {
   return createStoreProbe(options, role, {

@@ -187,7 +187,14 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
       },
     ];
   }
-  if (!last.ok) return failingProblems(probe, facts);
+  // The disk of a store that is down is checked all the same.
+  const ofStore =
+    kind === 'store' ? storeProblems({ subject: subjectOf(probe), about, probe }, backedUp) : [];
+  if (!last.ok) {
+    const isMeasured = ofStore.some((one) => one.kind === 'disk_full');
+    const failing = failingProblems(probe, facts);
+    return [...failing.filter((one) => !isMeasured || one.kind !== 'disk_full'), ...ofStore];
+  }
   const clusterCount = facts.probes.filter((one) => one.kind === 'cluster').length;
   return [
     ...(flapping
@@ -199,7 +206,7 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
           },
         ]
       : []),
-    ...(kind === 'store' ? storeProblems({ subject: subjectOf(probe), about, probe }, backedUp) : []),
+    ...ofStore,
     ...(kind === 'domain' ? domainProblems(probe, clusterCount) : []),
   ];
 }

@@ -36,6 +36,11 @@ interface FreeSpace {
     address: Address,
     signal: AbortSignal,
   ): Promise<CheckResult | undefined>;
+  /**
+   * The failing check of the directories that were checked last: a server that a full disk has ended does not name them.
+   * Undefined if they have space, or if that is not known. Never rejects.
+   */
+  lacking(address: Address, signal: AbortSignal): Promise<CheckResult | undefined>;
 }
 
 /** Free bytes (for users that are not root) and all bytes of a directory's file system, and its device. */
@@ -61,6 +66,7 @@ export function createFreeSpace(
   const trends = new Map<string, Trend>();
   /** Whether a measurement is under way. A file system that hangs occupies one thread of the process, not one for each poll. */
   let isMeasuring = false;
+  let lastDirectories: readonly StorageDirectory[] | undefined;
 
   const measureAll = async (directories: readonly StorageDirectory[]) => {
     const found = new Map<string, MeasuredSpace>();
@@ -82,29 +88,37 @@ export function createFreeSpace(
     return { spaces: [...found.values()], faults };
   };
 
+  const check: FreeSpace['check'] = async (directories, address, signal) => {
+    lastDirectories = directories;
+    if (directories === undefined) return undefined;
+    const unknown = (found: string): CheckResult => ({ check: 'free_space', holds: 'unknown', found });
+    if (directories.length === 0) return unknown('the directories are hidden');
+    if (!isLoopback(address.host)) return unknown('the agent is not on the store’s host');
+    if (isMeasuring) return unknown('the file system does not answer');
+    isMeasuring = true;
+    const measuring = measureAll(directories).finally(() => {
+      isMeasuring = false;
+    });
+    const { spaces, faults } = await untilAborted(measuring, signal);
+    if (spaces.length === 0) return unknown(faults.join('; '));
+    const assessed = spaces.map((space) => {
+      const trend = (trends.get(space.key) ?? []).slice(1 - mostRecords);
+      trends.set(space.key, trend);
+      return assessSpace(space, trend, clock.monotonicMs());
+    });
+    for (const key of trends.keys()) if (!spaces.some((space) => space.key === key)) trends.delete(key);
+    const isGood = assessed.every(({ holds }) => holds);
+    const found = [...assessed.map((one) => one.found), ...faults].join('; ');
+    return { check: 'free_space', holds: isGood && faults.length > 0 ? 'unknown' : isGood, found };
+  };
+
   return {
-    async check(directories, address, signal) {
-      if (directories === undefined) return undefined;
-      const unknown = (found: string): CheckResult => ({ check: 'free_space', holds: 'unknown', found });
-      if (directories.length === 0) return unknown('the directories are hidden');
-      if (!isLoopback(address.host)) return unknown('the agent is not on the store’s host');
-      if (isMeasuring) return unknown('the file system does not answer');
-      isMeasuring = true;
-      const measuring = measureAll(directories).finally(() => {
-        isMeasuring = false;
-      });
-      const { spaces, faults } = await untilAborted(measuring, signal);
-      if (spaces.length === 0) return unknown(faults.join('; '));
-      const assessed = spaces.map((space) => {
-        const trend = (trends.get(space.key) ?? []).slice(1 - mostRecords);
-        trends.set(space.key, trend);
-        return assessSpace(space, trend, clock.monotonicMs());
-      });
-      for (const key of trends.keys()) if (!spaces.some((space) => space.key === key)) trends.delete(key);
-      const isGood = assessed.every(({ holds }) => holds);
-      const found = [...assessed.map((one) => one.found), ...faults].join('; ');
-      return { check: 'free_space', holds: isGood && faults.length > 0 ? 'unknown' : isGood, found };
-    },
+    check,
+    lacking: (address, signal) =>
+      check(lastDirectories, address, signal).then(
+        (result) => (result?.holds === false ? result : undefined),
+        () => undefined,
+      ),
   };
 }
 

@@ -64,6 +64,18 @@ export function storeFinding(
   };
 }
 
+/** What is known of the disk of a store that is down: without space the server may have ended, or hang. */
+export function diskOfFailed(
+  space: CheckResult,
+  { labels, accept, failing }: Omit<FindingContext, 'about'>,
+): Pick<Finding, 'gauges' | 'details'> {
+  const { check } = space;
+  return {
+    gauges: accept[check] === undefined ? checkGauges([space], labels) : [],
+    details: { checks: [explained(space, failing, labels.kind, accept[check])] },
+  };
+}
+
 /**
  * Checks whether the schema is at least as new as expected. A schema that does not exist is too old for any service, even if no
  * version is expected.

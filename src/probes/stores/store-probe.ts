@@ -5,7 +5,7 @@ import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
 import { waitRunning } from '../running-wait.ts';
-import { createFreeSpace } from './free-space.ts';
+import { createFreeSpace, type MeasureSpace } from './free-space.ts';
 import {
   archivedLog,
   failingSince,
@@ -14,7 +14,7 @@ import {
   readRemembered,
 } from './store-changes.ts';
 import type { StoreServer } from './store-connections.ts';
-import { allChecks, storeFinding } from './store-finding.ts';
+import { allChecks, diskOfFailed, storeFinding } from './store-finding.ts';
 import type { StoreOptions, StoreRole } from './store-options.ts';
 import type {
   CheckResult,
@@ -31,13 +31,15 @@ interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'>
   server: StoreServer;
   /** Where segments of the store's log are archived according to the configuration. */
   archives?: readonly LogArchive[];
+  /** Default: what the operating system says. */
+  measureSpace?: MeasureSpace;
 }
 
 /** Polls one database of a store, or the store itself if no database is named. */
 export function createStoreProbe(
   options: StoreOptions,
   role: StoreRole | '',
-  { readSecret, clock, log, kind, server, archives = [] }: StoreProbeDeps,
+  { readSecret, clock, log, kind, server, archives = [], measureSpace }: StoreProbeDeps,
 ): Probe {
   const labels = { store: options.name, kind: options.kind, database: role };
   const expectedSchema = role === '' ? undefined : options.schema[role];
@@ -45,11 +47,17 @@ export function createStoreProbe(
   const database = role === '' ? undefined : options.databases[role];
   const { command, query } = options.schema;
 
-  const freeSpace = createFreeSpace(clock);
+  const freeSpace = createFreeSpace(clock, measureSpace);
   const watch = kind.watch?.(clock);
 
-  /** The results of the checks for which the agent reads the host's file systems. */
-  const hostChecks = async (report: StoreReport, target: StoreTarget, signal: AbortSignal) => {
+  /** The results of the checks for which the agent reads the host's file systems. `before` is the measurement under way. */
+  const hostChecks = async (
+    report: StoreReport,
+    target: StoreTarget,
+    before: Promise<unknown>,
+    signal: AbortSignal,
+  ) => {
+    await before;
     const space = await freeSpace.check(report.directories, target.address, signal);
     const archived = await untilAborted(
       Promise.all(report.log ? archives.map((archive) => archive.check(report.log!)) : []),
@@ -58,13 +66,18 @@ export function createStoreProbe(
     return [...(space ? [space] : []), ...archived];
   };
 
-  const poll = async (target: StoreTarget, trace: Trace, signal: AbortSignal): Promise<StoreReport> => {
+  const poll = async (
+    target: StoreTarget,
+    trace: Trace,
+    before: Promise<unknown>,
+    signal: AbortSignal,
+  ): Promise<StoreReport> => {
     const byCommand = command !== undefined && database !== undefined;
     const request = { database, ...(!byCommand && { schema: { query } }) };
     const report = await server.poll(target, request, trace, signal);
     const [version, checks] = await Promise.all([
       byCommand ? versionByCommand(command, target, database, clock, signal) : {},
-      hostChecks(report, target, signal),
+      hostChecks(report, target, before, signal),
     ]);
     const compared = watch?.(report.watched) ?? [];
     return { ...report, ...version, checks: [...report.checks, ...compared, ...checks] };
@@ -103,15 +116,29 @@ export function createStoreProbe(
       }
       const redact = createRedact(password);
       const trace = createTrace(clock);
+      const target = targetOf(options, password);
+      // After the time is over, there is none left to measure.
+      const measuring = freeSpace.lacking(target.address, signal);
+      let lacking: CheckResult | undefined;
+      void measuring.then((found) => {
+        lacking = found;
+      });
       try {
-        const report = await poll(targetOf(options, password), trace, signal);
+        const report = await poll(target, trace, measuring, signal);
         return findingFor(redacted(report, redact), trace, recalled);
       } catch (thrown) {
         const { phasesMs, tlsNotAfterMs } = trace;
         const failure = failureOf(kind, thrown, redact, signal);
         // Its standbys are recognized by it.
         const details = { ...about, identity: readRemembered(recalled).identity };
-        return { ...failure, phasesMs, tlsNotAfterMs, details, remember: recalled };
+        if (!signal.aborted) await measuring;
+        const context = { labels, accept: options.accept, failing: readFailingSince(recalled) };
+        const disk = lacking && diskOfFailed(lacking, context);
+        return {
+          ...failure,
+          ...{ phasesMs, tlsNotAfterMs, gauges: disk?.gauges, remember: recalled },
+          details: { ...details, ...disk?.details },
+        };
       }
     },
   };

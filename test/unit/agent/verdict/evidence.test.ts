@@ -86,6 +86,13 @@ describe('a failing probe', () => {
     for (const name of ['health/history', 'store/main/p', 'domain/orders'] as const)
       expect(kindsOf({ probes: [{ ...probe(name), last: undefined }] })).toEqual([]);
   });
+  test('of a store on a full disk has that as its cause, whatever the message says', () => {
+    const found = 'data: 0.0 of 9.0 GiB free';
+    const checks = [{ check: 'free_space', holds: false, found, severity: 'data_at_risk' }];
+    const down = (msg: string) => ({ reason: 'refused', msg, details: { checks } }) as never;
+    for (const msg of ['refused', 'No space left on device'])
+      expect(kindsOf({ probes: [probe('store/main/p', down(msg))] })).toEqual(['store_down', 'disk_full']);
+  });
   test('of a store whose message says so has a full disk, too', () => {
     const full = { reason: 'failed', msg: 'could not extend file: No space left on device' } as never;
     expect(kindsOf({ probes: [probe('store/main/p', full)] })).toEqual(['disk_full', 'store_down']);

@@ -192,3 +192,48 @@ test('a change is logged once, with where it was seen', async () => {
     },
   ]);
 });
+
+describe('a store that is down', () => {
+  const directories = [{ holds: 'data', path: '/data' }];
+
+  /** A store on a disk of 100 bytes that answers once. It is down, or hangs until the time is over, from then on. */
+  async function down(ends: 'refuses' | 'hangs', freeBytes: number, options: Partial<StoreOptions> = {}) {
+    let isUp = true;
+    const kind = kindOf(
+      (_, signal) =>
+        isUp
+          ? Promise.resolve({ directories })
+          : ends === 'refuses'
+            ? Promise.reject(new Error('refused'))
+            : new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      () => ({ reason: 'refused', msg: 'refused' }),
+    );
+    let free = 50;
+    const measureSpace = async () => ({ device: 1, freeBytes: free, totalBytes: 100 });
+    const probe = probeOf(storeOn(1, options), kind, { ...bench().deps, measureSpace });
+    const { remember } = await probe.check(new AbortController().signal, undefined);
+    isUp = false;
+    free = freeBytes;
+    const limit = new AbortController();
+    const checking = probe.check(limit.signal, remember);
+    await new Promise((resolve) => setImmediate(resolve));
+    limit.abort(new Error('time is over'));
+    return checking;
+  }
+
+  test.each(['refuses', 'hangs'] as const)('and %s: its disk is checked all the same', async (ends) => {
+    const finding = await down(ends, 4);
+    expect(finding.reason).toBe(ends === 'hangs' ? 'too_slow' : 'refused');
+    expect(checkGauges(finding)).toEqual({ free_space: 0 });
+    expect(finding.details).toMatchObject({
+      checks: [{ check: 'free_space', holds: false, found: 'data: 0.0 of 0.0 GiB free' }],
+    });
+  });
+
+  test('shows nothing of its disk while that has space, or if its owner accepts it', async () => {
+    expect((await down('refuses', 50)).details).not.toHaveProperty('checks');
+    const accepted = await down('refuses', 4, { accept: { free_space: 'a test' } });
+    expect(accepted.gauges).toEqual([]);
+    expect(accepted.details).toMatchObject({ checks: [{ accepted: 'a test' }] });
+  });
+});
