@@ -328,12 +328,16 @@ export const canCause = (cause: KindOfProblem, effect: KindOfProblem): boolean =
 /** How late a check may notice something beside its interval and its timeout. */
 const checkDelayMs = 15_000;
 
+/** Problems that a check of their own shows, as soon as the cause is there. */
+const shownAtOnce: ReadonlySet<KindOfProblem> = new Set(['role_down', 'role_failing', 'recovery_weak']);
+
 /**
- * Whether the check of a cause passed after a role had failed its own check, and the role does not say that it lacks anything. Then
- * the role has a cause of its own. A role that blames another part may notice its faults long before a check does.
+ * Whether the check of a cause passed after a role or a standby had failed its own check, and the role does not say that it lacks
+ * anything. Then it has a cause of its own: a standby lagged before its primary was gone. A role that blames another part may
+ * notice its faults long before a check does.
  */
 function wasWell(cause: Begun, effect: Begun, { probes }: StatusFacts): boolean {
-  if (effect.kind !== 'role_down' && effect.kind !== 'role_failing') return false;
+  if (!shownAtOnce.has(effect.kind)) return false;
   const check = probes.find(({ name }) => name === cause.about.probe);
   if (!check || dependentReasons.has(effect.reason ?? '') || saysFatal(effect)) return false;
   const lateMs = check.intervalMs + check.timeoutMs + checkDelayMs;
