@@ -36,11 +36,12 @@ interface FreeSpace {
     address: Address,
     signal: AbortSignal,
   ): Promise<CheckResult | undefined>;
-  /**
-   * The failing check of the directories that were checked last: a server that a full disk has ended does not name them.
-   * Undefined if they have space, or if that is not known. Never rejects.
-   */
-  lacking(address: Address, signal: AbortSignal): Promise<CheckResult | undefined>;
+  /** The check if it fails; undefined if there is space, or if that is not known. Never rejects. */
+  lacking(
+    directories: readonly StorageDirectory[] | undefined,
+    address: Address,
+    signal: AbortSignal,
+  ): Promise<CheckResult | undefined>;
 }
 
 /** Free bytes (for users that are not root) and all bytes of a directory's file system, and its device. */
@@ -66,7 +67,6 @@ export function createFreeSpace(
   const trends = new Map<string, Trend>();
   /** Whether a measurement is under way. A file system that hangs occupies one thread of the process, not one for each poll. */
   let isMeasuring = false;
-  let lastDirectories: readonly StorageDirectory[] | undefined;
 
   const measureAll = async (directories: readonly StorageDirectory[]) => {
     const found = new Map<string, MeasuredSpace>();
@@ -89,7 +89,6 @@ export function createFreeSpace(
   };
 
   const check: FreeSpace['check'] = async (directories, address, signal) => {
-    lastDirectories = directories;
     if (directories === undefined) return undefined;
     const unknown = (found: string): CheckResult => ({ check: 'free_space', holds: 'unknown', found });
     if (directories.length === 0) return unknown('the directories are hidden');
@@ -114,8 +113,8 @@ export function createFreeSpace(
 
   return {
     check,
-    lacking: (address, signal) =>
-      check(lastDirectories, address, signal).then(
+    lacking: (directories, address, signal) =>
+      check(directories, address, signal).then(
         (result) => (result?.holds === false ? result : undefined),
         () => undefined,
       ),

@@ -1,6 +1,13 @@
 import type { StoreCheck } from '../../core/check-severity.ts';
 import { type Finding, timeText } from '../probe.ts';
-import type { ArchivedLog, CheckResult, LogState, ServerReport, StoreReport } from './store-report.ts';
+import type {
+  ArchivedLog,
+  CheckResult,
+  LogState,
+  ServerReport,
+  StorageDirectory,
+  StoreReport,
+} from './store-report.ts';
 
 /** How long a change is shown: long enough for a person who checks from time to time. */
 export const changeShownMs = 3_600_000;
@@ -54,6 +61,16 @@ export function readRemembered(recalled: unknown): RememberedStore {
 
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+
+/** The directories that an earlier poll remembered, as far as they are valid. */
+export function readDirectories(recalled: unknown): StorageDirectory[] | undefined {
+  const { directories } = recordOf(recalled);
+  if (!Array.isArray(directories)) return undefined;
+  return directories.flatMap((one) => {
+    const { holds, path } = recordOf(one);
+    return typeof holds === 'string' && typeof path === 'string' ? [{ holds, path }] : [];
+  });
+}
 
 /** Compares a report with what earlier polls remembered. */
 export function noticeChanges(before: RememberedStore, report: ServerReport, nowMs: number): Noticed {

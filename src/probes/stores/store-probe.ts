@@ -10,6 +10,7 @@ import {
   archivedLog,
   failingSince,
   noticeChanges,
+  readDirectories,
   readFailingSince,
   readRemembered,
 } from './store-changes.ts';
@@ -102,7 +103,8 @@ export function createStoreProbe(
         failing,
         about: { ...about, ...shown, clockAheadMs },
       }),
-      remember: { ...remember, failing },
+      // A server that a full disk has ended does not name its directories.
+      remember: { ...remember, failing, directories: report.directories },
     };
   };
 
@@ -118,7 +120,7 @@ export function createStoreProbe(
       const trace = createTrace(clock);
       const target = targetOf(options, password);
       // After the time is over, there is none left to measure.
-      const measuring = freeSpace.lacking(target.address, signal);
+      const measuring = freeSpace.lacking(readDirectories(recalled), target.address, signal);
       let lacking: CheckResult | undefined;
       void measuring.then((found) => {
         lacking = found;
