@@ -1,3 +1,5 @@
+import { mixedSlot } from './hashes.ts';
+
 /**
  * An interning table for byte keys: scraped lines, statsd lines, combinations of label values. Each key has a number, its id,
  * which indexes the caller's own columns. Keys are stored end to end in one arena and are found by a hash. A known key costs its
@@ -47,24 +49,6 @@ function pushId(list: IdList, id: number): void {
   list.ids[list.count++] = id;
 }
 
-/** The start value of hashes. The seed differs in each process, so that a sender cannot prepare keys that collide. */
-export const hashSeed = (Math.random() * 2 ** 32) | 0;
-
-/** Continues a hash with one byte (FNV-1a). */
-export function hashByte(hash: number, byte: number): number {
-  return Math.imul(hash ^ byte, 0x01000193);
-}
-
-/** Continues a hash with a range, four bytes at a time. The result differs from that of `hashByte`: use one of the two. */
-export function hashRange(hash: number, view: DataView, from: number, to: number): number {
-  let result = Math.imul(hash, 31) + to - from;
-  let at = from;
-  for (; at < to - 3; at += 4)
-    result = Math.imul(result ^ view.getInt32(at, true), 0x2c1b3c6d) ^ (result >>> 15);
-  for (; at < to; at++) result = hashByte(result, view.getUint8(at));
-  return result;
-}
-
 const firstCapacity = 64;
 const smallestArena = 4096;
 
@@ -84,15 +68,6 @@ export function createByteTable(): ByteTable {
     heads: new Int32Array(firstCapacity).fill(-1),
     freeIds: noIds(),
   };
-}
-
-/**
- * A slot for a hash in a table whose length is a power of two. The low bits of the hashes are poor, so the high ones are mixed
- * into them.
- */
-export function mixedSlot(hash: number, slots: number): number {
-  const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
-  return (mixed ^ (mixed >>> 13)) & (slots - 1);
 }
 
 /** The first id whose key may have this hash, or -1. */

@@ -1,4 +1,3 @@
-import { hashByte, hashSeed } from './byte-table.ts';
 import { roles } from './catalog.ts';
 import type { Kind, Labels, RawTags } from './model.ts';
 
@@ -146,26 +145,6 @@ export function identityToFind(labels: Labels): string {
   let text = '';
   for (const [name, value] of labels) text += `${name.length}:${name}${value.length}:${value}`;
   return text;
-}
-
-/** A hash of a text. For ASCII it equals that of `hashByte` over its bytes, starting with `hashSeed`. */
-export function hashText(text: string): number {
-  let hash = hashSeed;
-  for (let i = 0; i < text.length; i++) hash = hashByte(hash, text.charCodeAt(i));
-  return hash;
-}
-
-/** A hash of a label, from the hashes of its name and value. The hash of a label set is their sum, in any order. */
-export function hashLabel(nameHash: number, valueHash: number): number {
-  const mixed = Math.imul(nameHash ^ Math.imul(valueHash ^ (valueHash >>> 15), 0x2c1b3c6d), 0x297a2d39);
-  return mixed ^ (mixed >>> 13);
-}
-
-/** A hash of labels; equal labels have equal hashes. */
-export function hashLabels(labels: Labels): number {
-  let sum = 0;
-  for (const [name, value] of labels) sum = (sum + hashLabel(hashText(name), hashText(value))) | 0;
-  return sum;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { isOverflowFull, isSummable, isTaken, overLimit } from './admission.ts';
 import type { Handle } from './handles.ts';
-import { hashLabel, hashLabels, hashText, type TagFault } from './labels.ts';
+import { hashLabel, hashLabels, hashText } from './hashes.ts';
+import type { TagFault } from './labels.ts';
 import type { RefusalReason } from './reasons.ts';
 import type { Family, RegistryState, SeriesSpec } from './registry-state.ts';
 import { hashesOf } from './series-opening.ts';

@@ -44,31 +44,6 @@ const noTarget = 0xffff;
 /** The number for a line that counts nowhere. */
 const nowhere = 0xfffe;
 
-/**
- * A 52-bit hash of a line's key, never 0; `view` is a view of the bytes. The key may continue in a second range. The hash does
- * not depend on where the ranges meet.
- */
-export function lineHash(view: DataView, from: number, to: number, tailFrom = to, tailTo = to): number {
-  let low = to - from + tailTo - tailFrom;
-  let high = ~low;
-  let at = from;
-  for (let end = to; ; end = tailTo) {
-    for (; at < end - 3; at += 4) {
-      const word = view.getInt32(at, true);
-      low = Math.imul(low ^ word, 0x2c1b3c6d) ^ (low >>> 15);
-      high = Math.imul(high ^ word, 0x297a2d39) ^ (high >>> 13);
-    }
-    for (; at < end; at++) {
-      const byte = view.getUint8(at);
-      low = Math.imul(low ^ byte, 0x01000193) ^ (low >>> 15);
-      high = Math.imul(high ^ byte, 0x85ebca6b | 0) ^ (high >>> 13);
-    }
-    if (end === tailTo) break;
-    at = tailFrom;
-  }
-  return (high >>> 12) * 2 ** 32 + (low >>> 0) || 1;
-}
-
 /** The slot of a hash in a table with open addressing, or the empty slot for it. */
 function slotOf(hashes: Float64Array, hash: number): number {
   const mask = hashes.length - 1;
@@ -77,39 +52,42 @@ function slotOf(hashes: Float64Array, hash: number): number {
   return slot;
 }
 
-/** Refused lines by their hashes. */
-interface LineSlots {
+/** A table by hashes. */
+interface Slots {
   readonly hashes: Float64Array;
-  readonly values: Float64Array;
+  /** The number of what counts for each hash. */
   readonly targetOf: Uint16Array;
-  /** The page on which each line was last seen, modulo 256. */
+  /** The last value of each line, and the page on which it was last seen, modulo 256; empty in a table of keys. */
+  readonly values: Float64Array;
   readonly pages: Uint8Array;
 }
 
-const emptySlots = (slots: number): LineSlots => ({
+const emptySlots = (slots: number, lines = 0): Slots => ({
   hashes: new Float64Array(slots),
-  values: new Float64Array(slots),
   targetOf: new Uint16Array(slots),
-  pages: new Uint8Array(slots),
+  values: new Float64Array(lines),
+  pages: new Uint8Array(lines),
 });
 
-/** Moves the lines for which `keeps` is true into an empty table; returns their number. */
-function moveLines(from: LineSlots, to: LineSlots, keeps: (slot: number) => boolean): number {
+/** Moves the entries for which `keeps` is true into an empty table; returns their number. */
+function moveEntries(from: Slots, to: Slots, keeps: (slot: number) => boolean): number {
   let size = 0;
   for (let old = 0; old < from.hashes.length; old++) {
     if (from.hashes[old] === 0 || !keeps(old)) continue;
     const slot = slotOf(to.hashes, from.hashes[old]!);
     to.hashes[slot] = from.hashes[old]!;
-    to.values[slot] = from.values[old]!;
     to.targetOf[slot] = from.targetOf[old]!;
-    to.pages[slot] = from.pages[old]!;
+    if (to.values.length > 0) {
+      to.values[slot] = from.values[old]!;
+      to.pages[slot] = from.pages[old]!;
+    }
     size += 1;
   }
   return size;
 }
 
 export function createRefusedLines(most: number): RefusedLines {
-  let lines = emptySlots(firstSlots);
+  let lines = emptySlots(firstSlots, firstSlots);
   let size = 0;
   let page = 1;
   /** Whether lines had to be forgotten: then the first value of a new line may have been counted before. */
@@ -120,8 +98,8 @@ export function createRefusedLines(most: number): RefusedLines {
   const targets = createOverflowTargets();
 
   const rebuild = (slots: number, keeps: (slot: number) => boolean) => {
-    const next = emptySlots(slots);
-    size = moveLines(lines, next, keeps);
+    const next = emptySlots(slots, slots);
+    size = moveEntries(lines, next, keeps);
     lines = next;
   };
 
@@ -247,7 +225,7 @@ function createOverflowTargets(): OverflowTargets {
 
 /**
  * What a source of increases (statsd, logs) stores for series that the registry refused: a 52-bit hash of the raw series and the
- * number of what counts for it, 10 bytes at a load of at most 0.85. `lineHash` computes the hash.
+ * number of what counts for it, 10 bytes at a load of at most 0.85. `wideHash` computes the hash.
  *
  * Nothing is counted here, so entries may be forgotten: when the table is full, it starts again, and the source asks the intake
  * again for series that still arrive.
@@ -265,22 +243,15 @@ const mostTargets = 0xffff;
 const growth = 4;
 
 export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
-  let hashes = new Float64Array(firstSlots);
-  let targetOf = new Uint16Array(firstSlots);
+  let slots = emptySlots(firstSlots);
   let size = 0;
   let targets: T[] = [];
   let numbers = new Map<T, number>();
 
   const grow = () => {
-    const [oldHashes, oldTargets] = [hashes, targetOf];
-    hashes = new Float64Array(oldHashes.length * growth);
-    targetOf = new Uint16Array(oldHashes.length * growth);
-    for (let old = 0; old < oldHashes.length; old++) {
-      if (oldHashes[old] === 0) continue;
-      const slot = slotOf(hashes, oldHashes[old]!);
-      hashes[slot] = oldHashes[old]!;
-      targetOf[slot] = oldTargets[old]!;
-    }
+    const next = emptySlots(slots.hashes.length * growth);
+    moveEntries(slots, next, () => true);
+    slots = next;
   };
   const forgetAll = () => {
     size = 0;
@@ -293,29 +264,30 @@ export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
       return size;
     },
     find(hash) {
+      const { hashes, targetOf } = slots;
       const slot = slotOf(hashes, hash);
       return hashes[slot] === 0 ? undefined : targets[targetOf[slot]!];
     },
     add(hash, target) {
       if (size >= most || targets.length >= mostTargets) {
         // The tables fill again soon, and new tables would leave the old ones to the garbage collector.
-        hashes.fill(0);
+        slots.hashes.fill(0);
         forgetAll();
       }
-      if (size + 1 > hashes.length * fullest) grow();
+      if (size + 1 > slots.hashes.length * fullest) grow();
       let number = numbers.get(target);
       if (number === undefined) {
         number = targets.push(target) - 1;
         numbers.set(target, number);
       }
+      const { hashes, targetOf } = slots;
       const slot = slotOf(hashes, hash);
       if (hashes[slot] === 0) size += 1;
       hashes[slot] = hash;
       targetOf[slot] = number;
     },
     clear() {
-      hashes = new Float64Array(firstSlots);
-      targetOf = new Uint16Array(firstSlots);
+      slots = emptySlots(firstSlots);
       forgetAll();
     },
   };

@@ -1,5 +1,5 @@
+import { hashLabels } from './hashes.ts';
 import { seriesBytes } from './heap-share.ts';
-import { hashLabels } from './labels.ts';
 import { type Family, type RegistryState, Series, type SeriesSpec, takeHeap } from './registry-state.ts';
 import type { SeriesRecord } from './value-stores.ts';
 

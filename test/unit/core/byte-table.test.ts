@@ -5,9 +5,6 @@ import {
   createByteTable,
   findKey,
   firstKey,
-  hashByte,
-  hashRange,
-  hashSeed,
   isKeyAt,
   isSame,
   nextKey,
@@ -17,6 +14,7 @@ import {
   trimTable,
   writeKey,
 } from '../../../src/core/byte-table.ts';
+import { hashByte, hashRange, hashSeed } from '../../../src/core/hashes.ts';
 import { runs } from '../../size.ts';
 
 /** A table of whole texts, through the functions that its users call. */

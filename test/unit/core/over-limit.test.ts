@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { hashText } from '../../../src/core/hashes.ts';
 import type { IntakeOptions, OpenIntake } from '../../../src/core/intake.ts';
-import { hashText } from '../../../src/core/labels.ts';
 import type { Kind, RawTags, Shape } from '../../../src/core/model.ts';
 import { type TestRegistry, testRegistry, wideLimits } from '../../registry.ts';
 

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { wideHash } from '../../../src/core/hashes.ts';
 import type { PartedSeries } from '../../../src/core/intake.ts';
-import { createRefusedLines, lineHash } from '../../../src/core/refused-series.ts';
+import { createRefusedLines } from '../../../src/core/refused-series.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
 const hashOf = (text: string) => {
   const bytes = Buffer.from(text);
-  return lineHash(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
+  return wideHash(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
 };
 
 /** A source of one counter family, like a scrape: handles for admitted series, hashes for the rest. */

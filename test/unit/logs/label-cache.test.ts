@@ -8,7 +8,13 @@ import {
   setField,
   viewOf,
 } from '../../../src/sources/logs/lines/fields.ts';
-import { createLabelCache, findIn, keepIn, sweepIn } from '../../../src/sources/logs/metrics/label-cache.ts';
+import {
+  createLabelCache,
+  findIn,
+  keepIn,
+  keyHash,
+  sweepIn,
+} from '../../../src/sources/logs/metrics/label-cache.ts';
 
 const fields = createFields([0, 1, 2]);
 
@@ -52,6 +58,21 @@ test('finds what was kept for the same values, and nothing else', () => {
       }
     }),
   );
+});
+
+test('other values, kinds and orders have another hash', () => {
+  const cache = createLabelCache<number>([0, 2]);
+  const texts = Array.from({ length: 100 }, (_, n) => `domain-${n}`);
+  const pairs = [
+    ...texts.flatMap((one) => texts.map((other) => [one, other])),
+    ...['', '1', 1, undefined].flatMap((one) => ['', '1', 1, undefined].map((other) => [one, other])),
+  ];
+  const hashes = pairs.map((pair) => {
+    setTo(pair);
+    return keyHash(cache, fields);
+  });
+  expect(new Set(hashes).size).toBe(pairs.length);
+  expect(hashes.every((hash) => hash > 0 && Number.isSafeInteger(hash))).toBe(true);
 });
 
 test('keeps no more than it may', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cursor } from '../../../src/core/decimal.ts';
-import { createRefusedLines, lineHash } from '../../../src/core/refused-series.ts';
+import { wideHash } from '../../../src/core/hashes.ts';
+import { createRefusedLines } from '../../../src/core/refused-series.ts';
 import { scrapeDefaults } from '../../../src/sources/scrape/block.ts';
 import { createBucketRun } from '../../../src/sources/scrape/exposition/bucket-run.ts';
 import { createLineTable } from '../../../src/sources/scrape/exposition/line-table.ts';
@@ -115,7 +116,7 @@ describe('a page with histograms that are left out', () => {
     const reader = createPageReader(table, refused, scrapeDefaults.limits);
     for (const line of histogram('all', 1).split('\n')) {
       const key = Buffer.from(line.slice(0, valueAt(line)));
-      refused.add(lineHash(viewOf(key), 0, key.length), 1, undefined, 0);
+      refused.add(wideHash(viewOf(key), 0, key.length), 1, undefined, 0);
     }
     let samples = 0;
     const values: number[] = [];
@@ -147,7 +148,7 @@ describe('a page with histograms that are left out', () => {
     const refused = createRefusedLines(100);
     const reader = createPageReader(table, refused, scrapeDefaults.limits);
     const key = Buffer.from(bucket.slice(0, valueAt(bucket)));
-    refused.add(lineHash(viewOf(key), 0, key.length), 1, undefined, 0);
+    refused.add(wideHash(viewOf(key), 0, key.length), 1, undefined, 0);
     reader.begin('openmetrics');
     reader.write(Buffer.from(`${bucket}\n# EOF\n`));
     expect(() => reader.write(Buffer.from(`${bucket}\n`))).toThrow('continues after # EOF');
@@ -157,7 +158,7 @@ describe('a page with histograms that are left out', () => {
     const refused = createRefusedLines(100);
     const reader = createPageReader(createLineTable(), refused, scrapeDefaults.limits);
     const key = Buffer.from(bucket.slice(0, valueAt(bucket)));
-    refused.add(lineHash(viewOf(key), 0, key.length), 1, undefined, 0);
+    refused.add(wideHash(viewOf(key), 0, key.length), 1, undefined, 0);
     reader.begin('text');
     reader.write(Buffer.from(`${bucket}\n${bucket.replace('0.5', '\xff')}\n${bucket}\n`, 'latin1'));
     const { samples, invalidLines } = reader.end(true);

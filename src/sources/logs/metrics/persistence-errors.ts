@@ -1,5 +1,5 @@
 import { agentMetric } from '../../../core/agent-metrics.ts';
-import { hashByte } from '../../../core/byte-table.ts';
+import { hashBytes } from '../../../core/hashes.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
 import {
   type BytePattern,
@@ -74,9 +74,7 @@ const maxClientErrors = 16;
 /** A stable hash of a string field; undefined for any other value. */
 function hashOf({ kind, from, to, bytes }: Fields, slot: number): number | undefined {
   if (kind[slot] !== plainText && kind[slot] !== escapedText) return undefined;
-  let hash = 0x811c9dc5;
-  for (let at = from[slot]!; at < to[slot]!; at++) hash = hashByte(hash, bytes[at]!);
-  return hash;
+  return hashBytes(0x811c9dc5, bytes, from[slot]!, to[slot]!);
 }
 
 /** The operation at the start of an error text: `UpdateTaskList operation failed. …`, `GetShard timed out. …`. */

@@ -4,8 +4,6 @@ import {
   createByteTable,
   findKey,
   grownColumn,
-  hashRange,
-  hashSeed,
   isKeyAt,
   packColumn,
   packTable,
@@ -13,6 +11,7 @@ import {
   trimTable,
   writeKey,
 } from '../../../core/byte-table.ts';
+import { hashRange, hashSeed } from '../../../core/hashes.ts';
 
 /**
  * The lines of a target's pages by their keys: all bytes before a sample's value, or a whole comment. Each known line has an id,

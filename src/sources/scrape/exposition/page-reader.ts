@@ -1,5 +1,6 @@
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
-import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
+import { wideHash } from '../../../core/hashes.ts';
+import type { RefusedLines } from '../../../core/refused-series.ts';
 import type { ScrapeLimits } from '../block.ts';
 import { ScrapeFailure } from '../scrape-status.ts';
 import { createBucketRun } from './bucket-run.ts';
@@ -131,7 +132,7 @@ export function createPageReader(
     const { view } = line;
     let id = findLine(table, view, start, end);
     if (id === -1) {
-      if (!comment && refusedLines.size > 0 && refusedLines.set(lineHash(view, start, end), value)) {
+      if (!comment && refusedLines.size > 0 && refusedLines.set(wideHash(view, start, end), value)) {
         countSample();
         return true;
       }
@@ -162,7 +163,7 @@ export function createPageReader(
     let valueAt = end;
     while (valueAt > start && bytes[valueAt - 1] !== 0x20) valueAt--;
     const value = fastValue(bytes, valueAt);
-    if (cursor.at !== end || !refusedLines.set(lineHash(view, start, valueAt), value)) return false;
+    if (cursor.at !== end || !refusedLines.set(wideHash(view, start, valueAt), value)) return false;
     countSample();
     if (refusedLines.countedNowhere) leftOut.begin(view, start, valueAt);
     return true;

@@ -1,5 +1,4 @@
-import { hashByte, mixedSlot } from '../../../core/byte-table.ts';
-import { hashText } from '../../../core/labels.ts';
+import { hashByte, hashText, mixedSlot } from '../../../core/hashes.ts';
 import type { Slice } from '../../../core/slices.ts';
 import { type ExposedType, readComment } from '../exposition/line-syntax.ts';
 import type { LineTable, Page } from '../exposition/line-table.ts';

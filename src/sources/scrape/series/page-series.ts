@@ -1,8 +1,9 @@
 import { grownColumn, isSparse, packColumn } from '../../../core/byte-table.ts';
 import { Handle } from '../../../core/handles.ts';
+import { wideHash } from '../../../core/hashes.ts';
 import type { Translated } from '../../../core/intake.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
-import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
+import type { RefusedLines } from '../../../core/refused-series.ts';
 import type { Slice } from '../../../core/slices.ts';
 import type { MappedMetric } from '../../../core/vocabulary.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
@@ -146,7 +147,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     const overflow = intake.overflowOf?.(parts);
     lines.forEach((id, index) => {
       if (id === -1) return;
-      const hash = lineHash(arenaView, keyAt[id]!, keyAt[id]! + keyLength[id]!);
+      const hash = wideHash(arenaView, keyAt[id]!, keyAt[id]! + keyLength[id]!);
       refusedLines.add(hash, table.incoming[id]!, overflow?.share(), index);
     });
     overflow?.release();

@@ -4,15 +4,14 @@ import {
   createByteTable,
   firstKey,
   grownColumn,
-  hashByte,
-  hashSeed,
   isKeyAt,
   nextKey,
   removeKey,
   writeKey,
 } from '../../../core/byte-table.ts';
+import { hashBytes, hashSeed, wideHash } from '../../../core/hashes.ts';
 import type { Clock } from '../../../core/ports.ts';
-import { createRefusedKeys, lineHash } from '../../../core/refused-series.ts';
+import { createRefusedKeys } from '../../../core/refused-series.ts';
 import type { SliceQueue } from '../../../core/slices.ts';
 import { type LineRules, readLine, type StatsdDrop } from './line-format.ts';
 import { createLineForms } from './line-forms.ts';
@@ -71,14 +70,8 @@ const maxShared = 16_384;
 const maxUndecided = 2048;
 const timeSection = /\|T\d+(?=\||$)/;
 
-function hashOf(bytes: Buffer, from: number, to: number, seed: number): number {
-  let hash = seed;
-  for (let i = from; i < to; i++) hash = hashByte(hash, bytes[i]!);
-  return hash;
-}
-
 function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end: number): number {
-  return hashOf(bytes, bar, end, hashOf(bytes, from, colon, hashSeed));
+  return hashBytes(hashBytes(hashSeed, bytes, from, colon), bytes, bar, end);
 }
 
 /**
@@ -172,12 +165,12 @@ export function createKnownLines({
     hash: number,
   ): StatsdSeries | StatsdDrop => {
     if (colon - from + end - bar > lineBytes) return 'line_too_long';
-    const wideHash = lineHash(keys.viewOf(bytes), from, colon, bar, end);
-    const counted = refused.find(wideHash);
+    const keyHash = wideHash(keys.viewOf(bytes), from, colon, bar, end);
+    const counted = refused.find(keyHash);
     if (counted !== undefined) return counted;
     const alike = forms.find(bytes, from, colon, bar, end, value);
     if (alike !== undefined) {
-      refused.add(wideHash, alike);
+      refused.add(keyHash, alike);
       return alike;
     }
     const head = bytes.toString('utf8', from, colon);
@@ -194,14 +187,14 @@ export function createKnownLines({
     onName(line.name);
     const over = isSettled() ? recorder.sharedFor(line) : undefined;
     if (over !== undefined) {
-      refused.add(wideHash, over);
+      refused.add(keyHash, over);
       forms.learn(line, bytes);
       return over;
     }
     const series = recorder.open(line, round);
     const shared = isSettled() ? recorder.share(series) : undefined;
     if (shared !== undefined) {
-      refused.add(wideHash, shared);
+      refused.add(keyHash, shared);
       return shared;
     }
     const most = isOverLimit(series) ? maxUndecided : maxShared;

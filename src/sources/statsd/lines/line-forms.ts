@@ -1,4 +1,4 @@
-import { hashByte, hashSeed } from '../../../core/byte-table.ts';
+import { hashByte, hashSeed } from '../../../core/hashes.ts';
 import type { StatsdLine } from './line-format.ts';
 import { isAllowed, type SeriesRecorder, type SharedForm, type StatsdSeries } from './statsd-series.ts';
 

@@ -1,5 +1,5 @@
-import { hashByte, hashSeed } from '../../../core/byte-table.ts';
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
+import { hashByte, hashSeed } from '../../../core/hashes.ts';
 import type { KnownLines } from './known-lines.ts';
 import type { StatsdDrop } from './line-format.ts';
 import type { SeriesRecorder, StatsdSeries } from './statsd-series.ts';
