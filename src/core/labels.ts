@@ -18,11 +18,6 @@ export function sanitizeName(raw: string): string {
 export const tagNamesOf = (tags: readonly string[]): string =>
   [...new Set(tags.map(sanitizeName))].sort(compareText).join(',');
 
-/** The text with U+FFFD for each lone surrogate, so that it can be encoded in UTF-8. */
-export function wellFormed(text: string): string {
-  return text.toWellFormed();
-}
-
 /** Compares by UTF-16 code units, which gives the same order on every machine, whatever its locale. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0;
@@ -77,7 +72,7 @@ function replaceTime(digits: string): string {
  * A received tag value without ids and times: `_id_` for a UUID, `_time_` for a date-time or a run of digits that is a
  * time of the years 2001 to 2100. Returns the same string if there are none.
  */
-export function cleanValue(value: string): string {
+function cleanValue(value: string): string {
   if (value.length < shortestMatch) return value;
   return value.replace(uuid, '_id_').replace(dateTime, '_time_').replace(digitRun, replaceTime);
 }
@@ -191,7 +186,8 @@ export function createLabeller(rules: LabelRules): Labeller {
     const raws = Object.keys(tags);
     if (raws.length > 1) raws.sort();
     for (const raw of raws) {
-      const value = wellFormed(tags[raw]!);
+      // A lone surrogate has no form in UTF-8.
+      const value = tags[raw]!.toWellFormed();
       if (value === '') continue;
       const name = nameOf(raw);
       if (name === '') faults.push('forbidden_tag');
@@ -265,7 +261,7 @@ type Label = Labels[number];
 function globalPairs(tags: RawTags): ReadonlyMap<string, Label> {
   const pairs = new Map<string, Label>();
   for (const raw of Object.keys(tags).sort()) {
-    const [name, value] = [sanitizeName(raw), wellFormed(tags[raw]!)];
+    const [name, value] = [sanitizeName(raw), tags[raw]!.toWellFormed()];
     if (name !== '' && value !== '' && name !== 'svc_service' && !pairs.has(name))
       pairs.set(name, [name, value]);
   }

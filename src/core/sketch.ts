@@ -21,7 +21,7 @@ const relativeError = 0.01;
  * The maximum number of bins of a sketch; with 5 parts a bin takes 52 bytes. They cover nearly nine powers of ten. Beyond that
  * the lowest bins are merged, and only quantiles in these bins lose accuracy.
  */
-export const maxBins = 1024;
+const maxBins = 1024;
 
 const fewestBins = 8;
 const factor = (1 + relativeError) / (1 - relativeError);

@@ -7,7 +7,7 @@ import type { Sender, Vocabulary } from './vocabulary.ts';
  * The vocabulary of a sender: the one with the most of the sender's names that no other vocabulary has. Undefined if there are no
  * such names, or if two vocabularies have equally many.
  */
-export function detectVocabulary(
+function detectVocabulary(
   vocabularies: readonly Vocabulary[],
   names: ReadonlySet<string>,
 ): Vocabulary | undefined {

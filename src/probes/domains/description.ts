@@ -79,12 +79,12 @@ function textOf(value: unknown): string | undefined {
 }
 
 /** Parses an integer: 64-bit integers are strings in proto3 JSON. */
-export function integerOf(value: unknown): number | undefined {
+function integerOf(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\s*-?\d+\s*$/.test(value) ? Number(value) : value;
   return Number.isSafeInteger(number) ? (number as number) : undefined;
 }
 
-export function booleanOf(value: unknown): boolean | undefined {
+function booleanOf(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value;
   const word = textOf(value)?.toLowerCase();
   return word === 'true' ? true : word === 'false' ? false : undefined;
@@ -94,7 +94,7 @@ export function booleanOf(value: unknown): boolean | undefined {
 const mostNames = 100;
 
 /** Parses names: `[a b]`, `a, b`, a list of names, or a list of maps with the name; undefined without a name. */
-export function namesOf(value: unknown): string[] | undefined {
+function namesOf(value: unknown): string[] | undefined {
   const items =
     typeof value === 'string' && !/^n\/a\b/i.test(value.trim())
       ? value.replace(/[[\]]/g, ' ').split(/[\s,]+/)
@@ -114,7 +114,7 @@ function nameIn(item: unknown): unknown {
 /**
  * Parses a switch: a word that ends in `enabled` is on, any other is off (`paused`, `ARCHIVAL_STATUS_DISABLED`); 1 is on, 0 off.
  */
-export function enabledOf(value: unknown): boolean | undefined {
+function enabledOf(value: unknown): boolean | undefined {
   const number = integerOf(value);
   if (number !== undefined) return number === 0 || number === 1 ? number === 1 : undefined;
   const word = textOf(value)?.toLowerCase();
@@ -124,7 +124,7 @@ export function enabledOf(value: unknown): boolean | undefined {
 const dayMs = 864e5;
 
 /** Parses a duration into ms. A plain number is in days, the service's unit of retention; text may have a unit. */
-export function retentionOf(value: unknown): number | undefined {
+function retentionOf(value: unknown): number | undefined {
   const days = integerOf(value);
   if (days !== undefined) return days >= 0 ? days * dayMs : undefined;
   const text = textOf(value)?.replace(/\s*days?$/i, 'd');
@@ -141,7 +141,7 @@ const [earliestMs, latestMs] = [Date.UTC(2001), Date.UTC(2100)];
 const perMs = [1e-3, 1, 1e3, 1e6];
 
 /** Parses a time into ms since the epoch: RFC 3339, or a number in s, ms, µs or ns, distinguished by its size. */
-export function momentOf(value: unknown): number | undefined {
+function momentOf(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   const candidates =
     typeof number === 'number'

@@ -10,7 +10,7 @@ import type {
 } from './store-report.ts';
 
 /** How long a change is shown: long enough for a person who checks from time to time. */
-export const changeShownMs = 3_600_000;
+const changeShownMs = 3_600_000;
 
 /** The greatest difference between two equal start times that were computed from an uptime in whole seconds. */
 const sameStartMs = 3000;

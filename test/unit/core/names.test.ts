@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareText, sanitizeName, wellFormed } from '../../../src/core/labels.ts';
+import { compareText, sanitizeName } from '../../../src/core/labels.ts';
 
 describe('sanitizeName', () => {
   it.each([
@@ -37,17 +37,6 @@ describe('sanitizeName', () => {
       }),
     );
   });
-});
-
-describe('wellFormed', () => {
-  it.each([
-    ['plain', 'plain'],
-    ['😀', '😀'],
-    ['\ud83d', '\ufffd'],
-    ['a\ude00b', 'a\ufffdb'],
-    ['\ude00\ud83d', '\ufffd\ufffd'],
-    ['\ud83d\ud83d\ude00', '\ufffd😀'],
-  ])('%j becomes %j', (raw, text) => expect(wellFormed(raw)).toBe(text));
 });
 
 describe('compareText', () => {

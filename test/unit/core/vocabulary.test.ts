@@ -8,7 +8,7 @@ import {
   createVocabulary,
   type VocabularyTable,
 } from '../../../src/core/vocabulary.ts';
-import { createVocabularyDetector, detectVocabulary } from '../../../src/core/vocabulary-detector.ts';
+import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import { vocabularyDetectorFor } from '../../../src/sources/vocabularies.ts';
 
 const tableOf = (name: string): VocabularyTable =>
@@ -249,19 +249,19 @@ test.each(Object.entries(rows))(
   },
 );
 
-describe('detectVocabulary', () => {
-  test.each([
-    [['cadence_requests_per_tl', 'persistence_requests'], 'cadence'],
-    [['client_requests', 'persistence_requests'], 'temporal'],
-    [['service_requests_total', 'persistence_requests_total'], 'temporal'],
-    [['approximate_backlog_count', 'poll_success'], 'temporal'],
-    [['svc_restarts', 'go_threads'], 'svc'],
-    [['persistence_requests', 'restarts'], undefined],
-    [['go_threads'], undefined],
-    [['client_requests', 'task_backlog_per_tl'], undefined],
-  ])('%j speaks %s', (names, name) => {
-    expect(detectVocabulary(all, new Set(names))?.name).toBe(name);
-  });
+test.each([
+  [['cadence_requests_per_tl', 'persistence_requests'], 'cadence'],
+  [['client_requests', 'persistence_requests'], 'temporal'],
+  [['service_requests_total', 'persistence_requests_total'], 'temporal'],
+  [['approximate_backlog_count', 'poll_success'], 'temporal'],
+  [['svc_restarts', 'go_threads'], 'svc'],
+  [['persistence_requests', 'restarts'], undefined],
+  [['go_threads'], undefined],
+  [['client_requests', 'task_backlog_per_tl'], undefined],
+])('%j speaks %s', (names, name) => {
+  const detector = createVocabularyDetector(all);
+  detector.detect(new Set(names));
+  expect(detector.vocabulary?.name).toBe(name);
 });
 
 describe('words', () => {

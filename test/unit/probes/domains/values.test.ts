@@ -1,12 +1,9 @@
 import { expect, test } from 'vitest';
-import {
-  booleanOf,
-  enabledOf,
-  integerOf,
-  momentOf,
-  namesOf,
-  retentionOf,
-} from '../../../../src/probes/domains/description.ts';
+import { parseDescription } from '../../../../src/probes/domains/description.ts';
+
+/** The description of a domain with this field. */
+const described = (field: object) =>
+  parseDescription(JSON.stringify({ name: 'orders', activeCluster: 'dc1', ...field }))!;
 
 const atMs = Date.UTC(2026, 2, 2, 10, 15, 30);
 const dayMs = 86_400_000;
@@ -24,7 +21,9 @@ test.each([
   [7, undefined],
   ['soon', undefined],
   [null, undefined],
-])('moment %s', (value, moment) => expect(momentOf(value)).toBe(moment));
+])('moment %s', (value, moment) =>
+  expect(described({ failoverHistory: [{ eventTime: value }] }).failoverHistory![0]!.atMs).toBe(moment),
+);
 
 test.each([
   [7, 7 * dayMs],
@@ -38,7 +37,7 @@ test.each([
   ['', undefined],
   ['for ever', undefined],
   [{ days: 7 }, undefined],
-])('retention %s', (value, ms) => expect(retentionOf(value)).toBe(ms));
+])('retention %s', (value, ms) => expect(described({ retentionDays: value }).retentionMs).toBe(ms));
 
 test.each([
   ['ENABLED', true],
@@ -52,7 +51,9 @@ test.each([
   [2, undefined],
   ['', undefined],
   [undefined, undefined],
-])('archival status %s', (value, on) => expect(enabledOf(value)).toBe(on));
+])('archival status %s', (value, on) =>
+  expect(described({ historyArchivalStatus: value }).archival.history).toBe(on),
+);
 
 test.each([
   ['[dc1 dc2]', ['dc1', 'dc2']],
@@ -70,9 +71,11 @@ test.each([
   [[], undefined],
   [[null, 7], undefined],
   [7, undefined],
-])('names %j', (value, names) => expect(namesOf(value)).toEqual(names));
+])('names %j', (value, names) => expect(described({ clusters: value }).clusters).toEqual(names));
 
 test('numbers and states that are written as text', () => {
+  const integerOf = (value: unknown) => described({ failoverVersion: value }).failoverVersion;
+  const booleanOf = (value: unknown) => described({ isGlobal: value }).global;
   expect(['12', 12, ' 12 ', -24, '-24'].map(integerOf)).toEqual([12, 12, 12, -24, -24]);
   expect(['1.5', 1.5, '', '9'.repeat(30), null, true].map(integerOf)).toEqual(Array(6).fill(undefined));
   expect([true, 'TRUE', 'false', 'yes', 1].map(booleanOf)).toEqual([true, true, false, undefined, undefined]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changeShownMs, noticeChanges, readRemembered } from '../../../../src/probes/stores/store-changes.ts';
+import { noticeChanges, readRemembered } from '../../../../src/probes/stores/store-changes.ts';
 import type { StoreReport } from '../../../../src/probes/stores/store-report.ts';
 
 const nowMs = 1_767_225_600_000;
@@ -71,6 +71,7 @@ describe('what changed since the last poll', () => {
 });
 
 describe('a change shows for an hour, and is told once', () => {
+  const hourMs = 3_600_000;
   const before = seen({ identity: 'a' });
   const changed = noticeChanges(before, report({ identity: 'b' }), nowMs);
   const later = (ms: number, identity = 'b') =>
@@ -78,29 +79,27 @@ describe('a change shows for an hour, and is told once', () => {
 
   test.each([
     ['at once', 0, false],
-    ['until then', changeShownMs - 1, false],
-    ['no longer', changeShownMs, true],
+    ['until then', hourMs - 1, false],
+    ['no longer', hourMs, true],
   ])('%s', (_, ms, holds) => {
     expect(holding(later(ms))).toEqual({ identity: holds });
     expect(later(ms).news).toEqual([]);
   });
 
   test('another change meanwhile begins the hour anew, and is not told again', () => {
-    const again = later(changeShownMs - 1, 'c');
+    const again = later(hourMs - 1, 'c');
     expect(again.news).toEqual([]);
-    expect(
-      holding(noticeChanges(again.remember, report({ identity: 'c' }), nowMs + 2 * changeShownMs - 2)),
-    ).toEqual({
-      identity: false,
-    });
+    expect(holding(noticeChanges(again.remember, report({ identity: 'c' }), nowMs + 2 * hourMs - 2))).toEqual(
+      {
+        identity: false,
+      },
+    );
   });
 
   test('a clock that is set back does not keep it for longer than an hour', () => {
     const back = noticeChanges(changed.remember, report({ identity: 'b' }), nowMs - 1e9);
     expect(holding(back)).toEqual({ identity: false });
-    expect(
-      holding(noticeChanges(back.remember, report({ identity: 'b' }), nowMs - 1e9 + changeShownMs)),
-    ).toEqual({
+    expect(holding(noticeChanges(back.remember, report({ identity: 'b' }), nowMs - 1e9 + hourMs))).toEqual({
       identity: true,
     });
   });
