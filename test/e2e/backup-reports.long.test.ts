@@ -21,6 +21,7 @@ import { createBarman } from '../barman.ts';
 import { manualClock } from '../clock.ts';
 import { flip } from '../flip.ts';
 import { newFolder } from '../folder.ts';
+import { createPgBackRest } from '../pgbackrest.ts';
 import {
   asPostgres,
   hasPostgres,
@@ -134,11 +135,10 @@ async function damaged<T>(path: string, damage: () => void, check: () => Promise
 describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
   let server: Postgres;
   let base: string;
-  let config: string;
+  let pgBackRest: ReturnType<typeof createPgBackRest>;
   let repository: string;
   const place = newFolder(afterAll);
-  const tool = (...args: string[]) =>
-    asPostgres(['pgbackrest', `--config=${config}`, '--stanza=main', ...args]);
+  const tool = (...args: string[]) => pgBackRest.tool(...args);
   const run = (...args: string[]) => {
     const [program, ...rest] = tool(...args);
     return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -172,35 +172,15 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
 
   beforeAll(async () => {
     base = postgresFolder();
-    repository = join(base, 'repository');
-    config = join(base, 'pgbackrest.conf');
-    for (const name of ['repository', 'log', 'lock', 'spool']) {
-      mkdirSync(join(base, name));
-      ownedByPostgres(join(base, name));
-    }
+    pgBackRest = createPgBackRest(base);
+    repository = pgBackRest.repository;
     server = await startPostgres({
       settings: [
         ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
-        `archive_command=pgbackrest --config=${config} --stanza=main archive-push %p`,
+        `archive_command=${pgBackRest.archiveCommand}`,
       ],
     });
-    writeFileSync(
-      config,
-      `[global]
-repo1-path=${repository}
-repo1-retention-full=9
-log-path=${base}/log
-lock-path=${base}/lock
-spool-path=${base}/spool
-start-fast=y
-log-level-console=warn
-[main]
-pg1-path=${server.data}
-pg1-port=${server.port}
-pg1-socket-path=${server.folder}
-pg1-user=postgres
-`,
-    );
+    pgBackRest.configure(server);
     await server.query('CREATE TABLE executions (i int)');
     run('stanza-create');
   });

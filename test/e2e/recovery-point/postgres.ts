@@ -21,6 +21,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import pg from 'pg';
 import { createBarman } from '../../barman.ts';
 import { flip } from '../../flip.ts';
+import { createPgBackRest } from '../../pgbackrest.ts';
 import {
   asPostgres,
   ownedByPostgres,
@@ -712,33 +713,11 @@ ${tool.entries}`,
 
 export async function pgBackRestBed(random: Random): Promise<PostgresBed> {
   const base = postgresFolder();
-  const [config, repository] = [join(base, 'pgbackrest.conf'), join(base, 'repository')];
-  for (const name of ['repository', 'log', 'lock', 'spool']) {
-    mkdirSync(join(base, name));
-    ownedByPostgres(join(base, name));
-  }
-  const tool = (...args: string[]) =>
-    asPostgres(['pgbackrest', `--config=${config}`, '--stanza=main', ...args]);
+  const { archiveCommand, command, configure, repository, tool } = createPgBackRest(base);
   const words = (argv: readonly string[]) => JSON.stringify(argv);
   const observed = random() < 0.5;
-  return toolBed(base, `pgbackrest --config=${config} --stanza=main archive-push %p`, (server) => {
-    writeFileSync(
-      config,
-      `[global]
-repo1-path=${repository}
-repo1-retention-full=9
-log-path=${base}/log
-lock-path=${base}/lock
-spool-path=${base}/spool
-start-fast=y
-log-level-console=warn
-[main]
-pg1-path=${server.data}
-pg1-port=${server.port}
-pg1-socket-path=${server.folder}
-pg1-user=postgres
-`,
-    );
+  return toolBed(base, archiveCommand, (server) => {
+    configure(server);
     ofTool(tool('stanza-create'));
     const archive = join(
       repository,
@@ -753,10 +732,7 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
       wal: () => join(archive, readdirSync(archive).find((name) => /^[0-9A-F]{16}$/.test(name))!),
       base: () => beside(tool('backup', '--type=full')),
       filed() {},
-      restore: [
-        ...['pgbackrest', `--config=${config}`, '--stanza=main', 'restore'],
-        ...['--pg1-path={directory}', '--set={id}', '--type=default'],
-      ],
+      restore: [...[...command, 'restore'], ...['--pg1-path={directory}', '--set={id}', '--type=default']],
       restoreTo(data) {
         ofTool(tool('restore', `--pg1-path=${data}`, '--type=default'));
         return undefined;
