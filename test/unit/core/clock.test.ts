@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
+import { runEvery, systemClock } from '../../../src/core/clock.ts';
 import { manualClock } from '../../clock.ts';
 
 describe('the hand-moved clock', () => {
@@ -35,6 +35,65 @@ describe('the hand-moved clock', () => {
     clock.jumpTo(1_000_000);
     clock.advance(1);
     expect([clock.nowMs(), clock.monotonicMs()]).toEqual([1_000_001, 6]);
+  });
+});
+
+describe('a task that is run every 10 ms', () => {
+  /** Lets the callbacks of promises that are settled run. */
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+  function bed() {
+    const clock = manualClock();
+    const begun: number[] = [];
+    const ends: (() => void)[] = [];
+    const stop = runEvery(10, clock, () => {
+      begun.push(clock.monotonicMs());
+      return new Promise((resolve) => ends.push(resolve));
+    });
+    const end = async () => {
+      ends.pop()!();
+      await settle();
+    };
+    return { clock, begun, end, stop };
+  }
+
+  it('runs first after one interval, and keeps its schedule when a run is long', async () => {
+    const { clock, begun, end } = bed();
+    clock.advance(9);
+    expect(begun).toEqual([]);
+    clock.advance(1);
+    await end();
+    clock.advance(10);
+    clock.advance(35);
+    expect(begun).toEqual([10, 20]);
+    await end();
+    clock.advance(10);
+    await end();
+    expect(begun).toEqual([10, 20, 60]);
+    clock.advance(10);
+    expect(begun).toEqual([10, 20, 60, 70]);
+  });
+
+  it('begins no run after it was stopped, and the stop waits for the run in progress', async () => {
+    const { clock, begun, end, stop } = bed();
+    clock.advance(10);
+    let isStopped = false;
+    const stopped = stop().then(() => {
+      isStopped = true;
+    });
+    await settle();
+    expect(isStopped).toBe(false);
+    await end();
+    await stopped;
+    clock.advance(100);
+    expect([begun, clock.waiting]).toEqual([[10], 0]);
+  });
+
+  it('is stopped between two runs', async () => {
+    const { clock, begun, stop } = bed();
+    await stop();
+    clock.advance(100);
+    expect([begun, clock.waiting]).toEqual([[], 0]);
   });
 });
 

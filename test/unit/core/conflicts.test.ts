@@ -112,6 +112,17 @@ describe('two raw names that meet', () => {
     expect(shown()).toEqual({ 'a_b{x="1"}': 1 });
   });
 
+  it('the conflict is over when no claim of another kind is left, though two raw names are', () => {
+    const { registry, intake } = testRegistry();
+    const source = intake();
+    put(source, 'counter', 'a.b');
+    put(source, 'counter', 'a-b');
+    const other = put(source, 'gauge', 'a_b');
+    expect(registry.status().conflicts).toHaveLength(1);
+    other.release();
+    expect(registry.status().conflicts).toEqual([]);
+  });
+
   it('untyped is shown as untyped', () => {
     const { registry, intake } = testRegistry();
     intake().untyped('u', { le: '1' }).set(2);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Kind, Shape } from '../../../src/core/model.ts';
 import { testRegistry } from '../../registry.ts';
 
 const backlog = 'svc_matching_tasklist_backlog';
@@ -16,7 +17,7 @@ describe('a counter alone in its series', () => {
   it('refuses what is no increase, and counts that', () => {
     const { intake, shown, dropped } = testRegistry();
     const counter = intake().counter('x', {});
-    for (const delta of [1, -1, Number.NaN, Infinity, -Infinity, 0.5]) counter.add(delta);
+    for (const delta of [1, 0, -1, Number.NaN, Infinity, -Infinity, 0.5]) counter.add(delta);
     expect(shown()).toEqual({ x: 1.5 });
     expect([dropped('negative_delta'), dropped('not_finite')]).toEqual([1, 3]);
   });
@@ -217,6 +218,43 @@ describe('gauges', () => {
     b.set(Number.NaN);
     a.release();
     expect(shown()).toEqual({ [backlog]: 8 });
+  });
+});
+
+describe('series that one source opens in turn', () => {
+  // Most sources pass the same arrays each time.
+  const bounds = [1];
+  const usual = { kind: 'histogram', shape: { bounds }, layout: [['1'], true, true] } as const;
+  it.each<[Kind, Shape, [string[], boolean, boolean]]>([
+    ['histogram', { bounds: [1, 2] }, [['1', '2'], true, true]],
+    ['histogram', { bounds, boundTexts: ['1.0'] }, [['1.0'], true, true]],
+    ['histogram', { bounds, hasSum: false }, [['1'], false, true]],
+    ['histogram', { bounds, hasCount: false }, [['1'], true, false]],
+    ['summary', { quantiles: ['0.5'] }, [['0.5'], true, true]],
+  ])('a %s of %j has its own layout between two others', (kind, shape, layout) => {
+    const { registry, intake } = testRegistry();
+    const source = intake();
+    source.parts(usual.kind, 'a', {}, usual.shape);
+    source.parts(kind, 'b', {}, shape);
+    source.parts(usual.kind, 'c', {}, usual.shape);
+    const view = registry.view();
+    const shown = ['a', 'b', 'c'].map((name) => {
+      const series = view.families.find((one) => one.name === name)!.series[0]!;
+      return [series.bounds, series.hasSum, series.hasCount];
+    });
+    view.release();
+    expect(shown).toEqual([usual.layout, layout, usual.layout]);
+  });
+
+  it('summaries of other quantiles', () => {
+    const { registry, intake } = testRegistry();
+    const source = intake();
+    for (const text of ['0.5', '0.9']) source.parts('summary', `s${text}`, {}, { quantiles: [text] });
+    const view = registry.view();
+    expect(
+      ['s0_5', 's0_9'].map((name) => view.families.find((one) => one.name === name)?.series[0]?.bounds),
+    ).toEqual([['0.5'], ['0.9']]);
+    view.release();
   });
 });
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { HandlePair } from '../../../src/core/handles.ts';
 import { hashText } from '../../../src/core/hashes.ts';
 import type { IntakeOptions, OpenIntake } from '../../../src/core/intake.ts';
 import type { Kind, RawTags, Shape } from '../../../src/core/model.ts';
@@ -156,6 +157,17 @@ test('only opening decides about a series that cannot be, that is left out, or t
     expect(source.overLimitForm('gauge', name, new Map([['i', '?']]), {}, true)).toBeUndefined();
   }
   expect(refused('g', 'limit_metric')).toBe(0);
+});
+
+test('a pair is refused only if both of its series are', () => {
+  const translate: IntakeOptions['translate'] = (_, name, tags) =>
+    name === 'pair' ? { name: 'g', tags, also: { name: 'k', tags } } : undefined;
+  const isRefused = (taken: string[]) => {
+    const { source } = full({ translate });
+    for (const name of taken) source.gauge(name, { i: 'a' });
+    return (source.gauge('pair', { i: 'x' }) as unknown as HandlePair).refused;
+  };
+  expect([[], ['g'], ['k'], ['g', 'k']].map(isRefused)).toEqual([false, false, false, true]);
 });
 
 test('tags that are dropped on the way are counted as opening counts them', () => {
