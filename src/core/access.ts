@@ -49,9 +49,9 @@ export interface ListenerTls {
   keyFile: string;
   /** Authorities that sign client certificates. */
   clientCaFile?: string;
-  /** Default: with `clientCaFile`, only clients with a certificate that it signed are accepted; without it, all clients are. */
+  /** Default: with `clientCaFile`, only clients with a certificate of these authorities are accepted; without it, all clients. */
   clientAuthType?: ClientAuthType;
-  /** A verified client certificate must have one of these as a DNS name, address, e-mail or URI. */
+  /** A verified client certificate must have one of these texts as a DNS name, address, e-mail or URI. */
   clientAllowedSans?: readonly string[];
   minVersion?: TlsVersion;
   maxVersion?: TlsVersion;

@@ -266,7 +266,7 @@ export function packTable(table: ByteTable): Int32Array | undefined {
 
 /**
  * Moves the elements of a column to the ids that `packTable` assigned. A column may end before the last id: its missing elements
- * are undefined, or what a typed array makes of that. The elements behind the new end are not changed.
+ * are undefined, or the value into which a typed array converts undefined. The elements behind the new end are not changed.
  */
 export function packColumn<T>(
   column: { readonly length: number; [id: number]: T },

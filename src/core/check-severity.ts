@@ -1,7 +1,7 @@
 /**
  * How much a failing store check matters. `data_at_risk`: data can be lost or damaged in the present state; `recovery_weak`:
- * recovery is weaker than the backup schedule demands; `advice`: the rest. Alerts select checks by severity, and there is none
- * for advice.
+ * recovery is weaker than the backup schedule demands; `advice`: the rest. Alerts select checks by severity, and no alert selects
+ * `advice`.
  */
 export const storeCheckSeverities = ['data_at_risk', 'recovery_weak', 'advice'] as const;
 export type StoreCheckSeverity = (typeof storeCheckSeverities)[number];

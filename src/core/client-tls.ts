@@ -46,7 +46,7 @@ function contextOf<Context>(files: TlsFiles, create: Create<Context>): Context {
   }
 }
 
-/** The names of the files that may be wrong: OpenSSL does not report which one is. */
+/** The names of the files that may be wrong: OpenSSL does not report which of them is. */
 function wrongFile({ ca, cert, key }: TlsFiles, create: Create<unknown>): string {
   const isUsable = (files: TlsFiles) => {
     try {
@@ -63,8 +63,8 @@ function wrongFile({ ca, cert, key }: TlsFiles, create: Create<unknown>): string
 
 /**
  * The certificates and the key of a connection. The files are read for each connection, so that renewed certificates are used.
- * Rejects with `TlsFileError` if a file cannot be read or used, or if the key is of another certificate: `tls.connect` would
- * throw that within the connection's callback.
+ * Rejects with `TlsFileError` if a file cannot be read or used, or if the key is of another certificate: `tls.connect` would throw
+ * this error within the connection's callback.
  */
 export async function clientContext<Context>(
   { caFile, certFile, keyFile }: ClientTls,

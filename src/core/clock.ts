@@ -1,6 +1,6 @@
 import type { Clock } from './ports.ts';
 
-/** The system clock. Its timers never keep the process alive; a cancelled one never fires. */
+/** The system clock. Its timers never keep the process alive; a cancelled timer never fires. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),

@@ -4,7 +4,7 @@ const special = /^([+-]?)(?:inf(?:inity)?|(nan))$/i;
 
 /**
  * Decimal numbers in text: the one parser and the one formatter of the agent. The parser has a fast path over bytes (`fastValue`)
- * and an exact one over a string (`parseValue`); both return the nearest double.
+ * and an exact path over a string (`parseValue`); both return the nearest double.
  */
 
 /**

@@ -19,7 +19,7 @@ export interface Fault {
   where: string;
   /** What is wrong, without the value. */
   what: string;
-  /** The wrong value; missing if there is none or if it is secret. */
+  /** The wrong value; missing if the fault has no value, or if the value is secret. */
   got?: unknown;
   /** What is allowed. */
   allowed?: string;
@@ -139,9 +139,9 @@ function distance(a: string, b: string): number {
 const longest = 64;
 
 /**
- * The known word that a mistyped one most likely means: at most a third of its letters differ, ignoring case, where a
- * different first letter counts twice (`probes` is not `roles`), or it is the start of exactly one known word. Undefined
- * if there is none.
+ * The known word that a mistyped word most likely means: at most a third of its letters differ, ignoring case, where a different
+ * first letter counts twice (`probes` is not `roles`), or it is the start of exactly one known word. Undefined if no known word is
+ * near.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length === 0 || word.length > longest) return undefined;

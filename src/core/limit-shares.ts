@@ -3,9 +3,9 @@
  * another one sent too many series is still served.
  */
 export interface SourceUse {
-  /** The share of `limits.series`. */
+  /** How many series count against `limits.series`. */
   series: number;
-  /** The share of `limits.heapBytes`. */
+  /** How many bytes count against `limits.heapBytes`. */
   heapBytes: number;
 }
 

@@ -166,7 +166,7 @@ interface Field {
   readonly field: number;
   /** The number of a varint; 0 for other types. */
   readonly value: number;
-  /** The contents of a length-delimited field, or the 8 or 4 bytes of a fixed one; empty for a varint. */
+  /** The contents of a length-delimited field, or the 8 or 4 bytes of a fixed-length field; empty for a varint. */
   readonly bytes: Buffer;
   /** The whole field with its tag. */
   readonly raw: Buffer;

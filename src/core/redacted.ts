@@ -2,7 +2,7 @@
 const secretWords =
   'password|passwd|passphrase|(?<![a-z])pass|pwd|secret|token|(?:api|access|secret|private)[-_]?key|authorization|credentials?|cookie';
 
-/** A word, what separates it from its value, and the value: up to the quote that ends it, or one word. */
+/** A word, what separates it from its value, and the value: up to the quote that ends it, or a single word. */
 const secretsAfter = (separator: string) =>
   new RegExp(
     `(${secretWords})(${separator})(?:(\\\\*["'])(?:(?!\\3)(?:\\\\.|.))+|(?:(?:bearer|basic)\\s+)?[^\\s,;&)}\\]]+)`,

@@ -99,7 +99,7 @@ function* commonLabels(index: SeriesIndex, service: string): Steps<Labels> {
 }
 
 /**
- * The labels of a series with today's global tags instead of earlier ones; undefined if more than these differ, for example after
+ * The labels of a series with today's global tags instead of earlier ones; undefined if other labels differ, too, for example after
  * a change of its rule.
  */
 function withGlobals(
@@ -178,7 +178,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
   }
 
   let common: Labels | undefined;
-  /** The series with today's global tags. It is unchanged if more than these differ, or if a series with them exists already. */
+  /** The series with today's global tags. It is unchanged if other labels differ, too, or if a series with them exists already. */
   const relabelled = (
     index: SeriesIndex,
     family: Family,

@@ -51,7 +51,7 @@ export function createSketch(parts: number): Sketch {
   return { bins: noBins, sums: noWeights, weights: noWeights, size: 0, totals: new Float64Array(parts) };
 }
 
-/** The first row whose bin is not below this one. */
+/** The first row whose bin is not below this bin. */
 function rowOf({ bins, size }: Sketch, bin: number): number {
   let from = 0;
   let to = size;
@@ -82,7 +82,7 @@ function shift({ bins, sums, weights, size, totals }: Sketch, row: number, by: 1
   weights.copyWithin((row + by) * parts, row * parts, size * parts);
 }
 
-/** Merges the lowest bin into the next one. */
+/** Merges the lowest bin into the next bin. */
 function foldLowest(sketch: Sketch): void {
   const { sums, weights, totals } = sketch;
   const parts = totals.length;

@@ -138,7 +138,7 @@ export function webAddress(schemes: readonly string[], example: string): TextFor
 export const ascending = {
   fault: 'not above the bound before it; use each bound once, the smallest first',
   /**
-   * The index of the first bound that is not above the one before; -1 if there is none. Ignores elements that are not numbers.
+   * The index of the first bound that is not above the bound before it; -1 if all are. Ignores elements that are not numbers.
    */
   brokenAt: (bounds: readonly unknown[]): number =>
     bounds.findIndex((bound, index) => {

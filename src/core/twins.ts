@@ -1,6 +1,6 @@
 /**
- * Two families of a sender with the same observations, such as a timer and the histogram that replaces it. A sender may fill
- * either of them or both, and it may send an empty one, too.
+ * Two families of a sender with the same observations, such as a timer and the histogram that replaces it. A sender may fill one
+ * family or both, and it may send a family that is empty.
  */
 export interface Twins {
   /** The suffix that turns the first name into the second. */
@@ -41,7 +41,7 @@ const most = 2;
 /** Between the updates of two twins a page may show only one of them, but not twice in a row. */
 const stillPages = 2;
 
-/** Chooses between the metrics `bases` and their twins. Until a count is known, the first one is used. */
+/** Chooses between the metrics `bases` and their twins. Until a count is known, the first metric is used. */
 export function createTwinChoice({ suffix }: Twins, bases: Iterable<string>): TwinChoice {
   const known = [...bases].filter((name) => !name.endsWith(suffix));
   let pairs = new Map<string, Pair>();

@@ -263,7 +263,7 @@ export function createPageStore(): PageStore {
   let lastOpenedStep = 0;
   let visibility = 0;
 
-  /** An array of the size of the shown one that no view holds. */
+  /** An array that no view holds, of the size of the array that is shown. */
   const freePage = (before: HeldPage): Float64Array => {
     const fits = before.holders === 0 && before.values.length === shown.values.length;
     return fits ? before.values : new Float64Array(shown.values.length);

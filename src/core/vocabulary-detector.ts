@@ -4,8 +4,8 @@ import { createTwinChoice, type TwinChoice } from './twins.ts';
 import type { Sender, Vocabulary } from './vocabulary.ts';
 
 /**
- * The vocabulary of a sender: the one with the most of the sender's names that no other vocabulary has. Undefined if there are no
- * such names, or if two vocabularies have equally many.
+ * The vocabulary of a sender: the vocabulary with the most of the sender's names that no other vocabulary has. Undefined if there
+ * are no such names, or if two vocabularies have equally many.
  */
 function detectVocabulary(
   vocabularies: readonly Vocabulary[],
@@ -37,8 +37,8 @@ export interface VocabularyDetector {
   /** The metrics whose numbers of observations `weigh` needs. */
   readonly compared: ReadonlySet<string>;
   /**
-   * Sets the numbers of observations. Of two metrics with the same observations, the one that counts is used. Returns the names
-   * whose translation changed.
+   * Sets the numbers of observations. Of two metrics with the same observations, only one is used. Returns the names whose
+   * translation changed.
    */
   weigh(countOf: (name: string) => number): ReadonlySet<string>;
 }

@@ -16,7 +16,7 @@ export const unitDivisors = {
 } as const;
 export type SourceUnit = keyof typeof unitDivisors;
 
-/** How one metric of a product becomes one of the catalog, and for which series and senders the rule applies. */
+/** How a metric of a product becomes a metric of the catalog, and for which series and senders the rule applies. */
 interface MetricRule {
   /** The rule applies only to senders that have all of these metrics. */
   has?: readonly string[];
@@ -38,7 +38,7 @@ interface MetricRule {
   drop?: readonly string[];
   /** A second name for the same numbers, with other tags dropped. */
   also?: { to: string; drop?: readonly string[] };
-  /** If the sender has one of these metrics, this one repeats it and is left out. */
+  /** If the sender has one of these metrics, the metric of this rule repeats it and is left out. */
   unless?: readonly string[];
   /** The unit of the numbers, if it is not the catalog's. */
   unit?: SourceUnit;
@@ -257,7 +257,7 @@ export interface Coverage {
 
 const wordsOf = (name: string): string[] => name.split('_').filter((word) => word !== 'svc' && word !== 'ns');
 
-/** Two names are alike if all words of the shorter one, at least two, are in the other. */
+/** Two names are alike if all words of the shorter name, at least two, are in the other name. */
 function isAlike(one: string, other: string): boolean {
   const [short, long] = [wordsOf(one), wordsOf(other)].sort((a, b) => a.length - b.length) as [
     string[],

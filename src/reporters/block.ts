@@ -114,7 +114,7 @@ export interface HostedOptions {
 }
 
 const endpoint = webAddress(['http', 'https'], 'https://metrics.example.com/v1/metrics');
-/** The path that OTLP/HTTP defines (opentelemetry.io/docs/specs/otlp, OTLP/HTTP Request). Remote write defines none. */
+/** The path that OTLP/HTTP defines (opentelemetry.io/docs/specs/otlp, OTLP/HTTP Request). Remote write defines no path. */
 const otlpPath = '/v1/metrics';
 const missingPath =
   'no path; use the address of the remote write endpoint, such as https://metrics.example.com/api/v1/write';
@@ -124,8 +124,8 @@ const isPathWritten = (address: string): boolean => /^[a-z]+:\/\/[^/?#]+\//i.tes
 const hasPath = (address: string): boolean => new URL(address).pathname !== '/';
 
 /**
- * The address of requests. For OTLP the usual path is added if there is none, because a request to `/` would be answered with
- * 404, and every batch dropped.
+ * The address of requests. For OTLP the usual path is added to an address without a path, because a request to `/` would be
+ * answered with 404, and every batch dropped.
  */
 function endpointOf(protocol: HostedOptions['protocol'], address: string): string {
   if (protocol !== 'otlp' || hasPath(address)) return address;

@@ -122,7 +122,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   };
 }
 
-/** Finds out whether a batch is the cause of its failures, and then which of its points are. */
+/** Finds out whether a batch is the cause of its failures, and then which of its points are to blame. */
 interface Isolation {
   /** Halves or drops pieces if that is due; returns how long to wait, ms. */
   waitAfter(work: Work, failure: PostFailure): Promise<number>;
@@ -134,7 +134,7 @@ type IsolationDeps = Pick<DeliveryDeps, 'queue' | 'post' | 'limits' | 'backoff' 
 
 function createIsolation(deps: IsolationDeps): Isolation {
   const { post, limits, backoff, drops } = deps;
-  /** Whether a batch was the cause of its failures recently: then the next batch is likely to be, too. */
+  /** Whether a batch was the cause of its failures recently: then the next batch is likely to be the cause, too. */
   let wasCauseRecently = false;
 
   /** How long to wait before smaller pieces are sent, ms. */

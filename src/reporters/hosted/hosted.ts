@@ -182,7 +182,7 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
 
 /** Remembers which series were reported, so that receivers can be told when one ends. */
 interface SeriesTracker {
-  /** Series of the last view that this one does not have. A series whose kind, bounds or parts changed has ended, too. */
+  /** Series of the last view that this view does not have. A series whose kind, bounds or parts changed has ended, too. */
   vanished(view: View): Promise<readonly VanishedSeries[]>;
   /** Gauges of the last view. */
   gauges(): readonly VanishedSeries[];

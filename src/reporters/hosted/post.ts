@@ -72,8 +72,8 @@ export interface PostFailure {
   /** The delay that the receiver requested. */
   readonly retryAfterMs?: number;
   /**
-   * The cause. `size`: the request was too large; the pieces are smaller now. `receiver`: nothing can be sent at present.
-   * `batch`: either of them may be the cause; with `isTransient` the receiver is only busy.
+   * The cause. `size`: the request was too large; the pieces are smaller now. `receiver`: nothing can be sent at present. `batch`:
+   * the batch or the receiver may be the cause; with `isTransient` the receiver is only busy.
    */
   readonly cause: 'size' | 'batch' | 'receiver';
   readonly isTransient: boolean;
@@ -92,7 +92,7 @@ export interface PostResult {
 export interface Post {
   /** Sends the pieces in order; stops at the first one that has to be sent again. */
   send(pieces: readonly Batch[]): Promise<PostResult>;
-  /** Splits a batch in two. A batch of one point yields none; a corrupt batch, which is counted, yields none either. */
+  /** Splits a batch in two. A batch of one point yields no batches, and neither does a corrupt batch, which is counted. */
   split(batch: Batch): Promise<readonly Batch[]>;
   /** Whether the receiver accepts this point at present. The point counts as neither delivered nor dropped. */
   probe(point: Batch): Promise<boolean>;
@@ -110,7 +110,10 @@ interface PostDeps {
   redact(text: string): string;
 }
 
-/** The receiver refuses any request now. Of 403 and 404 that is not certain: a gateway may dislike the content. */
+/**
+ * The statuses of a receiver that refuses any request now. A status of 403 or 404 may have another cause: a gateway may dislike the
+ * content.
+ */
 const receiverStatus: ReadonlySet<number> = new Set([401, 407, 408, 425, 429]);
 const busyStatus: ReadonlySet<number> = new Set([502, 503, 504]);
 
@@ -141,7 +144,7 @@ interface Preparation {
   /** See `Post.split`. */
   split(batch: Batch): Promise<readonly Batch[]>;
   /**
-   * Converts a batch into a format that the receiver understands, smaller than the size that it refused; none if it cannot be
+   * Converts a batch into a format that the receiver understands, smaller than the size that it refused; no batches if it cannot be
    * sent.
    */
   prepare(batch: Batch): Promise<readonly Batch[]>;
@@ -187,7 +190,7 @@ function createPreparation({
   return { split, prepare, downgrade: (batch) => convert(batch, true), drop };
 }
 
-/** As many halvings lead to a single point of the largest batch. */
+/** This many halvings lead to a single point of the largest batch. */
 const mostInARow = 16;
 /** How many batches are halved in a minute at most. */
 const mostInAMinute = 600;

@@ -17,7 +17,7 @@ export interface Batch {
   readonly body: Buffer;
 }
 
-/** A series that the last report had and this one does not have. */
+/** A series that the last report had and this report does not have. */
 export interface VanishedSeries {
   readonly family: FamilyView;
   readonly series: SeriesView;
@@ -61,11 +61,11 @@ export interface Protocol {
   encode(report: Report): AsyncIterable<Batch>;
   headers(batch: Batch): Readonly<Record<string, string>>;
   verdictOf(answer: ReceiverAnswer, batch: Batch): DeliveryVerdict;
-  /** Splits a batch in two; returns none for a batch of one point. Rejects with `RangeError` if the body is corrupt. */
+  /** Splits a batch in two; returns no batches for a batch of one point. Rejects with `RangeError` if the body is corrupt. */
   split(batch: Batch): Promise<readonly Batch[]>;
   /**
-   * Re-encodes a batch for the version that the receiver understands, or for the older version if it has just
-   * refused this one. Returns the same batch if nothing changes. Rejects with `RangeError` if the body is corrupt.
+   * Re-encodes a batch for the version that the receiver understands, or for the older version if it has just refused the newer
+   * version. Returns the same batch if nothing changes. Rejects with `RangeError` if the body is corrupt.
    */
   convert(batch: Batch, wasRefused: boolean): Promise<Batch>;
 }
@@ -124,9 +124,8 @@ export function jobOf({ relayed, service }: SeriesView): string {
 const totalKinds: ReadonlySet<Kind> = new Set<Kind>(['counter', 'histogram', 'summary']);
 
 /**
- * Start time of a series' totals, ms since the epoch. It is 0 if there is none, for a gauge or for a total whose beginning the
- * agent did not see. An invented start time would make a receiver that trusts it count the whole total again after each restart
- * of the agent.
+ * Start time of a series' totals, ms since the epoch. It is 0 for a gauge, and for a total whose beginning the agent did not see.
+ * An invented start time would make a receiver that trusts it count the whole total again after each restart of the agent.
  */
 export function startTimeOf(origin: Origin, kind: Kind, series: SeriesView, timeMs: number): number {
   const isKnown = totalKinds.has(kind) && series.startMs <= timeMs && !origin.hasExternalTotals(series);
@@ -147,7 +146,7 @@ export interface RequestLimits {
   accepted(points: number): void;
   /**
    * Must be called when the receiver refused a request with this number of points. `split`: halves may be accepted. `drop`: the
-   * request is so small that no smaller one is worth a try.
+   * request is so small that a smaller request is not worth a try.
    */
   refused(points: number): 'split' | 'drop';
 }

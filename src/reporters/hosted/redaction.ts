@@ -36,7 +36,7 @@ export function createRedaction(
     redact(text) {
       const values = [...read.values()].flatMap((value) => [value, ...encoded(value)]);
       const hidden = [...ofAddress, ...values].filter(({ length }) => length >= leastLength);
-      // The longest first: a value may be part of another one.
+      // The longest value comes first: a value may be part of another value.
       hidden.sort((a, b) => b.length - a.length);
       return hidden.reduce((rest, value) => rest.replaceAll(value, '***'), text);
     },

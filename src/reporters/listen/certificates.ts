@@ -17,7 +17,9 @@ interface Certificates {
   /** Options for a TLS context. */
   readonly context: SecureContextOptions;
   readonly served: ServedCertificate;
-  /** Reads the files again if they changed; true if `context` is new. Invalid files are logged once, and the old ones stay in use. */
+  /**
+   * Reads the files again if they changed; true if `context` is new. Invalid files are logged once, and the old files stay in use.
+   */
   refresh(): boolean;
 }
 

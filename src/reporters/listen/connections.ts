@@ -38,8 +38,8 @@ interface ClientConnection {
 }
 
 /**
- * The maximum number of requests of one connection at a time. Node reads as many as are sent without waiting for answers, and
- * each answer would be a page that waits in memory for the one before it. Neither scrapers nor browsers do that.
+ * The maximum number of requests of one connection at a time. Node reads as many as are sent without waiting for answers, and each
+ * answer would be a page that waits in memory for the page before it. Scrapers and browsers wait for each answer.
  */
 const mostRequests = 4;
 /** How many served clients are remembered. */
@@ -65,7 +65,7 @@ export function clientOf(address: string): string {
 
 const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** The open connections, beginning with the one with the oldest activity, and their number by client. */
+/** The open connections, beginning with the connection with the oldest activity, and their number by client. */
 function createConnectionTable() {
   const open = new Map<string, ClientConnection>();
   const counts = new Map<string, number>();
@@ -88,7 +88,7 @@ function createConnectionTable() {
       if (countOf(client) > 1) counts.set(client, countOf(client) - 1);
       else counts.delete(client);
     },
-    /** Moves a connection to the end, as the one with the most recent activity. */
+    /** Moves a connection to the end, because its activity is the most recent. */
     touch(socket: Socket): ClientConnection | undefined {
       const key = keyOf(socket);
       const connection = open.get(key);
@@ -116,7 +116,7 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
     if (served.has(one.client) !== served.has(other.client)) return !served.has(one.client);
     return open.countOf(one.client) > open.countOf(other.client);
   };
-  /** Closes a connection without a request in progress for which `mayGo` is true; false if there is none. */
+  /** Closes a connection without a request in progress for which `mayGo` is true; false if there is no such connection. */
   const makeRoom = (mayGo: (connection: ClientConnection) => boolean): boolean => {
     let victim: ClientConnection | undefined;
     for (const connection of open.all()) {

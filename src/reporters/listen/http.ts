@@ -107,7 +107,7 @@ async function serve(
  */
 export function answer(routes: Routes, message: IncomingMessage, reply: Reply, deps: AnswerDeps): void {
   const url = urlOf(message);
-  // If there are two Host headers, a proxy may have checked the other one (RFC 9112, 3.2).
+  // If there are two Host headers, a proxy may have checked the other header (RFC 9112, 3.2).
   const hosts = message.rawHeaders.filter((name, n) => n % 2 === 0 && name.toLowerCase() === 'host').length;
   if (!url || hosts > 1) return void reply.send(400, 'Bad request.\n');
   const route = find(routes, url.pathname);

@@ -58,7 +58,7 @@ export type ListenerDeps = ProtectionDeps;
 export interface Listener {
   /** The address to which the listener is bound, with the actual port. */
   readonly address: string;
-  /** The routes, which are replaced as a whole; requests in progress continue with theirs. Empty at first. */
+  /** The routes, which are replaced as a whole; requests in progress continue with the earlier routes. Empty at first. */
   routes: Routes;
   /**
    * Prepares new TLS and authentication settings and returns the step that applies them. Connections that were

@@ -126,9 +126,9 @@ function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
 }
 
 /**
- * The groups of OpenMetrics 1.0 ("MetricFamily", "Suffixes"; ABNF): the family name of a counter is its name without `_total`,
- * and no name may be one that another family's samples could have (including `_created`, which is never sent). Every sample has
- * the same name as in text 0.0.4. A family that would break these rules is typed `unknown`: a counter as a whole, a histogram or
+ * The groups of OpenMetrics 1.0 ("MetricFamily", "Suffixes"; ABNF): the family name of a counter is its name without `_total`, and
+ * no name may be a name that another family's samples could have (including `_created`, which is never sent). Every sample has the
+ * same name as in text 0.0.4. A family that would break these rules is typed `unknown`: a counter as a whole, a histogram or
  * summary part by part.
  */
 function openMetricsGroups(prefix: string, families: readonly FamilyView[]): GroupsOf {
@@ -224,8 +224,8 @@ function writeLine(
 }
 
 /**
- * Copies eight bytes at a time: lines are too short for a call of `set`, which costs more than the copy. The bytes do not change
- * as a double, because no UTF-8 text is a NaN: it would have a byte of 0xff, or a 0x7f after one above 0xef.
+ * Copies eight bytes at a time: lines are too short for a call of `set`, which costs more than the copy. The bytes do not change as
+ * a double, because no UTF-8 text is a NaN: it would have a byte of 0xff, or a 0x7f after a byte above 0xef.
  */
 function writeCopy(piece: PagePiece, ends: Uint32Array, from: Buffer, words: DataView, index: number): void {
   let at = index === 0 ? 0 : ends[index - 1]!;

@@ -34,7 +34,7 @@ function ranges(header: string | undefined): Range[] {
     });
 }
 
-/** The q in the header of the most specific of `names`; undefined if the header has none of them. */
+/** The q in the header of the most specific of `names`; undefined if the header names none of `names`. */
 function quality(wanted: readonly Range[], names: readonly string[], version?: string): number | undefined {
   for (const name of names) {
     const found = wanted.filter(
@@ -69,7 +69,10 @@ export interface PullDeps extends ReportedServices {
   bind(address: string): Promise<Listener>;
   /** Routes of the listener besides `/metrics`. */
   routes: Routes;
-  /** Whether the role's last scrape failed, or without a scrape its health check; false for a role with neither. */
+  /**
+   * Whether the role's last scrape failed, or without a scrape its health check; false for a role without a scrape and a health
+   * check.
+   */
   roleDown(role: string): boolean;
   /** The value of `scrapeMarkHeader` in this agent's own scrapes; a scrape with it gets status 508. */
   mark?: string;
@@ -131,7 +134,7 @@ export function metricsRoutes(options: PullReporterOptions, deps: PullDeps, gath
 
 /**
  * The pull reporter (spec, `pullmetrics`). `start` binds its address and throws what `bind` throws. Nothing is stored for missed
- * scrapes, because the next one has newer totals.
+ * scrapes, because the next scrape has newer totals.
  */
 export function createPull(options: PullReporterOptions, deps: PullDeps): Reporter {
   return {
@@ -170,7 +173,7 @@ interface ScrapeGroup {
 }
 
 interface Scrapes {
-  /** Answers a scrape, together with a group that is still open, or with the next one; `deadlineMs` is as in `GatherRequest`. */
+  /** Answers a scrape, together with a group that is still open, or with the next group; `deadlineMs` is as in `GatherRequest`. */
   join(selection: Selection, deadlineMs: number, scrape: PendingScrape): void;
 }
 

@@ -38,9 +38,8 @@ interface BaselineDeps {
  * owed before datagrams are sent, and `restoreOwed` restores it if they were not: at any time each increase is either owed or
  * settled, and never both.
  *
- * - A total that fell was reset and counts in full; so does one whose series has another start time, and a new one.
- *   The sum of a histogram that falls while its count does not (negative observations) counts again once it exceeds
- *   its old value.
+ * - A total that fell was reset and counts in full; so does a total whose series has another start time, and a new total. The sum
+ *   of a histogram that falls while its count does not (negative observations) counts again once it exceeds its old value.
  * - A new total that began before `sinceMs` counts from its current value; so does an external one, unless pages of
  *   its service have been seen before. What was counted before the first read is not an increase.
  * - A total whose entry may have been discarded counts from its current value, too: that loses an increase, and

@@ -24,7 +24,7 @@ export interface PushLine {
   readonly text: string;
   /** The length in UTF-8. */
   readonly bytes: number;
-  /** The totals whose increases it contains; none for a gauge. */
+  /** The totals whose increases it contains; empty for a gauge. */
   readonly shares: readonly Share[];
   /** The increase of each share. */
   readonly amounts: readonly number[];
@@ -161,7 +161,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<P
   };
 }
 
-/** The lines of one datagram, joined by `\n`, without one at the end. */
+/** The lines of one datagram, with `\n` between them and no `\n` at the end. */
 export interface Packet<L> {
   readonly lines: readonly L[];
 }

@@ -289,7 +289,7 @@ interface PushReportMetrics {
   failed(reason: PushFailureReason, what: string): void;
 }
 
-/** The error with its cause: that of a name which cannot be resolved says why. */
+/** The error with its cause, which says why a name cannot be resolved. */
 const withCause = (thrown: unknown): string => {
   const cause = (thrown as { cause?: unknown } | undefined)?.cause;
   return cause === undefined ? errorText(thrown) : `${errorText(thrown)}: ${errorText(cause)}`;

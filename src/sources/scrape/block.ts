@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { ClientAuth, ClientTls } from '../../core/access.ts';
 import { interval, parsedAs, webAddress, withinInterval } from '../../core/text-formats.ts';
 
-/** Limits of a page. A page that exceeds one is discarded. */
+/** Limits of a page. A page that exceeds a limit is discarded. */
 export interface ScrapeLimits {
   /** Maximum size of the page in bytes, after decompression. */
   bodyBytes: number;
@@ -53,7 +53,7 @@ const limits = z
   .prefault({})
   .describe('Limits of a page; one that exceeds them is discarded.');
 
-/** The schema of `services.<service>.scrape`: a URL, or a map with one. */
+/** The schema of `services.<service>.scrape`: a URL, or a map with a URL. */
 export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const full = z
     .strictObject({

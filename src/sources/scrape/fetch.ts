@@ -25,7 +25,7 @@ import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 export interface FetchDeps {
   clock: Clock;
   readSecret: ReadSecret;
-  /** The addresses to which the agent's own listeners are bound now; a target among them is refused. */
+  /** The addresses to which the agent's own listeners are bound now; a target at such an address is refused. */
   ownListeners(): readonly Address[];
   /** Identifies this agent in `scrapeMarkHeader`. */
   mark: string;
@@ -83,8 +83,8 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
       try {
         return await request(sink, headers);
       } catch (error) {
-        // The target may close an idle connection just when it is used again. That is not a failure: the request is sent once
-        // more. A response that is cut off has another reason.
+        // The target may close an idle connection just when it is used again. This is not a failure: the request is sent once more.
+        // A response that is cut off has another reason.
         const isStale = error instanceof ScrapeFailure && error.reason === 'reset' && connections === before;
         if (!isStale) throw error;
         return await request(sink, headers);

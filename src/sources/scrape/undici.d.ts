@@ -1,4 +1,4 @@
-/** The two parts of undici that a scrape needs; its package as a whole costs twice the memory. */
+/** The two parts of undici that a scrape needs; undici as a whole costs twice the memory. */
 declare module 'undici/lib/dispatcher/client.js' {
   export { Client as default } from 'undici';
 }

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { ListenerTls } from '../../core/access.ts';
 import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
 
-/** The form of tags: any of the four forms, only one of them, or none. */
+/** The form of tags: `auto` reads any of four forms, `none` reads none, and each other value reads only its own form. */
 const statsdTagFormats = ['auto', 'suffix', 'dogstatsd', 'influx', 'librato', 'none'] as const;
 export type StatsdTagFormat = (typeof statsdTagFormats)[number];
 
@@ -25,7 +25,7 @@ export interface StatsdOptions {
   tagFormat?: StatsdTagFormat;
   /** Further tag names of the suffix form. Only known names can be distinguished from values. */
   tagKeys?: readonly string[];
-  /** First parts of names, one for each sender that has another; a prefix is removed together with the dot after it. */
+  /** First parts of names, one for each sender with a prefix of its own; a prefix is removed together with the dot after it. */
   prefixes?: readonly string[];
   /** A series ends after this time without a line. Default: a day. */
   expireMs?: number;

@@ -15,9 +15,9 @@ import { type BoundUdp, bindUdp } from './listen/udp.ts';
 import { createSummaries } from './summaries.ts';
 
 const defaults = {
-  /** Long, because `rate()` misses the increase of a rare counter (such as restarts) that ends and returns. */
+  /** The default is long, because `rate()` misses the increase of a rare counter (such as restarts) that ends and returns. */
   expireMs: 24 * 3_600_000,
-  /** The maximum size of a line: what DogStatsD sends at most over a Unix socket. */
+  /** The maximum size of a line: DogStatsD sends no longer datagrams over a Unix socket. */
   lineBytes: 8192,
   /** The maximum number of streams over TCP, and of streams over a Unix socket. */
   connections: 128,

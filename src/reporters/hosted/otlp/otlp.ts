@@ -79,7 +79,7 @@ function* seriesOf(families: readonly FamilyView[]): Generator<Sent> {
   for (const family of families) for (const series of family.series) yield [family, series];
 }
 
-/** Whether a summary came without its sum or its count. A `SummaryDataPoint` cannot leave either out: it would say 0. */
+/** Whether a summary came without its sum or its count. A `SummaryDataPoint` cannot leave out a sum or a count: it would say 0. */
 const isPartial = (kind: Kind, { hasSum, hasCount }: SeriesView): boolean =>
   kind === 'summary' && !(hasSum && hasCount);
 

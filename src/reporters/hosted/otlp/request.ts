@@ -124,7 +124,7 @@ function pointsOf(message: Buffer): Point[] {
   return points;
 }
 
-/** Splits a request in two; returns none for a request of one point. Throws `RangeError` if it is corrupt. */
+/** Splits a request in two; returns no requests for a request of one point. Throws `RangeError` if it is corrupt. */
 export function halvesOf(message: Buffer, scope: Buffer): { message: Buffer; points: number }[] {
   const points = pointsOf(message);
   if (points.length < 2) return [];
@@ -239,7 +239,7 @@ function writeSummary(
   }
 }
 
-/** Time and start time of a point, ms; `startMs` is 0 if it has none. */
+/** Time and start time of a point, ms; `startMs` is 0 if it has no start time. */
 interface Times {
   readonly timeMs: number;
   readonly startMs: number;

@@ -153,7 +153,7 @@ export interface Queue {
   open(): Promise<void>;
   append(batch: Batch): Promise<void>;
   /**
-   * The oldest batch (0), or the one behind it (1). Batches that cannot be read are counted and skipped. The queue does not drop
+   * The oldest batch (0), or the batch behind it (1). Batches that cannot be read are counted and skipped. The queue does not drop
    * the oldest batch until it is removed or released, because it may be in transit.
    */
   peek(place: 0 | 1): Promise<QueuedBatch | undefined>;
@@ -345,7 +345,7 @@ interface EntryList {
   readonly memoryBytes: number;
   readonly memoryPoints: number;
   at(place: number): QueueEntry | undefined;
-  /** The oldest entry, or the oldest entry in memory, except for the held one. */
+  /** The oldest entry, or the oldest entry in memory, except for the held entry. */
   droppable(held: QueueEntry | undefined, inMemory?: boolean): QueueEntry | undefined;
   firstStored(): StoredBatch | undefined;
   add(kept: StoredBatch | Batch, batch: Pick<Batch, 'points' | 'timeMs'>, bytes: number): void;

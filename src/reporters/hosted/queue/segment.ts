@@ -215,7 +215,7 @@ function encodeRecord({ format, points, timeMs, body }: Batch): Buffer {
   return record;
 }
 
-/** The record head at the start of `bytes`; undefined if there is none. */
+/** The record head at the start of `bytes`; undefined if it is invalid. */
 function readHead(bytes: Buffer): RecordHead | undefined {
   if (bytes.length < headBytes || bytes.readUInt32LE(0) !== recordMagic) return undefined;
   if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined;

@@ -26,7 +26,7 @@ export interface RemoteSample {
   /** Whether the series has ended; then `value` is ignored. */
   stale: boolean;
   timeMs: number;
-  /** The start timestamp of a total; 0 for none. */
+  /** The start timestamp of a total; 0 if there is no start. */
   startMs: number;
 }
 
@@ -217,7 +217,7 @@ export function samplesOf(format: BatchFormat, message: Buffer): RemoteSample[] 
 interface Sampler {
   /**
    * Calls `take` with all samples of a series; if `numbers` is undefined, with stale markers. These are dated 1 ms before the
-   * report, so that they never collide with a sample of a series that replaced this one.
+   * report, so that they never collide with a sample of a series that replaced the ended series.
    */
   each(
     family: FamilyView,

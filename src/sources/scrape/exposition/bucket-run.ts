@@ -3,7 +3,7 @@ import { cursor, fastValue } from '../../../core/decimal.ts';
 
 /**
  * Recognizes the buckets of a histogram that the vocabulary leaves out. They follow each other and differ only in `le`, so that
- * each is compared with the bucket before it. That takes a fraction of the time of a look-up by hash.
+ * each is compared with the bucket before it. The comparison takes a fraction of the time of a look-up by hash.
  */
 interface BucketRun {
   /** Begins a run with a valid line that is left out. Its key is in `view` from `start` to `valueAt`, and ends with a blank. */

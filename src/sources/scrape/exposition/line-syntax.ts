@@ -32,7 +32,7 @@ function blanks(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** The index after the name at `at`; `at` itself if there is none. */
+/** The index after the name at `at`; `at` itself if no name is there. */
 function nameEnd(bytes: Uint8Array, at: number): number {
   if ((nameClass[bytes[at]!]! & startsName) === 0) return at;
   let i = at + 1;

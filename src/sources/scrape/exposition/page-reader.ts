@@ -36,7 +36,7 @@ export interface PageReader {
    * a newline may be cut off. Throws `ScrapeFailure` for an invalid body.
    */
   end(wholeBody: boolean): Page;
-  /** Makes this page the one that the next page is compared with. */
+  /** Sets the page with which the next page is compared. */
   take(page: Page): void;
   /** Forgets the lines that only this failed page had. */
   discard(): void;

@@ -46,7 +46,7 @@ export interface LineGroups {
   readonly metadata: Metadata;
   /** The number of lines that no family can have, and of lines for which their series has no room. */
   readonly invalidLines: number;
-  /** Removes the lines that are not on the page; returns the series that lost a line. Empty ones are removed. */
+  /** Removes the lines that are not on the page; returns the series that lost a line. Series without a line are removed. */
   removeMissing(page: Page): Promise<Set<ScrapedSeries>>;
   /**
    * The names of the families on the page. If very many families are new, some of these are left out. Valid after
@@ -68,7 +68,7 @@ export interface LineGroups {
   remove(series: ScrapedSeries): void;
   /** Records the new ids of all lines (`packLines`). */
   renumber(newIds: Int32Array): void;
-  /** Makes the page the one that the next `removeMissing` compares with. */
+  /** Sets the page with which the next `removeMissing` compares. */
   keep(page: Page): void;
   /** The lines of a series with their places, in the order of the page. */
   linesOf(series: ScrapedSeries): PlacedLine[];
@@ -136,7 +136,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
   };
 
   const isPlaced = (id: number) => seriesOf[id] !== undefined || invalid[id] === 1;
-  /** Whether the line's family, or one that its name could be a part of, has another type now. */
+  /** Whether the line's family, or a family that its name could be a part of, has another type now. */
   const isRetyped = (id: number, changed: ReadonlySet<string>): boolean => {
     const family = seriesOf[id]?.family ?? nameOf(table, id);
     return changed.has(family) || strippedNames(family).some((name) => changed.has(name));

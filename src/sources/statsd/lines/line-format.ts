@@ -91,7 +91,7 @@ function colonTags(text: string, from: number, to: number): Tags | undefined {
   return tags;
 }
 
-/** Splits the head into name and tags at the first of these signs, if it has one. */
+/** Splits the head into name and tags at the first of these signs, if there is any. */
 function cutHead(head: string, signs: RegExp): Tagged | StatsdDrop | undefined {
   const at = head.search(signs);
   if (at === -1) return undefined;
@@ -274,8 +274,8 @@ const bound = `(?:-?infinity|-?\\d+\\.\\d{6}|${duration})`;
 const bucketEnding = new RegExp(`^(.+?)\\.(${bound}-${bound})$`, 'u');
 
 /**
- * Cuts off the bucket that the service's own reporter writes behind name and tags (`N.1ms-5ms:3|c`, one counter for each bucket
- * of a histogram). Undefined if there is none.
+ * Cuts off the bucket that the service's own reporter writes behind name and tags (`N.1ms-5ms:3|c`, one counter for each bucket of
+ * a histogram). Undefined if there is no bucket.
  */
 function bucketOf(text: string): { rest: string; bucket: string } | undefined {
   const [, rest, bucket] = bucketEnding.exec(text) ?? [];

@@ -91,8 +91,8 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
   };
 
   /**
-   * Reads numbers in another form than one plain decimal: several numbers, or an unusual spelling. If the tags are in the name,
-   * all colons but the last belong to a tag's value, because senders of that form never pack numbers.
+   * Reads numbers in another form than a plain decimal: several numbers, or an unusual spelling. If the tags are in the name, all
+   * colons but the last belong to a tag's value, because senders of that form never pack numbers.
    */
   const takeUnusual = (
     bytes: Buffer,

@@ -29,8 +29,8 @@ function listOf(senders: readonly string[]): BlockList {
 }
 
 /**
- * Whether the address belongs to this machine; undefined if the system does not say, because the process has no descriptor left to
- * ask it with.
+ * Whether the address belongs to this machine; undefined if the system does not say, because the process has no free descriptor for
+ * the question.
  */
 function isOwn(address: string, interfaces: typeof networkInterfaces): boolean | undefined {
   if (isLoopback(address)) return true;
@@ -43,7 +43,7 @@ function isOwn(address: string, interfaces: typeof networkInterfaces): boolean |
 
 /**
  * The senders of a configuration, each an address or a range. If there are none, this machine is allowed: loopback and the
- * addresses of its interfaces. Throws what `BlockList` throws for a text that is neither (a range too wide).
+ * addresses of its interfaces. Throws the error of `BlockList` for a text that is neither an address nor a range.
  */
 export function createSenders(
   senders: readonly string[],

@@ -34,7 +34,7 @@ export interface StreamDeps {
   onHandshakeFailed(reason: string): void;
 }
 
-/** What only streams over TCP need. */
+/** The dependencies that only streams over TCP need. */
 interface TcpDeps extends StreamDeps {
   senders: Senders;
   onForbiddenSender(address: string): void;
