@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { beforeEach } from 'vitest';
 import type { IntakeOptions } from '../src/core/intake.ts';
 import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
@@ -174,6 +175,16 @@ export async function openTarget(atEnd: AtEnd = atTestEnd): Promise<Target> {
     },
     close,
   };
+}
+
+/** A server of pages for each test of the file that calls this at its top. Its first page is `page`. */
+export function eachTarget(page = ''): Target {
+  const target = {} as Target;
+  beforeEach(async () => {
+    Object.assign(target, await openTarget());
+    target.page(page);
+  });
+  return target;
 }
 
 /** A scrape source over an open intake, which stops with the test. It records everything that the source reports. */

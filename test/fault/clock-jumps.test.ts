@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { type Aggregator, aggregator, startPush } from '../push.ts';
 import { testRegistry } from '../registry.ts';
-import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
+import { eachTarget, openScrape, sampleName as s } from '../scrape.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
 import { until } from '../until.ts';
 
@@ -13,10 +13,9 @@ const jumps = [
 ] as const;
 
 let destination: Aggregator;
-let target: Target;
+const target = eachTarget();
 beforeEach(async () => {
   destination = await aggregator();
-  target = await openTarget();
 });
 afterEach(async () => {
   await destination.close();

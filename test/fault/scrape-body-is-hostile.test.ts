@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
-import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
+import { eachTarget, openScrape, sampleName as s } from '../scrape.ts';
 
-let target: Target;
-beforeEach(async () => {
-  target = await openTarget();
-});
+const target = eachTarget();
 
 const limits = { bodyBytes: 1 << 20, samples: 10_000, labelBytes: 8192 };
 const openMetrics = { 'content-type': 'application/openmetrics-text; version=1.0.0; charset=utf-8' };

@@ -1,14 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createRegistry } from '../../src/core/registry.ts';
 import { manualClock } from '../clock.ts';
-import { openRole, openTarget, type Target } from '../scrape.ts';
+import { eachTarget, openRole } from '../scrape.ts';
 import { pageOf } from '../view.ts';
 
-let target: Target;
-beforeEach(async () => {
-  target = await openTarget();
-});
+const target = eachTarget();
 
 /** The page that the agent exposes after reading these pages one after the other. */
 async function relay(...pages: string[]): Promise<{ page: string; refused: number }> {

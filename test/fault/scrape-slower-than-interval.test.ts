@@ -1,13 +1,10 @@
 import type { ServerResponse } from 'node:http';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
-import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
+import { eachTarget, openScrape, sampleName as s } from '../scrape.ts';
 import { until } from '../until.ts';
 
-let target: Target;
-beforeEach(async () => {
-  target = await openTarget();
-});
+const target = eachTarget();
 
 const finish = (response: ServerResponse, page: string): void => {
   response.writeHead(200, { 'content-type': 'text/plain' });

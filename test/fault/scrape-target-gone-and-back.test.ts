@@ -1,11 +1,8 @@
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
-import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
+import { eachTarget, openScrape, sampleName as s } from '../scrape.ts';
 
-let target: Target;
-beforeEach(async () => {
-  target = await openTarget();
-});
+const target = eachTarget();
 
 const gone = (request: { socket: { resetAndDestroy(): void } }): void => request.socket.resetAndDestroy();
 

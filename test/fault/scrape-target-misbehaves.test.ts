@@ -1,18 +1,15 @@
 import { createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
 import { listening } from '../ports.ts';
-import { type Answer, openScrape, openTarget, pageAnswer, sampleName, type Target } from '../scrape.ts';
+import { type Answer, eachTarget, openScrape, pageAnswer, sampleName } from '../scrape.ts';
 import { until } from '../until.ts';
 
 const good = 'x 1\n';
 const goodSamples = { [sampleName('x', {})]: 1 };
 
-let target: Target;
-beforeEach(async () => {
-  target = await openTarget();
-});
+const target = eachTarget();
 
 const text = { 'content-type': 'text/plain; version=0.0.4' };
 const refusals: Record<string, { answer: Answer; reason: string; drop: string; what?: string }> = {

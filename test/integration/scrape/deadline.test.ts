@@ -2,16 +2,15 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RolePipeline } from '../../../src/agent/role-pipeline.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';
 import { configOf, openRoles } from '../../role-pipeline.ts';
-import { openTarget, type Target } from '../../scrape.ts';
+import { eachTarget } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
 let clock: ManualClock;
 let roles: RolePipeline;
-let target: Target;
+const target = eachTarget();
 
-beforeEach(async () => {
+beforeEach(() => {
   clock = manualClock();
-  target = await openTarget();
   target.answer(() => {});
   roles = openRoles(clock).roles;
 });

@@ -3,13 +3,12 @@ import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { catalogVocabulary, createVocabulary } from '../../../src/core/vocabulary.ts';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';
-import { openRole, openTarget, type Target } from '../../scrape.ts';
+import { eachTarget, openRole } from '../../scrape.ts';
 
-let target: Target;
+const target = eachTarget();
 let clock: ManualClock;
 let registry: Registry;
 beforeEach(async () => {
-  target = await openTarget();
   clock = manualClock();
   registry = createRegistry(
     {

@@ -2,18 +2,14 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
-import { openScrape, openTarget, pageAnswer, sampleName as s, type Target } from '../../scrape.ts';
+import { eachTarget, openScrape, pageAnswer, sampleName as s } from '../../scrape.ts';
 import { servingOn } from '../../serving.ts';
 import { until } from '../../until.ts';
 import { makeCertificates } from '../pull/certificates.ts';
 
-let target: Target;
-beforeEach(async () => {
-  target = await openTarget();
-  target.page('x 1\n');
-});
+const target = eachTarget('x 1\n');
 
 test('a page younger than a second is shared, an older one fetched again', async () => {
   const clock = manualClock();
