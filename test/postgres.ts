@@ -40,6 +40,11 @@ export function postgresProgram(name: string, args: readonly string[], input?: s
   });
 }
 
+/** The arguments with which a program of PostgreSQL connects to a server. */
+export function connectionTo({ port }: { port: number }): string[] {
+  return ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres'];
+}
+
 /** The folder of PostgreSQL's programs. */
 export const postgresPrograms = programs ?? '';
 

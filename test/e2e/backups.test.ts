@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
@@ -69,7 +69,7 @@ backups:
   const backUp = (name: string) =>
     command([
       ...['backup', 'run', '--job', 'nightly', '-c', file, '--artifact', join(dumps, name), '--'],
-      ...['pg_dump', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'],
+      ...['pg_dump', ...connectionTo(server), '-Fc'],
       ...['-f', join(dumps, name), 'postgres'],
     ]);
 

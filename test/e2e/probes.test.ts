@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
-import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { writeAgentFile } from './agent-file.ts';
@@ -183,7 +183,7 @@ stores:
 
     const grants = probe('--print-grants');
     expect(grants.status).toBe(0);
-    const psql = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-v', 'ON_ERROR_STOP=1'];
+    const psql = [...connectionTo(server), '-v', 'ON_ERROR_STOP=1'];
     postgresProgram('psql', psql, grants.stdout.replace('<password>', secret));
     // The store answers, but recovery is not as it should be: that is a fault, too, unless its owner accepts it.
     const weak = probe('--json');

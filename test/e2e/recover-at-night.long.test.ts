@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } fr
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
-import { hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { command, mainFile, type Running, start } from './process.ts';
@@ -58,7 +58,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
   };
   const count = async () => (await query('SELECT count(*)::int AS n FROM executions'))[0].n;
   const dump = (name: string) => {
-    const words = ['pg_dump', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'];
+    const words = ['pg_dump', ...connectionTo(server), '-Fc'];
     const { status, stderr } = command([
       ...['backup', 'run', '--job', 'nightly', '-c', file, '--', ...words],
       ...['-f', join(dumps, name), 'svc'],

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import {
+  connectionTo,
   hasPostgres,
   ownedByPostgres,
   type Postgres,
@@ -51,7 +52,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT generate_series(1, 500) i', 'svc');
     await server.query(schemaTable, 'svc');
-    const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    const port = connectionTo(server);
     const base = join(backups, 'base-20260101T000000Z');
     postgresProgram('pg_basebackup', [...port, '-D', base, '--wal-method=none', '--checkpoint=fast']);
     await server.query('INSERT INTO executions SELECT generate_series(501, 700)', 'svc');

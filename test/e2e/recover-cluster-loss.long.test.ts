@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { folder } from '../run-folder.ts';
 import { mainFile, start } from './process.ts';
 import { startRole } from './role.ts';
@@ -57,7 +57,7 @@ test.skipIf(!hasPostgres)('cluster-loss on a new host: every database, then the 
   }
   const lost = await openCluster(directoryOf('lost'), lostServer, dumps);
   for (const database of names) {
-    const dump = ['pg_dump', '-h', '127.0.0.1', '-p', `${lostServer.port}`, '-U', 'postgres', '-Fc'];
+    const dump = ['pg_dump', ...connectionTo(lostServer), '-Fc'];
     const to = ['-f', join(dumps, `${database}.dump`), databases[database]];
     expect(await lost.agent('backup', 'run', '--job', database, '--', ...dump, ...to)).toMatchObject({
       status: 0,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import {
+  connectionTo,
   hasPostgres,
   ownedByPostgres,
   type Postgres,
@@ -58,7 +59,7 @@ ${recovery}`,
   const insert = (server: Postgres, note: string) =>
     server.query(`INSERT INTO executions VALUES ('${note}') RETURNING pg_current_xact_id()::text AS xid`);
   const baseOf = (server: Postgres, name: string) => {
-    const at = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    const at = connectionTo(server);
     const path = join(backups, name);
     postgresProgram('pg_basebackup', [...at, '-D', path, '--wal-method=none', '--checkpoint=fast']);
     return path;

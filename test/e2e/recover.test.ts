@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
-import { hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
 import { command, commandHere, mainFile, start } from './process.ts';
 import { type Role, startRole } from './role.ts';
 
@@ -68,7 +68,7 @@ ${more}`,
     configureCommands();
     const dumped = command([
       ...['backup', 'run', '--job', 'nightly', '-c', file, '--'],
-      ...['pg_dump', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'],
+      ...['pg_dump', ...connectionTo(server), '-Fc'],
       ...['-f', join(dumps, 'a.dump'), 'svc'],
     ]);
     expect(dumped.status, dumped.stderr).toBe(0);

@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
+  connectionTo,
   hasPostgres,
   ownedByPostgres,
   type Postgres,
@@ -39,7 +40,7 @@ describe.skipIf(!hasPostgres)('a base backup with a tablespace', () => {
   ];
   const backup = (name: string, ...options: string[]) => {
     const path = join(place, name);
-    const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    const port = connectionTo(server);
     postgresProgram('pg_basebackup', [...port, '-D', path, '--checkpoint=fast', ...options]);
     return path;
   };

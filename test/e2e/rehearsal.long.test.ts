@@ -18,6 +18,7 @@ import { newFolder } from '../folder.ts';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb } from '../mariadb.ts';
 import { freePort } from '../ports.ts';
 import {
+  connectionTo,
   hasPostgres,
   ownedByPostgres,
   type Postgres,
@@ -44,7 +45,7 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
   const wal = () => join(backups, 'wal');
   const base = () => join(backups, 'base-20260101T000000Z');
   const dump = () => join(backups, 'a.dump');
-  const address = () => ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+  const address = () => connectionTo(server);
   /** When the newest row in the archived log was committed. */
   let newestMs: number;
 
@@ -382,7 +383,8 @@ describe.skipIf(!hasPostgres)('an agent that rehearses', () => {
     await server.query('CREATE DATABASE svc');
     for (const statement of schema) await server.query(statement, 'svc');
     postgresProgram('pg_dump', [
-      ...['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'],
+      ...connectionTo(server),
+      '-Fc',
       ...['-f', join(backups, 'main-1.dump'), 'svc'],
     ]);
     writeFileSync(

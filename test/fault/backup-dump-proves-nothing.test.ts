@@ -19,6 +19,7 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { manualClock } from '../clock.ts';
 import {
   asPostgres,
+  connectionTo,
   hasPostgres,
   type Postgres,
   postgresFolder,
@@ -48,7 +49,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
   const place = mkdtempSync(join(tmpdir(), 'svc-agent-proof-'));
   const dump = (name: string, database: string, ...args: string[]) => {
     const path = join(place, name);
-    const connection = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    const connection = connectionTo(server);
     writeFileSync(path, postgresProgram('pg_dump', [...connection, ...args, database]), 'latin1');
     return path;
   };
@@ -59,18 +60,8 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
     const sql =
       'CREATE TABLE domains (i int); CREATE TABLE executions AS SELECT i, md5(i::text) AS state FROM generate_series(1, 2000) i';
     for (const database of ['svc', 'other'])
-      postgresProgram('psql', [
-        '-h',
-        '127.0.0.1',
-        '-p',
-        String(server.port),
-        '-U',
-        'postgres',
-        '-c',
-        sql,
-        database,
-      ]);
-    const connection = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'];
+      postgresProgram('psql', [...connectionTo(server), '-c', sql, database]);
+    const connection = [...connectionTo(server), '-Fc'];
     const write = (name: string, ...args: string[]) => {
       const target = join(folder, name);
       postgresProgram('pg_dump', [...connection, ...args, '-f', target]);
@@ -141,7 +132,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
 
   test('a dump of a host whose clock is ahead, under a new name, with new times', async () => {
     const path = join(folder, 'ahead');
-    const connection = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'];
+    const connection = [...connectionTo(server), '-Fc'];
     const beganMs = Date.now();
     const [program, ...args] = asPostgres([
       ...['env', 'TZ=Asia/Tokyo', join(postgresPrograms, 'pg_dump'), ...connection, '-f', path, 'svc'],

@@ -6,6 +6,7 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { command } from '../e2e/process.ts';
 import {
   asPostgres,
+  connectionTo,
   hasPostgres,
   ownedByPostgres,
   type Postgres,
@@ -18,7 +19,7 @@ import {
 /** A server that replays what its primary writes. */
 async function startStandby(primary: Postgres, place: string) {
   const data = join(place, 'replica');
-  const from = ['-h', '127.0.0.1', '-p', String(primary.port), '-U', 'postgres'];
+  const from = connectionTo(primary);
   postgresProgram('pg_basebackup', [...from, '-R', '-D', data, '--checkpoint=fast']);
   const standby = await startPostgres({ data });
   onTestFinished(() => standby.stop());
@@ -54,17 +55,7 @@ ${jobs.map(entry).join('')}`,
     );
     /** Runs a job that names a server, in the same way as cron. */
     const run = (name: string, { port }: Postgres) => {
-      const target = [
-        '-h',
-        '127.0.0.1',
-        '-p',
-        String(port),
-        '-U',
-        'postgres',
-        '-Fc',
-        '-f',
-        join(place, `${name}.dump`),
-      ];
+      const target = [...connectionTo({ port }), '-Fc', '-f', join(place, `${name}.dump`)];
       const dump = asPostgres([join(postgresPrograms, 'pg_dump'), ...target, 'postgres']);
       return command(['backup', 'run', '--job', name, '-c', file, '--', ...dump]);
     };
@@ -96,7 +87,7 @@ test.skipIf(!hasPostgres)('a base backup of a standby has no time of its own', a
   onTestFinished(() => server.stop());
   const base = (port: number, name: string, ...more: string[]) => {
     const target = join(place, name);
-    const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres', '-D', target];
+    const from = [...connectionTo({ port }), '-D', target];
     const program = join(postgresPrograms, 'pg_basebackup');
     const [first, ...rest] = asPostgres([program, ...from, '--checkpoint=fast', ...more]);
     execFileSync(first!, rest, { cwd: '/', stdio: 'pipe' });

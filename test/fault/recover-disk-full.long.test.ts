@@ -6,6 +6,7 @@ import { command, mainFile, start } from '../e2e/process.ts';
 import { type Role, startRole } from '../e2e/role.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import {
+  connectionTo,
   hasPostgres,
   ownedByPostgres,
   postgresFolder,
@@ -96,7 +97,7 @@ backups:
     'svc',
   );
   await server.query(schemaTable, 'svc');
-  const at = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+  const at = connectionTo(server);
   taken(path, 'pg_dump', ...at, '-Fc', '-f', join(dumps, 'a.dump'), 'svc');
   await server.query('DELETE FROM executions WHERE i > 10', 'svc');
   const count = async () => {

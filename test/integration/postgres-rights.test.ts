@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { printGrants } from '../../src/probes/stores/store-grants.ts';
-import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 
 describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
       await server.query(`INSERT INTO schema_version VALUES ('${name}', '0.8')`, name);
     }
     const statements = printGrants([store()]).replace('<password>', 'p-4-svc_agent');
-    const connection = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    const connection = connectionTo(server);
     postgresProgram('psql', [...connection, '-v', 'ON_ERROR_STOP=1', '-X', '-q', 'postgres'], statements);
     await server.query('CREATE ROLE nobody LOGIN');
   });

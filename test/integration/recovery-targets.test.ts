@@ -8,7 +8,7 @@ import { createGuard } from '../../src/agent/recovery/guard.ts';
 import { restoreTarget } from '../../src/agent/recovery/target.ts';
 import { findWalEnd } from '../../src/agent/recovery/wal-target.ts';
 import { newFolder } from '../folder.ts';
-import { hasPostgres, type Postgres, postgresProgram, startArchiving } from '../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, postgresProgram, startArchiving } from '../postgres.ts';
 import { storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 
@@ -40,19 +40,12 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     await server.query('CREATE TABLE executions (i int)');
     base = join(folder, 'base');
     postgresProgram('pg_basebackup', [
-      ...[
-        '-h',
-        '127.0.0.1',
-        '-p',
-        String(server.port),
-        '-U',
-        'postgres',
-        '-D',
-        base,
-        '-X',
-        'none',
-        '--checkpoint=fast',
-      ],
+      ...connectionTo(server),
+      '-D',
+      base,
+      '-X',
+      'none',
+      '--checkpoint=fast',
     ]);
     // The label of a backup has its time in whole seconds.
     const label = JSON.parse(readFileSync(join(base, 'backup_manifest'), 'utf8')).Files.find(

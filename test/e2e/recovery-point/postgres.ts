@@ -24,6 +24,7 @@ import { flip } from '../../flip.ts';
 import { createPgBackRest } from '../../pgbackrest.ts';
 import {
   asPostgres,
+  connectionTo,
   ownedByPostgres,
   type Postgres,
   postgresFolder,
@@ -129,7 +130,7 @@ async function restoreBase(bed: PostgresBed, path: string): Promise<number[]> {
 
 async function restoreDump(scratch: Postgres, path: string, nth: number): Promise<number[]> {
   const database = `restored_${nth}`;
-  const at = ['-h', '127.0.0.1', '-p', String(scratch.port), '-U', 'postgres', '-d', database];
+  const at = [...connectionTo(scratch), '-d', database];
   await scratch.query(`CREATE DATABASE ${database}`);
   try {
     const bytes = readFileSync(path);
@@ -160,7 +161,7 @@ export async function plainBed(
   });
   await server.query('CREATE DATABASE svc');
   await server.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)', 'svc');
-  const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+  const port = connectionTo(server);
   const walMethod = oneOf(random, ['none', 'stream']);
   const format = oneOf(random, ['plain', 'plain', 'tar']);
   // The log and a base belong to the whole server.
@@ -189,7 +190,7 @@ backups:
       bed.begunMs = Date.now();
       const path = join(backups, `base-${stamp()}-${nth++}`);
       const options = ['-D', path, `--wal-method=${walMethod}`, `--format=${format}`, '--checkpoint=fast'];
-      const from = ['-h', '127.0.0.1', '-p', String(of.port), '-U', 'postgres'];
+      const from = connectionTo(of);
       await beside(asPostgres([join(postgresPrograms, 'pg_basebackup'), ...from, ...options]));
     },
     async dump(format = 'custom', more = [], database = 'svc', name = `dump-${stamp()}-${nth++}`) {
@@ -274,7 +275,7 @@ const bigDump: Play = async (bed, { rows }) => {
 /** A base of a standby that has received nothing for a while, without an archive of what was written meanwhile. */
 const baseOfStandby: Play = async (bed, { rows }) => {
   const data = join(postgresFolder(), 'standby');
-  const port = ['-h', '127.0.0.1', '-p', String(bed.server.port), '-U', 'postgres'];
+  const port = connectionTo(bed.server);
   await beside(
     asPostgres([join(postgresPrograms, 'pg_basebackup'), ...port, '-D', data, '--checkpoint=fast']),
   );
@@ -298,7 +299,7 @@ const baseOfStandby: Play = async (bed, { rows }) => {
 /** A dump of a standby that has stopped replaying, while its host and the clocks continue. */
 const dumpOfStandby: Play = async (bed, { rows, random }) => {
   const data = join(postgresFolder(), 'standby');
-  const port = ['-h', '127.0.0.1', '-p', String(bed.server.port), '-U', 'postgres'];
+  const port = connectionTo(bed.server);
   const program = join(postgresPrograms, 'pg_basebackup');
   await beside(asPostgres([program, ...port, '-R', '-D', data, '--checkpoint=fast']));
   const standby = await startPostgres({ data, settings: ['archive_mode=off'] });

@@ -9,6 +9,7 @@ import { schemaStatements, startMariadb, usersStatements } from '../../mariadb.t
 import { freePort } from '../../ports.ts';
 import {
   asPostgres,
+  connectionTo,
   ownedByPostgres,
   postgresFolder,
   postgresProgram,
@@ -132,7 +133,7 @@ async function postgresBase(procedure: RestoreProcedure): Promise<Stage> {
     'svc',
   );
   const base = join(backups, 'base-20260101T000000Z');
-  const at = ['-h', '127.0.0.1', '-p', String(first.port), '-U', 'postgres'];
+  const at = connectionTo(first);
   postgresProgram('pg_basebackup', [...at, '-D', base, '--wal-method=none', '--checkpoint=fast']);
   await first.query('INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(501, 700) i', 'svc');
   await first.archiveWal();
@@ -172,8 +173,7 @@ sh ${startServer}
 `,
     commands: `restore: [bash, ${restore}, '{file}'], safetyCopy: ['true'], `,
   });
-  const ask = (sql: string) =>
-    postgresProgram('psql', ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres', '-Atc', sql, 'svc']);
+  const ask = (sql: string) => postgresProgram('psql', [...connectionTo({ port }), '-Atc', sql, 'svc']);
   return {
     ...{ procedure, place: path, role },
     async damage() {

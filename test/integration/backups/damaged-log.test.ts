@@ -17,6 +17,7 @@ import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../../src/probes/probe.ts';
 import { manualClock } from '../../clock.ts';
 import {
+  connectionTo,
   hasPostgres,
   ownedByPostgres,
   type Postgres,
@@ -114,7 +115,8 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
     });
     await server.query('CREATE TABLE executions (i int, state text)');
     postgresProgram('pg_basebackup', [
-      ...['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '--checkpoint=fast'],
+      ...connectionTo(server),
+      '--checkpoint=fast',
       ...['-D', join(folder, 'full', 'base-1'), '--no-sync'],
     ]);
     await writeSegment(3000);

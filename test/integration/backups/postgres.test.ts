@@ -20,7 +20,7 @@ import { replayWal } from '../../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import { readArchive } from '../../archived-log.ts';
 import { flip } from '../../flip.ts';
-import { hasPostgres, type Postgres, postgresProgram, startArchiving } from '../../postgres.ts';
+import { connectionTo, hasPostgres, type Postgres, postgresProgram, startArchiving } from '../../postgres.ts';
 
 const levels = { bytesPerSecond: Number.POSITIVE_INFINITY };
 const verify = (path: string, level: 'header' | 'checksum' | 'full' = 'full'): Promise<VerifyAnswer> =>
@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
   let folder: string;
   let archive: string;
   const scratch = mkdtempSync(join(tmpdir(), 'svc-agent-backups-'));
-  const connection = () => ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+  const connection = () => connectionTo(server);
   const copyOf = (path: string, name: string) => {
     const copy = join(scratch, name);
     cpSync(path, copy, { recursive: true });

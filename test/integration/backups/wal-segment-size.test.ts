@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { readFiles } from '../../../src/probes/backups/files.ts';
 import { replayWal } from '../../../src/probes/backups/log-chain.ts';
 import { readArchive } from '../../archived-log.ts';
-import { hasPostgres, postgresProgram, startArchiving } from '../../postgres.ts';
+import { connectionTo, hasPostgres, postgresProgram, startArchiving } from '../../postgres.ts';
 
 const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
 
@@ -21,7 +21,7 @@ test.skipIf(!hasPostgres)(
       'CREATE TABLE executions AS SELECT i, md5(i::text) AS state FROM generate_series(1, 30000) i',
     );
     postgresProgram('pg_basebackup', [
-      ...['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'],
+      ...connectionTo(server),
       ...['-D', join(folder, 'base'), '-X', 'none', '--checkpoint=fast'],
     ]);
     await server.query('INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(1, 30000) i');
