@@ -1,4 +1,4 @@
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 
 /** Calls `end` at some end: that of the test (`atTestEnd`), or of the file (`afterAll`). */
 export type AtEnd = (end: () => unknown) => void;
@@ -8,3 +8,12 @@ export const atTestEnd = (end: () => unknown): void =>
   onTestFinished(async () => {
     await end();
   });
+
+/** A list of what is to be stopped when the tests of a file or of a group have finished, the last one first. */
+export function stopsAtEnd(): (() => unknown)[] {
+  const stops: (() => unknown)[] = [];
+  afterAll(async () => {
+    for (const stop of stops.reverse()) await stop();
+  });
+  return stops;
+}

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { hasAlertmanager } from './alertmanager.ts';
 import { explainingFaults } from './live/explaining-faults.ts';
 import type { Fault } from './live/fault.ts';
@@ -25,7 +26,7 @@ const heldBack = cases.filter(({ expected }) => expected.heldBackBy);
 const withinMs = 180_000;
 
 describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, live', () => {
-  const stops: (() => unknown)[] = [];
+  const stops = stopsAtEnd();
   let stage: Stage;
   let watch: Watch;
   let active: readonly Fault[] = [];
@@ -36,9 +37,6 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
     stage.pulse(async () => {
       for (const { again } of active) await again?.(stage);
     });
-  });
-  afterAll(async () => {
-    for (const stop of stops.reverse()) await stop();
   });
 
   const nothingFires = (deadlineMs: number) =>

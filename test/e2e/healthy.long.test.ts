@@ -1,13 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { roles } from '../../src/core/catalog.ts';
 import { hasMariadb, schemaStatements, startMariadb } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
 import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { startLivePrometheus } from './live/prometheus.ts';
@@ -32,14 +33,11 @@ const packs = wholeSeconds ? ['recommended', 'recording', 'slo'] : ['recommended
  */
 const forSeconds = 20;
 
-const stops: (() => unknown)[] = [];
+const stops = stopsAtEnd();
 const kept = <T extends { stop(): unknown } | { end(): unknown }>(part: T): T => {
   stops.push(() => ('stop' in part ? part.stop() : part.end()));
   return part;
 };
-afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
-});
 
 const versions = { persistence: '0.8', visibility: '0.8' };
 const databases = { persistence: 'svc_main', visibility: 'svc_visibility' };

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { hasAlertmanager, type Notice } from './alertmanager.ts';
 import { frontendCallsPerSecond, tasksPerSecond, workflowsPerSecond } from './live/service.ts';
 import { type Stage, startStage } from './live/stage.ts';
@@ -15,7 +16,7 @@ import { hasPrometheus } from './prometheus.ts';
 const withinMs = 180_000;
 
 describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause', () => {
-  const stops: (() => unknown)[] = [];
+  const stops = stopsAtEnd();
   let stage: Stage;
   let watch: Watch;
   beforeAll(async () => {
@@ -23,9 +24,6 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('one cause',
     watch = watchOn(stage);
     await watch.wait('all is seen', () => stage.isSeen(), performance.now() + 5 * withinMs);
   }, 6 * withinMs);
-  afterAll(async () => {
-    for (const stop of stops.reverse()) await stop();
-  });
 
   /** A scene that failed may have left a service that is not well. */
   const recover = async () => {

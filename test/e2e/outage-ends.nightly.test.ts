@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { hasAlertmanager } from './alertmanager.ts';
 import type { Expected } from './live/fault.ts';
 import { outages } from './live/outages.ts';
@@ -16,7 +17,7 @@ import { hasPrometheus } from './prometheus.ts';
 const withinMs = 120_000;
 
 describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of an outage', () => {
-  const stops: (() => unknown)[] = [];
+  const stops = stopsAtEnd();
   let stage: Stage;
   let watch: Watch;
 
@@ -30,9 +31,6 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of 
     stage = await startStage((stop) => stops.push(stop));
     watch = watchOn(stage);
     await wait('all is seen', () => stage.isSeen());
-  });
-  afterAll(async () => {
-    for (const stop of stops.reverse()) await stop();
   });
 
   test.each(outages)('notifies nobody of what it explained: $what', async (outage) => {

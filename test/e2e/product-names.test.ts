@@ -11,6 +11,7 @@ import { catalog, type Role, roles } from '../../src/core/catalog.ts';
 import { newFolder } from '../folder.ts';
 import { listening } from '../ports.ts';
 import { parse, type Sample, sums } from '../recorded-pages.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { startExample } from './example.ts';
 import { startAgent } from './process.ts';
@@ -21,10 +22,7 @@ import { startAgent } from './process.ts';
  */
 
 const place = newFolder(afterAll);
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
-});
+const stops = stopsAtEnd();
 
 /** What a role sends after five minutes, some of which were spent in trouble. */
 function pageOf(role: Role, names: MetricNames): string {

@@ -1,8 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { folder } from '../run-folder.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { pollUntil, until } from '../until.ts';
 import { scrapeSeconds, startPlayback } from './live/playback.ts';
 import { writeRules } from './live/rules.ts';
@@ -13,10 +14,7 @@ import { hasPrometheus } from './prometheus.ts';
  * is that of the live run.
  */
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
-});
+const stops = stopsAtEnd();
 
 /**
  * What was wrong while the pages were recorded: 188 tasks waited in a list that nobody polled, and workflows of the load

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { dashboards } from '../../src/monitoring/alert.ts';
 import type { DashboardJson, TargetJson } from '../../tools/grafana.ts';
 import { readsService, unfedPanels } from '../../tools/unfed-panels.ts';
 import { folder } from '../run-folder.ts';
 import { ask, type View } from '../simulated/queries.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { root } from '../unit/house/imports.ts';
 import { startPlayback } from './live/playback.ts';
 import { hasPrometheus } from './prometheus.ts';
@@ -15,10 +16,7 @@ import { hasPrometheus } from './prometheus.ts';
  * stay empty are those listed in the documentation.
  */
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
-});
+const stops = stopsAtEnd();
 
 const read = (name: string): DashboardJson =>
   JSON.parse(readFileSync(join(root, `dashboards/${name}.json`), 'utf8'));

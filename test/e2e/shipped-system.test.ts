@@ -1,9 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { folder } from '../run-folder.ts';
 import { bySize } from '../size.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { startLivePrometheus } from './live/prometheus.ts';
@@ -51,10 +52,7 @@ const exprOf = (alert: string): string => {
   return groups.flatMap(({ rules }) => rules).find((rule) => rule.alert === alert)!.expr;
 };
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
-});
+const stops = stopsAtEnd();
 
 /** A shipped file with the addresses and folders of this test. */
 function localized(file: string, directory: string, service: Readonly<Record<string, FakeRole>>): string {

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest';
+import { beforeAll, describe, expect, type TestContext, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { hasAlertmanager, type Notice } from './alertmanager.ts';
 import { critical, type Expected } from './live/fault.ts';
 import { workflowsPerSecond } from './live/service.ts';
@@ -29,7 +30,7 @@ const vanished = critical('SvcTargetsVanished', { cluster: 'dc1', job: 'worker' 
 const said = ({ status, labels: { alertname, cluster } }: Notice) => `${status} ${alertname} ${cluster}`;
 
 describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is told', () => {
-  const stops: (() => unknown)[] = [];
+  const stops = stopsAtEnd();
   let stage: Stage;
   let watch: Watch;
 
@@ -120,9 +121,6 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
     watch = watchOn(stage);
     await wait('all is seen', () => stage.isSeen());
     await hasEnded();
-  });
-  afterAll(async () => {
-    for (const stop of stops.reverse()) await stop();
   });
 
   test('nothing in health, while a role is scaled down and agents and Prometheus start again', async (context) => {

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
+import { stopsAtEnd } from '../test-end.ts';
 import { hasAlertmanager } from './alertmanager.ts';
 import { critical } from './live/fault.ts';
 import { type Stage, startStage } from './live/stage.ts';
@@ -21,7 +22,7 @@ const storeDown = critical('SvcStoreDown', { ...inStaging, ...names }, /./);
 const errors = critical('SvcPersistenceErrorRate', { ...inProduction, svc_service: 'history' }, /./);
 
 describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('two environments', () => {
-  const stops: (() => unknown)[] = [];
+  const stops = stopsAtEnd();
   let stage: Stage;
   let watch: Watch;
 
@@ -45,9 +46,6 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('
     );
     watch = watchOn(stage);
     await wait('all is seen', () => stage.isSeen());
-  });
-  afterAll(async () => {
-    for (const stop of stops.reverse()) await stop();
   });
 
   test('a domain may be active elsewhere in the other one', async () => {
