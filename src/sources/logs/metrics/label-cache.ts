@@ -24,13 +24,16 @@ interface LabelCache<T> {
   readonly keys: ByteTable;
   /** The kind and the length of each value: those of a combination are at its id, times the number of slots. */
   shapes: Int32Array;
+  /** The kinds and lengths of the values that were looked up last. */
+  readonly sought: Int32Array;
   /** The items by id. */
   readonly things: (T | undefined)[];
 }
 
 export function createLabelCache<T>(slots: readonly number[], most = Infinity): LabelCache<T> {
   const keys = createByteTable();
-  return { slots, most, keys, shapes: new Int32Array(keys.keyAt.length * slots.length), things: [] };
+  const shapes = new Int32Array(keys.keyAt.length * slots.length);
+  return { slots, most, keys, shapes, sought: new Int32Array(slots.length), things: [] };
 }
 
 /** The kind and the length of a value as one number; 0 if it cannot become a label. */
@@ -39,28 +42,30 @@ function shapeOf({ kind, from, to }: Fields, slot: number): number {
   return kindHere === absent || kindHere === other ? 0 : kindHere + 8 * (to[slot]! - from[slot]!);
 }
 
-function hashOf(fields: Fields, slots: readonly number[]): number {
+/** Sets `sought` for these fields; returns the hash of their values. */
+function seek<T>({ slots, sought }: LabelCache<T>, fields: Fields): number {
   const { view, from } = fields;
   let hash = hashSeed;
   for (let n = 0; n < slots.length; n++) {
     const slot = slots[n]!;
     const start = from[slot]!;
-    hash = hashRange(hash, view, start, start + (shapeOf(fields, slot) >> 3));
+    const shape = shapeOf(fields, slot);
+    sought[n] = shape;
+    hash = hashRange(hash, view, start, start + (shape >> 3));
   }
   return hash;
 }
 
-/** Whether the combination `id` has the values that the fields have now. */
-function hasValues<T>({ keys, shapes, slots }: LabelCache<T>, id: number, fields: Fields): boolean {
+/** Whether the combination `id` has the values that were looked up last. */
+function hasSought<T>({ keys, shapes, sought, slots }: LabelCache<T>, id: number, fields: Fields): boolean {
   const { view, from } = fields;
   const { arenaView } = keys;
   const first = id * slots.length;
   let at = keys.keyAt[id]!;
   for (let n = 0; n < slots.length; n++) {
-    const slot = slots[n]!;
-    const shape = shapeOf(fields, slot);
+    const shape = sought[n]!;
     if (shapes[first + n] !== shape) return false;
-    if (!isSame(view, from[slot]!, arenaView, at, shape >> 3)) return false;
+    if (!isSame(view, from[slots[n]!]!, arenaView, at, shape >> 3)) return false;
     at += shape >> 3;
   }
   return true;
@@ -68,31 +73,29 @@ function hasValues<T>({ keys, shapes, slots }: LabelCache<T>, id: number, fields
 
 /** The item for the values that the fields have now. */
 export function findIn<T>(cache: LabelCache<T>, fields: Fields): T | undefined {
-  const { keys, slots } = cache;
-  const hash = hashOf(fields, slots);
+  const { keys } = cache;
+  const hash = seek(cache, fields);
   let id = firstKey(keys, hash);
-  while (id !== -1 && !hasValues(cache, id, fields)) id = nextKey(keys, id, hash);
+  while (id !== -1 && !hasSought(cache, id, fields)) id = nextKey(keys, id, hash);
   return id === -1 ? undefined : cache.things[id];
 }
 
 /** Adds an item for values that `findIn` did not find; false if the cache is full. */
 export function keepIn<T>(cache: LabelCache<T>, fields: Fields, thing: T): boolean {
-  const { keys, slots, things } = cache;
+  const { keys, slots, sought, things } = cache;
   if (keys.size >= cache.most) return false;
-  const lengths = slots.map((slot) => shapeOf(fields, slot) >> 3);
-  const id = addKey(
-    keys,
-    hashOf(fields, slots),
-    lengths.reduce((sum, length) => sum + length, 0),
-  );
-  const shapeCount = keys.keyAt.length * slots.length;
-  if (shapeCount > cache.shapes.length) cache.shapes = grownColumn(cache.shapes, shapeCount);
+  const hash = seek(cache, fields);
+  const bytes = sought.reduce((sum, shape) => sum + (shape >> 3), 0);
+  const id = addKey(keys, hash, bytes);
+  const capacity = keys.keyAt.length * slots.length;
+  if (capacity > cache.shapes.length) cache.shapes = grownColumn(cache.shapes, capacity);
+  cache.shapes.set(sought, id * slots.length);
   let offset = 0;
   for (const [n, slot] of slots.entries()) {
     const from = fields.from[slot]!;
-    writeKey(keys, id, offset, fields.bytes, from, from + lengths[n]!);
-    cache.shapes[id * slots.length + n] = shapeOf(fields, slot);
-    offset += lengths[n]!;
+    const length = sought[n]! >> 3;
+    writeKey(keys, id, offset, fields.bytes, from, from + length);
+    offset += length;
   }
   things[id] = thing;
   return true;
