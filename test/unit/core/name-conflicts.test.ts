@@ -46,6 +46,24 @@ describe('8,192 raw names that sanitize to one family', () => {
   });
 });
 
+it.each([20, 21])('a view decides about a name whose winner has changed %i times', (count) => {
+  const { intake, shown } = testRegistry();
+  const source = intake();
+  // Each raw name is smaller than those before it, and of another kind than the last one.
+  const names = Array.from({ length: count }, (_, i) =>
+    [...(count - 1 - i).toString(2).padStart(5, '0')].map((bit) => (bit === '1' ? 'a.' : 'a-')).join(''),
+  );
+  for (const [i, name] of names.entries()) {
+    if (i % 2 === 0) source.gauge(name, {}).set(7);
+    else source.counter(name, {}).add(1);
+  }
+  shown();
+  const last = names.at(-1)!;
+  if (count % 2 === 1) source.gauge(last, {}).set(9);
+  else source.counter(last, {}).add(3);
+  expect(Object.values(shown())).toEqual([count % 2 === 1 ? 9 : 3]);
+});
+
 it('handles that wait are bounded by the limits, and the first of them return', () => {
   const { registry, intake, shown } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 150 } });
   const source = intake();
