@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { ListenerTls } from '../../../src/core/access.ts';
 import { statsdBlock } from '../../../src/sources/statsd/block.ts';
 
-const block = statsdBlock({ tls: z.custom<ListenerTls>() });
+const schema = () => statsdBlock({ tls: z.custom<ListenerTls>() });
 const defaults = { senders: [], receiveBufferBytes: 4_194_304 };
 
 test.each<[string, unknown, object]>([
@@ -19,20 +19,20 @@ test.each<[string, unknown, object]>([
     { unix: '/run/a', receiveBufferBytes: 4096 },
   ],
 ])('%s', (_, given, expected) => {
-  expect(block.parse(given)).toStrictEqual({ ...defaults, ...expected });
+  expect(schema().parse(given)).toStrictEqual({ ...defaults, ...expected });
 });
 
 test.each(['10.1.2.3', '10.0.0.0/8', '10.1.2.3/32', '0.0.0.0/0', '::1', 'fd00::/8', 'fd00::/33', '::1/128'])(
   'a sender may be %s',
   (sender) => {
-    expect(block.parse({ unix: '/run/a', senders: [sender] }).senders).toEqual([sender]);
+    expect(schema().parse({ unix: '/run/a', senders: [sender] }).senders).toEqual([sender]);
   },
 );
 
 test.each(['10.1.2', '10.1.2.256', '10.1.2.3/33', '10.1.2.3/', '::1/129', 'fd00:::/8', '1:2', 'host', ''])(
   'a sender may not be %j',
   (sender) => {
-    const { error } = block.safeParse({ unix: '/run/a', senders: [sender] });
+    const { error } = schema().safeParse({ unix: '/run/a', senders: [sender] });
     expect(JSON.stringify(error)).toContain('not an address or range; use the form 10.0.0.0/8 or fd00::/8');
   },
 );
@@ -49,5 +49,5 @@ test.each<[string, unknown, string, boolean]>([
   ['a path that is too long', { unix: `/${'é'.repeat(53)}a` }, 'longer than 107 bytes', true],
   ['a small buffer', { unix: '/run/a', receiveBufferBytes: 4095 }, '4096', true],
 ])('%s: %j', (_, given, fault, isFault) => {
-  expect(JSON.stringify(block.safeParse(given).error ?? '').includes(fault)).toBe(isFault);
+  expect(JSON.stringify(schema().safeParse(given).error ?? '').includes(fault)).toBe(isFault);
 });

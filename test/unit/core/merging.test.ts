@@ -51,6 +51,28 @@ describe('a counter alone in its series', () => {
     counter.set(1);
     expect(startMs()).toBe(0);
   });
+
+  it('has another start after a fall; a gauge keeps its start', () => {
+    const { registry, clock, intake } = testRegistry();
+    const gauge = intake().gauge('x', {});
+    const startMs = clock.nowMs();
+    for (const value of [5, 1]) {
+      clock.advance(1000);
+      gauge.set(value);
+    }
+    const view = registry.view();
+    expect(view.families.find(({ name }) => name === 'x')!.series[0]!.startMs).toBe(startMs);
+    view.release();
+  });
+
+  it('beside others is not changed when they are set', () => {
+    const { intake, shown } = testRegistry();
+    const source = intake();
+    const [first, second] = ['a', 'b'].map((name) => source.histogram(name, {}, { bounds: [1] }));
+    second!.set([1, 2, 3, 4]);
+    first!.set([5, 6, 7, 8]);
+    expect(shown()).toEqual({ a: [5, 6, 7, 8], b: [1, 2, 3, 4] });
+  });
 });
 
 describe('counters that meet because a tag was dropped', () => {

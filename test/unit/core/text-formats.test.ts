@@ -5,6 +5,7 @@ import {
   formatDuration,
   interval,
   listenAddress,
+  objectStoreAddress,
   parseDuration,
   parsedAs,
   placeholders,
@@ -51,6 +52,7 @@ const reads = {
   interval,
   span,
   listenAddress,
+  objectStoreAddress,
   dial: dialAddress('127.0.0.1:1'),
   web: webAddress(['http', 'https'], 'x'),
 };
@@ -129,3 +131,15 @@ test.each([
   [['a', 'b'], 'use {a} or {b}'],
   [['a', 'b', 'c'], 'use {a}, {b} or {c}'],
 ])('the placeholders %j are listed', (known, text) => expect(placeholders(known).fault).toContain(text));
+
+test.each([
+  ['s3.example.com', { origin: 'https://s3.example.com', basePath: '' }],
+  ['store:9000', { origin: 'https://store:9000', basePath: '' }],
+  ['http://store:9000/base/', { origin: 'http://store:9000', basePath: '/base' }],
+  ['https://store?x=1', undefined],
+  ['https://store#x', undefined],
+  ['ftp://store', undefined],
+  ['a store', undefined],
+])('the address of an object store: %s', (text, address) => {
+  expect(objectStoreAddress.read(text)).toEqual(address);
+});

@@ -353,6 +353,7 @@ test('coverage of a page: what was made of what, what is missing, what looks lik
     { name: 'persistence_requests_rollup', to: new Set<string>(), leftOut: true },
     { name: 'matching_poll_success_v2', to: new Set(['matching_poll_success_v2']), leftOut: false },
     { name: 'build_age', to: new Set(['build_age']), leftOut: false },
+    { name: 'errors', to: new Set(['errors']), leftOut: false },
     { name: 'read_by_a_probe', to: new Set(['read_by_a_probe']), leftOut: false },
     { name: 'svc_restarts', to: new Set(['svc_restarts']), leftOut: false },
   ];
@@ -369,7 +370,7 @@ test('coverage of a page: what was made of what, what is missing, what looks lik
   });
   expect(rest).toEqual({
     missing: ['svc_matching_poll_success', 'svc_persistence_errors'],
-    unmapped: ['build_age', 'matching_poll_success_v2'],
+    unmapped: ['build_age', 'errors', 'matching_poll_success_v2'],
     alike: { matching_poll_success_v2: ['svc_matching_poll_success'] },
     leftOut: ['persistence_requests_rollup'],
   });
