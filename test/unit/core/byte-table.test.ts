@@ -194,3 +194,18 @@ test('columns that are large grow by a quarter, and each key is found', () => {
   for (const i of [0, 65_535, 65_536, 81_920, 102_400, 109_999]) expect(find(`key ${i}`)).toBe(i);
   expect(find('key 110000')).toBe(-1);
 });
+
+test('a range that is longer than the key is not at the key, although the next key continues it', () => {
+  const table = createByteTable();
+  const bytes = Buffer.from('abcdef');
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const [first] = [0, 3].map((from) => {
+    const id = addKey(table, from, 3);
+    writeKey(table, id, 0, bytes, from, from + 3);
+    return id;
+  });
+  expect([isKeyAt(table, first!, 0, view, 0, 3), isKeyAt(table, first!, 0, view, 0, 6)]).toEqual([
+    true,
+    false,
+  ]);
+});

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { connectionTls, TlsFileError } from '../../../src/core/client-tls.ts';
+import { certificateText } from '../../../src/core/tls-faults.ts';
 
 const access = {
   readFile: async (path: string) => {
@@ -27,4 +28,26 @@ test('of two files that are gone, the message names the first', async () => {
   const opened = connectionTls({ caFile: '/gone', keyFile: '/gone' }, access);
   await expect(opened).rejects.toThrow(TlsFileError);
   await expect(opened).rejects.toThrow('caFile');
+});
+
+test.each<[string, Parameters<typeof certificateText>[1], string]>([
+  ['CERT_HAS_EXPIRED', undefined, 'the server’s certificate has expired; renew it there'],
+  ['CERT_HAS_EXPIRED', { valid_to: 'Jan 1' }, 'the server’s certificate expired on Jan 1; renew it there'],
+  [
+    'CERT_NOT_YET_VALID',
+    { subject: { CN: 'db.test' } },
+    'the server’s certificate, for db.test, is not valid yet; check the clocks of both hosts',
+  ],
+  [
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    { subject: { CN: 'old.test' }, subjectaltname: 'DNS:db.test' },
+    'the certificate is for DNS:db.test; use such a name as the address, or set tls.serverName',
+  ],
+  [
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    {},
+    'the certificate has no trusted issuer; set tls.caFile to the certificate of its authority',
+  ],
+])('why a certificate is not trusted: %s %j', (code, certificate, text) => {
+  expect(certificateText(code, certificate)).toBe(`${text} (${code})`);
 });

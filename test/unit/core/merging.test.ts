@@ -52,6 +52,25 @@ describe('a counter alone in its series', () => {
     expect(startMs()).toBe(0);
   });
 
+  it('as a part of a histogram starts again when it falls, and not when it rises', () => {
+    const { registry, clock, intake } = testRegistry();
+    const histogram = intake().histogram('x', {}, { bounds: [1] });
+    const startMs = clock.nowMs();
+    const starts = [
+      [1, 2, 3, 2],
+      [1, 3, 5, 3],
+      [0, 1, 2, 1],
+    ].map((parts) => {
+      histogram.set(parts);
+      const view = registry.view();
+      const [series] = view.families.find(({ name }) => name === 'x')!.series;
+      view.release();
+      clock.advance(1000);
+      return series!.startMs - startMs;
+    });
+    expect(starts).toEqual([0, 0, 2000]);
+  });
+
   it('has another start after a fall; a gauge keeps its start', () => {
     const { registry, clock, intake } = testRegistry();
     const gauge = intake().gauge('x', {});
@@ -266,6 +285,15 @@ describe('series that one source opens in turn', () => {
     });
     view.release();
     expect(shown).toEqual([usual.layout, layout, usual.layout]);
+  });
+
+  it('without a sum or a count are other raw series', () => {
+    const source = testRegistry().intake();
+    const handles = [{}, { hasSum: false }, { hasCount: false }, {}].map((own) =>
+      source.parts('histogram', 'a', {}, { bounds, ...own }),
+    );
+    expect(new Set(handles).size).toBe(3);
+    expect(handles[3]).toBe(handles[0]);
   });
 
   it('summaries of other quantiles', () => {
