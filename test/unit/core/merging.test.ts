@@ -22,6 +22,17 @@ describe('a counter alone in its series', () => {
     expect([dropped('negative_delta'), dropped('not_finite')]).toEqual([1, 3]);
   });
 
+  it('is shown in the unit of the catalog', () => {
+    const { intake, shown } = testRegistry();
+    const source = intake({ translate: (_, name, tags) => ({ name, tags, divisor: 1000 }) });
+    const [total, sum] = [source.counter('total', {}), source.counter('sum', {})];
+    for (const ms of [2500, 4000]) {
+      total.set(ms);
+      sum.add(ms);
+    }
+    expect(shown()).toEqual({ total: 4, sum: 6.5 });
+  });
+
   it('shares its handle with whoever asks for the same raw series', () => {
     const { intake, shown } = testRegistry();
     const source = intake();
