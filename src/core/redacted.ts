@@ -12,7 +12,7 @@ const secretsInLogs = secretsAfter(`\\\\*["']?\\s*[=:]\\s*`);
 /** In a sentence, a colon may begin an explanation: `secret: not found`. */
 const secretsInSentences = secretsAfter(`\\\\*["']?\\s*=\\s*|\\\\*["']\\s*:\\s*`);
 const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
-const userinfo = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
+const userinfo = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@]+@/gi;
 /** A JSON Web Token: its header is an object in base64url. */
 const webTokens = /(?<![\w-])eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)*/g;
 const privateKeys = /(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/gs;
