@@ -139,12 +139,18 @@ interface Ring<T> {
 
 function createRing<T>(size: number): Ring<T> {
   let kept: T[] = [];
+  /** What `all` returned last. It is asked more often than entries come. */
+  let last: readonly T[] | undefined;
   return {
     push(one) {
       kept.push(one);
       if (kept.length > size * 2) kept = kept.slice(-size);
+      last = undefined;
     },
-    all: () => (size > 0 ? kept.slice(-size) : []),
+    all() {
+      last ??= size > 0 ? kept.slice(-size) : [];
+      return last;
+    },
   };
 }
 
