@@ -36,7 +36,8 @@ const status = await ended;
 // Written output must leave a pipe before the process ends.
 process.stdout.write('', (error) => {
   if (error && isLoss(error)) loss ??= error;
-  if (!loss) process.exit(status);
+  // A program that exports traces may put its own end in the place of `exit`, which then returns.
+  if (!loss) return void process.exit(status);
   process.stderr.write(`svc-agent: standard output cannot be written, ${loss.message}\n`, () =>
     process.exit(status || 1),
   );

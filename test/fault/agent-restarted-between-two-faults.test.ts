@@ -44,7 +44,7 @@ test.skipIf(!hasPostgres).each(['SIGTERM', 'SIGKILL'] as const)(
     await service.begin('worker');
     const ended = await service.isOver('role_down/worker');
     const over = await service.isOver('store_down/main/persistence');
-    expect(ended).toMatchObject({ start: since, over: 'role worker recovered' });
+    expect(ended).toMatchObject({ start: since, over: 'role worker restarted and recovered' });
     expect(over.start).toBe(store.since);
     const { incidents } = await service.status();
     expect(incidents.map(({ id }) => id).sort()).toEqual(['role_down/worker', 'store_down/main/persistence']);

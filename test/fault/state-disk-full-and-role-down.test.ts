@@ -49,6 +49,6 @@ test.skipIf(!hasPostgres || !available('the right to mount a file system', canMo
       start: stateSince,
       over: 'the state can be written again',
     });
-    expect(await service.isOver('role_down/worker')).toMatchObject({ over: 'role worker recovered' });
+    expect(await service.isOver('role_down/worker')).toMatchObject({ over: 'role worker restarted and recovered' });
   },
 );
