@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import type { Incident, StatusReport } from '../src/agent/report.ts';
 import { type Running, type RunningAgent, start, startAgent } from './e2e/process.ts';
@@ -249,6 +249,10 @@ export async function startLiveService({
     },
   };
 }
+
+/** Matches the text about the end of a role's outage. The restart is seen only with the role's next page. */
+export const recovered = (role: string) =>
+  expect.stringMatching(new RegExp(`^role ${role} (?:restarted and )?recovered$`));
 
 /** Starts the service with TLS. Its frontend can change its certificate while it runs, to a good one or an expired one. */
 export async function startServiceWithTls() {

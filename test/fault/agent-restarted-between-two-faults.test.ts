@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startLiveService } from '../live-service.ts';
+import { recovered, startLiveService } from '../live-service.ts';
 import { hasPostgres } from '../postgres.ts';
 
 test.skipIf(!hasPostgres).each(['SIGTERM', 'SIGKILL'] as const)(
@@ -44,7 +44,7 @@ test.skipIf(!hasPostgres).each(['SIGTERM', 'SIGKILL'] as const)(
     await service.begin('worker');
     const ended = await service.isOver('role_down/worker');
     const over = await service.isOver('store_down/main/persistence');
-    expect(ended).toMatchObject({ start: since, over: 'role worker restarted and recovered' });
+    expect(ended).toMatchObject({ start: since, over: recovered('worker') });
     expect(over.start).toBe(store.since);
     const { incidents } = await service.status();
     expect(incidents.map(({ id }) => id).sort()).toEqual(['role_down/worker', 'store_down/main/persistence']);

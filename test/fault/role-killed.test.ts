@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startLiveService } from '../live-service.ts';
+import { recovered, startLiveService } from '../live-service.ts';
 import { hasPostgres } from '../postgres.ts';
 
 test.skipIf(!hasPostgres)(
@@ -19,7 +19,7 @@ test.skipIf(!hasPostgres)(
     await service.begin('matching');
     expect(await service.isOver('role_down/matching')).toMatchObject({
       start: since,
-      over: 'role matching recovered',
+      over: recovered('matching'),
     });
   },
 );

@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { available } from '../installed.ts';
-import { startLiveService } from '../live-service.ts';
+import { recovered, startLiveService } from '../live-service.ts';
 import { hasPostgres } from '../postgres.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
@@ -49,6 +49,6 @@ test.skipIf(!hasPostgres || !available('the right to mount a file system', canMo
       start: stateSince,
       over: 'the state can be written again',
     });
-    expect(await service.isOver('role_down/worker')).toMatchObject({ over: 'role worker restarted and recovered' });
+    expect(await service.isOver('role_down/worker')).toMatchObject({ over: recovered('worker') });
   },
 );
