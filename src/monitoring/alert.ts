@@ -63,6 +63,10 @@ export interface Recording {
 export interface RuleGroup {
   name: string;
   records?: readonly Recording[];
+  /**
+   * Prometheus evaluates and sends them in this order. An alert comes before the one that inhibits it and may end with it, so that
+   * Alertmanager never has the end of the inhibitor alone.
+   */
   alerts?: readonly Alert[];
 }
 

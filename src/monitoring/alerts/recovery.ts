@@ -34,6 +34,19 @@ export const backups: RuleGroup = {
   name: 'svc-backups',
   alerts: [
     {
+      name: 'SvcBackupFailures',
+      severity: 'warning',
+      expr: (names) => {
+        const failure = newest(names, names.m('svc_backup_last_failure_timestamp_seconds'));
+        return `${failure}\n> (${newest(names, names.m(success))} or 0 * ${failure})`;
+      },
+      summary: `${backupName} failed or was missed.`,
+      description: `${backupName} failed or was missed at {{ $value | humanizeTimestamp }} and has not succeeded since.`,
+      firstSteps:
+        'Check whether the job ran, and read its output; check space and credentials; run the job again.',
+      dashboard: 'backups',
+    },
+    {
       name: 'SvcBackupAge',
       severity: 'critical',
       expr: (names, threshold) =>
@@ -57,19 +70,6 @@ export const backups: RuleGroup = {
       summary: `${backupName} has never succeeded.`,
       description: `${backupName} is configured (svc_backup_configured is {{ $value }}) and had no success within 25h.`,
       firstSteps: 'Check whether the job is scheduled and reports to the agent; run it once by hand.',
-      dashboard: 'backups',
-    },
-    {
-      name: 'SvcBackupFailures',
-      severity: 'warning',
-      expr: (names) => {
-        const failure = newest(names, names.m('svc_backup_last_failure_timestamp_seconds'));
-        return `${failure}\n> (${newest(names, names.m(success))} or 0 * ${failure})`;
-      },
-      summary: `${backupName} failed or was missed.`,
-      description: `${backupName} failed or was missed at {{ $value | humanizeTimestamp }} and has not succeeded since.`,
-      firstSteps:
-        'Check whether the job ran, and read its output; check space and credentials; run the job again.',
       dashboard: 'backups',
     },
     {

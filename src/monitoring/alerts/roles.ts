@@ -158,21 +158,6 @@ export const availability: RuleGroup = {
       dashboard: 'agent',
     }),
     {
-      name: 'SvcTargetsVanished',
-      severity: 'critical',
-      expr: ({ job }) =>
-        [
-          `count by (${site}, job) (last_over_time(up{${job(...jobs)}}[1d]))`,
-          `unless count by (${site}, job) (up{${job(...jobs)}})`,
-        ].join('\n'),
-      for: '5m',
-      summary: 'All targets of {{ $labels.job }} are gone.',
-      description: 'Job {{ $labels.job }} has no targets now (within the last day: {{ $value }}).',
-      firstSteps:
-        'Check the service discovery and the relabelling of Prometheus, then whether the role still exists.',
-      dashboard: 'overview',
-    },
-    {
       name: 'SvcRoleAbsent',
       severity: 'critical',
       // The jobs are compared per environment as long as it has any job, otherwise in all environments. Agents that push their
@@ -195,6 +180,21 @@ export const availability: RuleGroup = {
         'Add the job to the scrape configuration. If it has another name there, generate the rules with it: svc-agent rules --job.',
       dashboard: 'overview',
       hasNoCluster: true,
+    },
+    {
+      name: 'SvcTargetsVanished',
+      severity: 'critical',
+      expr: ({ job }) =>
+        [
+          `count by (${site}, job) (last_over_time(up{${job(...jobs)}}[1d]))`,
+          `unless count by (${site}, job) (up{${job(...jobs)}})`,
+        ].join('\n'),
+      for: '5m',
+      summary: 'All targets of {{ $labels.job }} are gone.',
+      description: 'Job {{ $labels.job }} has no targets now (within the last day: {{ $value }}).',
+      firstSteps:
+        'Check the service discovery and the relabelling of Prometheus, then whether the role still exists.',
+      dashboard: 'overview',
     },
     {
       name: 'SvcRoleUnhealthy',
@@ -248,6 +248,18 @@ const restarts = ({ m }: Names): string => {
 
 const processAlerts: readonly Alert[] = [
   {
+    name: 'SvcCrashLooping',
+    severity: 'critical',
+    expr: (names, threshold) => `(\n${restarts(names)}\n) > ${threshold}`,
+    threshold: 2,
+    summary: '{{ $labels.svc_service }} on {{ $labels.instance }} restarts again and again.',
+    description:
+      '{{ $labels.svc_service }} on {{ $labels.instance }} restarted {{ $value | printf "%.0f" }} times in 15m, above $threshold.',
+    firstSteps:
+      'Read the last log entries before each start; check memory limits, the configuration and the schema of the store.',
+    dashboard: 'process',
+  },
+  {
     name: 'SvcHighRestartRate',
     severity: 'critical',
     expr: ({ m }, threshold) =>
@@ -259,18 +271,6 @@ const processAlerts: readonly Alert[] = [
       'The instances of {{ $labels.svc_service }} restart {{ $value | printf "%.2f" }} times/s in total, above $threshold/s.',
     firstSteps:
       'Read the fatal log entries of the role; undo the last change of its version or configuration.',
-    dashboard: 'process',
-  },
-  {
-    name: 'SvcCrashLooping',
-    severity: 'critical',
-    expr: (names, threshold) => `(\n${restarts(names)}\n) > ${threshold}`,
-    threshold: 2,
-    summary: '{{ $labels.svc_service }} on {{ $labels.instance }} restarts again and again.',
-    description:
-      '{{ $labels.svc_service }} on {{ $labels.instance }} restarted {{ $value | printf "%.0f" }} times in 15m, above $threshold.',
-    firstSteps:
-      'Read the last log entries before each start; check memory limits, the configuration and the schema of the store.',
     dashboard: 'process',
   },
   {

@@ -25,24 +25,6 @@ export const persistence: RuleGroup = {
   name: 'svc-persistence',
   alerts: [
     {
-      name: 'SvcPersistenceErrorRate',
-      severity: 'critical',
-      expr: (names, threshold) =>
-        [
-          `(${errorsCounted(names)} > ${threshold}`,
-          `or ${errorsLogged(names)} > ${loggedAtMost})`,
-          `and (${errorsGoOn(names)})`,
-        ].join('\n'),
-      threshold: 10,
-      // This is a minute longer than SvcStoreDown, which therefore fires first and inhibits this alert.
-      for: '3m',
-      summary: 'Persistence calls of {{ $labels.svc_service }} fail.',
-      description: `{{ $labels.svc_service }} has {{ $value | humanize }} persistence errors/s. The limit is $threshold/s for counted errors and ${loggedAtMost}/s for logged ones, because a role logs only some of its errors.`,
-      firstSteps:
-        'Check whether the store answers (svc_store_up), then its connections, its disk and the errors in the log of the role.',
-      dashboard: 'persistence',
-    },
-    {
       name: 'SvcPersistenceErrorRatio',
       severity: 'warning',
       // Requests may be missing for series that the role's reporter lost. Each failed call was a request.
@@ -61,6 +43,24 @@ export const persistence: RuleGroup = {
       description:
         '{{ $value | humanizePercentage }} of the persistence calls of {{ $labels.svc_service }} fail, above $threshold.',
       firstSteps: 'Find the operations that fail, and compare with the state of the store.',
+      dashboard: 'persistence',
+    },
+    {
+      name: 'SvcPersistenceErrorRate',
+      severity: 'critical',
+      expr: (names, threshold) =>
+        [
+          `(${errorsCounted(names)} > ${threshold}`,
+          `or ${errorsLogged(names)} > ${loggedAtMost})`,
+          `and (${errorsGoOn(names)})`,
+        ].join('\n'),
+      threshold: 10,
+      // This is a minute longer than SvcStoreDown, which therefore fires first and inhibits this alert.
+      for: '3m',
+      summary: 'Persistence calls of {{ $labels.svc_service }} fail.',
+      description: `{{ $labels.svc_service }} has {{ $value | humanize }} persistence errors/s. The limit is $threshold/s for counted errors and ${loggedAtMost}/s for logged ones, because a role logs only some of its errors.`,
+      firstSteps:
+        'Check whether the store answers (svc_store_up), then its connections, its disk and the errors in the log of the role.',
       dashboard: 'persistence',
     },
     {
@@ -159,20 +159,6 @@ export const tasks: RuleGroup = {
       dashboard: 'matching',
     },
     {
-      name: 'SvcTaskListStalled',
-      severity: 'critical',
-      expr: (names, threshold) =>
-        [`min_over_time(${backlogOf(names)}[5m:1m]) > ${threshold}`, busy(names, '5m')].join('\n'),
-      threshold: 10,
-      for: '5m',
-      summary: 'Task list {{ $labels.tasklist }} in domain {{ $labels.domain }} is stalled.',
-      description:
-        'At least {{ $value | humanize }} tasks have waited in task list {{ $labels.tasklist }} of domain {{ $labels.domain }} for 10m, above $threshold, and no poll got a task.',
-      firstSteps:
-        'Check whether the workers of the domain run and poll this task list; then whether matching answers.',
-      dashboard: 'matching',
-    },
-    {
       name: 'SvcTaskListAbandoned',
       severity: 'warning',
       expr: (names, threshold) =>
@@ -184,6 +170,20 @@ export const tasks: RuleGroup = {
         'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} was at least {{ $value | humanize }} for an hour, and no poll got a task.',
       firstSteps:
         'Find out who started these workflows. Start a worker for the task list, or terminate workflows that are not needed.',
+      dashboard: 'matching',
+    },
+    {
+      name: 'SvcTaskListStalled',
+      severity: 'critical',
+      expr: (names, threshold) =>
+        [`min_over_time(${backlogOf(names)}[5m:1m]) > ${threshold}`, busy(names, '5m')].join('\n'),
+      threshold: 10,
+      for: '5m',
+      summary: 'Task list {{ $labels.tasklist }} in domain {{ $labels.domain }} is stalled.',
+      description:
+        'At least {{ $value | humanize }} tasks have waited in task list {{ $labels.tasklist }} of domain {{ $labels.domain }} for 10m, above $threshold, and no poll got a task.',
+      firstSteps:
+        'Check whether the workers of the domain run and poll this task list; then whether matching answers.',
       dashboard: 'matching',
     },
   ],

@@ -49,19 +49,6 @@ export const workflows: RuleGroup = {
   name: 'svc-workflows',
   alerts: [
     {
-      name: 'SvcWorkflowTimeouts',
-      severity: 'warning',
-      expr: ({ m }, threshold) =>
-        `sum by (${byDomain}) (${increaseWithNewSeries(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
-      threshold: 5,
-      for: '2m',
-      summary: 'Workflows of domain {{ $labels.domain }} time out.',
-      description: 'Domain {{ $labels.domain }} has {{ $value | humanize }} timeouts/s, above $threshold/s.',
-      firstSteps:
-        'Check the backlog and the task latency of the domain; then the timeouts that the workflows set.',
-      dashboard: 'history',
-    },
-    {
       name: 'SvcWorkflowTimeoutShare',
       severity: 'warning',
       // If a canary has as large a share, its success counts instead: SvcCanaryFailing. One success does not excuse every timeout.
@@ -79,6 +66,19 @@ export const workflows: RuleGroup = {
       description:
         '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold. If there is a canary, this is also more than its share, or more than half.',
       firstSteps: 'Find the workflow types that time out; check the task latency of their task lists.',
+      dashboard: 'history',
+    },
+    {
+      name: 'SvcWorkflowTimeouts',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `sum by (${byDomain}) (${increaseWithNewSeries(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
+      threshold: 5,
+      for: '2m',
+      summary: 'Workflows of domain {{ $labels.domain }} time out.',
+      description: 'Domain {{ $labels.domain }} has {{ $value | humanize }} timeouts/s, above $threshold/s.',
+      firstSteps:
+        'Check the backlog and the task latency of the domain; then the timeouts that the workflows set.',
       dashboard: 'history',
     },
     {
@@ -131,20 +131,6 @@ export const historyWork: RuleGroup = {
   name: 'svc-history',
   alerts: [
     {
-      name: 'SvcShardMovement',
-      severity: 'warning',
-      expr: ({ m }, threshold) =>
-        `sum by (${site}) (rate(${m('svc_history_shard_context_closed')}[5m])) > ${threshold}`,
-      threshold: 0.1,
-      for: '15m',
-      summary: 'Shards of {{ $labels.cluster }} keep moving between history hosts.',
-      description:
-        'The history hosts of {{ $labels.cluster }} release {{ $value | humanize }} shards/s, above $threshold/s, for 15m.',
-      firstSteps:
-        'Check whether history hosts restart or leave the ring, and whether the store is slow: a host that cannot renew its shard gives it up.',
-      dashboard: 'history',
-    },
-    {
       name: 'SvcHistoryTaskLatency',
       severity: 'warning',
       expr: ({ m }, threshold) =>
@@ -165,6 +151,20 @@ export const historyWork: RuleGroup = {
         'The 95th percentile of the time that {{ $labels.queue }} tasks of {{ $labels.cluster }} wait in their queue is {{ $value | humanizeDuration }}, above $threshold.',
       firstSteps:
         'Check the latency of the store, then the processor time of history. Timer tasks alone: many timers fire at once.',
+      dashboard: 'history',
+    },
+    {
+      name: 'SvcShardMovement',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `sum by (${site}) (rate(${m('svc_history_shard_context_closed')}[5m])) > ${threshold}`,
+      threshold: 0.1,
+      for: '15m',
+      summary: 'Shards of {{ $labels.cluster }} keep moving between history hosts.',
+      description:
+        'The history hosts of {{ $labels.cluster }} release {{ $value | humanize }} shards/s, above $threshold/s, for 15m.',
+      firstSteps:
+        'Check whether history hosts restart or leave the ring, and whether the store is slow: a host that cannot renew its shard gives it up.',
       dashboard: 'history',
     },
   ],

@@ -1,9 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { packs, type RenderedAlert, renderPack, shippedOptions } from '../../../src/monitoring/packs.ts';
+import {
+  pack,
+  packs,
+  type RenderedAlert,
+  renderPack,
+  shippedOptions,
+} from '../../../src/monitoring/packs.ts';
 import { inhibitions, type Route, route } from '../../alertmanager.ts';
 
 const alerts = packs
-  .flatMap((pack) => renderPack(pack, shippedOptions).groups.flatMap(({ rules }) => rules))
+  .flatMap((one) => renderPack(one, shippedOptions).groups.flatMap(({ rules }) => rules))
   .filter((rule): rule is RenderedAlert => 'alert' in rule);
 
 /** Labels that come from the series, so that no rule states their values. */
@@ -60,9 +66,30 @@ describe('the inhibitions of the Alertmanager example', () => {
     }
   });
 
+  // Prometheus sends the alerts of a rule when it has evaluated that rule, one rule of a group after the other. If the inhibitor
+  // ended first, Alertmanager could notify of the other alert between the two ends.
+  test('an alert that ends with its inhibitor comes before it in their group', () => {
+    const endsLater = ({ alert, keep_firing_for }: RenderedAlert) =>
+      keep_firing_for !== undefined || /Recovering$|^SvcMaintenance$/.test(alert);
+    const ofPack = (matchers: readonly string[]) =>
+      taken(matchers).filter(({ labels }) => labels.pack === 'recommended');
+    const wrong = renderPack(pack('recommended'), shippedOptions).groups.flatMap(({ rules }) => {
+      const names = rules.flatMap((rule) => ('alert' in rule ? [rule.alert] : []));
+      return inhibitions.flatMap(({ source_matchers, target_matchers }) =>
+        ofPack(source_matchers)
+          .filter((source) => names.includes(source.alert) && !endsLater(source))
+          .flatMap(({ alert: source }) =>
+            ofPack(target_matchers)
+              .filter(({ alert }) => names.indexOf(alert) > names.indexOf(source))
+              .map(({ alert }) => `${alert} after ${source}`),
+          ),
+      );
+    });
+    expect(wrong).toEqual([]);
+  });
+
   test('each literal alert has a recommended one to be silenced by', () => {
-    const names = (pack: string) =>
-      alerts.filter(({ labels }) => labels.pack === pack).map(({ alert }) => alert);
+    const names = (of: string) => alerts.filter(({ labels }) => labels.pack === of).map(({ alert }) => alert);
     expect(names('spec').filter((name) => !names('recommended').includes(name))).toEqual([]);
   });
 });
