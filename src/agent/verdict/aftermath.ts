@@ -1,7 +1,7 @@
 import type { Evidence, StatusFacts } from '../report.ts';
 import { canCause, type Explained, explained, type IsInTime, isCauseAt, mostCauses } from './causes.ts';
-import { countedWithinMs, rateMs } from './condition.ts';
-import { lookBackMs, stragglesMs } from './conditions.ts';
+import { leastPauseMs, rateMs } from './condition.ts';
+import { lookBackMs } from './conditions.ts';
 import {
   type Begun,
   type ExplainedBy,
@@ -70,10 +70,13 @@ function looksBack(found: Begun, endMs: number, nowMs: number): boolean {
   // The end of a process after the cause is a problem of its own.
   if (evidence.some((one) => isFatal(one) && isNewer(one))) return false;
   const spanMs = lookBackMs(kind);
-  if (spanMs > 0) return nowMs - endMs < spanMs && newSinceMs < endMs + stragglesMs(kind);
+  if (spanMs > 0) return nowMs - endMs < spanMs && newSinceMs < endMs + leastPauseMs;
   const check = evidence.find(({ source }) => source === 'probe');
   return check !== undefined && !isNewer(check);
 }
+
+/** A cause is usually counted within this time: pages are read, and values sampled, four times a minute. */
+const countedWithinMs = 30_000;
 
 /** Whether one problem would explain another one if both were seen now. */
 const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
@@ -93,7 +96,7 @@ export function createAftermath(): Aftermath {
   const lateCauseOf = (effect: Begun, nowMs: number, facts: StatusFacts): ExplainedBy | undefined => {
     const found = ended.find(
       ({ cause, endMs }) =>
-        (effect.newSinceMs ?? effect.sinceMs) < endMs + stragglesMs(effect.kind) &&
+        (effect.newSinceMs ?? effect.sinceMs) < endMs + leastPauseMs &&
         looksBack(effect, endMs, nowMs) &&
         wouldExplain(cause, effect, facts),
     );
@@ -115,9 +118,9 @@ export function createAftermath(): Aftermath {
   return {
     apart(found) {
       const { endMs = Number.POSITIVE_INFINITY } = remembered.get(lineOf(found)) ?? {};
-      const { kind, newSinceMs: untilMs = 0 } = found;
+      const { newSinceMs: untilMs = 0 } = found;
       // What is first seen until then is from the cause, too.
-      const fromMs = endMs + stragglesMs(kind);
+      const fromMs = endMs + leastPauseMs;
       return untilMs >= fromMs ? { ...found, pause: { fromMs, untilMs } } : found;
     },
     timesOf(all, { nowMs, facts, isUnknown, goesOn }) {

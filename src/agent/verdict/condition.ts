@@ -9,8 +9,6 @@ export const minute = 60_000;
 export const rateMs = 2 * minute;
 /** A counter that has not grown for this long has paused: pages are read at least once a minute. */
 export const leastPauseMs = 75_000;
-/** An event is usually counted within this time: pages are read, and values sampled, four times a minute. */
-export const countedWithinMs = 30_000;
 export const longMs = 10 * minute;
 
 /** The data that a condition is evaluated with. */

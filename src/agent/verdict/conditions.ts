@@ -1,8 +1,6 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import {
   type Condition,
-  countedWithinMs,
-  leastPauseMs,
   limited,
   longMs,
   minute,
@@ -300,16 +298,6 @@ for (const { kind, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } of co
  * value.
  */
 export const lookBackMs = (kind: string): number => lookBacks.get(kind) ?? 0;
-
-const eventKinds: ReadonlySet<string> = new Set(
-  conditions.flatMap(({ kind, countedMs }) => (countedMs ? [kind] : [])),
-);
-
-/**
- * What a kind of problem shows within this time after the end of its cause, ms, may still be from the cause: failed calls, because
- * callers wait and try again, and single events, such as the end of a process, until they are counted.
- */
-export const stragglesMs = (kind: string): number => (eventKinds.has(kind) ? countedWithinMs : leastPauseMs);
 
 /**
  * How long after a start it takes until a kind can be judged, ms: its window, because it is not known what an earlier agent
