@@ -36,12 +36,6 @@ interface FreeSpace {
     address: Address,
     signal: AbortSignal,
   ): Promise<CheckResult | undefined>;
-  /** The check if it fails; undefined if there is space, or if that is not known. Never rejects. */
-  lacking(
-    directories: readonly StorageDirectory[] | undefined,
-    address: Address,
-    signal: AbortSignal,
-  ): Promise<CheckResult | undefined>;
 }
 
 /** Free bytes (for users that are not root) and all bytes of a directory's file system, and its device. */
@@ -88,36 +82,29 @@ export function createFreeSpace(
     return { spaces: [...found.values()], faults };
   };
 
-  const check: FreeSpace['check'] = async (directories, address, signal) => {
-    if (directories === undefined) return undefined;
-    const unknown = (found: string): CheckResult => ({ check: 'free_space', holds: 'unknown', found });
-    if (directories.length === 0) return unknown('the directories are hidden');
-    if (!isLoopback(address.host)) return unknown('the agent is not on the store’s host');
-    if (isMeasuring) return unknown('the file system does not answer');
-    isMeasuring = true;
-    const measuring = measureAll(directories).finally(() => {
-      isMeasuring = false;
-    });
-    const { spaces, faults } = await untilAborted(measuring, signal);
-    if (spaces.length === 0) return unknown(faults.join('; '));
-    const assessed = spaces.map((space) => {
-      const trend = (trends.get(space.key) ?? []).slice(1 - mostRecords);
-      trends.set(space.key, trend);
-      return assessSpace(space, trend, clock.monotonicMs());
-    });
-    for (const key of trends.keys()) if (!spaces.some((space) => space.key === key)) trends.delete(key);
-    const isGood = assessed.every(({ holds }) => holds);
-    const found = [...assessed.map((one) => one.found), ...faults].join('; ');
-    return { check: 'free_space', holds: isGood && faults.length > 0 ? 'unknown' : isGood, found };
-  };
-
   return {
-    check,
-    lacking: (directories, address, signal) =>
-      check(directories, address, signal).then(
-        (result) => (result?.holds === false ? result : undefined),
-        () => undefined,
-      ),
+    async check(directories, address, signal) {
+      if (directories === undefined) return undefined;
+      const unknown = (found: string): CheckResult => ({ check: 'free_space', holds: 'unknown', found });
+      if (directories.length === 0) return unknown('the directories are hidden');
+      if (!isLoopback(address.host)) return unknown('the agent is not on the store’s host');
+      if (isMeasuring) return unknown('the file system does not answer');
+      isMeasuring = true;
+      const measuring = measureAll(directories).finally(() => {
+        isMeasuring = false;
+      });
+      const { spaces, faults } = await untilAborted(measuring, signal);
+      if (spaces.length === 0) return unknown(faults.join('; '));
+      const assessed = spaces.map((space) => {
+        const trend = (trends.get(space.key) ?? []).slice(1 - mostRecords);
+        trends.set(space.key, trend);
+        return assessSpace(space, trend, clock.monotonicMs());
+      });
+      for (const key of trends.keys()) if (!spaces.some((space) => space.key === key)) trends.delete(key);
+      const isGood = assessed.every(({ holds }) => holds);
+      const found = [...assessed.map((one) => one.found), ...faults].join('; ');
+      return { check: 'free_space', holds: isGood && faults.length > 0 ? 'unknown' : isGood, found };
+    },
   };
 }
 

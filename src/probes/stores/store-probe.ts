@@ -21,6 +21,7 @@ import type {
   CheckResult,
   DatabaseReport,
   LogState,
+  StorageDirectory,
   StoreKind,
   StoreReport,
   StoreTarget,
@@ -34,6 +35,13 @@ interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'>
   archives?: readonly LogArchive[];
   /** Default: what the operating system says. */
   measureSpace?: MeasureSpace;
+}
+
+/** The measurement of the directories that the last report named, which begins with the poll. */
+interface Measurement {
+  directories: readonly StorageDirectory[] | undefined;
+  /** The check; undefined if nothing could be measured. Never rejects. */
+  space: Promise<CheckResult | undefined>;
 }
 
 /** Polls one database of a store, or the store itself if no database is named. */
@@ -51,15 +59,16 @@ export function createStoreProbe(
   const freeSpace = createFreeSpace(clock, measureSpace);
   const watch = kind.watch?.(clock);
 
-  /** The results of the checks for which the agent reads the host's file systems. `before` is the measurement under way. */
+  /** The results of the checks for which the agent reads the host's file systems. */
   const hostChecks = async (
     report: StoreReport,
     target: StoreTarget,
-    before: Promise<unknown>,
+    { directories, space: measuring }: Measurement,
     signal: AbortSignal,
   ) => {
-    await before;
-    const space = await freeSpace.check(report.directories, target.address, signal);
+    const before = await measuring;
+    const isMeasured = JSON.stringify(directories) === JSON.stringify(report.directories);
+    const space = isMeasured ? before : await freeSpace.check(report.directories, target.address, signal);
     const archived = await untilAborted(
       Promise.all(report.log ? archives.map((archive) => archive.check(report.log!)) : []),
       signal,
@@ -70,7 +79,7 @@ export function createStoreProbe(
   const poll = async (
     target: StoreTarget,
     trace: Trace,
-    before: Promise<unknown>,
+    before: Measurement,
     signal: AbortSignal,
   ): Promise<StoreReport> => {
     const byCommand = command !== undefined && database !== undefined;
@@ -120,13 +129,17 @@ export function createStoreProbe(
       const trace = createTrace(clock);
       const target = targetOf(options, password);
       // After the time is over, there is none left to measure.
-      const measuring = freeSpace.lacking(readDirectories(recalled), target.address, signal);
-      let lacking: CheckResult | undefined;
-      void measuring.then((found) => {
-        lacking = found;
-      });
+      const directories = readDirectories(recalled);
+      let space: CheckResult | undefined;
+      const measuring = freeSpace.check(directories, target.address, signal).then(
+        (found) => {
+          space = found;
+          return found;
+        },
+        () => undefined,
+      );
       try {
-        const report = await poll(target, trace, measuring, signal);
+        const report = await poll(target, trace, { directories, space: measuring }, signal);
         return findingFor(redacted(report, redact), trace, recalled);
       } catch (thrown) {
         const { phasesMs, tlsNotAfterMs } = trace;
@@ -135,7 +148,7 @@ export function createStoreProbe(
         const details = { ...about, identity: readRemembered(recalled).identity };
         if (!signal.aborted) await measuring;
         const context = { labels, accept: options.accept, failing: readFailingSince(recalled) };
-        const disk = lacking && diskOfFailed(lacking, context);
+        const disk = space?.holds === false ? diskOfFailed(space, context) : undefined;
         return {
           ...failure,
           ...{ phasesMs, tlsNotAfterMs, gauges: disk?.gauges, remember: recalled },

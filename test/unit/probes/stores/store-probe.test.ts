@@ -193,6 +193,28 @@ test('a change is logged once, with where it was seen', async () => {
   ]);
 });
 
+test('a poll measures a disk once, also one whose directories have changed since the last poll', async () => {
+  const measured: string[] = [];
+  let path = '/old';
+  const kind = kindOf(
+    () => Promise.resolve({ directories: [{ holds: 'data', path }] }),
+    () => ({ reason: 'refused', msg: 'refused' }),
+  );
+  const measureSpace = async (directory: string) => {
+    measured.push(directory);
+    return { device: 1, freeBytes: 50, totalBytes: 100 };
+  };
+  const probe = probeOf(storeOn(1), kind, { ...bench().deps, measureSpace });
+  const { signal } = new AbortController();
+  const first = await probe.check(signal, undefined);
+  const second = await probe.check(signal, first.remember);
+  expect(measured).toEqual(['/old', '/old']);
+  expect(checkGauges(second)).toMatchObject({ free_space: 1 });
+  path = '/new';
+  await probe.check(signal, second.remember);
+  expect(measured).toEqual(['/old', '/old', '/old', '/new']);
+});
+
 describe('a store that is down', () => {
   const directories = [{ holds: 'data', path: '/data' }];
 
