@@ -155,6 +155,8 @@ export interface Exceeded {
   pause?: { from: string; until: string };
   /** Since when so much has been counted that it would be above the limit without anything before, RFC 3339. */
   newSince?: string;
+  /** When the newest of the events was counted, RFC 3339; only for a number of events within a span. */
+  lastCounted?: string;
 }
 
 /** A log file that the agent follows. */

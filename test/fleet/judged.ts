@@ -10,8 +10,10 @@ export function fleet() {
   let judge = createJudge();
   let startedAt: string | undefined;
   let hasRestarted = false;
+  let lookedMs = Number.NaN;
   const look = () => {
     const { nowMs, monotonicMs, facts, rows } = world.step();
+    lookedMs = nowMs;
     if (hasRestarted) startedAt = new Date(nowMs).toISOString();
     hasRestarted = false;
     readings.sample(rows, { nowMs, monotonicMs });
@@ -26,6 +28,10 @@ export function fleet() {
       return judge;
     },
     look,
+    /** The wall clock at the last look, ms. */
+    get lookedMs() {
+      return lookedMs;
+    },
     /** What the agent concludes while this many quarters of a minute pass. */
     pass: (looks: number) => Array.from({ length: looks }, look),
     /** Restarts the agent: the next look is the first of a new agent, which has restored the state of this one. */

@@ -78,6 +78,10 @@ function looksBack(found: Begun, endMs: number, nowMs: number): boolean {
 /** A cause is usually counted within this time: pages are read, and values sampled, four times a minute. */
 const countedWithinMs = 30_000;
 
+/** When a cause ended that is not seen any more. Restarts are seen for minutes after the last one. */
+const endOf = ({ lastMs }: Pick<ExplainedBy, 'lastMs'>, nowMs: number): number =>
+  lastMs === undefined ? nowMs : Math.min(nowMs, lastMs + countedWithinMs);
+
 /** Whether one problem would explain another one if both were seen now. */
 const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
   canCause(cause.kind, effect.kind) &&
@@ -125,7 +129,7 @@ export function createAftermath(): Aftermath {
     },
     timesOf(all, { nowMs, facts, isUnknown, goesOn }) {
       const seen = new Set(all.map(lineOf));
-      ended = [...ended, ...causes.map((cause) => ({ cause, endMs: nowMs }))]
+      ended = [...ended, ...causes.map((cause) => ({ cause, endMs: endOf(cause, nowMs) }))]
         .filter(({ cause, endMs }) => !seen.has(lineOf(cause)) && nowMs - endMs < rateMs)
         .sort((a, b) => placeOf(a.cause.kind) - placeOf(b.cause.kind))
         .slice(0, mostCauses);
@@ -141,7 +145,7 @@ export function createAftermath(): Aftermath {
         if (!known) return isCauseAt(cause, shownMs);
         const lasts = known.endMs === undefined && (seen.has(known.line) || isUnknown(known.line));
         if (lasts) return known.line === lineOf(cause) || isCauseAt(cause, shownMs);
-        const { endMs = nowMs } = known;
+        const { endMs = endOf(known, nowMs) } = known;
         // While the problem only looks back, it is not known whether it lasts at all. Any problem that is seen may explain it.
         return looksBack(effect, endMs, nowMs) || isCauseAt(cause, Math.max(shownMs, endMs));
       };
@@ -159,7 +163,7 @@ export function createAftermath(): Aftermath {
         const known = remembered.get(line);
         // If the problem has a cause again, or its earlier cause is now a cause itself, nothing has ended.
         if (!known || roots.has(idOf(known))) continue;
-        const { endMs = nowMs } = known;
+        const { endMs = endOf(known, nowMs) } = known;
         // Nothing shows the problem any more, and the cause that it had is over.
         if (one.found.unread || looksBack(one.found, endMs, nowMs)) left.add(one);
         next.set(line, { ...known, endMs });
@@ -173,8 +177,8 @@ export function createAftermath(): Aftermath {
           left.add(one);
           next.set(line, next.get(lineOf(cause.found))!);
         } else {
-          const { kind, subject } = cause.found;
-          next.set(line, { kind, subject, line: lineOf(cause.found) });
+          const { kind, subject, lastMs } = cause.found;
+          next.set(line, { kind, subject, line: lineOf(cause.found), lastMs });
         }
       }
       remembered = next;

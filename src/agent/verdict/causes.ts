@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import { compareText } from '../../core/labels.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
+import { leastPauseMs } from './condition.ts';
 import { type Begun, dependentReasons, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
 import { checkSource } from './store-evidence.ts';
@@ -141,19 +142,11 @@ const isOfStore: Related = (cause, effect, facts) => {
 const saysStore: Related = (_cause, effect) =>
   !blamesItself(effect) && (dependentReasons.has(effect.reason ?? '') || saysFatal(effect));
 
-/** Whether a role is well now, whatever was wrong with it before. */
-const isWell = (role: string | undefined, { probes }: Pick<StatusFacts, 'probes'>): boolean =>
-  probes.some(({ name, last, flapping }) => name === `health/${role}` && last?.ok && !flapping);
-
-/**
- * Whether a running role lacks a role that it calls. If it lacked its store, it would say so. A role that warms up was just
- * started; a role that it calls may have crashed minutes before.
- */
-const isCaller: Related = (cause, effect, facts) =>
+/** Whether a running role lacks a role that it calls. If it lacked its store, it would say so. */
+const isCaller: Related = (cause, effect) =>
   isCalledBy(cause.about.role, effect.about.role) &&
   dependentReasons.has(effect.reason ?? '') &&
   effect.reason !== 'persistence' &&
-  !(effect.reason === 'warming_up' && isWell(cause.about.role, facts)) &&
   !blamesItself(effect);
 
 const ofRequests: Related = ({ about: { role = '' } }, { about }) =>
@@ -344,8 +337,22 @@ function wasWell(cause: Begun, effect: Begun, { probes }: StatusFacts): boolean 
   return shownSinceMs(effect) + lateMs < cause.sinceMs;
 }
 
+const isOfProcess: ReadonlySet<KindOfProblem> = new Set(processFaults);
+
+/**
+ * Whether a cause that consists of events, such as restarts, was over when an effect began. If the process of the role may have
+ * ended again, that is counted only when the next one starts.
+ */
+function hadEnded({ lastMs, about }: Begun, effect: Begun): boolean {
+  if (lastMs === undefined) return false;
+  const isOwn = isOfProcess.has(effect.kind) && effect.about.role === about.role;
+  if (isOwn && !dependentReasons.has(effect.reason ?? '')) return false;
+  return (effect.newSinceMs ?? shownSinceMs(effect)) >= lastMs + leastPauseMs;
+}
+
 const followsFrom = (effect: Begun, cause: Begun, facts: StatusFacts, isInTime: IsInTime): boolean =>
   isBefore(cause, effect) &&
+  !hadEnded(cause, effect) &&
   !wasWell(cause, effect, facts) &&
   (relations.get(`${cause.kind} ${effect.kind}`)?.some((related) => related(cause, effect, facts)) ??
     false) &&

@@ -33,6 +33,11 @@ export interface Found {
   pause?: { fromMs: number; untilMs: number };
   /** Since when the evidence would show the problem without anything before, wall clock, ms; undefined if that is not known. */
   newSinceMs?: number;
+  /**
+   * When the newest of the events that show the problem was counted, wall clock, ms; undefined for a problem that lasts. The
+   * problem is seen for some time after its last event, in which it causes nothing new.
+   */
+  lastMs?: number;
   /** Whether the evidence only shows that a problem which has begun goes on, and does not begin a problem. */
   onlyGoesOn?: boolean;
   /** The reason why the probe failed, if it did. */
@@ -128,6 +133,8 @@ export interface ExplainedBy {
   subject: string;
   line: string;
   endMs?: number;
+  /** When the last event of the cause was counted, if it consists of events. */
+  lastMs?: number;
 }
 
 /** A problem that lasts. */

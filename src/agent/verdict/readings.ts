@@ -139,6 +139,7 @@ export function createServiceReadings(): ServiceReadings {
         since: new Date(sinceMs).toISOString(),
         ...(!mayBegin && { onlyGoesOn: true }),
         ...(newAgoMs !== undefined && { newSince: atOf(newAgoMs) }),
+        ...(countedMs > 0 && { lastCounted: atOf(tracks.unchangedMs(of, key)!) }),
         ...(isNew && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
       };
       return [one.shown];

@@ -105,12 +105,14 @@ export function valueProblems(facts: StatusFacts): Found[] {
     const id = idOf({ kind: one.kind, subject });
     const sinceMs = Date.parse(one.since);
     const newSinceMs = msOf(one.newSince);
+    const lastMs = msOf(one.lastCounted);
     const known = found.get(id);
     if (known) {
       known.evidence.push(valueEvidence(one));
       known.from = [...new Set([...known.from!, ...(one.from ?? [])])];
       known.sinceMs = Math.min(known.sinceMs!, sinceMs);
       if (newSinceMs !== undefined) known.newSinceMs = Math.max(known.newSinceMs ?? 0, newSinceMs);
+      if (lastMs !== undefined) known.lastMs = Math.max(known.lastMs ?? 0, lastMs);
       known.pause = common(known.pause, pauseOf(one));
       known.onlyGoesOn &&= one.onlyGoesOn;
       continue;
@@ -126,6 +128,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
       detail: one.value,
       sinceMs,
       newSinceMs,
+      lastMs,
       pause,
       evidence,
       from: one.from ?? [],

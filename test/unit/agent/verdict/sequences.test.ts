@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest';
+import { createRandom } from '../../../../examples/service/random.ts';
+import { fleet } from '../../../fleet/judged.ts';
+import type { RoleName, WorldState } from '../../../fleet/world.ts';
+
+/**
+ * Faults one after the other, with pauses from half a minute on, so that what one leaves behind is still seen when the next one
+ * begins. The oracle is when each was injected.
+ */
+
+interface Fault {
+  set(state: WorldState, role: RoleName, isOn: boolean): void;
+  /** What the fault may be called, for its role. */
+  names(role: RoleName): RegExp;
+}
+
+const roleNames: readonly RoleName[] = ['frontend', 'history', 'matching', 'worker'];
+const faults: Readonly<Record<string, Fault>> = {
+  store: {
+    set({ store }, _, isOn) {
+      store.failure = isOn ? ['refused', 'connect ECONNREFUSED 10.0.0.1:5432', 'connect'] : undefined;
+    },
+    names: () => /^store_down\//,
+  },
+  gone: {
+    set({ roles }, role, isOn) {
+      roles[role].gone = isOn;
+    },
+    names: (role) => new RegExp(`^(role_down|role_failing|scrape_down)/${role}$`),
+  },
+  crash: {
+    set({ roles }, role, isOn) {
+      roles[role].crashesWith = isOn ? 'bootstrap ringpop: join duration exceeded 30 s' : undefined;
+    },
+    names: (role) => new RegExp(`^(role_down|role_failing|scrape_down|crash_loop|fatal)/${role}$`),
+  },
+  errors: {
+    set({ roles }, role, isOn) {
+      roles[role].ownErrors = isOn ? 15 : 0;
+    },
+    names: (role) => new RegExp(`^persistence_errors/${role}$`),
+  },
+};
+
+const stepMs = 15_000;
+/** A start may be this much too early: the fault is injected between two looks. */
+const toleranceMs = stepMs;
+
+/** Plays five faults, and returns which were not named, and which errors were said to have begun before they did. */
+function played(seed: number): string[] {
+  const random = createRandom(seed);
+  const agent = fleet();
+  const { world, pass } = agent;
+  const wrong: string[] = [];
+  const began: { names: RegExp; fromMs: number }[] = [];
+  pass(70);
+  for (let i = 0; i < 5; i++) {
+    const [kind, fault] = Object.entries(faults)[random.integer(0, 3)]!;
+    const role = roleNames[random.integer(0, 3)]!;
+    fault.set(world.state, role, true);
+    began.push({ names: fault.names(role), fromMs: agent.lookedMs + stepMs });
+    const reports = pass(random.integer(5, 24));
+    const causes = reports.flatMap(({ verdict }) =>
+      verdict.problems.filter(({ causedBy }) => causedBy === undefined),
+    );
+    if (!causes.some(({ id }) => fault.names(role).test(id))) wrong.push(`${kind} ${role} was not named`);
+    fault.set(world.state, role, false);
+    pass(random.integer(2, 40));
+  }
+  for (const { id, cause, start } of pass(90).at(-1)!.incidents) {
+    if (cause !== 'persistence_errors') continue;
+    const own = began.filter(({ names }) => names.test(id)).map(({ fromMs }) => fromMs);
+    // Errors that a store or a role leaves behind have no fault of their own.
+    const isEarly = own.every((fromMs) => Date.parse(start) < fromMs - toleranceMs);
+    if (own.length > 0 && isEarly) wrong.push(`${id} began at ${start}`);
+  }
+  return wrong;
+}
+
+describe('faults one after the other', () => {
+  test.each(Array.from({ length: 40 }, (_, seed) => seed))(
+    'seed %i: each is named, from its start on',
+    (seed) => {
+      expect(played(seed)).toEqual([]);
+    },
+  );
+});
