@@ -21,6 +21,8 @@ interface RuleFile {
 const thresholds = ['SvcLogLag=4096', 'SvcDomainFailover=20'];
 /** Alerts on scrapes: on a busy machine a scrape may miss its time although nothing is down. */
 const scraped = ['SvcServiceDown', 'SvcInstanceDown', 'SvcRoleUnwatched', 'SvcAgentDown'];
+/** Alerts that those explain, and the seconds that they come later, as shipped. */
+const afterScraped: Readonly<Record<string, number>> = { SvcRoleUnhealthy: 4 };
 /** The addresses with which the links of alerts begin. */
 export const links = { runbooks: 'https://wiki.example/runbooks', grafana: 'https://grafana.example' };
 
@@ -45,6 +47,8 @@ function cut(expr: string, windowSeconds: number): string {
       .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
       .replace(/\boffset \d+[mhd]\b/g, `offset ${windowSeconds + 1}s`)
       .replace('[day]', '[1d]')
+      // The increase over five minutes, as a rate.
+      .replace(/(?<=\) )\/ 300\b/g, `/ ${windowSeconds}`)
   );
 }
 
@@ -82,8 +86,11 @@ export function writeRules(
   const addresses = ['--runbook-url', links.runbooks, '--dashboard-url', links.grafana];
   written(['--out', directory, ...addresses, ...thresholds.flatMap((each) => ['--threshold', each])]);
   const heldSeconds = (alert: string, shipped = '0s') => {
-    const seconds = forSeconds === 'cut' ? shortened(shipped) : forSeconds;
-    return scraped.includes(alert) ? Math.max(seconds, 3 * scrapeSeconds) : seconds;
+    if (scraped.includes(alert))
+      return Math.max(forSeconds === 'cut' ? shortened(shipped) : forSeconds, 3 * scrapeSeconds);
+    if (forSeconds !== 'cut') return forSeconds;
+    const laterSeconds = afterScraped[alert];
+    return Math.max(shortened(shipped), laterSeconds === undefined ? 0 : 3 * scrapeSeconds + laterSeconds);
   };
   for (const name of readdirSync(directory)) {
     const file = parse(readFileSync(join(directory, name), 'utf8')) as RuleFile;
