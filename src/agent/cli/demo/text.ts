@@ -112,8 +112,8 @@ Alertmanager has the alert ${first.alert}${running ? ', and this terminal shows 
 
 To end every incident:${interactive ? ' type end and Enter, or' : ''}
   curl -X POST ${end}
-Its alerts are over about five minutes later.
-To begin another one:${interactive ? ' type its kind and Enter, or' : ''}
+The alerts are over about five minutes later.
+To begin an incident:${interactive ? ' type its kind and Enter, or' : ''}
   curl -X POST '${incident}?kind=${kinds[0]}'
 ${kinds.map((kind) => `    ${kind.padEnd(widest)}  ${alertsOf[kind] ?? ''}`.trimEnd()).join('\n')}
 
