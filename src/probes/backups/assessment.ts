@@ -268,7 +268,9 @@ function verdict({ options, evidence, ledger, sorted, ahead, broken, nowMs }: As
     const since = success ? `for ${formatDuration(nowMs - success.startMs)}` : 'yet';
     const [first] = ahead;
     const future = first ? `; ${first.id} has a time in the future` : '';
-    return fault(success ? 'late' : 'no_backup', `no backup has succeeded ${since}${future}`);
+    // A gap stays when the next segment comes: only a new base backup ends it.
+    const gap = evidence.gap === undefined ? '' : `; ${evidence.gap}`;
+    return fault(success ? 'late' : 'no_backup', `no backup has succeeded ${since}${future}${gap}`);
   }
   if (evidence.unfinished.some(({ sinceMs }) => sinceMs > (success?.endMs ?? 0))) {
     return fault('incomplete', 'a backup was started but not completed');

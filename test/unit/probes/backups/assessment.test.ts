@@ -759,6 +759,9 @@ describe('the reason that is shown', () => {
     const b = assessing();
     b.at(startMs + hourMs, seen);
     expect(b.at(startMs + 3 * dayMs, seen).msg).toBe('no backup has succeeded for 3d');
+    // The gap would still be there after the next segment.
+    const { reason, msg } = b.at(startMs + 3 * dayMs, { ...seen, gap: 'no segment 7' });
+    expect([reason, msg]).toEqual(['late', 'no backup has succeeded for 3d; no segment 7']);
   });
 
   test('three of the files that differ are named', () => {
