@@ -1,11 +1,15 @@
 import type { Clock } from './ports.ts';
 
-/** The system clock. Its timers never keep the process alive; a cancelled timer never fires. */
+/**
+ * The system clock. Its timers never keep the process alive; a cancelled timer never fires. Node rounds both the delay and the
+ * time of its timers down to milliseconds. A timer that fired a fraction early would find that nothing is due, and would wake the
+ * process a second time.
+ */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(delayMs, call) {
-    const timer = setTimeout(call, delayMs);
+    const timer = setTimeout(call, Math.ceil(delayMs) + 1);
     timer.unref();
     return () => clearTimeout(timer);
   },

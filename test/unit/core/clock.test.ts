@@ -110,4 +110,19 @@ describe('the system clock', () => {
     expect(systemClock.monotonicMs()).toBeGreaterThan(before);
     expect(cancelled).toBe(true);
   });
+
+  it('never calls back before the delay has passed', async () => {
+    const earlyMs: number[] = [];
+    // Node's timers know only whole milliseconds; these begin and end at all fractions of one.
+    const waited = Array.from({ length: 200 }, async (_, i) => {
+      const delayMs = 1 + i / 20;
+      const dueMs = systemClock.monotonicMs() + delayMs;
+      await new Promise<void>((resolve) => systemClock.after(delayMs, resolve));
+      earlyMs.push(Math.max(0, dueMs - systemClock.monotonicMs()));
+    });
+    const keepAlive = setInterval(() => {}, 1000);
+    await Promise.all(waited);
+    clearInterval(keepAlive);
+    expect(earlyMs).toEqual(waited.map(() => 0));
+  });
 });
