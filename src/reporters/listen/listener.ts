@@ -93,7 +93,8 @@ function createHttpServer(limits: ListenerLimits): Server {
     headersTimeout: limits.headerMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
-    connectionsCheckingInterval: Math.min(1_000, limits.headerMs),
+    // Node checks also while there is no connection. A slow client has up to one and a half times its limit.
+    connectionsCheckingInterval: limits.headerMs / 2,
   });
 }
 
