@@ -26,6 +26,7 @@ import type { State } from './state/state.ts';
 import { incidentsIn } from './verdict/alike.ts';
 import { createServiceReadings } from './verdict/readings.ts';
 import { createJudge } from './verdict/verdict.ts';
+import { createWatch } from './watch.ts';
 
 /** Whether any source of the service reports restarts. */
 const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
@@ -132,6 +133,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   });
 
   const report = () => {
+    watch.sampleIfDue();
     const made = statusReport(current, {
       registry,
       state,
@@ -153,11 +155,11 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     self.showReport({ ...made, incidents: incidentsIn(made.verdict) });
     return made;
   };
-  const watch = createWatch(clock, () => {
+  const sample = () => {
     const now = { nowMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
     withReadings(registry, (rows) => readings.sample(rows, now));
-    report();
-  });
+  };
+  const watch = createWatch({ sample, report }, clock);
   const endpoints = createEndpointPipeline({
     listeners: deps.listeners,
     listening,
@@ -239,24 +241,5 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       await Promise.all([reporters.stop(), endpoints.close()]);
       await rolePipeline.stop();
     },
-  };
-}
-
-/** How often the values of the service are judged. */
-const watchIntervalMs = 15_000;
-
-/** Judges at an interval, so that problems begin and end even while nobody asks. */
-function createWatch(clock: Clock, judge: () => void): { start(): void; stop(): void } {
-  let cancel = () => {};
-  const run = () => {
-    judge();
-    cancel = clock.after(watchIntervalMs, run);
-  };
-  return {
-    start() {
-      // The first run is delayed, so that it does not slow the start of the agent.
-      cancel = clock.after(1_000, run);
-    },
-    stop: () => cancel(),
   };
 }
