@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { planStores } from '../../src/probes/stores/stores.ts';
+import { bareServer } from '../ports.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { bench, checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil, until } from '../until.ts';
@@ -96,6 +98,22 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
         (await server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'svc-agent'")).rows,
       (rows) => rows.length === 0,
     );
+  });
+
+  test('all statements of a poll reach the server at once', async () => {
+    const sent: string[] = [];
+    const proxy = await bareServer((client) => {
+      const inner = connect(server.port, '127.0.0.1').on('error', () => client.destroy());
+      client.on('data', (bytes) => sent.push(bytes.toString('latin1'))).pipe(inner);
+      inner.pipe(client);
+    });
+    onTestFinished(() => proxy.close());
+    await checkStore(store({ address: `127.0.0.1:${proxy.port}` }));
+    const [login, statements, end] = sent;
+    expect(login).toContain('application_name');
+    expect(statements).toMatch(/BEGIN READ ONLY.*pg_stat_activity.*COMMIT/s);
+    // The message that ends a session (Terminate) has the letter X and its own length.
+    expect([end, sent.length]).toEqual(['X\0\0\0\x04', 3]);
   });
 
   test('a schema that is older than expected: 0.9 is older than 0.10', async () => {

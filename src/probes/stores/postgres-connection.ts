@@ -82,6 +82,9 @@ export async function openSession(
     processId: (client as unknown as { processID: number | null }).processID ?? undefined,
     async ask(statements) {
       guard.reset();
+      // The statements leave in one write: the driver would make one system call for each.
+      socket.cork();
+      process.nextTick(() => socket.uncork());
       try {
         return await askAll(client, statements, target.timeoutMs);
       } catch (thrown) {
