@@ -2,15 +2,15 @@ import { setFlagsFromString } from 'node:v8';
 import { keepHeapSmall } from './heap-size.ts';
 
 /**
- * The flags for the moment at which V8 optimizes a function: after eight times as much work as by default. With the default it
+ * The flags for the moment at which V8 optimizes a function: after three times as much work as by default. With the default it
  * optimizes for minutes on end what an idle agent runs a few times a minute, which takes a seventh of that agent's CPU time, more
- * than the optimized code saves. The loop over the lines of a log does eight times the work in some milliseconds. Node 20 has
+ * than the optimized code saves. The loop over the lines of a log does three times the work in some milliseconds. Node 20 has
  * another flag than later versions.
  */
 const optimizeLate =
   Number.parseInt(process.versions.v8, 10) < 12
-    ? [`--interrupt-budget=${8 * 66 * 1024}`]
-    : [`--invocation-count-for-maglev=${8 * 400}`, `--invocation-count-for-turbofan=${8 * 3_000}`];
+    ? [`--interrupt-budget=${3 * 66 * 1024}`]
+    : [`--invocation-count-for-maglev=${3 * 400}`, `--invocation-count-for-turbofan=${3 * 3_000}`];
 
 /**
  * Sets the flags of V8. Call it when the code of the commands is loaded, and before anything is allocated for a command: from then
