@@ -14,129 +14,98 @@ import { loadConfig } from '../config/load.ts';
 import type { AgentConfig, Loaded, LoadRequest, ReadyConfig } from '../config/types.ts';
 import type { Command, Io } from './io.ts';
 
-interface CommandRow {
-  name: string;
-  summary: string;
-  /** Command lines without the program's name. */
-  examples: readonly string[];
-}
-
-/** Every command, with its line in the help and examples of its use. `dispatch.ts` loads their code. */
-export const commands = [
-  {
-    name: 'run',
-    summary: 'run the agent',
-    examples: [
-      'run -c /etc/svc-agent/agent.yaml',
-      'run --service-config /etc/svc/production.yaml --role frontend',
-    ],
-  },
-  {
-    name: 'check',
-    summary: "check the configuration, and the service's own files",
-    examples: ['check agent.yaml', 'check --live --json'],
-  },
-  {
-    name: 'probe',
-    summary: 'probe roles, stores, clusters, domains and archives once',
-    examples: ['probe store/main health', 'probe --print-grants'],
-  },
-  {
-    name: 'status',
-    summary: 'show what a running agent is doing',
-    examples: [
-      'status --watch',
-      'status --json --url https://agent.example.com:9465',
-      'status --check --for upgrade',
-    ],
-  },
-  {
-    name: 'incidents',
-    summary: 'list what is wrong now and what was in the last 30 days',
-    examples: ['incidents', 'incidents --json --url 127.0.0.1:9465'],
-  },
-  {
-    name: 'maintenance',
-    summary: 'announce planned work to a running agent',
-    examples: [
-      'maintenance --for 30m --reason upgrade',
-      'maintenance --for 2h --reason disks -c agent.yaml',
-      'maintenance --end',
-    ],
-  },
-  {
-    name: 'rules',
-    summary: 'print or write alert and recording rules for Prometheus',
-    examples: ['rules --out /etc/prometheus/rules', 'rules --pack spec --job frontend=svc-frontend'],
-  },
-  {
-    name: 'dashboards',
-    summary: 'print or write dashboards for Grafana',
-    examples: ['dashboards --out /var/lib/grafana/dashboards', 'dashboards overview'],
-  },
-  {
-    name: 'init',
-    summary: 'write a commented starter configuration',
-    examples: [
-      'init agent.yaml',
-      'init --service-config /etc/svc/base.yaml --service-config /etc/svc/production.yaml',
-    ],
-  },
-  {
-    name: 'demo',
-    summary: 'run an example service and the agent beside it',
-    examples: ['demo', 'demo --for 2m --incident-after 10s'],
-  },
-  {
-    name: 'doctor',
-    summary: 'check what the agent needs on this host, and print what to do',
-    examples: ['doctor agent.yaml', 'doctor --role history --json'],
-  },
-  {
-    name: 'backup',
-    summary: 'run a backup and record its result, or print backup commands for each store',
-    examples: ['backup run --job main-full -- pg_dump -Fc -f /backups/main.dump svc', 'backup plan'],
-  },
-  {
-    name: 'recover',
-    summary: 'run a recovery procedure step by step, with checks',
-    examples: [
-      'recover database-corruption --store main --plan',
-      'recover datacenter-failure --domain orders --to dc2 --execute',
-    ],
-  },
-  {
-    name: 'test',
-    summary: 'test log rules and vocabularies against sample lines, pages and datagrams',
-    examples: ['test rules.test.yaml', 'test tests/*.yaml -c agent.yaml --json'],
-  },
-  {
-    name: 'tap',
-    summary: 'show live how each log line and each sample is counted, and why',
-    examples: ['tap --role frontend', 'tap --match UpdateShard --for 1m --json'],
-  },
-  {
-    name: 'bundle',
-    summary: 'collect what a support case needs, without secrets',
-    examples: ['bundle --out bundle.json', 'bundle -c /etc/svc-agent/agent.yaml'],
-  },
-  {
-    name: 'schema',
-    summary: 'print the JSON Schema of the configuration, or every closed list',
-    examples: ['schema', 'schema --reasons --json'],
-  },
-  {
-    name: 'healthcheck',
-    summary: 'check the health of a running agent',
-    examples: ['healthcheck --ready', 'healthcheck --url 127.0.0.1:9464'],
-  },
-  {
-    name: 'completion',
-    summary: 'print a completion script for bash, zsh or fish',
-    examples: ['completion bash', 'completion fish'],
-  },
-] as const satisfies readonly CommandRow[];
-export type CommandName = (typeof commands)[number]['name'];
+/** Every command: its line in the help, then examples of its use. `dispatch.ts` loads their code. */
+const commandRows = {
+  run: [
+    'run the agent',
+    'run -c /etc/svc-agent/agent.yaml',
+    'run --service-config /etc/svc/production.yaml --role frontend',
+  ],
+  check: ["check the configuration, and the service's own files", 'check agent.yaml', 'check --live --json'],
+  probe: [
+    'probe roles, stores, clusters, domains and archives once',
+    'probe store/main health',
+    'probe --print-grants',
+  ],
+  status: [
+    'show what a running agent is doing',
+    'status --watch',
+    'status --json --url https://agent.example.com:9465',
+    'status --check --for upgrade',
+  ],
+  incidents: [
+    'list what is wrong now and what was in the last 30 days',
+    'incidents',
+    'incidents --json --url 127.0.0.1:9465',
+  ],
+  maintenance: [
+    'announce planned work to a running agent',
+    'maintenance --for 30m --reason upgrade',
+    'maintenance --for 2h --reason disks -c agent.yaml',
+    'maintenance --end',
+  ],
+  rules: [
+    'print or write alert and recording rules for Prometheus',
+    'rules --out /etc/prometheus/rules',
+    'rules --pack spec --job frontend=svc-frontend',
+  ],
+  dashboards: [
+    'print or write dashboards for Grafana',
+    'dashboards --out /var/lib/grafana/dashboards',
+    'dashboards overview',
+  ],
+  init: [
+    'write a commented starter configuration',
+    'init agent.yaml',
+    'init --service-config /etc/svc/base.yaml --service-config /etc/svc/production.yaml',
+  ],
+  demo: ['run an example service and the agent beside it', 'demo', 'demo --for 2m --incident-after 10s'],
+  doctor: [
+    'check what the agent needs on this host, and print what to do',
+    'doctor agent.yaml',
+    'doctor --role history --json',
+  ],
+  backup: [
+    'run a backup and record its result, or print backup commands for each store',
+    'backup run --job main-full -- pg_dump -Fc -f /backups/main.dump svc',
+    'backup plan',
+  ],
+  recover: [
+    'run a recovery procedure step by step, with checks',
+    'recover database-corruption --store main --plan',
+    'recover datacenter-failure --domain orders --to dc2 --execute',
+  ],
+  test: [
+    'test log rules and vocabularies against sample lines, pages and datagrams',
+    'test rules.test.yaml',
+    'test tests/*.yaml -c agent.yaml --json',
+  ],
+  tap: [
+    'show live how each log line and each sample is counted, and why',
+    'tap --role frontend',
+    'tap --match UpdateShard --for 1m --json',
+  ],
+  bundle: [
+    'collect what a support case needs, without secrets',
+    'bundle --out bundle.json',
+    'bundle -c /etc/svc-agent/agent.yaml',
+  ],
+  schema: [
+    'print the JSON Schema of the configuration, or every closed list',
+    'schema',
+    'schema --reasons --json',
+  ],
+  healthcheck: [
+    'check the health of a running agent',
+    'healthcheck --ready',
+    'healthcheck --url 127.0.0.1:9464',
+  ],
+  completion: ['print a completion script for bash, zsh or fish', 'completion bash', 'completion fish'],
+} satisfies Readonly<Record<string, readonly [summary: string, ...examples: string[]]>>;
+export type CommandName = keyof typeof commandRows;
+export const commands = (Object.entries(commandRows) as [CommandName, string[]][]).map(
+  ([name, [summary = '', ...examples]]) => ({ name, summary, examples }),
+);
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 
