@@ -1,4 +1,4 @@
-import type { Plan, Series } from './case.ts';
+import { fires, type Plan, type Series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -53,14 +53,10 @@ export const agentPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'the first fatal entry of a logger, which brings its series along',
-        series: {
-          [`svc_log_entries_total{${at}, ${role}, level="fatal", logger="shard"}`]: '_x15 1x20',
-          [`svc_log_bytes_total{${at}, ${role}}`]: '0+900x40',
-        },
-        fires: '1',
-      },
+      fires('the first fatal entry of a logger, which brings its series along', '1', {
+        [`svc_log_entries_total{${at}, ${role}, level="fatal", logger="shard"}`]: '_x15 1x20',
+        [`svc_log_bytes_total{${at}, ${role}}`]: '0+900x40',
+      }),
     ],
   },
   {
@@ -82,14 +78,10 @@ export const agentPlans: readonly Plan[] = [
       'a role without health check and scrape': { [`svc_log_bytes_total{${at}, ${role}}`]: '5000x120' },
     },
     more: [
-      {
-        shows: 'a pattern that matches nothing, of a role that is only scraped',
-        series: {
-          [`svc_log_bytes_total{${at}, ${role}}`]: '0x120',
-          [`svc_role_scrape_up{${at}, ${role}}`]: '1x120',
-        },
-        fires: '0',
-      },
+      fires('a pattern that matches nothing, of a role that is only scraped', '0', {
+        [`svc_log_bytes_total{${at}, ${role}}`]: '0x120',
+        [`svc_role_scrape_up{${at}, ${role}}`]: '1x120',
+      }),
     ],
   },
   {
@@ -177,16 +169,11 @@ export const agentPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'a probe with results beside one without, on another agent',
-        series: {
-          'svc_probe_last_run_timestamp_seconds{cluster="dc1", instance="b", probe="store/main"}': '0+60x40',
-          'svc_probe_skipped_total{cluster="dc1", instance="b", probe="store/main", reason="overlap"}':
-            '0x40',
-          [`svc_probe_skipped_total{${at}, probe="store/main", reason="overlap"}`]: '7x40',
-        },
-        fires: '0',
-      },
+      fires('a probe with results beside one without, on another agent', '0', {
+        'svc_probe_last_run_timestamp_seconds{cluster="dc1", instance="b", probe="store/main"}': '0+60x40',
+        'svc_probe_skipped_total{cluster="dc1", instance="b", probe="store/main", reason="overlap"}': '0x40',
+        [`svc_probe_skipped_total{${at}, probe="store/main", reason="overlap"}`]: '7x40',
+      }),
     ],
   },
   {
@@ -288,95 +275,95 @@ export const incidentPlans: readonly Plan[] = [
     agentsDiffer: 'fires',
     value: '1',
     more: [
-      {
-        shows: 'a role',
-        series: incident('role_down', 'history', '1x60', here),
-        fires: [
+      fires(
+        'a role',
+        [
           {
             labels: { cluster: 'dc1', cause: 'role_down', subject: 'history', svc_service: 'history' },
             value: '1',
           },
         ],
-      },
-      {
-        shows: 'a role of which another instance is up',
-        series: {
+        incident('role_down', 'history', '1x60', here),
+      ),
+      fires(
+        'a role of which another instance is up',
+        [{ labels: ofCause('role_down', 'history'), value: '1' }],
+        {
           ...incident('role_down', 'history', '1x60', here),
           ...roleUp('0x60', 'history', here),
           ...roleUp('1x60', 'history', there),
         },
-        fires: [{ labels: ofCause('role_down', 'history'), value: '1' }],
-      },
-      {
-        shows: 'a store that another agent reaches',
-        series: {
+      ),
+      fires(
+        'a store that another agent reaches',
+        [{ labels: ofCause('store_down', 'main/persistence'), value: '1' }],
+        {
           ...incident('store_down', 'main/persistence', '1x60', here),
           [`svc_store_up{${here}store="main", database="persistence"}`]: '0x60',
           [`svc_store_up{${there}store="main", database="persistence"}`]: '1x60',
         },
-        fires: [{ labels: ofCause('store_down', 'main/persistence'), value: '1' }],
-      },
-      {
-        shows: 'a store that two agents do not reach',
-        series: {
-          ...incident('store_down', 'main/persistence', '1x60', here),
-          ...incident('store_down', 'main/persistence', '1x60', there),
-        },
-        fires: [
+      ),
+      fires(
+        'a store that two agents do not reach',
+        [
           {
             labels: { ...ofCause('store_down', 'main/persistence'), store: 'main', database: 'persistence' },
             value: '1',
           },
         ],
-      },
-      {
-        shows: 'a store that all agents reach, and that refuses writes',
-        series: {
-          ...incident('read_only', 'main/persistence', '1x60', here),
-          [`svc_store_up{${here}store="main", database="persistence"}`]: '1x60',
+        {
+          ...incident('store_down', 'main/persistence', '1x60', here),
+          ...incident('store_down', 'main/persistence', '1x60', there),
         },
-        fires: [
+      ),
+      fires(
+        'a store that all agents reach, and that refuses writes',
+        [
           {
             labels: { ...ofCause('read_only', 'main/persistence'), store: 'main', database: 'persistence' },
             value: '1',
           },
         ],
-      },
-      {
-        shows: 'a role that was out six minutes ago',
-        series: {
+        {
+          ...incident('read_only', 'main/persistence', '1x60', here),
+          [`svc_store_up{${here}store="main", database="persistence"}`]: '1x60',
+        },
+      ),
+      fires(
+        'a role that was out six minutes ago',
+        [{ labels: { ...ofCause('role_down', 'history'), svc_service: 'history' }, value: '1' }],
+        {
           ...incident('role_down', 'history', '1x14 stale', here),
           ...incident('role_down', 'history', '0x14 stale', there),
           ...roleUp('0x14 1x60', 'history', here),
         },
-        fires: [{ labels: { ...ofCause('role_down', 'history'), svc_service: 'history' }, value: '1' }],
-      },
-      {
-        shows: 'a store, which ended seven minutes ago',
-        series: {
-          ...incident('store_down', 'main/persistence', '1x13 stale', here),
-          ...incident('store_down', 'main/persistence', '0x13 stale', there),
-        },
-        fires: [
+      ),
+      fires(
+        'a store, which ended seven minutes ago',
+        [
           {
             labels: { ...ofCause('store_down', 'main/persistence'), store: 'main', database: 'persistence' },
             value: '1',
           },
         ],
-      },
-      {
-        shows: 'a store that refused the writes of one agent until six minutes ago',
-        series: {
-          ...incident('read_only', 'main/persistence', '1x14 stale', here),
-          ...incident('read_only', 'main/persistence', '0x14 stale', there),
+        {
+          ...incident('store_down', 'main/persistence', '1x13 stale', here),
+          ...incident('store_down', 'main/persistence', '0x13 stale', there),
         },
-        fires: [
+      ),
+      fires(
+        'a store that refused the writes of one agent until six minutes ago',
+        [
           {
             labels: { ...ofCause('read_only', 'main/persistence'), store: 'main', database: 'persistence' },
             value: '1',
           },
         ],
-      },
+        {
+          ...incident('read_only', 'main/persistence', '1x14 stale', here),
+          ...incident('read_only', 'main/persistence', '0x14 stale', there),
+        },
+      ),
     ],
   },
   {
@@ -410,14 +397,14 @@ export const incidentPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'a role that misses another one, by its page',
-        series: {
+      fires(
+        'a role that misses another one, by its page',
+        [{ labels: { cluster: 'dc1', svc_service: 'frontend' }, value: '1' }],
+        {
           [`svc_role_scrape_up{${at}, svc_service="frontend"}`]: '0x60',
           ...incident('role_down', 'matching', '1x60', here),
         },
-        fires: [{ labels: { cluster: 'dc1', svc_service: 'frontend' }, value: '1' }],
-      },
+      ),
     ],
   },
 ];

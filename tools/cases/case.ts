@@ -76,6 +76,13 @@ export type HandWritten = Pick<Plan, 'alert' | 'ruleLabels' | 'at' | 'every' | '
   cases: readonly Extra[];
 };
 
+/** Series on which an alert fires: the plan's own alert with this value, or these. */
+export const fires = <F extends OwnExtra['fires']>(shows: string, fires: F, series: Series) => ({
+  shows,
+  series,
+  fires,
+});
+
 /** Series on which an alert stays silent; `at` is the time of the check if it differs from the plan's. */
 export const silent = (shows: string, series: Series, at?: number): Extra => ({
   ...{ shows, series, fires: [] },

@@ -1,4 +1,4 @@
-import { type HandWritten, type Plan, type Series, series, state, within } from './case.ts';
+import { fires, type HandWritten, type Plan, type Series, series, state, within } from './case.ts';
 
 const at = 'cluster="dc1", instance="a"';
 const pair = 'source_cluster="dc1", target_cluster="dc2"';
@@ -57,28 +57,28 @@ const disagreement: HandWritten = {
     },
   },
   cases: [
-    { shows: 'fires', series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }, fires: bothDisagree },
-    {
-      shows: 'three clusters of which one fails',
-      series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1'), ...says('dc3', 'dc3') },
-      fires: [disagrees('dc1', 'dc1', '2'), disagrees('dc2', 'dc1', '2'), disagrees('dc3', 'dc3', '2')],
-    },
-    {
-      shows: 'two agents that report the same',
-      series: { ...says('dc1', 'dc1'), ...says('dc1', 'dc1', '1x60', 'b'), ...says('dc2', 'dc2') },
-      fires: bothDisagree,
-    },
-    {
-      shows: 'two environments with the same names, of which one disagrees',
-      series: {
-        ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }),
-        ...within('staging', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
-      },
-      fires: bothDisagree.map(({ labels, value }) => ({
+    fires('fires', bothDisagree, { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }),
+    fires(
+      'three clusters of which one fails',
+      [disagrees('dc1', 'dc1', '2'), disagrees('dc2', 'dc1', '2'), disagrees('dc3', 'dc3', '2')],
+      { ...says('dc1', 'dc1'), ...says('dc2', 'dc1'), ...says('dc3', 'dc3') },
+    ),
+    fires('two agents that report the same', bothDisagree, {
+      ...says('dc1', 'dc1'),
+      ...says('dc1', 'dc1', '1x60', 'b'),
+      ...says('dc2', 'dc2'),
+    }),
+    fires(
+      'two environments with the same names, of which one disagrees',
+      bothDisagree.map(({ labels, value }) => ({
         labels: { ...labels, environment: 'production' },
         value,
       })),
-    },
+      {
+        ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }),
+        ...within('staging', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
+      },
+    ),
   ],
 };
 
@@ -113,16 +113,16 @@ export const replicationPlans: readonly (Plan | HandWritten)[] = [
     value: '12',
     twice: '24',
     more: [
-      {
-        shows: 'agents of which each sees a part',
-        series: Object.fromEntries(
+      fires(
+        'agents of which each sees a part',
+        '12',
+        Object.fromEntries(
           ['a', 'b', 'c'].map((instance) => [
             `svc_replication_task_failures_total{cluster="dc1", instance="${instance}", ${pair}}`,
             '0+240x20',
           ]),
         ),
-        fires: '12',
-      },
+      ),
     ],
   },
   {
@@ -245,15 +245,11 @@ export const archivalPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'an agent that was started after it was turned off',
-        series: {
-          [`svc_domain_archival_enabled{${at}, domain="orders", archive="history"}`]: '1x10 0x60',
-          'svc_domain_archival_enabled{cluster="dc1", instance="b", domain="orders", archive="history"}':
-            '_x10 0x60',
-        },
-        fires: '0',
-      },
+      fires('an agent that was started after it was turned off', '0', {
+        [`svc_domain_archival_enabled{${at}, domain="orders", archive="history"}`]: '1x10 0x60',
+        'svc_domain_archival_enabled{cluster="dc1", instance="b", domain="orders", archive="history"}':
+          '_x10 0x60',
+      }),
     ],
   },
 ];

@@ -1,5 +1,6 @@
 import {
   type Extra,
+  fires,
   type HandWritten,
   type Plan,
   type Series,
@@ -86,15 +87,11 @@ export const backupPlans: readonly Plan[] = [
           value: '1d 1h 20m 0s',
         }),
       },
-      {
-        shows: 'a fresh incremental hides no old full backup',
-        series: {
-          [`${success}{${at}, ${backup}}`]: '-90000x20',
-          [`${success}{${at}, backup="hourly", store="main", database="persistence", backup_type="incremental"}`]:
-            '0x20',
-        },
-        fires: '1d 1h 20m 0s',
-      },
+      fires('a fresh incremental hides no old full backup', '1d 1h 20m 0s', {
+        [`${success}{${at}, ${backup}}`]: '-90000x20',
+        [`${success}{${at}, backup="hourly", store="main", database="persistence", backup_type="incremental"}`]:
+          '0x20',
+      }),
     ],
   },
   {
@@ -109,20 +106,14 @@ export const backupPlans: readonly Plan[] = [
     value: '1970-01-01 00:05:00 +0000 UTC',
     ending: { afterMinutes: 100, value: '1970-01-01 00:05:00 +0000 UTC' },
     more: [
-      {
-        shows: 'a failure that only one of two agents has seen',
-        series: {
-          [`${failure}{${at}, ${backup}}`]: '300x20',
-          [`${failure}{cluster="dc1", instance="b", ${backup}}`]: '60x20',
-          [`${success}{${at}, ${backup}}`]: '120x20',
-        },
-        fires: '1970-01-01 00:05:00 +0000 UTC',
-      },
-      {
-        shows: 'the first failure, before any success',
-        series: { [`${failure}{${at}, ${backup}}`]: '_x10 600x20' },
-        fires: '1970-01-01 00:10:00 +0000 UTC',
-      },
+      fires('a failure that only one of two agents has seen', '1970-01-01 00:05:00 +0000 UTC', {
+        [`${failure}{${at}, ${backup}}`]: '300x20',
+        [`${failure}{cluster="dc1", instance="b", ${backup}}`]: '60x20',
+        [`${success}{${at}, ${backup}}`]: '120x20',
+      }),
+      fires('the first failure, before any success', '1970-01-01 00:10:00 +0000 UTC', {
+        [`${failure}{${at}, ${backup}}`]: '_x10 600x20',
+      }),
     ],
   },
   {
@@ -200,11 +191,11 @@ function needsBackup(check: string, type: string): readonly Extra[] {
     }),
     quiet('where another store has such backups', having('dc1', 'other', type)),
     quiet('where the store of another cluster has such backups', having('dc2', 'main', type)),
-    {
-      shows: `check ${check} of a store with ${type} backups, which another agent reports`,
-      series: { ...failingCheck(check), ...having('dc1', 'main', type) },
-      fires: [{ labels: { ...main, cluster: 'dc1', check }, value: '0' }],
-    },
+    fires(
+      `check ${check} of a store with ${type} backups, which another agent reports`,
+      [{ labels: { ...main, cluster: 'dc1', check }, value: '0' }],
+      { ...failingCheck(check), ...having('dc1', 'main', type) },
+    ),
   ];
 }
 
@@ -236,25 +227,23 @@ const unknownRecovery: HandWritten = {
     ),
   },
   cases: [
-    { shows: 'fires', series: isConfigured, fires: isUnknown },
-    {
-      shows: 'two clusters of which one fails: what is known there is not known here',
-      series: { ...isConfigured, [`svc_recovery_ready{cluster="dc2", instance="c", ${ready}}`]: '1x60' },
-      fires: isUnknown,
-    },
-    {
-      shows: 'two environments of the same names, of which one fails',
-      series: {
+    fires('fires', isUnknown, isConfigured),
+    fires('two clusters of which one fails: what is known there is not known here', isUnknown, {
+      ...isConfigured,
+      [`svc_recovery_ready{cluster="dc2", instance="c", ${ready}}`]: '1x60',
+    }),
+    fires(
+      'two environments of the same names, of which one fails',
+      [{ labels: { environment: 'prod', cluster: 'dc1', store: 'main' }, value: '1' }],
+      {
         ...within('prod', isConfigured),
         ...within('stage', { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '1x60', ready) }),
       },
-      fires: [{ labels: { environment: 'prod', cluster: 'dc1', store: 'main' }, value: '1' }],
-    },
-    {
-      shows: 'two agents that report the same fire once',
-      series: { ...isConfigured, ...seenBy('b', configured, '1x60', backup) },
-      fires: isUnknown,
-    },
+    ),
+    fires('two agents that report the same fire once', isUnknown, {
+      ...isConfigured,
+      ...seenBy('b', configured, '1x60', backup),
+    }),
     { shows: 'exactly on the threshold', series: isConfigured, at: 14, fires: [] },
     {
       shows: 'counter reset or interruption',
@@ -268,15 +257,15 @@ const unknownRecovery: HandWritten = {
       at: 90,
       fires: [],
     },
-    {
-      shows: 'the knowledge of one node is not that of another node',
-      series: {
+    fires(
+      'the knowledge of one node is not that of another node',
+      [{ labels: { cluster: 'dc1', store: 'main', instance: 'b' }, value: '1' }],
+      {
         ...node('a', configured, '1x60'),
         ...node('a', 'svc_recovery_ready', '1x60', ready),
         ...node('b', configured, '1x60'),
       },
-      fires: [{ labels: { cluster: 'dc1', store: 'main', instance: 'b' }, value: '1' }],
-    },
+    ),
   ],
 };
 
@@ -316,15 +305,11 @@ const unknownSchema: Plan = {
       [`svc_store_up{${at}, ${store}}`]: '1x20 0x99',
       [unread]: '1x99',
     }),
-    {
-      shows: 'the agent of another host does not reach the store',
-      series: {
-        [`svc_store_up{${at}, ${store}}`]: '1x99',
-        [`svc_store_up{cluster="dc1", instance="b", ${store}}`]: '0x99',
-        [unread]: '1x99',
-      },
-      fires: '1',
-    },
+    fires('the agent of another host does not reach the store', '1', {
+      [`svc_store_up{${at}, ${store}}`]: '1x99',
+      [`svc_store_up{cluster="dc1", instance="b", ${store}}`]: '0x99',
+      [unread]: '1x99',
+    }),
     silent('it is the schema of another database', {
       [`svc_store_up{${at}, ${store}}`]: '1x99',
       [unread.replace('persistence', 'visibility')]: '1x99',

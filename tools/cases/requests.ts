@@ -1,4 +1,4 @@
-import { type Plan, type Series, silent } from './case.ts';
+import { fires, type Plan, type Series, silent } from './case.ts';
 import { buckets, restarted } from './work.ts';
 
 const role = 'svc_service="history"';
@@ -52,27 +52,20 @@ const told: Pick<Plan, 'silent' | 'more'> = {
     ),
   },
   more: [
-    {
-      shows: 'faults that the callee counts',
-      series: served(
-        { requests: '0+120x20', errors: '0+12x20' },
-        { requests: '0+120x20', errors: '0+60x20' },
-      ),
-      fires: byCallee('10%'),
-    },
-    {
-      shows: 'a callee whose callers are not scraped',
-      series: {
-        [`svc_served_requests{${at}, ${role}, operation="Do"}`]: '0+120x20',
-        [`svc_served_errors{${at}, ${role}, operation="Do"}`]: '0+12x20',
-      },
-      fires: byCallee('10%'),
-    },
-    {
-      shows: 'a callee that half of the requests do not reach',
-      series: served({ requests: '0+59x20' }, { requests: '0+120x20', errors: '0+60x20' }),
-      fires: [{ labels: { cluster: 'dc1', svc_service: 'frontend', callee: 'history' }, value: '50%' }],
-    },
+    fires(
+      'faults that the callee counts',
+      byCallee('10%'),
+      served({ requests: '0+120x20', errors: '0+12x20' }, { requests: '0+120x20', errors: '0+60x20' }),
+    ),
+    fires('a callee whose callers are not scraped', byCallee('10%'), {
+      [`svc_served_requests{${at}, ${role}, operation="Do"}`]: '0+120x20',
+      [`svc_served_errors{${at}, ${role}, operation="Do"}`]: '0+12x20',
+    }),
+    fires(
+      'a callee that half of the requests do not reach',
+      [{ labels: { cluster: 'dc1', svc_service: 'frontend', callee: 'history' }, value: '50%' }],
+      served({ requests: '0+59x20' }, { requests: '0+120x20', errors: '0+60x20' }),
+    ),
   ],
 };
 /** The plans for alerts on requests between roles: src/monitoring/alerts/requests.ts. */

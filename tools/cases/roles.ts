@@ -1,4 +1,4 @@
-import { type Extra, type HandWritten, type Plan, type Series, within } from './case.ts';
+import { type Extra, fires, type HandWritten, type Plan, type Series, silent, within } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -108,66 +108,45 @@ const allRolesPlan: HandWritten = {
     },
   },
   cases: [
-    { shows: 'fires', series: fourRoles('1 0x20'), fires: [noRole] },
+    fires('fires', [noRole], fourRoles('1 0x20')),
     { shows: 'series missing', series: fourRoles('0x5 stale'), at: 15, fires: [] },
-    {
-      shows: 'two clusters of which one fails',
-      series: {
-        ...fourRoles('0x20'),
-        ...fourRoles('0x20', { last: '1x20', of: 'cluster="dc2"' }),
-      },
-      fires: [noRole],
-    },
-    {
-      shows: 'two environments with the same names of which one fails',
-      series: {
+    fires('two clusters of which one fails', [noRole], {
+      ...fourRoles('0x20'),
+      ...fourRoles('0x20', { last: '1x20', of: 'cluster="dc2"' }),
+    }),
+    fires(
+      'two environments with the same names of which one fails',
+      [{ labels: { cluster: 'dc1', environment: 'production' }, value: '4' }],
+      {
         ...fourRoles('0x20', { of: 'environment="production", cluster="dc1"' }),
         ...fourRoles('0x20', { last: '1x20', of: 'environment="staging", cluster="dc1"' }),
       },
-      fires: [{ labels: { cluster: 'dc1', environment: 'production' }, value: '4' }],
-    },
-    {
-      shows: 'two agents that report the same: one instance of one role is up',
-      series: {
-        ...fourRoles('0x20'),
-        [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '1x20',
-      },
-      fires: [],
-    },
-    {
-      shows: 'two hosts, and no role is up on either: the incidents of a role count once',
-      series: {
-        ...fourRoles('0x20'),
-        [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '0x20',
-        'svc_incident{cluster="dc1", instance="b", cause="role_down", subject="history"}': '1x20',
-      },
-      fires: [noRole],
-    },
-    ...['crash_loop', 'fatal', 'role_failing'].map((cause) => ({
-      shows: `each role has the problem ${cause}`,
-      series: fourRoles('0x20', { cause }),
-      fires: [noRole],
-    })),
-    {
-      shows: 'roles without a health check: the page of none can be read',
-      series: pagesOf('0x20'),
-      fires: [noRole],
-    },
-    {
-      shows: 'roles without a health check: a page of one can be read',
-      series: { ...pagesOf('0x20'), [`svc_role_scrape_up{cluster="dc1", instance="b", ${role}}`]: '1x20' },
-      fires: [],
-    },
-    {
-      shows: 'no page can be read, and one role passes its health check',
-      series: { ...pagesOf('0x20'), ...fourRoles('0x20', { last: '1x20' }) },
-      fires: [],
-    },
-    {
-      shows: 'every page can be read, and no role passes its health check',
-      series: { ...pagesOf('1x20'), ...fourRoles('0x20') },
-      fires: [noRole],
-    },
+    ),
+    silent('two agents that report the same: one instance of one role is up', {
+      ...fourRoles('0x20'),
+      [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '1x20',
+    }),
+    fires('two hosts, and no role is up on either: the incidents of a role count once', [noRole], {
+      ...fourRoles('0x20'),
+      [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '0x20',
+      'svc_incident{cluster="dc1", instance="b", cause="role_down", subject="history"}': '1x20',
+    }),
+    ...['crash_loop', 'fatal', 'role_failing'].map((cause) =>
+      fires(`each role has the problem ${cause}`, [noRole], fourRoles('0x20', { cause })),
+    ),
+    fires('roles without a health check: the page of none can be read', [noRole], pagesOf('0x20')),
+    silent('roles without a health check: a page of one can be read', {
+      ...pagesOf('0x20'),
+      [`svc_role_scrape_up{cluster="dc1", instance="b", ${role}}`]: '1x20',
+    }),
+    silent('no page can be read, and one role passes its health check', {
+      ...pagesOf('0x20'),
+      ...fourRoles('0x20', { last: '1x20' }),
+    }),
+    fires('every page can be read, and no role passes its health check', [noRole], {
+      ...pagesOf('1x20'),
+      ...fourRoles('0x20'),
+    }),
   ],
 };
 /** The plans for alerts on targets and health: src/monitoring/alerts/roles.ts. */
@@ -203,25 +182,17 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       },
     },
     more: [
-      {
-        shows: 'the health check of another role, and of this role in another cluster, passes',
-        series: {
-          [`up{job="history", ${at}}`]: '0x20',
-          [`svc_role_up{${at}, ${role}}`]: '0x20',
-          [`svc_role_up{${at}, svc_service="matching"}`]: '1x20',
-          [`svc_role_up{cluster="dc2", instance="c", ${role}}`]: '1x20',
-        },
-        fires: '0',
-      },
+      fires('the health check of another role, and of this role in another cluster, passes', '0', {
+        [`up{job="history", ${at}}`]: '0x20',
+        [`svc_role_up{${at}, ${role}}`]: '0x20',
+        [`svc_role_up{${at}, svc_service="matching"}`]: '1x20',
+        [`svc_role_up{cluster="dc2", instance="c", ${role}}`]: '1x20',
+      }),
       ...others.map(downOf),
-      {
-        shows: 'the agent answers, and its role does not',
-        series: {
-          [`up{job="history", ${at}}`]: '0x20',
-          [`up{job="svc-agent", ${at}}`]: '1x20',
-        },
-        fires: '0',
-      },
+      fires('the agent answers, and its role does not', '0', {
+        [`up{job="history", ${at}}`]: '0x20',
+        [`up{job="svc-agent", ${at}}`]: '1x20',
+      }),
     ],
   },
   {
@@ -278,31 +249,31 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     },
     cases: [
       ...others.map(instanceDownOf),
-      { shows: 'fires', series: { ...up('a', '0x20'), ...up('b', '1x20') }, fires: [downAt('a')] },
+      fires('fires', [downAt('a')], { ...up('a', '0x20'), ...up('b', '1x20') }),
       {
         shows: 'series missing',
         series: { ...up('a', '0x5 stale'), ...up('b', '1x20') },
         at: 15,
         fires: [],
       },
-      {
-        shows: 'two clusters of which one fails: an outage there hides nothing here',
-        series: { ...up('a', '0x20'), ...up('b', '1x20'), ...up('c', '0x20', 'dc2') },
-        fires: [downAt('a')],
-      },
-      {
-        shows: 'two environments with the same names: one is down as a whole, one has another host',
-        series: {
+      fires('two clusters of which one fails: an outage there hides nothing here', [downAt('a')], {
+        ...up('a', '0x20'),
+        ...up('b', '1x20'),
+        ...up('c', '0x20', 'dc2'),
+      }),
+      fires(
+        'two environments with the same names: one is down as a whole, one has another host',
+        [{ ...downAt('a'), labels: { ...downAt('a').labels, environment: 'production' } }],
+        {
           ...within('production', { ...up('a', '0x20'), ...up('b', '1x20') }),
           ...within('staging', { ...up('a', '0x20'), ...up('b', '0x20') }),
         },
-        fires: [{ ...downAt('a'), labels: { ...downAt('a').labels, environment: 'production' } }],
-      },
-      {
-        shows: 'two agents that report the same: each has its own scrape',
-        series: { ...up('a', '0x20'), ...up('b', '0x20'), ...up('d', '1x20') },
-        fires: [downAt('a'), downAt('b')],
-      },
+      ),
+      fires('two agents that report the same: each has its own scrape', [downAt('a'), downAt('b')], {
+        ...up('a', '0x20'),
+        ...up('b', '0x20'),
+        ...up('d', '1x20'),
+      }),
     ],
   },
   {
@@ -346,11 +317,9 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       },
     },
     more: [
-      {
-        shows: 'the agents too',
-        series: { [`up{job="svc-agent", ${at}}`]: '1x10 stale' },
-        fires: [{ labels: { cluster: 'dc1', job: 'svc-agent' }, value: '1' }],
-      },
+      fires('the agents too', [{ labels: { cluster: 'dc1', job: 'svc-agent' }, value: '1' }], {
+        [`up{job="svc-agent", ${at}}`]: '1x10 stale',
+      }),
     ],
   },
   {
@@ -367,52 +336,45 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       },
     },
     cases: [
-      { shows: 'fires', series: all('1x20', 'worker'), fires: [absent] },
-      {
-        shows: 'series missing',
-        series: {},
-        fires: ['frontend', 'history', 'matching', 'worker', 'svc-agent'].map((job) => ({
+      fires('fires', [absent], all('1x20', 'worker')),
+      fires(
+        'series missing',
+        ['frontend', 'history', 'matching', 'worker', 'svc-agent'].map((job) => ({
           labels: { job },
           value: '1',
         })),
-      },
-      {
-        shows: 'agents push their metrics and nothing is scraped',
-        series: { [`svc_agent_build_info{${at}, job="svc-agent"}`]: '1x20' },
-        fires: [],
-      },
-      {
-        shows: 'agents are scraped by jobs of other names',
-        series: {
+        {},
+      ),
+      silent('agents push their metrics and nothing is scraped', {
+        [`svc_agent_build_info{${at}, job="svc-agent"}`]: '1x20',
+      }),
+      fires(
+        'agents are scraped by jobs of other names',
+        ['frontend', 'history', 'matching', 'worker', 'svc-agent'].map((job) => ({
+          labels: { job },
+          value: '1',
+        })),
+        {
           [`svc_agent_build_info{${at}, job="agents"}`]: '1x20',
           [`up{${at}, job="agents"}`]: '1x20',
         },
-        fires: ['frontend', 'history', 'matching', 'worker', 'svc-agent'].map((job) => ({
-          labels: { job },
-          value: '1',
-        })),
-      },
-      {
-        shows: 'a job is missing, and agents elsewhere push their metrics',
-        series: {
-          ...all('1x20', 'worker'),
-          'svc_agent_build_info{cluster="dc2", instance="c", job="svc-agent"}': '1x20',
-        },
-        fires: [absent],
-      },
-      {
-        shows: 'two environments of which one has no such job',
-        series: {
+      ),
+      fires('a job is missing, and agents elsewhere push their metrics', [absent], {
+        ...all('1x20', 'worker'),
+        'svc_agent_build_info{cluster="dc2", instance="c", job="svc-agent"}': '1x20',
+      }),
+      fires(
+        'two environments of which one has no such job',
+        [{ labels: { job: 'worker', environment: 'production' }, value: '1' }],
+        {
           ...within('production', all('1x20', 'worker')),
           ...within('staging', all('1x20')),
         },
-        fires: [{ labels: { job: 'worker', environment: 'production' }, value: '1' }],
-      },
-      {
-        shows: 'two agents that report the same',
-        series: { ...all('1x20', 'worker'), 'up{cluster="dc1", instance="b", job="frontend"}': '1x20' },
-        fires: [absent],
-      },
+      ),
+      fires('two agents that report the same', [absent], {
+        ...all('1x20', 'worker'),
+        'up{cluster="dc1", instance="b", job="frontend"}': '1x20',
+      }),
     ],
   },
   {
@@ -426,11 +388,9 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     agentsDiffer: 'is silent',
     value: '0',
     more: [
-      {
-        shows: 'nobody counted a reason',
-        series: { [`svc_role_up{${at}, ${role}}`]: '0x20' },
-        fires: [{ labels: { cluster: 'dc1', ...history }, value: '0' }],
-      },
+      fires('nobody counted a reason', [{ labels: { cluster: 'dc1', ...history }, value: '0' }], {
+        [`svc_role_up{${at}, ${role}}`]: '0x20',
+      }),
       {
         shows: 'one instance at a time, as in a rollout',
         series: {
@@ -503,11 +463,11 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     instance: true,
     value: '0',
     more: [
-      {
-        shows: 'nobody counted a reason',
-        series: { [`svc_role_up{${at}, pod="pod-a", ${role}}`]: '0x40' },
-        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '0' }],
-      },
+      fires(
+        'nobody counted a reason',
+        [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '0' }],
+        { [`svc_role_up{${at}, pod="pod-a", ${role}}`]: '0x40' },
+      ),
       {
         shows: 'a restart of three minutes, as in a rollout',
         series: { [`svc_role_up{${at}, ${role}}`]: '1x5 0x3 1x40' },
@@ -530,14 +490,10 @@ export const processPlans: readonly Plan[] = [
     value: '0.20',
     twice: '0.40',
     more: [
-      {
-        shows: 'instances that stay below each by itself',
-        series: {
-          [`svc_role_restarts_total{cluster="dc1", instance="a", ${role}}`]: '0+5x10',
-          [`svc_role_restarts_total{cluster="dc1", instance="b", ${role}}`]: '0+4x10',
-        },
-        fires: '0.15',
-      },
+      fires('instances that stay below each by itself', '0.15', {
+        [`svc_role_restarts_total{cluster="dc1", instance="a", ${role}}`]: '0+5x10',
+        [`svc_role_restarts_total{cluster="dc1", instance="b", ${role}}`]: '0+4x10',
+      }),
     ],
   },
   {
@@ -563,19 +519,13 @@ export const processPlans: readonly Plan[] = [
       ),
     },
     more: [
-      {
-        shows: 'without an agent’s count, collections that start again and again',
-        series: { [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0' },
-        fires: '3',
-      },
-      {
-        shows: 'the literal condition’s blind spot: every process counts its start as 1',
-        series: {
-          [`svc_restarts{${role}, ${at}}`]: '1x20',
-          [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0',
-        },
-        fires: '3',
-      },
+      fires('without an agent’s count, collections that start again and again', '3', {
+        [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0',
+      }),
+      fires('the literal condition’s blind spot: every process counts its start as 1', '3', {
+        [`svc_restarts{${role}, ${at}}`]: '1x20',
+        [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0',
+      }),
     ],
   },
   {
@@ -613,11 +563,9 @@ export const processPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'a timer keeps seconds in its sum',
-        series: { [`svc_memory_gc_pause_ms_sum{${role}, ${at}}`]: '0+12x30' },
-        fires: '200',
-      },
+      fires('a timer keeps seconds in its sum', '200', {
+        [`svc_memory_gc_pause_ms_sum{${role}, ${at}}`]: '0+12x30',
+      }),
     ],
   },
 ];

@@ -1,4 +1,4 @@
-import { type Plan, series } from './case.ts';
+import { fires, type Plan, series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -93,19 +93,19 @@ export const specPlans: readonly Plan[] = [
     instance: 'with pod',
     value: '200',
     more: [
-      {
-        shows: 'a backlog that drains looks like one that grows',
-        series: {
-          'svc_matching_tasklist_backlog{cluster="dc1", instance="a", svc_service="matching", domain="orders", tasklist="pay"}':
-            '600000-40000x10',
-        },
-        fires: [
+      fires(
+        'a backlog that drains looks like one that grows',
+        [
           {
             labels: { cluster: 'dc1', instance: 'a', ...pay },
             value: '4.667k',
           },
         ],
-      },
+        {
+          'svc_matching_tasklist_backlog{cluster="dc1", instance="a", svc_service="matching", domain="orders", tasklist="pay"}':
+            '600000-40000x10',
+        },
+      ),
     ],
   },
   {

@@ -1,4 +1,4 @@
-import type { Plan, Series } from './case.ts';
+import { fires, type Plan, type Series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -43,16 +43,16 @@ export const persistencePlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'instances and operations that stay below each by itself',
-        series: Object.fromEntries(
+      fires(
+        'instances and operations that stay below each by itself',
+        '16',
+        Object.fromEntries(
           ['a', 'b', 'c', 'd'].map((instance) => [
             `svc_persistence_errors{cluster="dc1", instance="${instance}", ${role}, ${operation}}`,
             '0+240x20',
           ]),
         ),
-        fires: '16',
-      },
+      ),
       {
         shows: 'a series that is born with its first burst',
         series: {
@@ -71,11 +71,9 @@ export const persistencePlans: readonly Plan[] = [
         at: 14,
         fires: [],
       },
-      {
-        shows: 'the role’s own reporter lost the series, and the role logs what failed',
-        series: { [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0+20x20' },
-        fires: '333.3m',
-      },
+      fires('the role’s own reporter lost the series, and the role logs what failed', '333.3m', {
+        [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0+20x20',
+      }),
       {
         shows: 'a target that is new brings its old total along',
         series: {
@@ -107,14 +105,10 @@ export const persistencePlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'some series of the requests are missing',
-        series: {
-          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+60x20',
-          [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+30x20',
-        },
-        fires: '100%',
-      },
+      fires('some series of the requests are missing', '100%', {
+        [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+60x20',
+        [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+30x20',
+      }),
     ],
   },
   {
@@ -179,15 +173,11 @@ export const taskPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'a product that counts polls, and a list without any',
-        series: {
-          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
-          [`svc_matching_poll_timeout{${at}, svc_service="matching", domain="orders", tasklist="ship"}`]:
-            '0+1x60',
-        },
-        fires: '1',
-      },
+      fires('a product that counts polls, and a list without any', '1', {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60',
+        [`svc_matching_poll_timeout{${at}, svc_service="matching", domain="orders", tasklist="ship"}`]:
+          '0+1x60',
+      }),
     ],
   },
   {
@@ -225,11 +215,9 @@ export const taskPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'a backlog that grows by a task in four minutes',
-        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0+0.25x200' },
-        fires: '22.5',
-      },
+      fires('a backlog that grows by a task in four minutes', '22.5', {
+        [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0+0.25x200',
+      }),
     ],
   },
   {
@@ -253,16 +241,8 @@ export const taskPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'no poll ever got a task',
-        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60' },
-        fires: '70',
-      },
-      {
-        shows: 'twenty tasks',
-        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '20x60' },
-        fires: '20',
-      },
+      fires('no poll ever got a task', '70', { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60' }),
+      fires('twenty tasks', '20', { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '20x60' }),
     ],
   },
   {

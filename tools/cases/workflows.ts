@@ -1,4 +1,4 @@
-import type { Plan, Series } from './case.ts';
+import { fires, type Plan, type Series } from './case.ts';
 
 const role = 'svc_service="history"';
 const at = 'cluster="dc1", instance="a"';
@@ -55,14 +55,10 @@ export const workflowPlans: readonly Plan[] = [
         at: 14,
         fires: [],
       },
-      {
-        shows: 'workflow types that stay below each by itself',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+240x20',
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Ship"}`]: '0+240x20',
-        },
-        fires: '8',
-      },
+      fires('workflow types that stay below each by itself', '8', {
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+240x20',
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Ship"}`]: '0+240x20',
+      }),
       {
         shows: 'a series that is born with its first burst',
         series: {
@@ -102,44 +98,28 @@ export const workflowPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'a canary that loses as many, which is not on purpose',
-        series: {
-          ...withCanary('0+972x40'),
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
-          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
-        },
-        fires: '90%',
-      },
-      {
-        shows: 'every outcome counts',
-        series: {
-          ...Object.fromEntries(
-            ['completed', 'failed', 'canceled', 'continued_as_new'].map((name) => [
-              `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
-              '0+27x40',
-            ]),
-          ),
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
-        },
-        fires: '10%',
-      },
-      {
-        shows: 'a canary with a smaller share',
-        series: {
-          ...withCanary('0+11x40'),
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
-          [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
-        },
-        fires: '10%',
-      },
-      {
-        shows: 'nothing but timeouts, and no other outcome ever',
-        series: {
-          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
-        },
-        fires: '100%',
-      },
+      fires('a canary that loses as many, which is not on purpose', '90%', {
+        ...withCanary('0+972x40'),
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
+        [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+      }),
+      fires('every outcome counts', '10%', {
+        ...Object.fromEntries(
+          ['completed', 'failed', 'canceled', 'continued_as_new'].map((name) => [
+            `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
+            '0+27x40',
+          ]),
+        ),
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+      }),
+      fires('a canary with a smaller share', '10%', {
+        ...withCanary('0+11x40'),
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+        [`svc_workflow_completed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+108x40',
+      }),
+      fires('nothing but timeouts, and no other outcome ever', '100%', {
+        [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
+      }),
     ],
   },
   {
@@ -160,19 +140,15 @@ export const workflowPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'every outcome counts',
-        series: {
-          ...Object.fromEntries(
-            ['completed', 'timeout', 'canceled', 'continued_as_new'].map((name) => [
-              `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
-              '0+15x40',
-            ]),
-          ),
-          [`svc_workflow_failed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+40x40',
-        },
-        fires: '40%',
-      },
+      fires('every outcome counts', '40%', {
+        ...Object.fromEntries(
+          ['completed', 'timeout', 'canceled', 'continued_as_new'].map((name) => [
+            `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
+            '0+15x40',
+          ]),
+        ),
+        [`svc_workflow_failed{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+40x40',
+      }),
     ],
   },
   {
@@ -213,28 +189,20 @@ export const workflowPlans: readonly Plan[] = [
       },
     },
     more: [
-      {
-        shows: 'history started again, and nothing has completed since',
-        series: {
-          [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
-          [`up{${at}, job="history"}`]: '1x30 0 1x60',
-        },
-        fires: '305',
-      },
+      fires('history started again, and nothing has completed since', '305', {
+        [`svc_workflow_completed{${at}, ${role}, domain="canary", workflow_type="Echo"}`]: '0+10x30 stale',
+        [`up{${at}, job="history"}`]: '1x30 0 1x60',
+      }),
       {
         shows: 'history started again 14 minutes ago',
         series: silentCanary(['up{job="history"}', '1x30 0x3 1x60']),
         at: 48,
         fires: [],
       },
-      {
-        shows: 'one instance of history is down, another one answers',
-        series: {
-          ...silentCanary(['up{job="history"}', '1x99']),
-          'up{cluster="dc1", instance="b", job="history"}': '0x99',
-        },
-        fires: '300',
-      },
+      fires('one instance of history is down, another one answers', '300', {
+        ...silentCanary(['up{job="history"}', '1x99']),
+        'up{cluster="dc1", instance="b", job="history"}': '0x99',
+      }),
       ...(['svc_role_scrape_up', 'svc_role_up'] as const).flatMap((name) =>
         [true, false].map((isUp) => ({
           shows: `no scrape but that of the agents: ${name} is ${isUp ? '1' : '0 for a minute'}`,
@@ -301,11 +269,11 @@ export const historyPlans: readonly Plan[] = [
       ),
     },
     more: [
-      {
-        shows: 'the queue of timers',
-        series: waited(halfLate, 'TimerActiveTaskUserTimer', `${at}, `),
-        fires: [{ labels: { cluster: 'dc1', queue: 'timer' }, value: '9.5s' }],
-      },
+      fires(
+        'the queue of timers',
+        [{ labels: { cluster: 'dc1', queue: 'timer' }, value: '9.5s' }],
+        waited(halfLate, 'TimerActiveTaskUserTimer', `${at}, `),
+      ),
     ],
   },
 ];
