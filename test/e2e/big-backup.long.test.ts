@@ -51,9 +51,7 @@ backups:
   );
   agent = await startAgent(file);
 });
-afterAll(async () => {
-  await agent?.end();
-});
+afterAll(() => agent?.end());
 
 test(`a dump of ${megabytes} MB is verified without the agent itself reading it, and scrapes are answered`, async () => {
   // The threads are counted: the figure of the whole process includes what its children have read.

@@ -42,9 +42,7 @@ describe.skipIf(!hasPrometheus || !hasPromtool)('dashboards on a real Prometheus
   beforeAll(async () => {
     server = await startSimulated(place, crowdSize);
   });
-  afterAll(async () => {
-    await server?.end();
-  });
+  afterAll(() => server?.end());
 
   /** What is wrong with the answer to one query, if anything. */
   async function faultOf({ panel, target, view }: Asked): Promise<string | undefined> {

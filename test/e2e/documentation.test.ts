@@ -124,9 +124,7 @@ beforeAll(async () => {
   writeFileSync(join(place, 'etc/svc-agent/agent.yaml'), text);
   agent = await startAgent(join(place, 'agent.yaml'));
 });
-afterAll(async () => {
-  await agent?.end();
-});
+afterAll(() => agent?.end());
 
 interface Outcome {
   status: number | null;

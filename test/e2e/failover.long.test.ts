@@ -124,9 +124,7 @@ recovery:
     rmSync(repointed, { force: true });
     configure();
   });
-  afterAll(async () => {
-    await example?.end();
-  });
+  afterAll(() => example?.end());
 
   test('a domain fails over when its active cluster is lost, and back when it has recovered', async () => {
     await lose('dc1');

@@ -20,9 +20,7 @@ const interrupt = () => {
     process.kill(-demo.child.pid!, 'SIGINT');
   return demo?.ended;
 };
-afterAll(async () => {
-  await interrupt();
-});
+afterAll(() => interrupt());
 const clone = join(place, 'svc-agent');
 
 /** Runs one line of README in the clone. */

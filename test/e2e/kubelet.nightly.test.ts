@@ -13,9 +13,7 @@ import { hasImages, imageOf } from './podman.ts';
 
 const place = newFolder(afterAll);
 let node: KubernetesNode | undefined;
-afterAll(async () => {
-  await node?.end();
-});
+afterAll(() => node?.end());
 
 const lines = 20_000;
 /** A role that logs to standard output, and then waits to be ended. */

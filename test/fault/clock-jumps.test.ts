@@ -17,9 +17,7 @@ const target = eachTarget();
 beforeEach(async () => {
   destination = await aggregator();
 });
-afterEach(async () => {
-  await destination.close();
-});
+afterEach(() => destination.close());
 
 /** A push reporter over a counting registry, which use the same clock. */
 async function pushed() {

@@ -14,9 +14,7 @@ let agent: RunningAgent | undefined;
 beforeEach(() => {
   place = newFolder();
 });
-afterEach(async () => {
-  await agent?.end('SIGKILL');
-});
+afterEach(() => agent?.end('SIGKILL'));
 
 test('on a full disk the agent counts lost entries, reloads, and stops when it is told to', async () => {
   const file = join(place, 'agent.yaml');

@@ -14,9 +14,7 @@ let terminal: Running | undefined;
 beforeEach(() => {
   place = newFolder();
 });
-afterEach(async () => {
-  await terminal?.end('SIGKILL');
-});
+afterEach(() => terminal?.end('SIGKILL'));
 
 const path = (name: string) => join(place, name);
 const written = (name: string) =>

@@ -36,9 +36,7 @@ client_encryption_options:
 `,
     });
   });
-  afterAll(async () => {
-    await server?.remove();
-  });
+  afterAll(() => server?.remove());
 
   test('incremental backups are on, snapshots before a drop are off, connections are limited', async () => {
     const { found } = await pollCassandra({ port: server.port });

@@ -60,9 +60,7 @@ beforeEach(() => {
   clock = manualClock();
 });
 
-afterEach(async () => {
-  await service.stop();
-});
+afterEach(() => service.stop());
 
 /**
  * Reads a page on a separate connection: the service is this process, and may close an idle one while the next request is sent.

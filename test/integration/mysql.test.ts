@@ -81,9 +81,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
     await replica.sql(`SELECT MASTER_POS_WAIT('${row!.File}', ${row!.Position}, 30)`);
   }
 
-  afterAll(async () => {
-    await Promise.all([primary?.stop(), replica?.stop()]);
-  });
+  afterAll(() => Promise.all([primary?.stop(), replica?.stop()]));
 
   test('tells what it is and how it is', async () => {
     const [{ version, datadir, max }] = (await primary.sql(

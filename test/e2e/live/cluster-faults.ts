@@ -130,14 +130,12 @@ export const clusterFaults: readonly Fault[] = [
         { cluster: 'dc2', archive: 'visibility', scheme: 'file' },
         /visibility archive \(file\) of dc2 is 8d 0h \d+m \d+s old\./,
       ),
-      {
-        ...warning(
-          'SvcArchivalStalled',
-          { cluster: 'dc2', archive: 'visibility', scheme: 'file' },
-          /visibility archive \(file\) is 8d/,
-        ),
-        heldBackBy: ['SvcRetentionBeforeArchive recommended critical'],
-      },
+      warning(
+        'SvcArchivalStalled',
+        { cluster: 'dc2', archive: 'visibility', scheme: 'file' },
+        /visibility archive \(file\) is 8d/,
+        'SvcRetentionBeforeArchive recommended critical',
+      ),
     ],
   },
 ];

@@ -32,7 +32,10 @@ export interface Fault {
 /** A shorthand for the tables. */
 const alertOf =
   (severity: Severity) =>
-  (alert: string, labels: Expected['labels'], says: RegExp): Expected => ({ alert, severity, labels, says });
+  (alert: string, labels: Expected['labels'], says: RegExp, ...heldBackBy: string[]): Expected => ({
+    ...{ alert, severity, labels, says },
+    ...(heldBackBy.length > 0 && { heldBackBy }),
+  });
 export const critical = alertOf('critical');
 export const warning = alertOf('warning');
 export const info = alertOf('info');

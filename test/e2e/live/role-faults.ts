@@ -58,10 +58,12 @@ export const roleFaults: readonly Fault[] = [
         { ...dc1, job: 'worker' },
         /^Job worker has no targets now \(within the last day: 1\)\./,
       ),
-      {
-        ...critical('SvcRoleAbsent', { job: 'worker' }, /job worker at all \(absent returns 1\)\./),
-        heldBackBy: ['SvcTargetsVanished recommended critical'],
-      },
+      critical(
+        'SvcRoleAbsent',
+        { job: 'worker' },
+        /job worker at all \(absent returns 1\)\./,
+        'SvcTargetsVanished recommended critical',
+      ),
     ],
   },
   {
@@ -74,14 +76,12 @@ export const roleFaults: readonly Fault[] = [
         { ...dc1, svc_service: 'matching', reason: 'not_ok' },
         /svc_role_up is 0, reason not_ok\./,
       ),
-      {
-        ...warning(
-          'SvcHealthFailing',
-          { ...dc1, svc_service: 'matching', ...onFirst, reason: 'not_ok' },
-          /is 0, reason not_ok\./,
-        ),
-        heldBackBy: during('SvcRoleUnhealthy', 'SvcRoleRecovering'),
-      },
+      warning(
+        'SvcHealthFailing',
+        { ...dc1, svc_service: 'matching', ...onFirst, reason: 'not_ok' },
+        /is 0, reason not_ok\./,
+        ...during('SvcRoleUnhealthy', 'SvcRoleRecovering'),
+      ),
     ],
   },
   {
@@ -101,14 +101,12 @@ export const roleFaults: readonly Fault[] = [
     provoke: ({ service }) => service.roles['second history'].feel(false),
     undo: ({ service }) => service.roles['second history'].feel(true),
     alerts: [
-      {
-        ...warning(
-          'SvcHealthFailing',
-          { ...history, instance: 'second', reason: 'not_ok' },
-          /^svc_role_up of history on .* is 0, reason not_ok\./,
-        ),
-        heldBackBy: ['SvcInstanceDown recommended warning'],
-      },
+      warning(
+        'SvcHealthFailing',
+        { ...history, instance: 'second', reason: 'not_ok' },
+        /^svc_role_up of history on .* is 0, reason not_ok\./,
+        'SvcInstanceDown recommended warning',
+      ),
     ],
   },
   {
@@ -116,22 +114,18 @@ export const roleFaults: readonly Fault[] = [
     provoke: ({ service }) => service.roles['dc2 history'].feel(false, 'persistence is unavailable'),
     undo: ({ service }) => service.roles['dc2 history'].feel(true),
     alerts: [
-      {
-        ...critical(
-          'SvcRoleUnhealthy',
-          { cluster: 'dc2', svc_service: 'history', reason: 'persistence' },
-          /reason persistence\./,
-        ),
-        heldBackBy: during('SvcStoreDown', 'SvcStoreRecovering'),
-      },
-      {
-        ...warning(
-          'SvcHealthFailing',
-          { cluster: 'dc2', svc_service: 'history', instance: 'other', reason: 'persistence' },
-          /reason persistence\./,
-        ),
-        heldBackBy: during('SvcStoreDown', 'SvcStoreRecovering'),
-      },
+      critical(
+        'SvcRoleUnhealthy',
+        { cluster: 'dc2', svc_service: 'history', reason: 'persistence' },
+        /reason persistence\./,
+        ...during('SvcStoreDown', 'SvcStoreRecovering'),
+      ),
+      warning(
+        'SvcHealthFailing',
+        { cluster: 'dc2', svc_service: 'history', instance: 'other', reason: 'persistence' },
+        /reason persistence\./,
+        ...during('SvcStoreDown', 'SvcStoreRecovering'),
+      ),
     ],
   },
   {
@@ -144,10 +138,12 @@ export const roleFaults: readonly Fault[] = [
         { cluster: 'dc3', job: 'frontend' },
         /^All agents beside job frontend are down \(targets: 1\)\./,
       ),
-      {
-        ...warning('SvcAgentDown', { cluster: 'dc3', job: 'svc-agent', instance: 'lone' }, /up is 0\./),
-        heldBackBy: during('SvcRoleUnwatched', 'SvcAgentsRecovering'),
-      },
+      warning(
+        'SvcAgentDown',
+        { cluster: 'dc3', job: 'svc-agent', instance: 'lone' },
+        /up is 0\./,
+        ...during('SvcRoleUnwatched', 'SvcAgentsRecovering'),
+      ),
     ],
   },
   {
@@ -157,10 +153,12 @@ export const roleFaults: readonly Fault[] = [
     undo: ({ service }) => service.starts.rise(0),
     alerts: [
       critical('SvcHighRestartRate', history, /restart [\d.]+ times\/s in total, above 0\.1\/s\./),
-      {
-        ...critical('SvcCrashLooping', { ...history, ...onFirst }, /restarted \d+ times in 15m, above 2\./),
-        heldBackBy: ['SvcHighRestartRate recommended critical'],
-      },
+      critical(
+        'SvcCrashLooping',
+        { ...history, ...onFirst },
+        /restarted \d+ times in 15m, above 2\./,
+        'SvcHighRestartRate recommended critical',
+      ),
     ],
   },
   {
@@ -181,10 +179,12 @@ export const roleFaults: readonly Fault[] = [
     undo: ({ service }) => service.storeErrors.rise(0),
     alerts: [
       critical('SvcPersistenceErrorRate', history, /has [\d.]+ persistence errors\/s/),
-      {
-        ...warning('SvcPersistenceErrorRatio', history, /^[\d.]+% of the persistence calls of history fail/),
-        heldBackBy: ['SvcPersistenceErrorRate recommended critical'],
-      },
+      warning(
+        'SvcPersistenceErrorRatio',
+        history,
+        /^[\d.]+% of the persistence calls of history fail/,
+        'SvcPersistenceErrorRate recommended critical',
+      ),
     ],
   },
   {
@@ -232,14 +232,12 @@ export const roleFaults: readonly Fault[] = [
         { ...dc1, domain: 'orders', tasklist: 'stalled' },
         /^At least 50 tasks have waited in task list stalled/,
       ),
-      {
-        ...warning(
-          'SvcTaskListAbandoned',
-          { ...dc1, domain: 'orders', tasklist: 'stalled' },
-          /^At least 50 tasks/,
-        ),
-        heldBackBy: ['SvcTaskListStalled recommended critical'],
-      },
+      warning(
+        'SvcTaskListAbandoned',
+        { ...dc1, domain: 'orders', tasklist: 'stalled' },
+        /^At least 50 tasks/,
+        'SvcTaskListStalled recommended critical',
+      ),
     ],
   },
   {
@@ -258,10 +256,12 @@ export const roleFaults: readonly Fault[] = [
         { ...dc1, domain: 'orders', tasklist: 'unpolled' },
         /^The backlog of task list unpolled in domain orders is 30, above 0, and no worker has polled it for 2m\./,
       ),
-      {
-        ...critical('SvcTaskListStalled', { ...dc1, domain: 'orders', tasklist: 'unpolled' }, /^At least 30/),
-        heldBackBy: ['SvcTaskListUnpolled recommended critical'],
-      },
+      critical(
+        'SvcTaskListStalled',
+        { ...dc1, domain: 'orders', tasklist: 'unpolled' },
+        /^At least 30/,
+        'SvcTaskListUnpolled recommended critical',
+      ),
     ],
   },
   {
@@ -282,14 +282,12 @@ export const roleFaults: readonly Fault[] = [
     undo: ({ service }) => service.workflowTimeouts.rise(0),
     alerts: [
       warning('SvcWorkflowTimeouts', { ...dc1, domain: 'orders' }, /orders has [\d.]+ timeouts\/s/),
-      {
-        ...warning(
-          'SvcWorkflowTimeoutShare',
-          { ...dc1, domain: 'orders' },
-          /^[\d.]+% of the closed workflows/,
-        ),
-        heldBackBy: ['SvcWorkflowTimeouts recommended warning'],
-      },
+      warning(
+        'SvcWorkflowTimeoutShare',
+        { ...dc1, domain: 'orders' },
+        /^[\d.]+% of the closed workflows/,
+        'SvcWorkflowTimeouts recommended warning',
+      ),
     ],
   },
   {
@@ -327,10 +325,12 @@ export const roleFaults: readonly Fault[] = [
     provoke: ({ service }) => service.transferTasks.flow(tasksPerSecond, 8),
     undo: ({ service }) => service.transferTasks.flow(tasksPerSecond, 0.01),
     alerts: [
-      {
-        ...warning('SvcHistoryTaskLatency', { ...dc1, queue: 'transfer' }, /is [\d.]+s, above 5s\./),
-        heldBackBy: ['SvcShardMovement recommended warning'],
-      },
+      warning(
+        'SvcHistoryTaskLatency',
+        { ...dc1, queue: 'transfer' },
+        /is [\d.]+s, above 5s\./,
+        'SvcShardMovement recommended warning',
+      ),
     ],
   },
   {

@@ -24,9 +24,7 @@ beforeEach(async () => {
   directory = newFolder();
   server = await openObjectStore({ pageSize: 2, clock: systemClock });
 });
-afterEach(async () => {
-  await server.close();
-});
+afterEach(() => server.close());
 
 const log: Log = { write() {}, named: () => log };
 /** The size of every object of the server. */

@@ -19,9 +19,7 @@ const theirs = made.authority('theirs');
 const server = made.signed('server', ours);
 
 const open: Listener[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((listener) => listener.close()));
-});
+afterEach(() => Promise.all(open.splice(0).map((listener) => listener.close())));
 
 const routes = {
   '/a': { handle: (_: unknown, reply: { send(status: number, body: string): void }) => reply.send(200, 'a') },

@@ -14,9 +14,7 @@ beforeEach(() => {
   target.answer(() => {});
   roles = openRoles(clock).roles;
 });
-afterEach(async () => {
-  await roles.stop();
-});
+afterEach(() => roles.stop());
 
 /** How long a gather waits for a role that never answers, ms: up to the last moment before it gives up, and when it does. */
 test.each([

@@ -59,9 +59,7 @@ beforeAll(async () => {
   await until('Prometheus is ready', () => get(`${api}/-/ready`));
   await until('Alertmanager is ready', () => get(`${managed}/-/ready`));
 });
-afterAll(async () => {
-  await Promise.all([end(prometheus), end(alertmanager)]);
-});
+afterAll(() => Promise.all([end(prometheus), end(alertmanager)]));
 
 interface Result {
   metric: Record<string, string>;
