@@ -75,7 +75,7 @@ export interface TargetJson {
 }
 
 /** The name of a query's values in a table. */
-export function columnName({ transformations = [] }: PanelJson, { refId }: TargetJson): string | undefined {
+function columnName({ transformations = [] }: PanelJson, { refId }: TargetJson): string | undefined {
   const organize = transformations.find(({ id }) => id === 'organize')?.options;
   const names = (organize as { renameByName?: Record<string, string> } | undefined)?.renameByName ?? {};
   return names[`Value #${refId}`] ?? names.Value;

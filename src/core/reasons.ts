@@ -88,7 +88,7 @@ export const hostedFailureReasons = [
 export type HostedFailureReason = (typeof hostedFailureReasons)[number];
 
 /** What a probe checks; the first part of its name. */
-export const probeKinds = [
+const probeKinds = [
   'health',
   'store',
   'cluster',
@@ -264,7 +264,7 @@ export const recoveryProcedures = [
 export type RecoveryProcedure = (typeof recoveryProcedures)[number];
 
 /** Why a run of a probe failed, whatever it checks; labels `svc_probe_failures_total`. */
-export const probeFailureReasons = [
+const probeFailureReasons = [
   ...new Set([
     ...healthFailureReasons,
     ...storeFailureReasons,

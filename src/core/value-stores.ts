@@ -20,7 +20,7 @@ export interface Layout {
 const singleLayout: Layout = { width: 1, bounds: [], texts: [], hasSum: false, hasCount: false };
 
 /** The layout of a histogram: cumulative buckets with +Inf last, then sum, then count. */
-export function histogramLayout(
+function histogramLayout(
   bounds: readonly number[],
   texts: readonly string[] = bounds.map(formatDecimal),
   { hasSum = true, hasCount = true }: Pick<Shape, 'hasSum' | 'hasCount'> = {},

@@ -54,7 +54,7 @@ export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType
     })
     .describe('A scrape endpoint.') satisfies z.ZodType<PullOptions>;
 
-export const tagFormats = ['suffix', 'dogstatsd', 'influx', 'none'] as const;
+const tagFormats = ['suffix', 'dogstatsd', 'influx', 'none'] as const;
 export type TagFormat = (typeof tagFormats)[number];
 
 /** The options of `pushmetrics` (spec, Metrics configuration), with defaults filled in. */

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { agentMetric } from '../../src/core/agent-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
-import { probeFailureReasons, probeKinds } from '../../src/core/reasons.ts';
+import { closedLists } from '../../src/core/reasons.ts';
 import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import type { ProbesOptions } from '../../src/probes/plan.ts';
 import { planProbes } from '../../src/probes/plan.ts';
@@ -123,7 +123,7 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
 
   test('its name says its kind, and neither key nor target holds a secret', () => {
     expect(row.name.split('/')[0]).toBe(row.kind);
-    expect(probeKinds).toContain(row.kind);
+    expect(closedLists['probe.kind']).toContain(row.kind);
     expect(row.target).not.toContain(secret);
     expect(row.schedule.timeoutMs).toBeLessThanOrEqual(row.schedule.intervalMs);
   });
@@ -132,7 +132,8 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
     const { up, duration, failures, transitions, counters = [] } = row.shows;
     for (const series of [up, duration, ...counters]) if (series) expectFits(series);
     if (failures) expectFits(failures, ['reason']);
-    for (const reason of row.reasons) expect(probeFailureReasons).toContain(reason);
+    for (const reason of row.reasons)
+      expect(closedLists['svc_probe_failures_total.reason']).toContain(reason);
     expect(row.reasons).toContain('too_slow');
     if (transitions) expectFits(transitions, ['to']);
   });
@@ -254,7 +255,7 @@ describe('a signal that aborts while the other side is silent', () => {
 
 test('names are unique, and every kind is there', () => {
   expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length);
-  expect([...new Set(rows.map(({ kind }) => kind))].sort()).toEqual([...probeKinds].sort());
+  expect([...new Set(rows.map(({ kind }) => kind))].sort()).toEqual([...closedLists['probe.kind']].sort());
 });
 
 test('a service that is not selected is not looked at', () => {

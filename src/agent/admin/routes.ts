@@ -88,7 +88,7 @@ export function statusRoutes({ report, live, history }: StatusSources): Routes {
 }
 
 /** Whether a Host header names this listener: a loopback name or address, the listener's own address, or an allowed host. */
-export function namesListener(
+function namesListener(
   header: string | undefined,
   { listenAddress, allowedHosts = [] }: Pick<AdminConfig, 'listenAddress' | 'allowedHosts'>,
 ): boolean {

@@ -46,7 +46,7 @@ const mostRequests = 4;
 const mostClients = 256;
 
 /** The network that one client controls: an IPv4 address, or the /64 of an IPv6 address. */
-export function clientOf(address: string): string {
+function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   if (!isIPv6(address)) return address;

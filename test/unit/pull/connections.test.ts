@@ -1,24 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { describe, expect, test } from 'vitest';
-import {
-  type ConnectionLimits,
-  clientOf,
-  createConnections,
-} from '../../../src/reporters/listen/connections.ts';
-
-describe('client addresses', () => {
-  test.each([
-    ['192.0.2.1', '192.0.2.1'],
-    ['::ffff:192.0.2.1', '192.0.2.1'],
-    ['2001:db8:0:1::1', '2001:db8:0:1'],
-    ['2001:db8:0:1:ffff:ffff:ffff:ffff', '2001:db8:0:1'],
-    ['2001:db8::1', '2001:db8:0:0'],
-    ['::1', '0:0:0:0'],
-    ['fe80::1%eth0', 'fe80:0:0:0'],
-    ['', ''],
-  ])('%s is %s', (address, client) => expect(clientOf(address)).toBe(client));
-});
+import { expect, test } from 'vitest';
+import { type ConnectionLimits, createConnections } from '../../../src/reporters/listen/connections.ts';
 
 /** A listener's connections with sockets that have only addresses. */
 function openConnections(limits: Partial<ConnectionLimits> = {}) {
@@ -76,6 +59,20 @@ test('a client at its limit replaces its own oldest connection without a request
   expect(own.map(({ isOpen }) => isOpen())).toEqual([true, false, true, true, true, true, true, true]);
   expect(other.isOpen()).toBe(true);
   expect(bed.dropped()).toBe(1);
+});
+
+test.each([
+  ['192.0.2.1', '::ffff:192.0.2.1', true],
+  ['192.0.2.1', '192.0.2.2', false],
+  ['2001:db8:0:1::1', '2001:db8:0:1:ffff:ffff:ffff:ffff', true],
+  ['2001:db8::1', '2001:db8:0:0:1::', true],
+  ['2001:db8::1', '2001:db8:0:1::1', false],
+  ['::1', '2001:db8::1', false],
+  ['fe80::1%eth0', 'fe80::2', true],
+])('%s and %s are one client: %s', (one, other, areOne) => {
+  const bed = openConnections({ connectionsPerAddress: 1 });
+  bed.connect(one).start();
+  expect(bed.connect(other).isAdmitted).toBe(!areOne);
 });
 
 test('a client with nothing but requests in progress is refused, others are not', () => {

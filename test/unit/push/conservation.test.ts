@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type TagFormat, tagFormats } from '../../../src/reporters/block.ts';
+import type { TagFormat } from '../../../src/reporters/block.ts';
 import { inMemory, type PushedFamily, type PushRig, startPush, systemError } from '../../push.ts';
 import { aggregate } from '../../push-lines.ts';
 import { runs } from '../../size.ts';
@@ -159,7 +159,7 @@ function expectedOf({ counted, tagFormat }: World): Record<string, number> {
   return expected;
 }
 
-test.each(tagFormats)(
+test.each<TagFormat>(['suffix', 'dogstatsd', 'influx', 'none'])(
   '%s: the received deltas are the totals, whatever fails and restarts',
   async (tagFormat) => {
     await fc.assert(

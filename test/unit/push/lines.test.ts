@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FamilyView } from '../../../src/core/model.ts';
-import { type TagFormat, tagFormats } from '../../../src/reporters/block.ts';
+import type { TagFormat } from '../../../src/reporters/block.ts';
 import {
   counterLine,
   createLineFormatter,
@@ -172,29 +172,32 @@ const lost: Record<TagFormat, RegExp> = {
   none: /(?:)/gu,
 };
 
-test.each(tagFormats)('whatever the tags, a second parser reads every %s line', (format) => {
-  const name = fc.stringMatching(/^[a-z_][a-z0-9_]{0,5}$/).filter((tag) => tag !== 'instance');
-  const labels = fc.dictionary(name, fc.string({ unit: 'grapheme', maxLength: 12 }), { maxKeys: 5 });
-  const value = fc.double({ min: 0, noNaN: true, noDefaultInfinity: true });
-  fc.assert(
-    fc.property(labels, value, fc.string({ maxLength: 6 }), (tags, number, prefix) => {
-      const spec: FamilySpec = {
-        name: 'x_y',
-        kind: 'counter',
-        series: [{ labels: tags, numbers: [number] }],
-      };
-      const [line] = linesOf(format, spec, ['p', prefix.replaceAll('.', '')]);
-      const path = prefix.replaceAll('.', '').replace(lost.suffix, '_');
-      const received = decodeLine(line!, format, path === '' ? 'p.' : `p.${path}.`);
-      const kept = Object.entries({ ...tags, instance: 'h1' }).filter(([, text]) => text !== '');
-      const expected = kept.map(([tag, text]) => [tag, text.replace(lost[format], '_')]);
-      expect(received).toEqual({
-        name: 'x_y',
-        tags: format === 'none' ? {} : Object.fromEntries(expected),
-        value: number,
-        type: 'c',
-      });
-    }),
-    { numRuns: runs(300) },
-  );
-});
+test.each<TagFormat>(['suffix', 'dogstatsd', 'influx', 'none'])(
+  'whatever the tags, a second parser reads every %s line',
+  (format) => {
+    const name = fc.stringMatching(/^[a-z_][a-z0-9_]{0,5}$/).filter((tag) => tag !== 'instance');
+    const labels = fc.dictionary(name, fc.string({ unit: 'grapheme', maxLength: 12 }), { maxKeys: 5 });
+    const value = fc.double({ min: 0, noNaN: true, noDefaultInfinity: true });
+    fc.assert(
+      fc.property(labels, value, fc.string({ maxLength: 6 }), (tags, number, prefix) => {
+        const spec: FamilySpec = {
+          name: 'x_y',
+          kind: 'counter',
+          series: [{ labels: tags, numbers: [number] }],
+        };
+        const [line] = linesOf(format, spec, ['p', prefix.replaceAll('.', '')]);
+        const path = prefix.replaceAll('.', '').replace(lost.suffix, '_');
+        const received = decodeLine(line!, format, path === '' ? 'p.' : `p.${path}.`);
+        const kept = Object.entries({ ...tags, instance: 'h1' }).filter(([, text]) => text !== '');
+        const expected = kept.map(([tag, text]) => [tag, text.replace(lost[format], '_')]);
+        expect(received).toEqual({
+          name: 'x_y',
+          tags: format === 'none' ? {} : Object.fromEntries(expected),
+          value: number,
+          type: 'c',
+        });
+      }),
+      { numRuns: runs(300) },
+    );
+  },
+);
