@@ -14,7 +14,7 @@ import { Client } from 'cassandra-driver';
 import { type Cassandra, startCassandra } from '../../cassandra.ts';
 import { folder } from '../../run-folder.ts';
 import { command, mainFile, start } from '../process.ts';
-import { type Bed, flipByte, oneOf, type Plot, type Random } from './round.ts';
+import { type Bed, flipByte, oneOf, type Plot, plot, type Random } from './round.ts';
 
 // A node with snapshots and incremental backups, made by the jobs that `svc-agent backup plan` writes, or left on the node.
 
@@ -247,27 +247,18 @@ export const cassandraPlots: readonly Plot<CassandraBed>[] = [
       await bed.flush();
     },
   },
-  {
-    name: 'the node has had no backup for a while',
-    async play(bed, moments) {
-      await snapshotAndFlushes(bed, moments);
-      await moments.rows(150);
-    },
-  },
-  {
-    name: 'the snapshot lacks a table',
-    play: snapshotAlone,
-    after: (bed, random) => rmSync(oneOf(random, newestSnapshot(bed)), { recursive: true }),
-  },
-  {
-    name: 'the snapshot lacks a table, and flushes follow',
-    play: snapshotAndFlushes,
-    after(bed, random) {
-      const part = oneOf(random, newestSnapshot(bed));
-      // Only what was written later is left of the table.
-      rmSync(part, { recursive: true });
-    },
-  },
+  plot('the node has had no backup for a while', async (bed, moments) => {
+    await snapshotAndFlushes(bed, moments);
+    await moments.rows(150);
+  }),
+  plot('the snapshot lacks a table', snapshotAlone, (bed, random) =>
+    rmSync(oneOf(random, newestSnapshot(bed)), { recursive: true }),
+  ),
+  plot('the snapshot lacks a table, and flushes follow', snapshotAndFlushes, (bed, random) => {
+    const part = oneOf(random, newestSnapshot(bed));
+    // Only what was written later is left of the table.
+    rmSync(part, { recursive: true });
+  }),
   {
     name: 'the second snapshot lacks a table',
     async play(bed, moments) {
@@ -276,71 +267,45 @@ export const cassandraPlots: readonly Plot<CassandraBed>[] = [
     },
     after: (bed, random) => rmSync(oneOf(random, newestSnapshot(bed)), { recursive: true }),
   },
-  {
-    name: 'an SSTable of the snapshot is gone',
-    play: snapshotAndFlushes,
-    after: (bed, random) => componentsOf(oneOf(random, dataFiles(newestSnapshot(bed)))).forEach(unlinkSync),
-  },
-  {
-    name: 'a file of an SSTable of the snapshot is gone',
-    play: snapshotAlone,
-    after(bed, random) {
-      const needed = componentsOf(oneOf(random, dataFiles(newestSnapshot(bed)))).filter((path) =>
-        /-(?:Data|Statistics|Partitions|CompressionInfo)\.db$/.test(path),
-      );
-      unlinkSync(oneOf(random, needed));
-    },
-  },
-  {
-    name: 'a byte of the snapshot is damaged',
-    play: snapshotAlone,
-    after: (bed, random) => flipByte(oneOf(random, dataFiles(newestSnapshot(bed))), random),
-  },
-  {
-    name: 'an SSTable of the snapshot is cut off',
-    play: snapshotAlone,
-    after(bed, random) {
-      const path = oneOf(random, dataFiles(newestSnapshot(bed)));
-      truncateSync(path, Math.floor(statSync(path).size * random()));
-    },
-  },
-  {
-    name: 'an incremental backup is missing',
-    play: snapshotAndFlushes,
-    after: (bed, random) =>
-      componentsOf(oneOf(random, dataFiles(partsOf(bed, 'backups')))).forEach(unlinkSync),
-  },
-  {
-    name: 'all incremental backups of a table are missing',
-    play: snapshotAndFlushes,
-    after: (bed, random) => rmSync(oneOf(random, partsOf(bed, 'backups')), { recursive: true }),
-  },
-  {
-    name: 'an incremental backup is damaged',
-    play: snapshotAndFlushes,
-    after: (bed, random) => flipByte(oneOf(random, dataFiles(partsOf(bed, 'backups'))), random),
-  },
-  {
-    name: 'a file of an incremental backup is gone',
-    play: snapshotAndFlushes,
-    after(bed, random) {
-      const needed = componentsOf(oneOf(random, dataFiles(partsOf(bed, 'backups')))).filter((path) =>
-        /-(?:Data|Statistics|CompressionInfo)\.db$/.test(path),
-      );
-      unlinkSync(oneOf(random, needed));
-    },
-  },
-  {
-    name: 'the node writes no incremental backups',
-    async play(bed, moments) {
-      await bed.snapshot();
-      await run(bed.server.nodetool('disablebackup'));
-      await moments.rows(10);
-      await bed.flush().catch(() => {});
-      await moments.rows(10);
-      await bed.flush().catch(() => {});
-    },
-  },
+  plot('an SSTable of the snapshot is gone', snapshotAndFlushes, (bed, random) =>
+    componentsOf(oneOf(random, dataFiles(newestSnapshot(bed)))).forEach(unlinkSync),
+  ),
+  plot('a file of an SSTable of the snapshot is gone', snapshotAlone, (bed, random) => {
+    const needed = componentsOf(oneOf(random, dataFiles(newestSnapshot(bed)))).filter((path) =>
+      /-(?:Data|Statistics|Partitions|CompressionInfo)\.db$/.test(path),
+    );
+    unlinkSync(oneOf(random, needed));
+  }),
+  plot('a byte of the snapshot is damaged', snapshotAlone, (bed, random) =>
+    flipByte(oneOf(random, dataFiles(newestSnapshot(bed))), random),
+  ),
+  plot('an SSTable of the snapshot is cut off', snapshotAlone, (bed, random) => {
+    const path = oneOf(random, dataFiles(newestSnapshot(bed)));
+    truncateSync(path, Math.floor(statSync(path).size * random()));
+  }),
+  plot('an incremental backup is missing', snapshotAndFlushes, (bed, random) =>
+    componentsOf(oneOf(random, dataFiles(partsOf(bed, 'backups')))).forEach(unlinkSync),
+  ),
+  plot('all incremental backups of a table are missing', snapshotAndFlushes, (bed, random) =>
+    rmSync(oneOf(random, partsOf(bed, 'backups')), { recursive: true }),
+  ),
+  plot('an incremental backup is damaged', snapshotAndFlushes, (bed, random) =>
+    flipByte(oneOf(random, dataFiles(partsOf(bed, 'backups'))), random),
+  ),
+  plot('a file of an incremental backup is gone', snapshotAndFlushes, (bed, random) => {
+    const needed = componentsOf(oneOf(random, dataFiles(partsOf(bed, 'backups')))).filter((path) =>
+      /-(?:Data|Statistics|CompressionInfo)\.db$/.test(path),
+    );
+    unlinkSync(oneOf(random, needed));
+  }),
+  plot('the node writes no incremental backups', async (bed, moments) => {
+    await bed.snapshot();
+    await run(bed.server.nodetool('disablebackup'));
+    await moments.rows(10);
+    await bed.flush().catch(() => {});
+    await moments.rows(10);
+    await bed.flush().catch(() => {});
+  }),
   {
     name: 'the copies were copied by cp -r',
     async play(bed, moments) {

@@ -18,7 +18,7 @@ import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type Mariadb, startMariadb } from '../../mariadb.ts';
 import { until } from '../../until.ts';
-import { type Bed, fromServer, oneOf, type Plot, type Random } from './round.ts';
+import { type Bed, fromServer, oneOf, type Plot, plot, type Random } from './round.ts';
 
 interface MariadbBed extends Bed {
   server: Mariadb;
@@ -277,13 +277,10 @@ const lag = async (replica: Mariadb, rows: (count: number) => Promise<void>) => 
 export const mariadbPlots: readonly Plot<MariadbBed>[] = [
   { name: 'a dump with its log', isGood: true, play: dumpAndLog },
   { name: 'a copy of the files with the log', isGood: true, play: withLog('physical') },
-  {
-    name: 'the log was not copied for a while',
-    async play(bed, moments) {
-      await dumpAndLog(bed, moments);
-      await moments.rows(60);
-    },
-  },
+  plot('the log was not copied for a while', async (bed, moments) => {
+    await dumpAndLog(bed, moments);
+    await moments.rows(60);
+  }),
   {
     name: 'the copies were copied by cp -r',
     async play(bed, moments) {
@@ -296,32 +293,20 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       renameSync(`${bed.binlog}.copy`, bed.binlog);
     },
   },
-  {
-    name: 'half a binary log',
-    play: dumpAndLog,
-    after(bed, random) {
-      const path = oneOf(random, logsOf(bed));
-      truncateSync(path, Math.floor(statSync(path).size * (0.2 + 0.7 * random())));
-    },
-  },
-  {
-    name: 'the newest binary log is half',
-    play: dumpAndLog,
-    after(bed, random) {
-      const path = logsOf(bed).at(-1)!;
-      truncateSync(path, Math.floor(statSync(path).size * (0.3 + 0.6 * random())));
-    },
-  },
-  {
-    name: 'a damaged byte in a binary log',
-    play: dumpAndLog,
-    after(bed, random) {
-      const path = oneOf(random, logsOf(bed));
-      const bytes = readFileSync(path);
-      bytes[Math.floor(bytes.length * (0.3 + 0.6 * random()))]! ^= 0x10;
-      writeFileSync(path, bytes);
-    },
-  },
+  plot('half a binary log', dumpAndLog, (bed, random) => {
+    const path = oneOf(random, logsOf(bed));
+    truncateSync(path, Math.floor(statSync(path).size * (0.2 + 0.7 * random())));
+  }),
+  plot('the newest binary log is half', dumpAndLog, (bed, random) => {
+    const path = logsOf(bed).at(-1)!;
+    truncateSync(path, Math.floor(statSync(path).size * (0.3 + 0.6 * random())));
+  }),
+  plot('a damaged byte in a binary log', dumpAndLog, (bed, random) => {
+    const path = oneOf(random, logsOf(bed));
+    const bytes = readFileSync(path);
+    bytes[Math.floor(bytes.length * (0.3 + 0.6 * random()))]! ^= 0x10;
+    writeFileSync(path, bytes);
+  }),
   {
     name: 'a binary log in the middle is gone',
     async play(bed, moments) {
@@ -331,35 +316,25 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
     },
     after: (bed, random) => unlinkSync(oneOf(random, logsOf(bed).slice(1, -1))),
   },
-  {
-    name: 'the log of the dump is gone',
-    play: dumpAndLog,
-    after(bed) {
-      const log = /MASTER_LOG_FILE='([^']+)'/.exec(
-        gunzipSync(readFileSync(newest(bed, /^dump-/))).toString(),
-      )![1]!;
-      for (const path of logsOf(bed)) if (path <= join(bed.binlog, log)) unlinkSync(path);
-    },
-  },
-  {
-    name: 'an old dump under a new name, without its log',
-    async play(bed, { rows }) {
-      const path = await bed.dump();
-      await rows(150);
-      renameSync(path, join(bed.backups, `dump-${stamp()}-new.sql.gz`));
-    },
-  },
-  {
-    name: 'half a dump',
-    async play(bed, { rows, random }) {
-      await bed.server.sql('INSERT INTO svc.tasks SELECT seq FROM svc.seq_1_to_5000');
-      const path = await bed.dump();
-      const text = gunzipSync(readFileSync(path));
-      const half = text.subarray(0, Math.floor(text.length * (0.2 + 0.7 * random())));
-      writeFileSync(path, gzipSync(half));
-      await rows(10);
-    },
-  },
+  plot('the log of the dump is gone', dumpAndLog, (bed) => {
+    const log = /MASTER_LOG_FILE='([^']+)'/.exec(
+      gunzipSync(readFileSync(newest(bed, /^dump-/))).toString(),
+    )![1]!;
+    for (const path of logsOf(bed)) if (path <= join(bed.binlog, log)) unlinkSync(path);
+  }),
+  plot('an old dump under a new name, without its log', async (bed, { rows }) => {
+    const path = await bed.dump();
+    await rows(150);
+    renameSync(path, join(bed.backups, `dump-${stamp()}-new.sql.gz`));
+  }),
+  plot('half a dump', async (bed, { rows, random }) => {
+    await bed.server.sql('INSERT INTO svc.tasks SELECT seq FROM svc.seq_1_to_5000');
+    const path = await bed.dump();
+    const text = gunzipSync(readFileSync(path));
+    const half = text.subarray(0, Math.floor(text.length * (0.2 + 0.7 * random())));
+    writeFileSync(path, gzipSync(half));
+    await rows(10);
+  }),
   ...[
     ['svc', 'ledger'],
     ['svc', '--ignore-table=svc.ledger'],
@@ -380,28 +355,22 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       },
     }),
   ),
-  {
-    name: 'gzip of an error message',
-    async play(bed, { rows }) {
-      const message = 'mariadb-dump: Got error: 1045: "Access denied for user" when trying to connect\n';
-      writeFileSync(join(bed.backups, `dump-${stamp()}-0.sql.gz`), gzipSync(message));
-      await rows(10);
-    },
-  },
-  {
-    name: 'a dump of another database',
-    async play(bed, { rows }) {
-      await bed.server.sql('CREATE DATABASE other; CREATE TABLE other.things (i INT PRIMARY KEY)');
-      const socket = `--socket=${join(bed.server.folder, 's')}`;
-      const path = join(bed.backups, `dump-${stamp()}-0.sql.gz`);
-      const { status } = inShell(
-        `mariadb-dump --no-defaults ${socket} --user=root --single-transaction --master-data=2 other | gzip > "$1"`,
-        path,
-      );
-      if (status !== 0) throw new Error('mariadb-dump failed');
-      await rows(10);
-    },
-  },
+  plot('gzip of an error message', async (bed, { rows }) => {
+    const message = 'mariadb-dump: Got error: 1045: "Access denied for user" when trying to connect\n';
+    writeFileSync(join(bed.backups, `dump-${stamp()}-0.sql.gz`), gzipSync(message));
+    await rows(10);
+  }),
+  plot('a dump of another database', async (bed, { rows }) => {
+    await bed.server.sql('CREATE DATABASE other; CREATE TABLE other.things (i INT PRIMARY KEY)');
+    const socket = `--socket=${join(bed.server.folder, 's')}`;
+    const path = join(bed.backups, `dump-${stamp()}-0.sql.gz`);
+    const { status } = inShell(
+      `mariadb-dump --no-defaults ${socket} --user=root --single-transaction --master-data=2 other | gzip > "$1"`,
+      path,
+    );
+    if (status !== 0) throw new Error('mariadb-dump failed');
+    await rows(10);
+  }),
   {
     name: 'a copy of the files lacks a table',
     play: withLog('physical'),
@@ -421,15 +390,12 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
         if (/^ledger\.(?:ibd|new)$/.test(name)) unlinkSync(join(path, 'svc', name));
     },
   },
-  {
-    name: 'a table without transactions',
-    async play(bed, moments) {
-      await bed.server.sql('ALTER TABLE svc.ledger ENGINE = Aria');
-      // The table is dumped before, so that rows are written to the ledger meanwhile.
-      await bed.server.sql('CREATE TABLE svc.executions ENGINE = InnoDB SELECT seq FROM svc.seq_1_to_300000');
-      await dumpAndLog(bed, moments);
-    },
-  },
+  plot('a table without transactions', async (bed, moments) => {
+    await bed.server.sql('ALTER TABLE svc.ledger ENGINE = Aria');
+    // The table is dumped before, so that rows are written to the ledger meanwhile.
+    await bed.server.sql('CREATE TABLE svc.executions ENGINE = InnoDB SELECT seq FROM svc.seq_1_to_300000');
+    await dumpAndLog(bed, moments);
+  }),
   {
     name: 'the server leaves the database out of its log',
     settings: ['--binlog-ignore-db=svc'],
@@ -444,19 +410,16 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
     settings: ['--binlog-do-db=other'],
     play: withLog('physical'),
   },
-  {
-    name: 'the log was reset after the dump',
-    async play(bed, moments) {
-      await dumpAndLog(bed, moments);
-      await bed.server.sql('RESET MASTER');
-      // The copies of the first files belong to the new log.
-      for (const path of logsOf(bed)) unlinkSync(path);
-      for (let n = 0; n < 3; n++) {
-        await moments.rows(40);
-        await bed.archive();
-      }
-    },
-  },
+  plot('the log was reset after the dump', async (bed, moments) => {
+    await dumpAndLog(bed, moments);
+    await bed.server.sql('RESET MASTER');
+    // The copies of the first files belong to the new log.
+    for (const path of logsOf(bed)) unlinkSync(path);
+    for (let n = 0; n < 3; n++) {
+      await moments.rows(40);
+      await bed.archive();
+    }
+  }),
   {
     name: 'the server is started again',
     isGood: true,
@@ -470,20 +433,17 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       await bed.archive();
     },
   },
-  {
-    name: 'a session has set its time into the future',
-    async play(bed, moments) {
-      await dumpAndLog(bed, moments);
-      await moments.rows(5);
-      const client = `mysql --no-defaults --socket=${join(bed.server.folder, 's')} --user=root`;
-      const statements = 'SET timestamp = UNIX_TIMESTAMP() + 20; INSERT INTO svc.tasks VALUES (1)';
-      const [{ File }] = (await bed.server.sql('SHOW MASTER STATUS')) as [{ File: string }];
-      const { status } = inShell(`${client} --execute="$1"`, statements);
-      if (status !== 0) throw new Error('the session failed');
-      cpSync(join(bed.server.folder, 'data', File), join(bed.binlog, File), { preserveTimestamps: true });
-      await moments.rows(60);
-    },
-  },
+  plot('a session has set its time into the future', async (bed, moments) => {
+    await dumpAndLog(bed, moments);
+    await moments.rows(5);
+    const client = `mysql --no-defaults --socket=${join(bed.server.folder, 's')} --user=root`;
+    const statements = 'SET timestamp = UNIX_TIMESTAMP() + 20; INSERT INTO svc.tasks VALUES (1)';
+    const [{ File }] = (await bed.server.sql('SHOW MASTER STATUS')) as [{ File: string }];
+    const { status } = inShell(`${client} --execute="$1"`, statements);
+    if (status !== 0) throw new Error('the session failed');
+    cpSync(join(bed.server.folder, 'data', File), join(bed.binlog, File), { preserveTimestamps: true });
+    await moments.rows(60);
+  }),
   // The server was cut off: to call it the primary would be wrong, and nothing in the dump shows that.
   { name: 'a dump of another server', isOfReplica: true, play: dumpOfAnother },
   {
@@ -515,24 +475,17 @@ export const mariadbPlots: readonly Plot<MariadbBed>[] = [
       await bed.archive(replica);
     }),
   },
-  {
-    name: 'the position of the dump is behind the copies of the log',
-    play: dumpAndLog,
-    after(bed) {
-      const path = newest(bed, /^dump-/);
-      const text = gunzipSync(readFileSync(path)).toString('latin1');
-      const later = text.replace(/(MASTER_LOG_FILE='bin\.)\d+/, '$1000009');
-      writeFileSync(path, gzipSync(Buffer.from(later, 'latin1')));
-    },
-  },
-  {
-    name: 'a dump without its position',
-    async play(bed, { rows }) {
-      await bed.dump(undefined, '--skip-master-data', 'svc');
-      for (let n = 0; n < 2; n++) {
-        await rows(5);
-        await bed.archive();
-      }
-    },
-  },
+  plot('the position of the dump is behind the copies of the log', dumpAndLog, (bed) => {
+    const path = newest(bed, /^dump-/);
+    const text = gunzipSync(readFileSync(path)).toString('latin1');
+    const later = text.replace(/(MASTER_LOG_FILE='bin\.)\d+/, '$1000009');
+    writeFileSync(path, gzipSync(Buffer.from(later, 'latin1')));
+  }),
+  plot('a dump without its position', async (bed, { rows }) => {
+    await bed.dump(undefined, '--skip-master-data', 'svc');
+    for (let n = 0; n < 2; n++) {
+      await rows(5);
+      await bed.archive();
+    }
+  }),
 ];

@@ -33,7 +33,7 @@ import {
   startPostgres,
 } from '../../postgres.ts';
 import { until } from '../../until.ts';
-import { type Bed, flipByte, fromServer, oneOf, type Plot, type Random } from './round.ts';
+import { type Bed, flipByte, fromServer, oneOf, type Plot, plot, type Random } from './round.ts';
 
 export interface PostgresBed extends Bed {
   server: Postgres;
@@ -368,36 +368,23 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
       await rows(10);
     },
   },
-  {
-    name: 'the log is not archived',
-    play: baseAndLog,
-    after: (bed) => segmentsOf(bed).forEach(unlinkSync),
-  },
-  {
-    name: 'the first segment of the base is pruned',
-    play: baseAndLog,
-    after(bed) {
-      const start = readdirSync(bed.wal)
-        .find((name) => name.endsWith('.backup'))!
-        .slice(0, 24);
-      for (const path of segmentsOf(bed)) if (basename(path) <= start) unlinkSync(path);
-    },
-  },
-  {
-    name: 'a segment in the middle is gone',
-    play: baseAndLog,
-    after: (bed, random) => unlinkSync(oneOf(random, segmentsOf(bed).slice(1, -1))),
-  },
-  {
-    name: 'the archiver is behind',
-    async play(bed, moments) {
-      await baseAndLog(bed, moments);
-      writeFileSync(bed.blocked, '');
-      await moments.rows(20);
-      await bed.server.query('SELECT pg_switch_wal()');
-      await moments.rows(20);
-    },
-  },
+  plot('the log is not archived', baseAndLog, (bed) => segmentsOf(bed).forEach(unlinkSync)),
+  plot('the first segment of the base is pruned', baseAndLog, (bed) => {
+    const start = readdirSync(bed.wal)
+      .find((name) => name.endsWith('.backup'))!
+      .slice(0, 24);
+    for (const path of segmentsOf(bed)) if (basename(path) <= start) unlinkSync(path);
+  }),
+  plot('a segment in the middle is gone', baseAndLog, (bed, random) =>
+    unlinkSync(oneOf(random, segmentsOf(bed).slice(1, -1))),
+  ),
+  plot('the archiver is behind', async (bed, moments) => {
+    await baseAndLog(bed, moments);
+    writeFileSync(bed.blocked, '');
+    await moments.rows(20);
+    await bed.server.query('SELECT pg_switch_wal()');
+    await moments.rows(20);
+  }),
   {
     name: 'the archiver is behind, and the archive was copied by cp -r',
     async play(bed, moments) {
@@ -438,79 +425,52 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
       if (first) unlinkSync(first);
     },
   },
-  {
-    name: 'a segment is damaged',
-    play: baseAndLog,
-    after(bed, random) {
-      const path = oneOf(random, segmentsOf(bed).slice(1));
-      flip(path, Math.floor(usedBytes(path) * (0.1 + 0.8 * random())));
-    },
-  },
-  {
-    name: 'a segment is cut off',
-    play: baseAndLog,
-    after(bed, random) {
-      const path = oneOf(random, segmentsOf(bed).slice(1));
-      truncateSync(path, Math.floor(statSync(path).size * random()));
-    },
-  },
+  plot('a segment is damaged', baseAndLog, (bed, random) => {
+    const path = oneOf(random, segmentsOf(bed).slice(1));
+    flip(path, Math.floor(usedBytes(path) * (0.1 + 0.8 * random())));
+  }),
+  plot('a segment is cut off', baseAndLog, (bed, random) => {
+    const path = oneOf(random, segmentsOf(bed).slice(1));
+    truncateSync(path, Math.floor(statSync(path).size * random()));
+  }),
   {
     name: 'the log is compressed',
     isGood: true,
     play: baseAndLog,
     after: (bed) => segmentsOf(bed).forEach(compress),
   },
-  {
-    name: 'a compressed segment is cut off or damaged',
-    play: baseAndLog,
-    after(bed, random) {
-      const paths = segmentsOf(bed);
-      paths.forEach(compress);
-      const path = `${oneOf(random, paths.slice(1))}.gz`;
-      if (random() < 0.5) truncateSync(path, Math.floor(statSync(path).size * random()));
-      else flipByte(path, random);
-    },
-  },
-  {
-    name: 'the rest of a segment is zeroes',
-    play: baseAndLog,
-    after(bed, random) {
-      const path = oneOf(random, segmentsOf(bed).slice(1));
-      const bytes = readFileSync(path);
-      bytes.fill(0, Math.floor(usedBytes(path) * (0.1 + 0.8 * random())));
-      writeFileSync(path, bytes);
-    },
-  },
-  {
-    name: 'a segment is empty',
-    play: baseAndLog,
-    after: (bed, random) => truncateSync(oneOf(random, segmentsOf(bed).slice(1)), 0),
-  },
-  {
-    name: 'the log of another cluster is in the archive',
-    play: baseAndLog,
-    after: (bed, random) => mixWal(bed, segmentsOf(bed).slice(random() < 0.5 ? 0 : 2)),
-  },
+  plot('a compressed segment is cut off or damaged', baseAndLog, (bed, random) => {
+    const paths = segmentsOf(bed);
+    paths.forEach(compress);
+    const path = `${oneOf(random, paths.slice(1))}.gz`;
+    if (random() < 0.5) truncateSync(path, Math.floor(statSync(path).size * random()));
+    else flipByte(path, random);
+  }),
+  plot('the rest of a segment is zeroes', baseAndLog, (bed, random) => {
+    const path = oneOf(random, segmentsOf(bed).slice(1));
+    const bytes = readFileSync(path);
+    bytes.fill(0, Math.floor(usedBytes(path) * (0.1 + 0.8 * random())));
+    writeFileSync(path, bytes);
+  }),
+  plot('a segment is empty', baseAndLog, (bed, random) =>
+    truncateSync(oneOf(random, segmentsOf(bed).slice(1)), 0),
+  ),
+  plot('the log of another cluster is in the archive', baseAndLog, (bed, random) =>
+    mixWal(bed, segmentsOf(bed).slice(random() < 0.5 ? 0 : 2)),
+  ),
   { name: 'the base is of a standby that is behind', play: baseOfStandby },
   { name: 'a dump is of a standby that is behind', isOfReplica: true, play: dumpOfStandby },
   { name: 'a dump has the snapshot of an old session', isOfReplica: true, play: dumpOfSnapshot },
-  {
-    name: 'a table is not logged',
-    async play(bed, moments) {
-      await bed.server.query('ALTER TABLE ledger SET UNLOGGED', 'svc');
-      await baseAndLog(bed, moments);
-    },
-  },
-  {
-    name: 'a file of the base is gone',
-    play: baseAndLog,
-    after(bed, random) {
-      const path = join(bed.backups, readdirSync(bed.backups).find((name) => name.startsWith('base-'))!);
-      const names = ['backup_label', 'global/pg_control', 'PG_VERSION', 'base.tar'];
-      const there = names.filter((name) => existsSync(join(path, name)));
-      unlinkSync(join(path, oneOf(random, there)));
-    },
-  },
+  plot('a table is not logged', async (bed, moments) => {
+    await bed.server.query('ALTER TABLE ledger SET UNLOGGED', 'svc');
+    await baseAndLog(bed, moments);
+  }),
+  plot('a file of the base is gone', baseAndLog, (bed, random) => {
+    const path = join(bed.backups, readdirSync(bed.backups).find((name) => name.startsWith('base-'))!);
+    const names = ['backup_label', 'global/pg_control', 'PG_VERSION', 'base.tar'];
+    const there = names.filter((name) => existsSync(join(path, name)));
+    unlinkSync(join(path, oneOf(random, there)));
+  }),
   {
     name: 'the base is behind a link, and its files are links',
     isGood: true,
@@ -523,63 +483,41 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
       symlinkSync(aside, join(bed.backups, name));
     },
   },
-  {
-    name: 'the newest segment is one of before under a new name',
-    play: baseAndLog,
-    after(bed) {
-      const all = segmentsOf(bed);
-      cpSync(all.at(-2)!, all.at(-1)!);
-    },
-  },
-  {
-    name: 'an old dump under a new name',
-    async play(bed, { rows }) {
-      const path = await bed.dump();
-      await rows(150);
-      renameSync(path, join(bed.backups, `dump-${stamp()}-new`));
-    },
-  },
-  {
-    name: 'an old dump copied under a new name',
-    async play(bed, { rows }) {
-      const path = await bed.dump(undefined, [], 'svc', 'old');
-      await rows(150);
-      cpSync(path, join(bed.backups, `dump-${stamp()}-new`));
-    },
-  },
-  {
-    name: 'a name in the future',
-    async play(bed, { rows }) {
-      await bed.dump(undefined, [], 'svc', `dump-${stamp(Date.now() + 55 * 60_000)}`);
-      await rows(10);
-    },
-  },
-  {
-    name: 'a link to an old dump',
-    async play(bed, { rows }) {
-      const path = await bed.dump(undefined, [], 'svc', 'old');
-      const daysAgo = Date.now() / 1000 - 3 * 86_400;
-      utimesSync(path, daysAgo, daysAgo);
-      await rows(150);
-      symlinkSync(path, join(bed.backups, `dump-${stamp()}`));
-    },
-  },
-  {
-    name: 'a dump of another database',
-    async play(bed, { rows }) {
-      await bed.server.query('CREATE DATABASE other');
-      await bed.server.query('CREATE TABLE things AS SELECT generate_series(1, 100) i', 'other');
-      await bed.dump(undefined, [], 'other');
-      await rows(10);
-    },
-  },
-  {
-    name: 'a dump of the schema alone',
-    async play(bed, { rows, random }) {
-      await bed.dump(oneOf(random, ['custom', 'sql']), ['--schema-only']);
-      await rows(10);
-    },
-  },
+  plot('the newest segment is one of before under a new name', baseAndLog, (bed) => {
+    const all = segmentsOf(bed);
+    cpSync(all.at(-2)!, all.at(-1)!);
+  }),
+  plot('an old dump under a new name', async (bed, { rows }) => {
+    const path = await bed.dump();
+    await rows(150);
+    renameSync(path, join(bed.backups, `dump-${stamp()}-new`));
+  }),
+  plot('an old dump copied under a new name', async (bed, { rows }) => {
+    const path = await bed.dump(undefined, [], 'svc', 'old');
+    await rows(150);
+    cpSync(path, join(bed.backups, `dump-${stamp()}-new`));
+  }),
+  plot('a name in the future', async (bed, { rows }) => {
+    await bed.dump(undefined, [], 'svc', `dump-${stamp(Date.now() + 55 * 60_000)}`);
+    await rows(10);
+  }),
+  plot('a link to an old dump', async (bed, { rows }) => {
+    const path = await bed.dump(undefined, [], 'svc', 'old');
+    const daysAgo = Date.now() / 1000 - 3 * 86_400;
+    utimesSync(path, daysAgo, daysAgo);
+    await rows(150);
+    symlinkSync(path, join(bed.backups, `dump-${stamp()}`));
+  }),
+  plot('a dump of another database', async (bed, { rows }) => {
+    await bed.server.query('CREATE DATABASE other');
+    await bed.server.query('CREATE TABLE things AS SELECT generate_series(1, 100) i', 'other');
+    await bed.dump(undefined, [], 'other');
+    await rows(10);
+  }),
+  plot('a dump of the schema alone', async (bed, { rows, random }) => {
+    await bed.dump(oneOf(random, ['custom', 'sql']), ['--schema-only']);
+    await rows(10);
+  }),
   ...['--data-only', '--table=ledger', '--exclude-table=ledger', '--exclude-table-data=ledger'].map(
     (option): Plot<PostgresBed> => ({
       name: `a dump with ${option}`,
@@ -590,14 +528,11 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
       },
     }),
   ),
-  {
-    name: 'gzip of an error message',
-    async play(bed, { rows }) {
-      const message = 'pg_dump: error: connection to server failed: FATAL: role "backup" does not exist\n';
-      writeFileSync(join(bed.backups, `dump-${stamp()}.sql.gz`), gzipSync(message));
-      await rows(10);
-    },
-  },
+  plot('gzip of an error message', async (bed, { rows }) => {
+    const message = 'pg_dump: error: connection to server failed: FATAL: role "backup" does not exist\n';
+    writeFileSync(join(bed.backups, `dump-${stamp()}.sql.gz`), gzipSync(message));
+    await rows(10);
+  }),
   {
     name: 'gzip of gzip of a dump',
     play: dumpThen((path) => writeFileSync(path, gzipSync(gzipSync(readFileSync(path))))),
@@ -606,19 +541,16 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
     name: 'gzip of a dump in custom format',
     play: dumpThen((path) => writeFileSync(path, gzipSync(readFileSync(path)))),
   },
-  {
-    name: 'half a dump',
-    async play(bed, { rows, random }) {
-      // The table is big enough that its data is not only in the last bytes.
-      await bed.server.query(
-        'CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i',
-        'svc',
-      );
-      const path = await bed.dump(oneOf(random, ['custom', 'sql']));
-      truncateSync(path, Math.floor(statSync(path).size * (0.2 + 0.7 * random())));
-      await rows(10);
-    },
-  },
+  plot('half a dump', async (bed, { rows, random }) => {
+    // The table is big enough that its data is not only in the last bytes.
+    await bed.server.query(
+      'CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i',
+      'svc',
+    );
+    const path = await bed.dump(oneOf(random, ['custom', 'sql']));
+    truncateSync(path, Math.floor(statSync(path).size * (0.2 + 0.7 * random())));
+    await rows(10);
+  }),
   {
     // The byte is after the table of contents and has no checksum.
     name: 'a dump with a damaged byte in its data',
@@ -822,25 +754,16 @@ const toolSegments = (bed: PostgresBed): string[] =>
 /** Faults for tools that manage the log by themselves, in their own format. */
 export const toolPlots: readonly Plot<PostgresBed>[] = [
   { name: 'a backup with its log', isGood: true, play: baseAndLog },
-  {
-    name: 'a segment in the middle is deleted',
-    play: baseAndLog,
-    after: (bed, random) => unlinkSync(oneOf(random, toolSegments(bed).slice(2, -1))),
-  },
-  {
-    name: 'a segment in the middle is damaged',
-    play: baseAndLog,
-    after(bed, random) {
-      const path = oneOf(random, toolSegments(bed).slice(2));
-      flip(path, Math.floor(Math.max(30, usedBytes(path) * 0.5)));
-    },
-  },
-  {
-    name: 'the archiver is behind',
-    async play(bed, moments) {
-      await baseAndLog(bed, moments);
-      writeFileSync(bed.blocked, '');
-      await moments.rows(40);
-    },
-  },
+  plot('a segment in the middle is deleted', baseAndLog, (bed, random) =>
+    unlinkSync(oneOf(random, toolSegments(bed).slice(2, -1))),
+  ),
+  plot('a segment in the middle is damaged', baseAndLog, (bed, random) => {
+    const path = oneOf(random, toolSegments(bed).slice(2));
+    flip(path, Math.floor(Math.max(30, usedBytes(path) * 0.5)));
+  }),
+  plot('the archiver is behind', async (bed, moments) => {
+    await baseAndLog(bed, moments);
+    writeFileSync(bed.blocked, '');
+    await moments.rows(40);
+  }),
 ];

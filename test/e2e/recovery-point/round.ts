@@ -63,6 +63,13 @@ export interface Plot<B extends Bed> {
   after?(bed: B, random: Random): Promise<void> | void;
 }
 
+/** A plot without special conditions: what is played, and what is damaged after it. */
+export const plot = <B extends Bed>(
+  name: string,
+  play: Plot<B>['play'],
+  after?: Plot<B>['after'],
+): Plot<B> => ({ name, play, after });
+
 interface Moments {
   random: Random;
   /** Resolves after that many more rows were committed. */
