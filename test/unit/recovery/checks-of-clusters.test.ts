@@ -6,6 +6,15 @@ import { type CheckCase, gauges, named, rows, where } from '../../recovery-check
 
 const domain = 'domain/orders';
 const activeIn = (active_cluster: string) => gauges('svc_domain_active_cluster', 1, { active_cluster });
+const [inDc1, inDc2, inDc3] = [
+  { [domain]: activeIn('dc1') },
+  { [domain]: activeIn('dc2') },
+  { [domain]: activeIn('dc3') },
+];
+const healthy = { 'health/history': {}, 'health/matching': {} };
+const setDescribe = unknown(expect.stringContaining('domains.describe') as never);
+const cutOff = { [domain]: { msg: 'cut off' } };
+const clusters = (...names: string[]) => ({ [domain]: { details: { clusters: names } } });
 const down = ({ activeClusterDown }: Checks) => activeClusterDown();
 const seenDown = ({ standbySeesItDown }: Checks) => standbySeesItDown();
 const reachable = (cluster: string) => (checks: Checks) => checks.clusterReachable(cluster);
@@ -17,77 +26,67 @@ const lag = (value: number, target_cluster = 'dc2'): Sample => ({
 });
 
 const ofClusters: CheckCase[] = [
-  [
-    'an active cluster that nothing tells',
-    down,
-    where({}),
-    unknown(expect.stringContaining('domains.describe') as never),
-  ],
+  ['an active cluster that nothing tells', down, where({}), setDescribe],
   [
     'an active cluster that is gone',
     down,
-    where({ [domain]: activeIn('dc3'), 'cluster/dc3': { reason: 'refused', msg: 'closed' } }),
+    where({ ...inDc3, 'cluster/dc3': { reason: 'refused', msg: 'closed' } }),
     yes('dc3: closed'),
   ],
   [
     'an active cluster that answers',
     down,
-    where({ [domain]: activeIn('dc3'), 'cluster/dc3': {} }),
+    where({ ...inDc3, 'cluster/dc3': {} }),
     no('dc3 still answers: fine'),
   ],
   [
     'a domain that is there already',
     down,
-    where({ [domain]: activeIn('dc2'), 'cluster/dc2': {} }),
+    where({ ...inDc2, 'cluster/dc2': {} }),
     yes('orders is already active in dc2'),
   ],
   [
     'an active cluster without an address',
     down,
-    where({ [domain]: activeIn('dc3') }),
+    where(inDc3),
     unknown('set rpcAddress of dc3 in clusterGroupMetadata'),
   ],
   [
     'the standby itself',
     seenDown,
-    where({ [domain]: activeIn('dc3') }, { subject: { to: 'dc1' } }),
+    where(inDc3, { subject: { to: 'dc1' } }),
     yes('dc1 is the cluster of this configuration'),
   ],
-  [
-    'the standby, which is active',
-    seenDown,
-    where({ [domain]: activeIn('dc2') }),
-    yes('dc2 is the cluster of this configuration'),
-  ],
+  ['the standby, which is active', seenDown, where(inDc2), yes('dc2 is the cluster of this configuration')],
   [
     'no command at the standby',
     seenDown,
-    where({ [domain]: activeIn('dc3') }),
+    where(inDc3),
     unknown('set recovery.commands.standbyProbe, or run this beside the standby'),
   ],
   [
     'a standby that reaches it',
     seenDown,
-    where({ [domain]: activeIn('dc3') }, { commands: named(['true']) }),
+    where(inDc3, { commands: named(['true']) }),
     no('dc2 still reaches dc3'),
   ],
   [
     'a standby that does not reach it',
     seenDown,
-    where({ [domain]: activeIn('dc3') }, { commands: named(['false']) }),
+    where(inDc3, { commands: named(['false']) }),
     yes('dc2 does not see dc3'),
   ],
   [
     'a command that does not reach the standby',
     seenDown,
-    where({ [domain]: activeIn('dc3') }, { commands: named(['sh', '-c', 'exit 255']) }),
+    where(inDc3, { commands: named(['sh', '-c', 'exit 255']) }),
     unknown('sh: exit status 255'),
   ],
   ['another cluster', reachable('dc3'), where({ 'cluster/dc3': { msg: 'serving' } }), yes('serving')],
   [
     'its own cluster, with healthy roles',
     reachable('dc1'),
-    where({ 'cluster/dc1': {}, 'health/history': {}, 'health/matching': {} }, { rows }),
+    where({ 'cluster/dc1': {}, ...healthy }, { rows }),
     yes('its roles are healthy'),
   ],
   [
@@ -105,8 +104,7 @@ const ofClusters: CheckCase[] = [
     where(
       {
         'cluster/dc1': { reason: 'refused', msg: 'no frontend' },
-        'health/history': {},
-        'health/matching': {},
+        ...healthy,
       },
       { rows },
     ),
@@ -115,13 +113,13 @@ const ofClusters: CheckCase[] = [
   [
     'a cluster without an address, by its roles',
     reachable('dc1'),
-    where({ 'health/history': {}, 'health/matching': {} }, { rows }),
+    where(healthy, { rows }),
     yes('its roles are healthy'),
   ],
   [
     'a configuration without a group, by its roles',
     reachable('dc1'),
-    where({ 'health/history': {}, 'health/matching': {} }, { rows, config: {} }),
+    where(healthy, { rows, config: {} }),
     yes('its roles are healthy'),
   ],
   [
@@ -156,12 +154,7 @@ const isActive = ({ activeIn: ask }: Checks) => ask('dc2');
 const agree = ({ noDisagreement }: Checks) => noDisagreement();
 
 const ofDomains: CheckCase[] = [
-  [
-    'a domain that is not described',
-    global,
-    where({}),
-    unknown(expect.stringContaining('domains.describe') as never),
-  ],
+  ['a domain that is not described', global, where({}), setDescribe],
   [
     'a global domain',
     global,
@@ -174,23 +167,13 @@ const ofDomains: CheckCase[] = [
     where({ [domain]: gauges('svc_domain_global', 0) }),
     no('it is a local domain, which cannot fail over'),
   ],
-  ['a description without it', global, where({ [domain]: { msg: 'cut off' } }), unknown('cut off')],
-  [
-    'a cluster of the domain',
-    inClusters,
-    where({ [domain]: { details: { clusters: ['dc1', 'dc2'] } } }),
-    yes('dc1, dc2'),
-  ],
-  [
-    'another cluster',
-    inClusters,
-    where({ [domain]: { details: { clusters: ['dc1', 'dc3'] } } }),
-    no('it has dc1, dc3'),
-  ],
-  ['a description without clusters', inClusters, where({ [domain]: { msg: 'cut off' } }), unknown('cut off')],
-  ['the active cluster', isActive, where({ [domain]: activeIn('dc2') }), yes('active in dc2')],
-  ['another active cluster', isActive, where({ [domain]: activeIn('dc1') }), no('active in dc1')],
-  ['no active cluster', isActive, where({ [domain]: { msg: 'cut off' } }), unknown('cut off')],
+  ['a description without it', global, where(cutOff), unknown('cut off')],
+  ['a cluster of the domain', inClusters, where(clusters('dc1', 'dc2')), yes('dc1, dc2')],
+  ['another cluster', inClusters, where(clusters('dc1', 'dc3')), no('it has dc1, dc3')],
+  ['a description without clusters', inClusters, where(cutOff), unknown('cut off')],
+  ['the active cluster', isActive, where(inDc2), yes('active in dc2')],
+  ['another active cluster', isActive, where(inDc1), no('active in dc1')],
+  ['no active cluster', isActive, where(cutOff), unknown('cut off')],
   ['clusters that agree', agree, where({ [domain]: {} }), yes('they agree')],
   [
     'clusters that disagree',
