@@ -19,51 +19,13 @@ async function outcomeOf(content: string | Uint8Array, serviceFile?: string) {
   return loaded;
 }
 
-const words = [
-  'services',
-  'metrics',
-  'frontend',
-  'logs',
-  'paths',
-  'rules',
-  'pullmetrics',
-  'stores',
-  'admin',
-  'roles',
-  'log',
-  '__proto__',
-  'constructor',
-  'password',
-  'scrape',
-  'tls',
-  'persistence',
-  'clusterMetadata',
-  'archival',
-];
+const words = (
+  'services metrics frontend logs paths rules pullmetrics stores admin roles log __proto__ constructor password ' +
+  'scrape tls persistence clusterMetadata archival'
+).split(' ');
 const marks = [
-  ': ',
-  '\n  ',
-  '\n',
-  '- ',
-  '[',
-  ']',
-  '{',
-  '}',
-  ', ',
-  '&a ',
-  '*a',
-  '<<: ',
-  '"',
-  '#',
-  '~',
-  '1',
-  '$' + '{A:b}',
-  '!!set ',
-  '|',
-  '\t',
-  '%',
-  '\u0000',
-  '\ud800',
+  ...[': ', '\n  ', '\n', '- ', '[', ']', '{', '}', ', ', '&a ', '*a', '<<: ', '"', '#', '~', '1'],
+  ...['$' + '{A:b}', '!!set ', '|', '\t', '%', '\u0000', '\ud800'],
 ];
 const yamlish = fc
   .array(fc.constantFrom(...words, ...marks), { maxLength: 40 })

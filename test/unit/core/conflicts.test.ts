@@ -16,73 +16,21 @@ const orders = <T>(list: readonly T[]): T[][] =>
     : list.flatMap((one, i) => orders(list.toSpliced(i, 1)).map((rest) => [one, ...rest]));
 
 describe('two raw names that meet', () => {
-  it.each<[string, [Kind, string][], Kind]>([
-    [
-      'the catalog’s kind wins',
-      [
-        ['gauge', 'svc-workflow-failed'],
-        ['counter', 'svc.workflow.failed'],
-      ],
-      'counter',
-    ],
-    [
-      'the catalog’s gauge wins',
-      [
-        ['counter', 'svc-memory-heap'],
-        ['gauge', 'svc_memory_heap'],
-      ],
-      'gauge',
-    ],
+  it.each<[string, string, Kind]>([
+    ['the catalog’s kind wins', 'gauge svc-workflow-failed, counter svc.workflow.failed', 'counter'],
+    ['the catalog’s gauge wins', 'counter svc-memory-heap, gauge svc_memory_heap', 'gauge'],
     [
       'a kind that the catalog does not have: the smallest name',
-      [
-        ['gauge', 'svc-memory_heapx'],
-        ['counter', 'svc.memory_heapx'],
-      ],
+      'gauge svc-memory_heapx, counter svc.memory_heapx',
       'gauge',
     ],
-    [
-      'the smallest raw name wins',
-      [
-        ['untyped', 'a-b'],
-        ['counter', 'a.b'],
-        ['gauge', 'a_b'],
-      ],
-      'untyped',
-    ],
-    [
-      'of one name, counter before gauge',
-      [
-        ['gauge', 'a'],
-        ['counter', 'a'],
-      ],
-      'counter',
-    ],
-    [
-      'of one name, gauge before histogram',
-      [
-        ['histogram', 'a'],
-        ['gauge', 'a'],
-      ],
-      'gauge',
-    ],
-    [
-      'of one name, histogram before summary',
-      [
-        ['summary', 'a'],
-        ['histogram', 'a'],
-      ],
-      'histogram',
-    ],
-    [
-      'of one name, summary before untyped',
-      [
-        ['untyped', 'a'],
-        ['summary', 'a'],
-      ],
-      'summary',
-    ],
-  ])('%s, whichever comes first', (_, claims, winner) => {
+    ['the smallest raw name wins', 'untyped a-b, counter a.b, gauge a_b', 'untyped'],
+    ['of one name, counter before gauge', 'gauge a, counter a', 'counter'],
+    ['of one name, gauge before histogram', 'histogram a, gauge a', 'gauge'],
+    ['of one name, histogram before summary', 'summary a, histogram a', 'histogram'],
+    ['of one name, summary before untyped', 'untyped a, summary a', 'summary'],
+  ])('%s, whichever comes first', (_, claimed, winner) => {
+    const claims = claimed.split(', ').map((claim) => claim.split(' ') as [Kind, string]);
     for (const order of orders(claims)) {
       const { registry, intake, shown } = testRegistry();
       const source = intake();

@@ -38,6 +38,10 @@ function life(before?: { section: Uint8Array; table: Uint8Array; values: Float64
     },
     page: (fallen: number, counters: number, values = {}) =>
       roles.scraped('history', { fallen, counters }, readingsOf(values)),
+    /** Pages of 100 counters of which so many fell. */
+    pages: (...fallen: number[]) => {
+      for (const each of fallen) roles.scraped('history', { fallen: each, counters: 100 }, readingsOf({}));
+    },
     entry: () => roles.logged('history'),
     starts: (...lines: string[]) => {
       for (const line of lines) roles.started('history', line);
@@ -117,38 +121,10 @@ describe('restarts of a role', () => {
     ['a path that breaks', (agent) => agent.health('ok', 'connect_timeout', 'resolve', 'ok'), 0],
     ['gone, a broken path, back', (agent) => agent.health('ok', 'refused', 'connect_timeout', 'ok'), 1],
     ['a page whose counters fall', (agent) => agent.page(90, 100), 0],
-    [
-      'a later page whose counters fall',
-      (agent) => {
-        agent.page(0, 100);
-        agent.page(90, 100);
-      },
-      1,
-    ],
-    [
-      'a fifth of the counters that falls',
-      (agent) => {
-        agent.page(0, 100);
-        agent.page(20, 100);
-      },
-      1,
-    ],
-    [
-      'less than a fifth of the counters that falls',
-      (agent) => {
-        agent.page(0, 100);
-        agent.page(19, 100);
-      },
-      0,
-    ],
-    [
-      'one counter of many that falls',
-      (agent) => {
-        agent.page(0, 100);
-        agent.page(1, 100);
-      },
-      0,
-    ],
+    ['a later page whose counters fall', (agent) => agent.pages(0, 90), 1],
+    ['a fifth of the counters that falls', (agent) => agent.pages(0, 20), 1],
+    ['less than a fifth of the counters that falls', (agent) => agent.pages(0, 19), 0],
+    ['one counter of many that falls', (agent) => agent.pages(0, 1), 0],
     [
       'the lines of a first start',
       (agent) => agent.starts('Starting service', 'service started', 'history started'),
@@ -219,6 +195,8 @@ describe('restarts of a role', () => {
 });
 
 describe('across the agent’s own restarts', () => {
+  const began = (seconds: number, counters: number) => (agent: Life) =>
+    agent.page(0, counters, { process_start_time_seconds: seconds });
   test.each<[string, (agent: Life) => void, (agent: Life) => void, number]>([
     ['a role that stayed', (agent) => agent.health('ok'), (agent) => agent.health('ok'), 0],
     ['gone before, back after', (agent) => agent.health('ok', 'refused'), (agent) => agent.health('ok'), 1],
@@ -231,27 +209,12 @@ describe('across the agent’s own restarts', () => {
       (agent) => agent.page(0, 0, { svc_memory_num_gc: 3 }),
       1,
     ],
-    [
-      'a process that began while nobody looked',
-      (agent) => agent.page(0, 10, { process_start_time_seconds: 1000 }),
-      (agent) => agent.page(0, 0, { process_start_time_seconds: 2000 }),
-      1,
-    ],
-    [
-      'the same process, whose start time is rounded otherwise',
-      (agent) => agent.page(0, 10, { process_start_time_seconds: 1000 }),
-      (agent) => agent.page(0, 0, { process_start_time_seconds: 1001 }),
-      0,
-    ],
-    [
-      'a process that began two seconds after the other',
-      (agent) => agent.page(0, 10, { process_start_time_seconds: 1000 }),
-      (agent) => agent.page(0, 0, { process_start_time_seconds: 1002 }),
-      1,
-    ],
+    ['a process that began while nobody looked', began(1000, 10), began(2000, 0), 1],
+    ['the same process, whose start time is rounded otherwise', began(1000, 10), began(1001, 0), 0],
+    ['a process that began two seconds after the other', began(1000, 10), began(1002, 0), 1],
     [
       'a page that tells the runs of a process apart by another value than the page before',
-      (agent) => agent.page(0, 10, { process_start_time_seconds: 1000 }),
+      began(1000, 10),
       (agent) => agent.page(0, 0, { svc_memory_num_gc: 3 }),
       0,
     ],
