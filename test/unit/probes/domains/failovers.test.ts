@@ -28,97 +28,70 @@ function counts(checks: readonly Seen[]): number[] {
 }
 
 describe('failovers between checks', () => {
+  const seen = (activeCluster: string, failoverHistory?: readonly FailoverEntry[]): Seen => ({
+    activeCluster,
+    ...(failoverHistory && { failoverHistory }),
+  });
+  const versioned = (activeCluster: string, failoverVersion: number): Seen => ({
+    activeCluster,
+    failoverVersion,
+  });
   test.each<[string, Seen[], number[]]>([
-    ['the first check counts none', [{ activeCluster: 'a', failoverHistory: [e2, e1] }], [0]],
+    ['the first check counts none', [seen('a', [e2, e1])], [0]],
     [
       'new entries of the history, once',
-      [
-        { activeCluster: 'b', failoverHistory: [e1] },
-        { activeCluster: 'b', failoverHistory: [e3, e2, e1] },
-        { activeCluster: 'b', failoverHistory: [e3, e2, e1] },
-      ],
+      [seen('b', [e1]), seen('b', [e3, e2, e1]), seen('b', [e3, e2, e1])],
       [0, 2, 0],
     ],
-    [
-      'the first entry ever',
-      [
-        { activeCluster: 'a', failoverHistory: [] },
-        { activeCluster: 'b', failoverHistory: [e1] },
-      ],
-      [0, 1],
-    ],
+    ['the first entry ever', [seen('a', []), seen('b', [e1])], [0, 1]],
     [
       'another active cluster, where there is no history',
-      [{ activeCluster: 'a' }, { activeCluster: 'b' }, { activeCluster: 'b' }, { activeCluster: 'a' }],
+      [seen('a'), seen('b'), seen('b'), seen('a')],
       [0, 1, 0, 1],
     ],
     [
       'there and back between two checks shows in the version',
-      [
-        { activeCluster: 'a', failoverVersion: 0 },
-        { activeCluster: 'a', failoverVersion: 10 },
-      ],
+      [versioned('a', 0), versioned('a', 10)],
       [0, 2],
     ],
     [
       'an old view counts none, and neither does the end of it',
-      [
-        { activeCluster: 'a', failoverVersion: 0 },
-        { activeCluster: 'b', failoverVersion: 2 },
-        { activeCluster: 'a', failoverVersion: 0 },
-        { activeCluster: 'b', failoverVersion: 2 },
-      ],
+      [versioned('a', 0), versioned('b', 2), versioned('a', 0), versioned('b', 2)],
       [0, 1, 0, 0],
     ],
     [
       'an old history counts none, its oldest entry included',
-      [
-        { activeCluster: 'a', failoverHistory: [e3, e2] },
-        { activeCluster: 'a', failoverHistory: [e2, e1] },
-        { activeCluster: 'a', failoverHistory: [e3, e2] },
-      ],
+      [seen('a', [e3, e2]), seen('a', [e2, e1]), seen('a', [e3, e2])],
       [0, 0, 0],
     ],
     [
       'a failover that was counted before its entry came',
-      [
-        { activeCluster: 'a', failoverHistory: [] },
-        { activeCluster: 'b' },
-        { activeCluster: 'b', failoverHistory: [e1] },
-        { activeCluster: 'a', failoverHistory: [e2, e1] },
-      ],
+      [seen('a', []), seen('b'), seen('b', [e1]), seen('a', [e2, e1])],
       [0, 1, 0, 1],
     ],
     [
       'more than the history keeps, counted before it came: it owes none after that',
       [
-        { activeCluster: 'a', failoverHistory: [entry(1, 'a')] },
-        { activeCluster: 'b' },
-        { activeCluster: 'a' },
-        { activeCluster: 'b' },
-        { activeCluster: 'b', failoverHistory: [e3, e2] },
-        { activeCluster: 'a', failoverHistory: [entry(4000, 'a'), e3] },
+        seen('a', [entry(1, 'a')]),
+        seen('b'),
+        seen('a'),
+        seen('b'),
+        seen('b', [e3, e2]),
+        seen('a', [entry(4000, 'a'), e3]),
       ],
       [0, 1, 1, 1, 0, 1],
     ],
     [
       'a history that shows for the first time is not news',
-      [
-        { activeCluster: 'a' },
-        { activeCluster: 'a', failoverHistory: [e2, e1] },
-        { activeCluster: 'b', failoverHistory: [e3, e2, e1] },
-      ],
+      [seen('a'), seen('a', [e2, e1]), seen('b', [e3, e2, e1])],
       [0, 0, 1],
     ],
     [
       'entries without a time count by what they say',
-      [
-        { activeCluster: 'a', failoverHistory: [{ key: 'x' }] },
-        { activeCluster: 'b', failoverHistory: [{ key: 'y' }, { key: 'x' }] },
-      ],
+      [seen('a', [{ key: 'x' }]), seen('b', [{ key: 'y' }, { key: 'x' }])],
       [0, 1],
     ],
-    ['nothing known is nothing new', [{ activeCluster: 'a' }, {}, { activeCluster: 'a' }], [0, 0, 0]],
+    ['nothing known is nothing new', [seen('a'), {}, seen('a')], [0, 0, 0]],
   ])('%s', (_, checks, expected) => expect(counts(checks)).toEqual(expected));
 
   test('when the last one was: by the history, else the check that noticed', () => {

@@ -2,91 +2,39 @@ import { expect, test } from 'vitest';
 import type { StoreCheck } from '../../../../src/core/check-severity.ts';
 import { failingSince, readFailingSince } from '../../../../src/probes/stores/store-changes.ts';
 
-/** Polls one after another, as `[time, results]`; returns since when what fails at the last one has failed. */
-function after(
-  ...polls: [atMs: number, checks: Partial<Record<StoreCheck, boolean | 'unknown'>>, refusing?: boolean][]
-) {
+/**
+ * Polls one after another, each as a time and its results: `+` passed, `-` failed, `?` is hidden, `refuses` is a store that
+ * refuses writes. Returns since when what fails at the last one has failed.
+ */
+function after(polls: string) {
   let remembered: unknown;
-  for (const [atMs, checks, refusing = false] of polls) {
-    const results = Object.entries(checks).map(([check, holds]) => ({
-      ...{ check: check as StoreCheck, holds, found: '' },
-    }));
-    const report = { readOnly: refusing, replica: false };
-    remembered = { failing: failingSince(readFailingSince(remembered), report, results, atMs) };
+  for (const poll of polls.split(', ')) {
+    const [atMs, ...checks] = poll.split(' ');
+    const results = checks
+      .filter((check) => check !== 'refuses')
+      .map((check) => ({
+        check: check.slice(0, -1) as StoreCheck,
+        holds: check.endsWith('?') ? ('unknown' as const) : check.endsWith('+'),
+        found: '',
+      }));
+    const report = { readOnly: checks.includes('refuses'), replica: false };
+    remembered = { failing: failingSince(readFailingSince(remembered), report, results, Number(atMs)) };
   }
   return readFailingSince(JSON.parse(JSON.stringify(remembered)));
 }
 
-test.each<[string, Parameters<typeof after>, object]>([
-  ['a check that passes', [[1, { slots: true }]], {}],
-  [
-    'the first poll that failed',
-    [
-      [1, { slots: false }],
-      [2, { slots: false }],
-    ],
-    { slots: 1 },
-  ],
-  [
-    'each check by itself',
-    [
-      [1, { slots: false }],
-      [2, { slots: false, replica: false }],
-    ],
-    { slots: 1, replica: 2 },
-  ],
-  [
-    'a check that passed meanwhile',
-    [
-      [1, { slots: false }],
-      [2, { slots: true }],
-      [3, { slots: false }],
-    ],
-    { slots: 3 },
-  ],
-  [
-    'a check that was hidden meanwhile',
-    [
-      [1, { slots: false }],
-      [2, { slots: 'unknown' }],
-      [3, { slots: false }],
-    ],
-    { slots: 1 },
-  ],
-  [
-    'a check that was hidden from the beginning',
-    [
-      [1, { slots: 'unknown' }],
-      [2, { slots: false }],
-    ],
-    { slots: 2 },
-  ],
-  [
-    'a check that no longer applies',
-    [
-      [1, { slots: false }],
-      [2, {}],
-    ],
-    {},
-  ],
-  [
-    'writes that are refused',
-    [
-      [1, {}, true],
-      [2, {}, true],
-    ],
-    { readOnly: 1 },
-  ],
-  [
-    'a clock that was set back',
-    [
-      [9, { slots: false }],
-      [4, { slots: false }],
-    ],
-    { slots: 4 },
-  ],
+test.each<[string, polls: string, object]>([
+  ['a check that passes', '1 slots+', {}],
+  ['the first poll that failed', '1 slots-, 2 slots-', { slots: 1 }],
+  ['each check by itself', '1 slots-, 2 slots- replica-', { slots: 1, replica: 2 }],
+  ['a check that passed meanwhile', '1 slots-, 2 slots+, 3 slots-', { slots: 3 }],
+  ['a check that was hidden meanwhile', '1 slots-, 2 slots?, 3 slots-', { slots: 1 }],
+  ['a check that was hidden from the beginning', '1 slots?, 2 slots-', { slots: 2 }],
+  ['a check that no longer applies', '1 slots-, 2', {}],
+  ['writes that are refused', '1 refuses, 2 refuses', { readOnly: 1 }],
+  ['a clock that was set back', '9 slots-, 4 slots-', { slots: 4 }],
 ])('%s', (_, polls, expected) => {
-  expect(after(...polls)).toEqual(expected);
+  expect(after(polls)).toEqual(expected);
 });
 
 test('what the server knows to last for longer began before the first poll that failed', () => {
