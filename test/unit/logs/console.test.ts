@@ -10,7 +10,7 @@ const rule = {
 };
 
 /** The labels that one line's columns and JSON fill, and the entry's series. */
-function read(line: string, encoding: LogEncoding = 'console') {
+function read(line: string, encoding: LogEncoding) {
   const counting = createCounting({
     history: { encoding, rules: [{ ...rule, labels: { ...rule.labels } }] },
   });
@@ -28,76 +28,56 @@ function read(line: string, encoding: LogEncoding = 'console') {
 }
 
 describe('a console entry', () => {
-  test.each([
+  test.each<[string, columns: string, entry: string, labels: object, time?: string]>([
     [
       'msg and JSON',
-      `${ts}\tinfo\tStarted\t{"Domain": "orders"}`,
+      `info\tStarted\t{"Domain": "orders"}`,
       '{level="info"}',
-      { ts, msg: 'Started', domain: 'orders' },
+      { msg: 'Started', domain: 'orders' },
     ],
-    ['msg alone', `${ts}\terror\tBad`, '{level="error"}', { ts, msg: 'Bad' }],
-    ['CRLF', `${ts}\terror\tBad\r`, '{level="error"}', { ts, msg: 'Bad' }],
-    [
-      'CRLF behind JSON',
-      `${ts}\terror\tBad\t{"Domain":"d"}\r`,
-      '{level="error"}',
-      { ts, msg: 'Bad', domain: 'd' },
-    ],
-    [
-      'a logger',
-      `${ts}\twarn\tshard\tSlow\t{}`,
-      '{level="warn",logger="shard"}',
-      { ts, msg: 'Slow', logger: 'shard' },
-    ],
+    ['msg alone', `error\tBad`, '{level="error"}', { msg: 'Bad' }],
+    ['CRLF', `error\tBad\r`, '{level="error"}', { msg: 'Bad' }],
+    ['CRLF behind JSON', `error\tBad\t{"Domain":"d"}\r`, '{level="error"}', { msg: 'Bad', domain: 'd' }],
+    ['a logger', `warn\tshard\tSlow\t{}`, '{level="warn",logger="shard"}', { msg: 'Slow', logger: 'shard' }],
     [
       'a caller',
-      `${ts}\tINFO\tcommon/sample_helper.go:109\tLogger created.\t{"Domain": "d"}`,
+      `INFO\tcommon/sample_helper.go:109\tLogger created.\t{"Domain": "d"}`,
       '{level="other"}',
-      { ts, msg: 'Logger created.', domain: 'd' },
+      { msg: 'Logger created.', domain: 'd' },
     ],
     [
       'a logger and a caller',
-      `${ts}\tinfo\tscanner\ta/b.go:7\tOk`,
+      `info\tscanner\ta/b.go:7\tOk`,
       '{level="info",logger="scanner"}',
-      { ts, msg: 'Ok', logger: 'scanner' },
+      { msg: 'Ok', logger: 'scanner' },
     ],
-    ['no msg', `${ts}\tinfo`, '{level="info"}', { ts }],
-    ['JSON alone', `${ts}\tinfo\t{"Domain":"d"}`, '{level="info"}', { ts, domain: 'd' }],
+    ['no msg', `info`, '{level="info"}', {}],
+    ['JSON alone', `info\t{"Domain":"d"}`, '{level="info"}', { domain: 'd' }],
     [
       'braces that are no JSON',
-      `${ts}\tinfo\tshard\t{nothing}`,
+      `info\tshard\t{nothing}`,
       '{level="info",logger="shard"}',
-      { ts, logger: 'shard', msg: '{nothing}' },
+      { logger: 'shard', msg: '{nothing}' },
     ],
-    ['colours', `${ts}\t\u001b[34mINFO\u001b[0m\tOk`, '{level="other"}', { ts, msg: 'Ok' }],
-    [
-      'colours round a level of the spec',
-      `${ts}\t\u001b[31merror\u001b[0m\tOk`,
-      '{level="error"}',
-      { ts, msg: 'Ok' },
-    ],
-    [
-      'a level of the logger that the spec has not',
-      `${ts}\tdpanic\tOk`,
-      '{level="other"}',
-      { ts, msg: 'Ok' },
-    ],
+    ['colours', `\u001b[34mINFO\u001b[0m\tOk`, '{level="other"}', { msg: 'Ok' }],
+    ['colours round a level of the spec', `\u001b[31merror\u001b[0m\tOk`, '{level="error"}', { msg: 'Ok' }],
+    ['a level of the logger that the spec has not', `dpanic\tOk`, '{level="other"}', { msg: 'Ok' }],
     [
       'a key that is a column too: the later wins',
-      `${ts}\tinfo\tm\t{"msg":"n","level":"warn","logger":null}`,
+      `info\tm\t{"msg":"n","level":"warn","logger":null}`,
       '{level="warn"}',
-      { ts, msg: 'n' },
+      { msg: 'n' },
     ],
     [
       'deep JSON',
-      `${ts}\tinfo\tm\t{"x":${'['.repeat(99)}${']'.repeat(99)},"Domain":"d"}`,
+      `info\tm\t{"x":${'['.repeat(99)}${']'.repeat(99)},"Domain":"d"}`,
       '{level="info"}',
-      { ts, msg: 'm', domain: 'd' },
+      { msg: 'm', domain: 'd' },
     ],
-    ['epoch time', '1632542823.24\tinfo\tm', '{level="info"}', { ts: '1632542823.24', msg: 'm' }],
-  ])('with %s', (_name, line, entry, labels) => {
-    expect(read(line)).toEqual({ entry, labels });
-    expect(read(line, 'auto')).toEqual({ entry, labels });
+    ['epoch time', 'info\tm', '{level="info"}', { msg: 'm' }, '1632542823.24'],
+  ])('with %s', (_name, columns, entry, labels, time = ts) => {
+    for (const encoding of ['console', 'auto'] as const)
+      expect(read(`${time}\t${columns}`, encoding)).toEqual({ entry, labels: { ts: time, ...labels } });
   });
 
   test.each([

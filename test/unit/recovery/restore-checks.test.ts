@@ -126,7 +126,7 @@ test.each([
   ['8.0.36', '10.11.6-MariaDB', false],
 ] as const)('a dump of version %s on a server of version %s: %s', async (dump, server, holds) => {
   const isMysql = /Maria|^8/.test(dump);
-  const answers = isMysql ? { 'VERSION()': server } : { server_version: `${server}\n` };
+  const answers: Answers = isMysql ? { 'VERSION()': server } : { server_version: `${server}\n` };
   const text = isMysql ? ofMysql(dump) : ofPostgres(dump);
   const check = checksOf(isMysql ? 'mysql' : 'postgres', dumpWith(text), answers);
   const versions = `the dump is from version ${dump}, the server has version ${server}`;
