@@ -16,65 +16,63 @@ const http = (status: string, body: string, headers = 'content-type: application
   `HTTP/1.1 ${status}\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
 test.each([
-  ['200 with ok: false', http('200 OK', '{"ok":false,"msg":"no"}'), 'not_ok', 'no', 200],
+  ['200 with ok: false', '200 OK', '{"ok":false,"msg":"no"}', 'not_ok', 'no'],
   [
     '200 with ok: false while it warms up',
-    http('200 OK', '{"ok":false,"msg":"WarmingUp"}'),
+    '200 OK',
+    '{"ok":false,"msg":"WarmingUp"}',
     'warming_up',
     'WarmingUp',
-    200,
   ],
   [
     '503 with valid JSON',
-    http('503 Unavailable', '{"ok":false,"msg":"not in ring"}'),
+    '503 Unavailable',
+    '{"ok":false,"msg":"not in ring"}',
     'not_in_ring',
     'not in ring',
-    503,
   ],
-  [
-    'proto3 JSON without ok',
-    http('200 OK', '{"message":"ShuttingDown"}'),
-    'shutting_down',
-    'ShuttingDown',
-    200,
-  ],
+  ['proto3 JSON without ok', '200 OK', '{"message":"ShuttingDown"}', 'shutting_down', 'ShuttingDown'],
   [
     '503 that says ok: true',
-    http('503 Unavailable', '{"ok":true,"msg":"OK"}'),
+    '503 Unavailable',
+    '{"ok":true,"msg":"OK"}',
     'http_status',
     'status 503, although it says ok: OK',
-    503,
   ],
   [
     'HTML with a good status',
-    http('200 OK', '<!doctype html>\n<title>Sign in</title>', 'content-type: text/html\r\n'),
+    '200 OK',
+    '<!doctype html>\n<title>Sign in</title>',
     'invalid_answer',
     'not a JSON object with ok and msg: text/html, "<!doctype html> <title>Sign in</title>"',
-    200,
+    'content-type: text/html\r\n',
   ],
   [
     'HTML with a bad status',
-    http('502 Bad Gateway', '<h1>502</h1>', 'content-type: text/html\r\n'),
+    '502 Bad Gateway',
+    '<h1>502</h1>',
     'http_status',
     'status 502: text/html, "<h1>502</h1>"',
-    502,
+    'content-type: text/html\r\n',
   ],
   [
     'a redirect, which is not followed',
-    http('302 Found', '', 'location: http://127.0.0.1:1/?token=secret\r\n'),
+    '302 Found',
+    '',
     'http_status',
     'status 302: redirects are not followed',
-    302,
+    'location: http://127.0.0.1:1/?token=secret\r\n',
   ],
   [
     'an empty answer',
-    http('200 OK', ''),
+    '200 OK',
+    '',
     'invalid_answer',
     'not a JSON object with ok and msg: application/json, ""',
-    200,
   ],
-])('%s', async (_, answer, reason, msg, httpStatus) => {
-  expect(await runCheck(answer)).toMatchObject({ reason, msg, details: { httpStatus } });
+])('%s', async (_, status, body, reason, msg, headers?: string) => {
+  const details = { httpStatus: Number.parseInt(status, 10) };
+  expect(await runCheck(http(status, body, headers))).toMatchObject({ reason, msg, details });
 });
 
 test('a message with colours, line breaks and no end is one short line', async () => {
