@@ -92,7 +92,7 @@ export function openIntakes(
   /** Makes these intakes available to inherit at their first use. */
   inherit(intakes: Inherited): void;
   /** Closes the inherited intakes that were not used again. */
-  settle(): void;
+  closeUnused(): void;
 } {
   const settings = settingsOf(config);
   let inherited: Inherited = new Map();
@@ -148,7 +148,7 @@ export function openIntakes(
       }
       return left;
     },
-    settle() {
+    closeUnused() {
       for (const left of inherited.values()) left.close();
       inherited.clear();
     },

@@ -136,7 +136,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     relaySelf = copySelfMetrics(self.registry, opened.self);
     sweep = sinks.sweep;
     deps.opened(opened, config);
-    opened.settle();
+    opened.closeUnused();
     lag.renew(opened, new Set([...selection.selected, 'unknown']));
     return sinks.open;
   };

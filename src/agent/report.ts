@@ -74,11 +74,11 @@ export interface Problem {
   since: string;
   /** Since when nobody knows whether the problem lasts, RFC 3339: its sources cannot be read. */
   unreadSince?: string;
-  /** Since when the check fails for its present reason, RFC 3339, if the problem began for another one. */
+  /** Since when the check fails for its present reason, RFC 3339, if the problem began for another reason. */
   reasonSince?: string;
   evidence: readonly Evidence[];
   /**
-   * The id of the problem that explains this one. For a problem that cannot be read, the id of the problem that is the reason for
+   * The id of the problem that explains this problem. For a problem that cannot be read, the id of the problem that is the reason for
    * that.
    */
   causedBy?: string;

@@ -210,7 +210,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
     async configure(config, gather) {
       const next = new Map<string, RunningReporter>();
       const blocks = blocksOf(config);
-      // The shared block shows all services without a block of their own, so it depends on which services have one.
+      // The shared block shows all services without a block of their own, so it depends on which services have their own block.
       const keyOf = ({ metrics }: Block) =>
         JSON.stringify([metrics, config.instance, blocks.map(({ name }) => name)]);
       for (const block of blocks) {

@@ -78,7 +78,7 @@ function wantedOf(config: AgentConfig): Wanted[] {
   });
 }
 
-/** Whether an address cannot be bound while another one is. */
+/** Whether an address cannot be bound while another address is in use. */
 function conflictsWith(one: string, other: string, localHosts: ReadonlySet<string>): boolean {
   const [first, second] = [parseAddress(one), parseAddress(other)];
   if (!first || !second) return one === other;
@@ -232,7 +232,7 @@ function createLateStarts(deps: RoleSourcesDeps): LateStarts {
   const pause = async () => {
     cancelRetry();
     await retrying;
-    // The retry that was running may have scheduled the next one.
+    // The retry that was running may have scheduled the next retry.
     cancelRetry();
   };
 

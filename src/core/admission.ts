@@ -31,7 +31,7 @@ import { sameLayout } from './value-stores.ts';
  * - refused: it has no claim, and the registry does not store it. Only another request can admit it.
  *
  * Two questions decide, in this order:
- * 1. Which kind does the name of the family have? (`settle`) It is the kind of the winning claim. When the winner changes,
+ * 1. Which kind does the name of the family have? (`decideKind`) It is the kind of the winning claim. When the winner changes,
  *    all owners leave the family and are admitted again. For a name whose winner changes often, this is decided before the
  *    next view and not at each change, so that a hostile order of names costs linear time.
  * 2. Does the series exist, and can the handle share it? (`admit`) A series that does not exist opens unless a
@@ -42,7 +42,7 @@ export interface Admission {
   /** Removes a handle. `keep`: a durable series whose last owner leaves stays in the state. */
   leave(handle: Handle, keep: boolean): void;
   /** Decides which kind a name has after its claims changed without a handle. */
-  settle(family: Family): void;
+  decideKind(family: Family): void;
   /** Makes the decisions about names that were postponed. Call it before a view is taken. */
   settleAll(): void;
 }
@@ -243,7 +243,7 @@ function evict(state: RegistryState, family: Family): Handle[] {
 }
 
 /** Decides which kind the name has and, if that changed, admits all handles again. */
-function settle(state: RegistryState, family: Family, mayWait: boolean, newHandle?: Handle): void {
+function decideKind(state: RegistryState, family: Family, mayWait: boolean, newHandle?: Handle): void {
   const kind = winnerOf(family.claims)?.kind;
   const taken = isTaken(state, family.name);
   const isChanged = kind !== family.kind || taken !== family.taken;
@@ -262,7 +262,7 @@ function settle(state: RegistryState, family: Family, mayWait: boolean, newHandl
   admitAll(state, family, handles);
   for (const suffix of suffixes) {
     const other = state.families.get(family.name + suffix);
-    if (other) settle(state, other, mayWait);
+    if (other) decideKind(state, other, mayWait);
   }
 }
 
@@ -270,7 +270,7 @@ function join(state: RegistryState, handle: Handle): void {
   const { use } = handle.spec.source;
   const family = familyOf(state, handle.spec.family, use);
   addClaim(family.claims, handle.spec);
-  settle(state, family, true, handle);
+  decideKind(state, family, true, handle);
   const isHeld = handle.waitsIn !== undefined || !handle.refused;
   if (isHeld && handle.spec.isLimited) {
     handle.heapBytes = ownerBytes(handle.spec);
@@ -289,7 +289,7 @@ function leave(state: RegistryState, handle: Handle, keep: boolean): void {
   stopWaiting(state, handle);
   if (series) withdraw(series, handle);
   if (series && !series.first) admitAll(state, family, clear(state, family, series, keep));
-  settle(state, family, true);
+  decideKind(state, family, true);
   removeIfUnused(state, family);
 }
 
@@ -297,10 +297,10 @@ export function createAdmission(state: RegistryState): Admission {
   return {
     join: (handle) => join(state, handle),
     leave: (handle, keep) => leave(state, handle, keep),
-    settle: (family) => settle(state, family, true),
+    decideKind: (family) => decideKind(state, family, true),
     settleAll() {
       for (const family of state.unsettled) {
-        settle(state, family, false);
+        decideKind(state, family, false);
         removeIfUnused(state, family);
       }
       state.unsettled.clear();

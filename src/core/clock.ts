@@ -17,7 +17,7 @@ export const systemClock: Clock = {
 
 /**
  * Wall time in ms since the epoch that never goes back. After the wall clock was set back, it advances with the monotonic clock
- * until the wall clock has caught up. It is used for start times of series: a start before the start of the process would claim a
+ * until the wall clock has caught up. It is used for start times of series: a start before the start of the process would state a
  * history that the series does not have.
  */
 export function monotonicWallTime({

@@ -227,7 +227,7 @@ export interface OpenIntake extends Intake {
     mayRefuse: boolean,
   ): OverLimitForm | undefined;
   /**
-   * For a durable store: claims a family and reopens its series from the state before their source asks for them; they are shown
+   * For a durable store: opens a family and reopens its series from the state before their source asks for them; they are shown
    * from the next publish on. Series that do not fit `shape` any more are discarded. Returns the tags of the reopened series, for
    * a source that wants to own them and let them expire.
    */

@@ -198,7 +198,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
       const one = { family, kind, rawName };
       restored.push(one);
       addClaim(family.claims, { kind, rawName, help: shape.help ?? '' });
-      admission.settle(family);
+      admission.decideKind(family);
       const { index } = source.store;
       // The common labels are determined before the first series leaves the state.
       if (index) common ??= yield* commonLabels(index, source.service);
@@ -212,7 +212,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
           yield;
         }
         removeClaim(family.claims, { kind, rawName });
-        admission.settle(family);
+        admission.decideKind(family);
         removeIfUnused(state, family);
       }
     },

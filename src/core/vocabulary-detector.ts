@@ -74,12 +74,12 @@ export function createVocabularyDetector(
       const isSame = names.size === sent.size && [...names].every(has);
       sent = names;
       if (isSame) return new Set();
-      const settled = vocabulary ?? detectVocabulary(choices, names);
-      const isNew = settled !== vocabulary;
-      vocabulary = settled;
-      if (isNew) twins = twinsOf(settled);
+      const decided = vocabulary ?? detectVocabulary(choices, names);
+      const isNew = decided !== vocabulary;
+      vocabulary = decided;
+      if (isNew) twins = twinsOf(decided);
       twins.sends(names);
-      return isNew ? names : new Set([...names].filter((name) => settled?.names.has(name)));
+      return isNew ? names : new Set([...names].filter((name) => decided?.names.has(name)));
     },
     get compared() {
       return twins.compared;

@@ -61,7 +61,7 @@ const headers = {
 
 /**
  * Sends the cells that changed every second while a client is connected. Nothing is queued: a client that has not read the last
- * event gets the next one later, with all changes since. A client that reconnects with `Last-Event-ID` gets what changed since
+ * event gets the next event later, with all changes since. A client that reconnects with `Last-Event-ID` gets what changed since
  * that event; other clients get everything.
  */
 export function createLive(deps: LiveDeps): Live {

@@ -30,12 +30,12 @@ export interface RecoveryStep {
   isDone?: Check;
   /** The name of a store or a domain that the operator must enter before a step that cannot be undone. */
   confirm?: string;
-  /** What a run that ends after the start of this step leaves behind, until a step that settles it is done. */
+  /** What a run that ends after the start of this step leaves behind, until a step that clears it is done. */
   leaves?: Leaves;
   /** What is missing until this step is done, once the run has changed anything. */
   owes?: Leaves;
   /** Ids of the steps that leave nothing behind any more once this step is done. */
-  settles?: readonly string[];
+  clears?: readonly string[];
 }
 
 export interface Leaves {
@@ -127,7 +127,7 @@ function startServices(situation: Situation): RecoveryStep {
       what: 'The services may be down: nothing has shown yet that they started.',
       undo: `To start them: ${startText(situation)}`,
     },
-    settles: ['stop-services', 'start-services'],
+    clears: ['stop-services', 'start-services'],
   };
 }
 
@@ -189,7 +189,7 @@ function verifyData({ checks, guard }: Situation): RecoveryStep {
     text: 'A backup from before an upgrade has the old schema, which the service refuses or damages.',
     requires: guard.isDown(),
     proves: [checks.schema(), checks.workflowsCounted(), checks.newestRow()],
-    settles: ['restore'],
+    clears: ['restore'],
   };
 }
 

@@ -121,22 +121,22 @@ export async function runSession(options: SessionOptions, operator: Operator): P
 }
 
 /**
- * What the run leaves behind: the leftovers of each step that has begun, unless another step has settled them, or has begun to
- * settle them and states its own leftovers; and what is missing until later steps are done.
+ * What the run leaves behind: the leftovers of each step that has begun, unless another step has cleared them, or has begun to
+ * clear them and states its own leftovers; and what is missing until later steps are done.
  */
 function leftBehind(
   steps: readonly RecoveryStep[],
   begun: ReadonlySet<string>,
   done: ReadonlySet<string>,
 ): Leaves[] {
-  const settled = new Set(
-    steps.flatMap(({ id, settles = [], leaves }) => {
-      if (done.has(id)) return settles;
-      return leaves && begun.has(id) ? settles.filter((other) => other !== id) : [];
+  const cleared = new Set(
+    steps.flatMap(({ id, clears = [], leaves }) => {
+      if (done.has(id)) return clears;
+      return leaves && begun.has(id) ? clears.filter((other) => other !== id) : [];
     }),
   );
   return steps.flatMap(({ id, leaves, owes }) => {
-    if (leaves && begun.has(id) && !settled.has(id)) return [leaves];
+    if (leaves && begun.has(id) && !cleared.has(id)) return [leaves];
     return owes && begun.size > 0 && !done.has(id) ? [owes] : [];
   });
 }

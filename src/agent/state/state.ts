@@ -26,7 +26,7 @@ interface SharedRuns<T> {
 }
 
 /**
- * Runs `run` one at a time. Callers share a run until it calls `shut`; later callers share the next one. At most one call runs
+ * Runs `run` one at a time. Callers share a run until it calls `shut`; later callers share the next run. At most one call runs
  * and one waits.
  */
 export function createSharedRuns<T>(run: (shut: () => void) => Promise<T>): SharedRuns<T> {

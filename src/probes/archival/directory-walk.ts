@@ -4,7 +4,7 @@ import { systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { later } from './archives.ts';
 
-// Finds the newest file of a directory of any size. One poll reads a bounded number of entries; the next one continues where it
+// Finds the newest file of a directory of any size. One poll reads a bounded number of entries; the next poll continues where it
 // stopped, with the directories still open. The newest file is known once the first pass has ended.
 
 /** The calls of `node:fs/promises` that the walk makes. */

@@ -51,7 +51,7 @@ export const leastFreeBytes = 100 * 2 ** 20;
 const testFilePrefix = '.svc-agent-write-check-';
 const testFile = `${testFilePrefix}${createHash('sha256').update(hostname()).digest('hex').slice(0, 12)}`;
 
-/** What a check remembers for the next one, across restarts. */
+/** What a check remembers for the next check, across restarts. */
 interface DirectoryMemory {
   uri: string;
   /** Whether the directory was seen, so that its absence is a fault. */

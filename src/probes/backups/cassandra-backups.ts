@@ -60,7 +60,7 @@ async function listOf(directory: string): Promise<string[]> {
   });
 }
 
-/** Parses a manifest. Cassandra lists the data component of each SSTable; an empty table has none. */
+/** Parses a manifest. Cassandra lists the data component of each SSTable; an empty table has no data component. */
 function readManifest(text: string): SnapshotManifest {
   const { files, created_at } = JSON.parse(text) as { files?: unknown; created_at?: unknown };
   if (!Array.isArray(files) || !files.every((name) => typeof name === 'string' && !name.includes('/'))) {

@@ -61,7 +61,7 @@ interface OffsiteComparison {
   maxLagMs: number;
   nowMs: number;
   snapshots?: readonly string[];
-  /** Whether the backups are segments of a log, of which none may be missing between two others. */
+  /** Whether the backups are segments of a log, in which no segment may be missing between two others. */
   isLog?: boolean;
   /** The segment up to which all were copied, from the previous comparison. */
   copiedTo?: string;
@@ -73,7 +73,7 @@ interface OffsiteComparison {
  */
 const newestInQuestion = 3;
 const looksBack = 7;
-/** How many segments one comparison looks up; the next one continues there. */
+/** How many segments one comparison looks up; the next comparison continues there. */
 const mostSegments = 5_000;
 
 type HasCopy = (backup: Copied) => Promise<boolean>;
@@ -133,7 +133,7 @@ async function missingOfNewest(
   const inQuestion = due.slice(-newestInQuestion);
   const without: Copied[] = [];
   for (const backup of inQuestion) if (!(await hasCopy(backup))) without.push(backup);
-  // Older copies may have been removed by the place's own retention. From the first copy on none may be missing.
+  // Older copies may have been removed by the place's own retention. From the first copy on, no copy may be missing.
   const isLater = newest !== undefined && newest.endMs >= (inQuestion[0]?.endMs ?? 0);
   const isBegun = isLater && without.includes(inQuestion[0]!) && !(await isAny(olderOf(due), hasCopy));
   const first = isBegun ? inQuestion.findIndex((backup) => !without.includes(backup)) : 0;

@@ -28,7 +28,7 @@ export function retentionFault(
   return type === 'log' ? undefined : gapIn(good, schedule);
 }
 
-/** The first gap between two good backups, in which another one should be. */
+/** The first gap between two good backups, in which another backup should be. */
 function gapIn(
   good: readonly Artifact[],
   { everyMs, usualGraceMs }: BackupOptions['schedule'],

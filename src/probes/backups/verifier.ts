@@ -38,8 +38,8 @@ export const verifyInProcess: VerifyBackup = async (request, signal, onProgress)
 /** Verifications in the background: one at a time for all backups of the agent. */
 export interface Verifier {
   /**
-   * The answer once there is one. A request that was not made yet is made. A backup that cannot be read is `unknown` and is tried
-   * again after the next call.
+   * Returns the answer, or makes the request and returns undefined until the answer is there. A backup that cannot be read is
+   * `unknown` and is tried again after the next call.
    */
   ask(key: string, request: VerifyRequest): VerifyAnswer | undefined;
   /** Progress of the running verification, if its key is this one or begins with it and a space. */

@@ -22,7 +22,7 @@ const quoted = (text: string) => JSON.stringify(excerpt(text, 40));
 
 interface Head {
   status: number;
-  /** The values by name in lower case. Of a header that was sent twice, the first. */
+  /** The values by name in lower case. If a header was sent twice, the first value counts. */
   headers: ReadonlyMap<string, string>;
 }
 

@@ -59,7 +59,7 @@ export const rehearsalBlock = () =>
     .transform(
       (given): RehearsalOptions | undefined =>
         given && {
-          // The server and its tools run in other directories, where a relative path would mean another one.
+          // The server and its tools run in other directories, where a relative path would mean another directory.
           directory: resolve(given.directory),
           maxBytes: given.maxBytes,
           stores: given.stores,

@@ -9,7 +9,7 @@ export interface RehearsalRequest {
   directory: string;
   maxBytes: number;
   timeoutMs: number;
-  /** The state directory of the agent, which distinguishes what this agent left behind from what another one did. */
+  /** The state directory of the agent, which distinguishes what this agent left behind from what another agent left. */
   owner: string;
   /** File or directory of the full backup; with `restore` the tool's name for the backup. */
   backup: string;

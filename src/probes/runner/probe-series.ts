@@ -47,7 +47,7 @@ function openSeries(intake: SeriesIntake, { name, labels }: SeriesName): Counter
   return kind === 'counter' ? intake.counter(name, labels, { help }) : intake.gauge(name, labels, { help });
 }
 
-/** Claims restored durable counters in an intake; returns a function that releases those that no probe opened. */
+/** Reopens the restored durable counters in an intake; returns a function that releases those that no probe opened. */
 export function restoreDurable(intake: DurableIntake): () => void {
   const back: SeriesName[] = [];
   for (const name of durableNames) {

@@ -162,7 +162,7 @@ export interface ResultHistoryOptions {
 
 /** The state and history of one probe. Logs changes of the state, not single results. */
 interface ProbeTracker {
-  /** Adds one result; returns the new state if it changed from another one. */
+  /** Adds one result. Returns the new state if there was another state before. */
   take(result: ProbeResult): ProbeState | undefined;
   report(): Pick<
     ProbeReport,

@@ -132,7 +132,7 @@ export function phaseOf({ instance, name, intervalMs, phase }: PhaseOptions, now
 
 /** The due times of one probe. */
 interface Ticks {
-  /** The next one, in monotonic ms. */
+  /** The time of the next tick, in monotonic ms. */
   readonly dueMs: number;
   cancel(): void;
 }

@@ -43,7 +43,7 @@ interface DriverConnection {
   startTLS(onSecure: (fault?: Error) => void): void;
 }
 
-/** The part of a query that the driver's types do not show: the results so far, and the index of the next one. */
+/** The part of a query that the driver's types do not show: the results so far, and the index of the next result. */
 interface DriverQuery {
   _rows: readonly unknown[];
   _resultIndex: number;

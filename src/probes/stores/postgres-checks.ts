@@ -38,7 +38,7 @@ export interface Blocker {
   age: number | null;
   /** The number of sessions that wait for any lock. */
   waiting: number;
-  /** For how many seconds the first of them has waited for this one. */
+  /** For how many seconds the first of the waiting sessions has waited for this session. */
   waited: number;
 }
 
@@ -231,7 +231,7 @@ function isBehind(facts: PostgresFacts, { lag, behind }: Standby): boolean {
   return (lag ?? 0) > longestUnarchivedS || (behind ?? 0) > keptBytes(facts);
 }
 
-/** Checks the standbys of this server. Without standbys, and if no synchronous ones are configured, there is nothing to check. */
+/** Checks the standbys of this server. Without standbys, and if no synchronous standby is configured, there is nothing to check. */
 function standbys(facts: PostgresFacts): FactResult | undefined {
   const { synchronous_standby_names: names = '', synchronous_commit: commit = '' } = facts.settings;
   const waits = names !== '' && !facts.standby && !['off', 'local'].includes(commit);

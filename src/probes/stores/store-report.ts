@@ -79,7 +79,7 @@ export interface ServerReport {
   serverVersion: string;
   /** Whether the server refuses writes, as a replica or by a setting. */
   readOnly?: boolean;
-  /** Whether the server replicates another one. */
+  /** Whether the server replicates another server. */
   replica?: boolean;
   /** Open connections by state, in lower case with `_` for blanks. */
   connections?: Readonly<Record<string, number>>;

@@ -115,8 +115,8 @@ const suffixes: Readonly<Partial<Record<Kind, RegExp>>> = {
   summary: /_(?:sum|count|created)$/,
 };
 
-/** Returns the function that tells whether a name belongs to a family or one of its samples. */
-function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
+/** Returns a function that tells whether a family, or a sample of a family, has a name. */
+function takenNames(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
   return (name) => {
     if (kinds.has(name)) return true;
     const base = name.slice(0, Math.max(0, name.lastIndexOf('_')));
@@ -133,7 +133,7 @@ function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
  */
 function openMetricsGroups(prefix: string, families: readonly FamilyView[]): GroupsOf {
   const kinds = new Map(families.map(({ name, kind }) => [name, kind]));
-  const claimed = claims(kinds);
+  const isTaken = takenNames(kinds);
   const head = (name: string, type: string, help: string): string => {
     const typeLine = `# TYPE ${prefix}${name} ${type}\n`;
     return help ? `${typeLine}# HELP ${prefix}${name} ${escapeHelp(help, 'openmetrics')}\n` : typeLine;
@@ -142,7 +142,7 @@ function openMetricsGroups(prefix: string, families: readonly FamilyView[]): Gro
   return ({ name, kind, help }) => {
     if (kind === 'counter') {
       const stem = name.endsWith('_total') ? name.slice(0, -'_total'.length) : '';
-      const counts = stem !== '' && !claimed(stem) && !kinds.has(`${stem}_created`);
+      const counts = stem !== '' && !isTaken(stem) && !kinds.has(`${stem}_created`);
       return [{ head: counts ? head(stem, 'counter', help) : head(name, 'unknown', help), ...whole }];
     }
     if ((kind === 'histogram' || kind === 'summary') && kinds.has(`${name}_created`)) {

@@ -47,7 +47,7 @@ const short = ({
   isDone,
   proves,
   confirm,
-  settles,
+  clears,
 }: RecoveryStep) => {
   const ids = (checks: readonly { id: string }[] | undefined) =>
     checks?.length ? checks.map((each) => each.id) : undefined;
@@ -60,7 +60,7 @@ const short = ({
     isDone: isDone?.id,
     proves: ids(proves),
     confirm,
-    settles,
+    clears,
   };
   return [id, Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))];
 };
@@ -83,7 +83,7 @@ const restored = {
 const verified = {
   requires: ['isDown'],
   proves: ['schema', 'workflowsCounted', 'newestRow'],
-  settles: ['restore'],
+  clears: ['restore'],
 };
 const lists = { proves: ['healthy', 'pollersBack', 'workflowsListed'] };
 
@@ -95,7 +95,7 @@ test('database corruption, with the agent’s own way to restore and with comman
     'safety-copy': { needs: ['copyNeeds'], requires: ['isDown'], work: ['copy'], isDone: 'nothingToCopy' },
     restore: { needs: ['backupVerified', 'reaches', 'needs'], work: ['load'], ...restored },
     'verify-data': verified,
-    'start-services': { work: 'by hand', proves: ['healthy'], settles: ['stop-services', 'start-services'] },
+    'start-services': { work: 'by hand', proves: ['healthy'], clears: ['stop-services', 'start-services'] },
     'verify-workflows': lists,
   });
   expect(stepsOf('database-corruption', all)).toEqual({
@@ -113,7 +113,7 @@ test('database corruption, with the agent’s own way to restore and with comman
       needs: ['programs_start'],
       work: ['own-startServices'],
       proves: ['healthy'],
-      settles: ['stop-services', 'start-services'],
+      clears: ['stop-services', 'start-services'],
     },
     'verify-workflows': lists,
   });

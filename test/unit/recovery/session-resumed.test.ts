@@ -15,9 +15,9 @@ function resumable() {
       proves: [check('f', 'fixed', async () => (isFixed ? yes('now') : no('not yet')))],
       leaves: leaves('half'),
     }),
-    step('verify', { settles: ['bad'] }),
+    step('verify', { clears: ['bad'] }),
     step('start', {
-      settles: ['stop', 'start'],
+      clears: ['stop', 'start'],
       byHand: 'turn it',
       leaves: leaves('starting'),
     }),
@@ -38,7 +38,7 @@ test('a run that stopped says what it leaves, and goes on at its step', async ()
   });
   fix();
   const who = operator([true, false]);
-  // The operator says no at the start of the roles: what was restored is settled, and the start is not.
+  // The operator says no at the start of the roles: what was restored is cleared, and the start is not.
   expect(await run(steps, who)).toMatchObject({
     ok: false,
     left: [leaves('starting'), leaves('repoint')],

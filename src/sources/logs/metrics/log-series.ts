@@ -9,7 +9,7 @@ import { createLabelCache, findIn, keepIn, keyHash, sweepIn } from './label-cach
 /** The intake of a service's log metrics. */
 export interface LogIntake extends Intake {
   /**
-   * Claims a family of the durable store, whose series are restored from the state in one step each. Returns their tags. An
+   * Reopens a family of the durable store; each step restores one series from the state. Returns the tags of the series. An
    * intake without a state does not have this method.
    */
   restoring?(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
