@@ -80,78 +80,73 @@ describe('the moment that a backup shows by itself', () => {
   const ofPrimary = { ...berlin, takenFrom: 'primary' as const };
   const noBeginning = 'a: it does not say when it began';
 
-  test.each<[string, () => unknown, unknown]>([
-    ['ten seconds ahead of the clock: now', () => shown({ startMs: nowMs + 10_000 }), [0, undefined]],
+  test.each<[string, Parameters<typeof shown>, unknown]>([
+    ['ten seconds ahead of the clock: now', [{ startMs: nowMs + 10_000 }], [0, undefined]],
     [
       'further ahead: unknown',
-      () => shown({ startMs: nowMs + 10_001 }),
+      [{ startMs: nowMs + 10_001 }],
       'a states a start in the future; compare the clocks and time zones',
     ],
     [
       'a minute newer than its file',
-      () => shown({ startMs: nowMs - minuteMs }, { endMs: nowMs - 2 * minuteMs }),
+      [{ startMs: nowMs - minuteMs }, { endMs: nowMs - 2 * minuteMs }],
       [-minuteMs, undefined],
     ],
     [
       'newer than that: unknown',
-      () => shown({ startMs: nowMs - minuteMs + 1 }, { endMs: nowMs - 2 * minuteMs }),
+      [{ startMs: nowMs - minuteMs + 1 }, { endMs: nowMs - 2 * minuteMs }],
       'a is older than its content; compare the clocks, and source.files.timeZone',
     ],
-    ['files that nobody could read: unknown', () => shown({ startMs: 0, unread: 'no list' }), 'a: no list'],
-    ['a table that it lacks: unknown', () => shown({ startMs: 0, lacks: 'no orders' }), 'a: no orders'],
-    ['nothing, and why', () => shown({ unknown: 'its header is cut off' }), 'a: its header is cut off'],
-    ['nothing', () => shown({}), noBeginning],
-    ['a time of a known zone', () => shown({ startWall: wall }, berlin), [-3 * hourMs, undefined]],
+    ['files that nobody could read: unknown', [{ startMs: 0, unread: 'no list' }], 'a: no list'],
+    ['a table that it lacks: unknown', [{ startMs: 0, lacks: 'no orders' }], 'a: no orders'],
+    ['nothing, and why', [{ unknown: 'its header is cut off' }], 'a: its header is cut off'],
+    ['nothing', [{}], noBeginning],
+    ['a time of a known zone', [{ startWall: wall }, berlin], [-3 * hourMs, undefined]],
     [
       'a time that this zone skipped: unknown',
-      () => shown({ startWall: { ms: Date.UTC(2026, 2, 29, 2, 30) } }, berlin),
+      [{ startWall: { ms: Date.UTC(2026, 2, 29, 2, 30) } }, berlin],
       'a: it states a time that Europe/Berlin does not have; set source.files.timeZone',
     ],
     [
       'an end of an unknown zone: unknown',
-      () => shown({ endWall: wall }, {}, [job(nowMs - 2 * hourMs, nowMs)]),
+      [{ endWall: wall }, {}, [job(nowMs - 2 * hourMs, nowMs)]],
       'a: its time has no zone; set source.files.timeZone to the zone of the host that makes it',
     ],
     [
       'an end within two runs: the beginning of the newer one',
-      () =>
-        shown({ endWall: wall }, utc, [
-          job(nowMs - 4 * hourMs, nowMs),
-          job(nowMs - 2 * hourMs, nowMs),
-          job(nowMs - minuteMs, nowMs),
-        ]),
+      [
+        { endWall: wall },
+        utc,
+        [job(nowMs - 4 * hourMs, nowMs), job(nowMs - 2 * hourMs, nowMs), job(nowMs - minuteMs, nowMs)],
+      ],
       [-2 * hourMs, undefined],
     ],
     [
       'an end in the second in which the run began and ended',
-      () => shown({ endWall: wall }, utc, [job(wall.ms + 999, wall.ms)]),
+      [{ endWall: wall }, utc, [job(wall.ms + 999, wall.ms)]],
       [999 - hourMs, undefined],
     ],
     [
       'an end a second before the run began',
-      () => shown({ endWall: wall }, utc, [job(wall.ms + 1000, nowMs)]),
+      [{ endWall: wall }, utc, [job(wall.ms + 1000, nowMs)]],
       noBeginning,
     ],
-    [
-      'a time, and it is of the primary',
-      () => shown({ startWall: wall }, ofPrimary),
-      [-3 * hourMs, undefined],
-    ],
+    ['a time, and it is of the primary', [{ startWall: wall }, ofPrimary], [-3 * hourMs, undefined]],
     [
       'a time, and nobody says of which server: unknown',
-      () => shown({ startWall: wall }, { ...berlin, takenFrom: 'unknown' }),
+      [{ startWall: wall }, { ...berlin, takenFrom: 'unknown' }],
       'a: it does not say whether its server is the primary or a replica that lags; set source.files.takenFrom: primary if each one is taken from the primary',
     ],
     [
       'a time, and it is of a replica: unknown',
-      () => shown({ startWall: wall }, { ...berlin, takenFrom: 'replica' }),
+      [{ startWall: wall }, { ...berlin, takenFrom: 'replica' }],
       'a: it is from a replica (source.files.takenFrom), and does not state the lag of the replica; take it from the primary',
     ],
-    ['an end after the run', () => shown({ endWall: wall }, utc, [job(0, wall.ms - 1)]), noBeginning],
-    ['an end in a run that failed', () => shown({ endWall: wall }, utc, [job(0, nowMs, 1)]), noBeginning],
-    ['an end in a run that goes on', () => shown({ endWall: wall }, utc, [job(0)]), noBeginning],
-  ])('%s', (_, point, expected) => {
-    expect(point()).toEqual(expected);
+    ['an end after the run', [{ endWall: wall }, utc, [job(0, wall.ms - 1)]], noBeginning],
+    ['an end in a run that failed', [{ endWall: wall }, utc, [job(0, nowMs, 1)]], noBeginning],
+    ['an end in a run that goes on', [{ endWall: wall }, utc, [job(0)]], noBeginning],
+  ])('%s', (_, seen, expected) => {
+    expect(shown(...seen)).toEqual(expected);
   });
 
   test('a time without a zone is the earliest that it may be', () => {
@@ -174,84 +169,73 @@ describe('what an incremental backup builds upon', () => {
     recovered(standing('full', [full]), standing('incremental', upon)).slice(1);
   const [snapshot, flush] = ['snapshot', 'flush'] as const;
 
-  test.each<[string, () => unknown, string[]]>([
-    ['the parent that it names', () => chain(at(0, {}), at(1, { parent: 'at-0' })), ['at-0', 'at-1']],
-    ['not another one', () => chain(at(0, {}), at(1, { parent: 'at-9' })), ['at-0']],
+  test.each<[string, [full: Partial<Artifact>, ...upon: Partial<Artifact>[]], string[]]>([
+    ['the parent that it names', [at(0, {}), at(1, { parent: 'at-0' })], ['at-0', 'at-1']],
+    ['not another one', [at(0, {}), at(1, { parent: 'at-9' })], ['at-0']],
     [
       'the one that it names, though the positions are those of another one',
-      () =>
-        chain(at(0, { lsn: { from: '0', to: '7' } }), at(1, { parent: 'at-9', lsn: { from: '7', to: '8' } })),
+      [at(0, { lsn: { from: '0', to: '7' } }), at(1, { parent: 'at-9', lsn: { from: '7', to: '8' } })],
       ['at-0'],
     ],
-    ['nothing that neither names', () => chain(at(0, {}), at(1, {})), ['at-0']],
+    ['nothing that neither names', [at(0, {}), at(1, {})], ['at-0']],
     [
       'nothing where the parent states no position',
-      () => chain(at(0, {}), at(1, { lsn: { from: '7', to: '8' } })),
+      [at(0, {}), at(1, { lsn: { from: '7', to: '8' } })],
       ['at-0'],
     ],
-    [
-      'nothing where it states none',
-      () => chain(at(0, { lsn: { from: '0', to: '7' } }), at(1, {})),
-      ['at-0'],
-    ],
+    ['nothing where it states none', [at(0, { lsn: { from: '0', to: '7' } }), at(1, {})], ['at-0']],
     [
       'a differential one builds upon the full one',
-      () => chain(at(0, {}), at(1, { parent: 'at-0' }), at(2, { parent: 'at-0' })),
+      [at(0, {}), at(1, { parent: 'at-0' }), at(2, { parent: 'at-0' })],
       ['at-0', 'at-2'],
     ],
     [
       'an incremental one upon that before it',
-      () => chain(at(0, {}), at(1, { parent: 'at-0' }), at(2, { parent: 'at-1' })),
+      [at(0, {}), at(1, { parent: 'at-0' }), at(2, { parent: 'at-1' })],
       ['at-0', 'at-1', 'at-2'],
     ],
     [
       'a flush upon the snapshot that was taken while it collected',
-      () => chain(at(0, { method: snapshot }), at(1, { method: flush, sinceMs: fullMs })),
+      [at(0, { method: snapshot }), at(1, { method: flush, sinceMs: fullMs })],
       ['at-0', 'at-1'],
     ],
     [
       'not upon an older snapshot: what was written between them is nowhere',
-      () => chain(at(0, { method: snapshot }), at(1, { method: flush, sinceMs: fullMs + 1 })),
+      [at(0, { method: snapshot }), at(1, { method: flush, sinceMs: fullMs + 1 })],
       ['at-0'],
     ],
     [
       'upon a snapshot of the same moment',
-      () => chain(at(1, { method: snapshot }), at(1, { id: 'flush', method: flush })),
+      [at(1, { method: snapshot }), at(1, { id: 'flush', method: flush })],
       ['at-1', 'flush'],
     ],
     [
       'not upon a snapshot that is newer',
-      () => chain(at(2, { method: snapshot }), at(1, { method: flush, content: { startMs: nowMs } })),
+      [at(2, { method: snapshot }), at(1, { method: flush, content: { startMs: nowMs } })],
       ['at-2'],
     ],
-    [
-      'no copy of files builds upon a snapshot',
-      () => chain(at(0, { method: snapshot }), at(1, {})),
-      ['at-0'],
-    ],
-    ['not upon a dump', () => chain(at(0, {}), at(1, { method: flush })), ['at-0']],
+    ['no copy of files builds upon a snapshot', [at(0, { method: snapshot }), at(1, {})], ['at-0']],
+    ['not upon a dump', [at(0, {}), at(1, { method: flush })], ['at-0']],
     [
       'upon the flush before it',
-      () =>
-        chain(
-          at(0, { method: snapshot }),
-          at(1, { method: flush }),
-          at(2, { method: flush, sinceMs: fullMs + hourMs }),
-        ),
+      [
+        at(0, { method: snapshot }),
+        at(1, { method: flush }),
+        at(2, { method: flush, sinceMs: fullMs + hourMs }),
+      ],
       ['at-0', 'at-1', 'at-2'],
     ],
     [
       'not upon a flush before the one that is gone',
-      () =>
-        chain(
-          at(0, { method: snapshot }),
-          at(1, { method: flush }),
-          at(3, { method: flush, sinceMs: fullMs + 2 * hourMs }),
-        ),
+      [
+        at(0, { method: snapshot }),
+        at(1, { method: flush }),
+        at(3, { method: flush, sinceMs: fullMs + 2 * hourMs }),
+      ],
       ['at-0', 'at-1'],
     ],
-  ])('%s', (_, what, expected) => {
-    expect(what()).toEqual(expected);
+  ])('%s', (_, artifacts, expected) => {
+    expect(chain(...artifacts)).toEqual(expected);
   });
 
   test('the time of one is read in the runs of its own entry', () => {
@@ -326,123 +310,99 @@ describe('with archived logs', () => {
   const ofFile = 'binlog.000007 to binlog.000007';
   const needsWal =
     'the recovery point is unknown: a needs WAL, which no entry of type log observes; add one, or take it with --wal-method=stream';
+  const endsBefore =
+    'the recovery point is unknown: a cannot be restored: the archive ends before the backup does';
   const tool = { hasLog: true as const, recoverableToMs: nowMs - 5 };
 
-  test.each<[string, () => unknown, unknown]>([
-    ['a base backup and its log', () => recovered(base(), wal(3)), [nowMs - 10, 'a', wal4]],
+  test.each<[string, Standing[], unknown]>([
+    ['a base backup and its log', [base(), wal(3)], [nowMs - 10, 'a', wal4]],
     [
       'the log that reaches further, wherever it stands',
-      () => recovered(base(), wal(2, 'w'), wal(3)),
+      [base(), wal(2, 'w'), wal(3)],
       [nowMs - 10, 'a', wal4],
     ],
-    ['the same the other way round', () => recovered(base(), wal(3), wal(2, 'w')), [nowMs - 10, 'a', wal4]],
-    ['a log that reaches just to its end', () => recovered(base(), wal(2)), [nowMs - 20, 'a', wal3]],
-    [
-      'a log that ends before it does',
-      () => recovered(base(), wal(1)),
-      'the recovery point is unknown: a cannot be restored: the archive ends before the backup does',
-    ],
+    ['the same the other way round', [base(), wal(3), wal(2, 'w')], [nowMs - 10, 'a', wal4]],
+    ['a log that reaches just to its end', [base(), wal(2)], [nowMs - 20, 'a', wal3]],
+    ['a log that ends before it does', [base(), wal(1)], endsBefore],
     [
       'a base backup of which nothing was read',
-      () => recovered(base({ content: undefined } as never), wal(3)),
+      [base({ content: undefined } as never), wal(3)],
       [nowMs - 10, 'a', wal4],
     ],
-    ['the same without a log', () => recovered(base({ content: undefined } as never)), needsWal],
+    ['the same without a log', [base({ content: undefined } as never)], needsWal],
     [
       'a dump of which nothing was read',
-      () => recovered(dump({ content: undefined } as never), binlog(nowMs, 'b')),
+      [dump({ content: undefined } as never), binlog(nowMs, 'b')],
       'the recovery point is unknown: a: it does not say when it began',
     ],
     [
       'entries that were not read yet',
-      () =>
-        recovered(
-          { options: { name: 'i', type: 'incremental' } as BackupOptions },
-          dump(),
-          { options: wal(1).options },
-          { options: { name: 'f', type: 'full' } as BackupOptions },
-        ),
+      [
+        { options: { name: 'i', type: 'incremental' } as BackupOptions },
+        dump(),
+        { options: wal(1).options },
+        { options: { name: 'f', type: 'full' } as BackupOptions },
+      ],
       hourAgo,
     ],
-    ['no log at all', () => recovered(base()), needsWal],
-    ['a binary log is none of WAL', () => recovered(base(), binlog(nowMs, 'b')), needsWal],
+    ['no log at all', [base()], needsWal],
+    ['a binary log is none of WAL', [base(), binlog(nowMs, 'b')], needsWal],
     [
       'a base backup with a part of the WAL in itself',
-      () => recovered(base({ content: { startMs: nowMs - hourMs, wal: { [names[0]!]: {} } } })),
-      'the recovery point is unknown: a cannot be restored: the archive ends before the backup does',
+      [base({ content: { startMs: nowMs - hourMs, wal: { [names[0]!]: {} } } })],
+      endsBefore,
     ],
     [
       'a tool that keeps the log itself',
-      () => recovered(base({ ...tool, content: { startMs: nowMs - hourMs } })),
+      [base({ ...tool, content: { startMs: nowMs - hourMs } })],
       [nowMs - 5, 'a'],
     ],
-    [
-      'an archive that shows less than the tool says',
-      () => recovered(base(tool), wal(1)),
-      'the recovery point is unknown: a cannot be restored: the archive ends before the backup does',
-    ],
-    [
-      'a dump and the log from its position',
-      () => recovered(dump(), binlog(nowMs - 7, 'b')),
-      [nowMs - 7, 'a', ofFile],
-    ],
-    [
-      'a log that does not go on from it',
-      () => recovered(dump(), binlog(nowMs, 'b', 'binlog.000008')),
-      hourAgo,
-    ],
+    ['an archive that shows less than the tool says', [base(tool), wal(1)], endsBefore],
+    ['a dump and the log from its position', [dump(), binlog(nowMs - 7, 'b')], [nowMs - 7, 'a', ofFile]],
+    ['a log that does not go on from it', [dump(), binlog(nowMs, 'b', 'binlog.000008')], hourAgo],
     [
       'a dump without a position',
-      () => recovered(standing('full', [{ content: { startMs: nowMs - hourMs } }]), binlog(nowMs, 'b')),
+      [standing('full', [{ content: { startMs: nowMs - hourMs } }]), binlog(nowMs, 'b')],
       hourAgo,
     ],
-    ['a log of another kind', () => recovered(dump(), wal(3)), hourAgo],
+    ['a log of another kind', [dump(), wal(3)], hourAgo],
     [
       'of two logs the one that reaches further',
-      () => recovered(dump(), binlog(nowMs - 7, 'b'), binlog(nowMs - 9, 'c')),
+      [dump(), binlog(nowMs - 7, 'b'), binlog(nowMs - 9, 'c')],
       [nowMs - 7, 'a', ofFile],
     ],
     [
       'the same the other way round',
-      () => recovered(dump(), binlog(nowMs - 9, 'c'), binlog(nowMs - 7, 'b')),
+      [dump(), binlog(nowMs - 9, 'c'), binlog(nowMs - 7, 'b')],
       [nowMs - 7, 'a', ofFile],
     ],
     [
       'a dump of an unknown time is known by the log that goes on from it',
-      () =>
-        recovered(
-          dump({ content: { binlog: { file: 'binlog.000007', position: 4 } } }),
-          binlog(nowMs - 7, 'b'),
-        ),
+      [dump({ content: { binlog: { file: 'binlog.000007', position: 4 } } }), binlog(nowMs - 7, 'b')],
       [nowMs - 7, 'a', ofFile],
     ],
     [
       'a log that shows an older time than the dump',
-      () => recovered(dump(), binlog(nowMs - 2 * hourMs, 'b')),
+      [dump(), binlog(nowMs - 2 * hourMs, 'b')],
       [nowMs - hourMs, 'a', ofFile],
     ],
-    [
-      'a log ten seconds ahead of the clock',
-      () => recovered(dump(), binlog(nowMs + 10_000, 'b')),
-      [nowMs, 'a', ofFile],
-    ],
+    ['a log ten seconds ahead of the clock', [dump(), binlog(nowMs + 10_000, 'b')], [nowMs, 'a', ofFile]],
     [
       'a log further ahead shows nothing',
-      () => recovered(dump(), binlog(nowMs + 10_001, 'b')),
+      [dump(), binlog(nowMs + 10_001, 'b')],
       [nowMs - hourMs, 'a', ofFile],
     ],
-    ['what the tool says of a dump', () => recovered(dump({ recoverableToMs: nowMs - 3 })), [nowMs - 3, 'a']],
+    ['what the tool says of a dump', [dump({ recoverableToMs: nowMs - 3 })], [nowMs - 3, 'a']],
     [
       'a table that it lacks makes it worth nothing, with any log',
-      () =>
-        recovered(
-          dump({ content: { lacks: 'no orders', binlog: { file: 'binlog.000007', position: 4 } } }),
-          binlog(nowMs, 'b'),
-        ),
+      [
+        dump({ content: { lacks: 'no orders', binlog: { file: 'binlog.000007', position: 4 } } }),
+        binlog(nowMs, 'b'),
+      ],
       'the recovery point is unknown: a: no orders',
     ],
-  ])('%s', (_, what, expected) => {
-    expect(what()).toEqual(expected);
+  ])('%s', (_, standings, expected) => {
+    expect(recovered(...standings)).toEqual(expected);
   });
 
   test('the log is named with up to when it reaches, the backup with its own time', () => {
