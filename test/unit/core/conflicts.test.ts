@@ -31,14 +31,16 @@ describe('two raw names that meet', () => {
     ['of one name, summary before untyped', 'untyped a, summary a', 'summary'],
   ])('%s, whichever comes first', (_, claimed, winner) => {
     const claims = claimed.split(', ').map((claim) => claim.split(' ') as [Kind, string]);
-    for (const order of orders(claims)) {
+    for (const sequence of orders(claims)) {
       const { registry, intake, shown } = testRegistry();
       const source = intake();
-      for (const [kind, name] of order) put(source, kind, name);
+      for (const [kind, name] of sequence) put(source, kind, name);
       expect(Object.keys(shown())).toHaveLength(1);
       const [conflict] = registry.status().conflicts;
       expect(conflict?.kind).toBe(winner);
-      expect(conflict?.claims).toHaveLength(claims.length);
+      const named = claims.map(([kind, rawName]) => ({ rawName, kind }));
+      const order = ({ rawName, kind }: { rawName: string; kind: Kind }) => `${rawName} ${kind}`;
+      expect(conflict?.claims).toEqual(named.sort((a, b) => (order(a) < order(b) ? -1 : 1)));
       const family = conflict!.family;
       expect(registry.status().refusals).toEqual([
         { family, reason: 'kind_conflict', count: claims.length - 1 },

@@ -52,3 +52,17 @@ test('twins are compared and changed under the names that are sent', () => {
   expect([...changed]).toEqual(twins);
   expect(detector.translate('histogram', 'mine_calls', {})).toBe('left_out');
 });
+
+test('a metric whose name ends like a twin has no twin, one that begins like a twin has one', () => {
+  const { names } = createVocabulary({
+    ...product.table,
+    metrics: { _hits: 'svc_hits', took_h: 'svc_took' },
+  });
+  expect([...names].sort()).toEqual(['_hits', '_hits_h', 'took_h']);
+});
+
+test('no name is known before a vocabulary is detected', () => {
+  const other = createVocabulary({ name: 'other', metrics: { x: 'svc_x' }, tags: {} });
+  const detector = createVocabularyDetector([createVocabulary({ ...other.table, name: 'one' }), other]);
+  expect([detector.isKnown('x'), detector.readsValues('counter', 'x')]).toEqual([false, false]);
+});
