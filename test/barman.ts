@@ -1,15 +1,13 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { asPostgres, ownedByPostgres, type Postgres, postgresPrograms } from './postgres.ts';
+import { asPostgres, ownedFolder, type Postgres, postgresPrograms } from './postgres.ts';
 
 /** Prepares folders below `base` for Barman, with one server that is called `main`. */
 export function createBarman(base: string) {
   const [config, home] = [join(base, 'barman.conf'), join(base, 'barman')];
   const incoming = join(home, 'main/incoming');
-  for (const path of [home, join(home, 'main'), incoming, join(base, 'lock'), join(base, 'none.d')]) {
-    mkdirSync(path);
-    ownedByPostgres(path);
-  }
+  for (const path of [home, join(home, 'main'), incoming, join(base, 'lock'), join(base, 'none.d')])
+    ownedFolder(path);
   const tool = (...args: string[]) => asPostgres(['barman', '-c', config, ...args]);
   const barman = tool().join(' ');
   const wals = join(home, 'main/wals');

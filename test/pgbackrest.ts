@@ -1,14 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { asPostgres, ownedByPostgres, type Postgres } from './postgres.ts';
+import { asPostgres, ownedFolder, type Postgres } from './postgres.ts';
 
 /** Prepares folders below `base` for pgBackRest, with one stanza that is called `main`. */
 export function createPgBackRest(base: string) {
   const [config, repository] = [join(base, 'pgbackrest.conf'), join(base, 'repository')];
-  for (const name of ['repository', 'log', 'lock', 'spool']) {
-    mkdirSync(join(base, name));
-    ownedByPostgres(join(base, name));
-  }
+  for (const name of ['repository', 'log', 'lock', 'spool']) ownedFolder(join(base, name));
   const command = ['pgbackrest', `--config=${config}`, '--stanza=main'];
   return {
     repository,

@@ -66,6 +66,12 @@ export function ownedByPostgres(path: string): void {
   if (uid !== undefined) chownSync(path, uid, gid);
 }
 
+/** Creates the folder, to which the server's owner may write. */
+export function ownedFolder(path: string, mode?: number): void {
+  mkdirSync(path, { mode });
+  ownedByPostgres(path);
+}
+
 /** A new folder that the server's owner may write to. */
 export function postgresFolder(): string {
   const { path } = folder();
@@ -130,6 +136,8 @@ async function ready(child: ChildProcess, port: number, data: string): Promise<b
 interface PostgresOptions {
   /** `name=value` for each setting that is not the default. */
   settings?: readonly string[];
+  /** Archives each finished segment `%p` of the log, whose name is `%f`. */
+  archiveCommand?: string;
   /** Uses this data directory instead of a new one; `stop` does not remove it. */
   data?: string;
   /** Options of initdb. Servers with the same options are copies of one data directory and have the same system identifier. */
@@ -139,6 +147,7 @@ interface PostgresOptions {
 /** Starts a real server on loopback with its own data directory, fast rather than safe. */
 export async function startPostgres({
   settings = [],
+  archiveCommand,
   data,
   initdb = [],
 }: PostgresOptions = {}): Promise<Postgres> {
@@ -192,6 +201,7 @@ export async function startPostgres({
   write([
     ...['fsync=off', 'listen_addresses=127.0.0.1', `unix_socket_directories=${own}`],
     ...['shared_buffers=16MB', 'dynamic_shared_memory_type=mmap', 'autovacuum=off', 'log_timezone=UTC'],
+    ...(archiveCommand ? ['archive_mode=on', `archive_command=${archiveCommand}`] : []),
     ...settings,
   ]);
   const query: Postgres['query'] = async (sql, database = 'postgres') => {
@@ -241,18 +251,20 @@ export async function startPostgres({
   };
 }
 
+/** Runs a program of a backup tool in a directory to which its user has access, and returns what it prints. */
+export function printedBy([program, ...args]: readonly string[]): string {
+  return execFileSync(program!, args, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** An archive command after which a segment has its name once it is whole. */
+export const copyInto = (directory: string): string =>
+  `cp %p ${directory}/%f.part && mv ${directory}/%f.part ${directory}/%f`;
+
 /** Starts a server that copies each finished segment of its log into the folder `archive` below `folder`. */
-export async function startArchiving({ settings = [], ...rest }: PostgresOptions = {}) {
+export async function startArchiving(options: PostgresOptions = {}) {
   const own = postgresFolder();
   const archive = join(own, 'archive');
-  mkdirSync(archive);
-  ownedByPostgres(archive);
-  const server = await startPostgres({
-    ...rest,
-    settings: [
-      ...['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${archive}/%f`],
-      ...settings,
-    ],
-  });
+  ownedFolder(archive);
+  const server = await startPostgres({ ...options, archiveCommand: `cp %p ${archive}/%f` });
   return { folder: own, archive, server };
 }

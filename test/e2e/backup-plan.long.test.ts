@@ -16,7 +16,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 import { keys, type ObjectStoreServer, openObjectStore } from '../object-store.ts';
-import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
+import { hasPostgres, ownedFolder, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
 import { folder } from '../run-folder.ts';
 import { until } from '../until.ts';
 import { command, mainFile } from './process.ts';
@@ -362,8 +362,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     await server.archiveWal();
     await server.stop();
     const data = join(postgresFolder(), 'data');
-    mkdirSync(data, { mode: 0o700 });
-    ownedByPostgres(data);
+    ownedFolder(data, 0o700);
     // The dump of the test before was restored after this base backup, and the log repeats that.
     const lines = plan.restore('main-base', {
       FOLDER: newest(backups, /^main-base-/),

@@ -25,10 +25,11 @@ import { createPgBackRest } from '../pgbackrest.ts';
 import {
   asPostgres,
   hasPostgres,
-  ownedByPostgres,
+  ownedFolder,
   type Postgres,
   postgresFolder,
   postgresPrograms,
+  printedBy,
   startPostgres,
 } from '../postgres.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
@@ -110,6 +111,14 @@ async function judged(server: Postgres, backups: readonly BackupOptions[], state
   };
 }
 
+/** Judges as `judged` does, each time with another state. */
+function judging(server: () => Postgres) {
+  const place = newFolder(afterAll);
+  let states = 0;
+  return (backups: readonly BackupOptions[], laterMs = 0) =>
+    judged(server(), backups, join(place, `state-${states++}`), laterMs);
+}
+
 /** When the server archived its newest segment, ms since the epoch. */
 async function archivedAtMs(server: Postgres): Promise<number> {
   const { rows } = await server.query(
@@ -139,10 +148,7 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
   let repository: string;
   const place = newFolder(afterAll);
   const tool = (...args: string[]) => pgBackRest.tool(...args);
-  const run = (...args: string[]) => {
-    const [program, ...rest] = tool(...args);
-    return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  };
+  const run = (...args: string[]) => printedBy(tool(...args));
   const report = (verify: boolean): BackupSource => ({
     ...{ kind: 'command', format: 'pgbackrest', timeoutMs: 60_000, command: tool('info', '--output=json') },
     verify: verify ? tool('verify', '--output=text', '--verbose') : undefined,
@@ -166,20 +172,14 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
       .map((name) => join(archive(), inside!, name));
   };
   const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(repository, damage, check);
-  let states = 0;
-  const judge = (backups = all(), laterMs = 0) =>
-    judged(server, backups, join(place, `state-${states++}`), laterMs);
+  const judgeAll = judging(() => server);
+  const judge = (backups = all(), laterMs = 0) => judgeAll(backups, laterMs);
 
   beforeAll(async () => {
     base = postgresFolder();
     pgBackRest = createPgBackRest(base);
     repository = pgBackRest.repository;
-    server = await startPostgres({
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
-        `archive_command=${pgBackRest.archiveCommand}`,
-      ],
-    });
+    server = await startPostgres({ archiveCommand: pgBackRest.archiveCommand });
     pgBackRest.configure(server);
     await server.query('CREATE TABLE executions (i int)');
     run('stanza-create');
@@ -313,11 +313,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
   let server: Postgres;
   let base: string;
   let barman: ReturnType<typeof createBarman>;
-  const place = newFolder(afterAll);
-  const run = (...args: string[]) => {
-    const [program, ...rest] = barman.tool(...args);
-    return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  };
+  const run = (...args: string[]) => printedBy(barman.tool(...args));
   const report = (verify = true): BackupSource => ({
     ...{ kind: 'command', format: 'barman', timeoutMs: 60_000, command: ['sh', '-c', barman.report] },
     verify: verify ? barman.tool('verify-backup', 'main', '{id}') : undefined,
@@ -329,9 +325,8 @@ describe.skipIf(!hasBarman)('Barman', () => {
   const nightly = (verify = true) => entry('nightly', 'full', report(verify));
   const all = () => [nightly(), entry('wal', 'log', segments())];
   const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(barman.home, damage, check);
-  let states = 0;
-  const judge = (backups = all(), laterMs = 0) =>
-    judged(server, backups, join(place, `state-${states++}`), laterMs);
+  const judgeAll = judging(() => server);
+  const judge = (backups = all(), laterMs = 0) => judgeAll(backups, laterMs);
   const ids = () => readdirSync(join(barman.home, 'main/base')).sort();
   /** Does what Barman's cron job does with new segments. */
   const filed = () => run('archive-wal', 'main');
@@ -339,12 +334,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
   beforeAll(async () => {
     base = postgresFolder();
     barman = createBarman(base);
-    server = await startPostgres({
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
-        `archive_command=${barman.archiveCommand}`,
-      ],
-    });
+    server = await startPostgres({ archiveCommand: barman.archiveCommand });
     barman.configure(server);
     await server.query('CREATE TABLE executions (i int)');
     await writeSegment(server);
@@ -448,17 +438,13 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
   let server: Postgres;
   let base: string;
   let repository: string;
-  const place = newFolder(afterAll);
   const tool = (...args: string[]) =>
     asPostgres([
       ...['env', `WALG_FILE_PREFIX=${repository}`, 'WALG_DELTA_MAX_STEPS=3'],
       ...[`PGHOST=${server.folder}`, `PGPORT=${server.port}`, 'PGUSER=postgres', 'PGDATABASE=postgres'],
       ...['wal-g', ...args],
     ]);
-  const run = (...args: string[]) => {
-    const [program, ...rest] = tool(...args);
-    return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  };
+  const run = (...args: string[]) => printedBy(tool(...args));
   const source = (...args: string[]): BackupSource => ({
     ...{ kind: 'command', format: 'walg', timeoutMs: 60_000, command: tool(...args) },
     verify: undefined,
@@ -466,21 +452,13 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
   const show = ['wal-show', '--detailed-json'];
   const nightly = (args = show) => entry('nightly', 'full', source(...args), 'header');
   const hourly = () => entry('hourly', 'incremental', source(...show), 'header');
-  let states = 0;
-  const judge = (backups: readonly BackupOptions[]) =>
-    judged(server, backups, join(place, `state-${states++}`));
+  const judge = judging(() => server);
 
   beforeAll(async () => {
     base = postgresFolder();
     repository = join(base, 'repository');
-    mkdirSync(repository);
-    ownedByPostgres(repository);
-    server = await startPostgres({
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
-        `archive_command=WALG_FILE_PREFIX=${repository} wal-g wal-push %p`,
-      ],
-    });
+    ownedFolder(repository);
+    server = await startPostgres({ archiveCommand: `WALG_FILE_PREFIX=${repository} wal-g wal-push %p` });
     await server.query('CREATE TABLE executions (i int)');
   });
   afterAll(async () => {

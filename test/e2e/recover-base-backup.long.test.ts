@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer as createListener, type Server as Listener } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import {
   connectionTo,
+  copyInto,
   hasPostgres,
-  ownedByPostgres,
+  ownedFolder,
   type Postgres,
   postgresFolder,
   postgresProgram,
@@ -34,8 +35,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
 
   beforeAll(async () => {
     backups = postgresFolder();
-    mkdirSync(wal());
-    ownedByPostgres(wal());
+    ownedFolder(wal());
     role = await startRole(place);
     front = createListener((client) => {
       const behind = connect(server.port, '127.0.0.1');
@@ -43,12 +43,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
       behind.on('error', () => client.destroy()).pipe(client);
     });
     await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-    server = await startPostgres({
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on'],
-        `archive_command=cp %p ${wal()}/%f.part && mv ${wal()}/%f.part ${wal()}/%f`,
-      ],
-    });
+    server = await startPostgres({ archiveCommand: copyInto(wal()) });
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT generate_series(1, 500) i', 'svc');
     await server.query(schemaTable, 'svc');

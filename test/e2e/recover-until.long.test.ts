@@ -5,8 +5,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { newFolder } from '../folder.ts';
 import {
   connectionTo,
+  copyInto,
   hasPostgres,
-  ownedByPostgres,
+  ownedFolder,
   type Postgres,
   postgresFolder,
   postgresProgram,
@@ -91,15 +92,9 @@ ${recovery}`,
 
   beforeAll(async () => {
     backups = postgresFolder();
-    mkdirSync(wal());
-    ownedByPostgres(wal());
+    ownedFolder(wal());
     configure();
-    const server = await startPostgres({
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on'],
-        `archive_command=test ! -f ${wal()}/%f && cp %p ${wal()}/%f.part && mv ${wal()}/%f.part ${wal()}/%f`,
-      ],
-    });
+    const server = await startPostgres({ archiveCommand: `test ! -f ${wal()}/%f && ${copyInto(wal())}` });
     await server.query('CREATE TABLE executions (note text)');
     await insert(server, 'a: in the backup');
     base = baseOf(server, 'base-20260101T000000Z');

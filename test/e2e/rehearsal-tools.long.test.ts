@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, truncateSync } from 'node:fs';
+import { rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
   connectionTo,
   hasPostgres,
-  ownedByPostgres,
+  ownedFolder,
   type Postgres,
   postgresFolder,
   postgresProgram,
@@ -45,13 +45,8 @@ describe.skipIf(!hasPostgres)('a base backup with a tablespace', () => {
     return path;
   };
   beforeAll(async () => {
-    for (const path of [wal, space]) {
-      mkdirSync(path);
-      ownedByPostgres(path);
-    }
-    server = await startPostgres({
-      settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${wal}/%f`],
-    });
+    for (const path of [wal, space]) ownedFolder(path);
+    server = await startPostgres({ archiveCommand: `cp %p ${wal}/%f` });
     await server.query(`CREATE TABLESPACE other LOCATION '${space}'`);
     await server.query('CREATE DATABASE svc');
     for (const statement of schema) await server.query(statement, 'svc');

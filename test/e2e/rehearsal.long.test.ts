@@ -19,8 +19,9 @@ import { hasMariadb, type Mariadb, schemaStatements, startMariadb } from '../mar
 import { freePort } from '../ports.ts';
 import {
   connectionTo,
+  copyInto,
   hasPostgres,
-  ownedByPostgres,
+  ownedFolder,
   type Postgres,
   postgresFolder,
   postgresProgram,
@@ -52,13 +53,10 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
   beforeAll(async () => {
     directory = rehearsalFolder();
     backups = postgresFolder();
-    mkdirSync(wal());
-    ownedByPostgres(wal());
+    ownedFolder(wal());
     server = await startPostgres({
-      settings: [
-        ...['wal_level=replica', 'archive_mode=on', 'track_commit_timestamp=on'],
-        `archive_command=cp %p ${wal()}/%f.part && mv ${wal()}/%f.part ${wal()}/%f`,
-      ],
+      archiveCommand: copyInto(wal()),
+      settings: ['track_commit_timestamp=on'],
     });
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE ROLE service');
@@ -179,8 +177,7 @@ describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
 
   test('a log that creates a tablespace is not replayed: the files of the store in it stay as they are', async () => {
     const space = join(backups, 'space');
-    mkdirSync(space);
-    ownedByPostgres(space);
+    ownedFolder(space);
     await server.query(`CREATE TABLESPACE other LOCATION '${space}'`);
     await server.query('CREATE TABLE much TABLESPACE other AS SELECT generate_series(1, 50000) AS i', 'svc');
     await server.query('DELETE FROM much WHERE i > 10', 'svc');

@@ -1,6 +1,6 @@
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.ts';
+import { ownedFolder, postgresFolder, startPostgres } from '../../postgres.ts';
 import { until } from '../../until.ts';
 import { mainFile, type RunningAgent, start, startAgent } from '../process.ts';
 import { startLivePrometheus } from './prometheus.ts';
@@ -34,13 +34,8 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
     string,
     string,
   ];
-  for (const path of [dumps, wal, away, copies]) {
-    mkdirSync(path);
-    ownedByPostgres(path);
-  }
-  const server = await startPostgres({
-    settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${wal}/%f`],
-  });
+  for (const path of [dumps, wal, away, copies]) ownedFolder(path);
+  const server = await startPostgres({ archiveCommand: `cp %p ${wal}/%f` });
   await server.query('CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i');
   await server.query('CREATE TABLE schema_version (db_name text PRIMARY KEY, curr_version text)');
   await server.query("INSERT INTO schema_version VALUES ('postgres', '0.8')");

@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.ts';
+import { ownedFolder, postgresFolder, startPostgres } from '../../postgres.ts';
 
 /** A PostgreSQL that passes all checks until the test changes it. */
 export interface Store {
@@ -37,8 +37,7 @@ const reserved = 3;
 export async function startStore(): Promise<Store> {
   const archive = postgresFolder();
   const stuck = join(archive, 'stuck');
-  mkdirSync(join(archive, 'log'));
-  ownedByPostgres(join(archive, 'log'));
+  ownedFolder(join(archive, 'log'));
   const server = await startPostgres({
     initdb: ['--data-checksums'],
     settings: [

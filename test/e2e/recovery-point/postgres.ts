@@ -25,11 +25,14 @@ import { createPgBackRest } from '../../pgbackrest.ts';
 import {
   asPostgres,
   connectionTo,
+  copyInto,
   ownedByPostgres,
+  ownedFolder,
   type Postgres,
   postgresFolder,
   postgresProgram,
   postgresPrograms,
+  printedBy,
   startPostgres,
 } from '../../postgres.ts';
 import { until } from '../../until.ts';
@@ -151,14 +154,8 @@ export async function plainBed(
 ): Promise<PostgresBed> {
   const backups = postgresFolder();
   const [wal, blocked] = [join(backups, 'wal'), join(backups, 'blocked')];
-  mkdirSync(wal);
-  ownedByPostgres(wal);
-  const server = await startPostgres({
-    settings: [
-      ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
-      `archive_command=test ! -e ${blocked} && cp %p ${wal}/%f.part && mv ${wal}/%f.part ${wal}/%f`,
-    ],
-  });
+  ownedFolder(wal);
+  const server = await startPostgres({ archiveCommand: `test ! -e ${blocked} && ${copyInto(wal)}` });
   await server.query('CREATE DATABASE svc');
   await server.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)', 'svc');
   const port = connectionTo(server);
@@ -335,11 +332,10 @@ const dumpOfSnapshot: Play = async (bed, { rows }) => {
 /** Replaces segments by segments of another cluster that has written as much. */
 async function mixWal(bed: PostgresBed, paths: readonly string[]): Promise<void> {
   const wal = join(bed.backups, 'other-wal');
-  mkdirSync(wal);
-  ownedByPostgres(wal);
+  ownedFolder(wal);
   const other = await startPostgres({
     initdb: ['--data-checksums'],
-    settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${wal}/%f`],
+    archiveCommand: `cp %p ${wal}/%f`,
   });
   try {
     await other.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)');
@@ -563,11 +559,6 @@ export const plainPlots: readonly Plot<PostgresBed>[] = [
 
 // pgBackRest and Barman
 
-const ofTool = (argv: readonly string[]) => {
-  const [program, ...rest] = argv;
-  return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-};
-
 /** Adds the setting that fetches the log to the end of a script that restores. */
 const withFetch = (fetch: string) =>
   `echo "restore_command = '${fetch}'" >> {directory}/postgresql.auto.conf`;
@@ -587,12 +578,7 @@ async function toolBed(
   },
 ): Promise<PostgresBed> {
   const blocked = join(base, 'blocked');
-  const server = await startPostgres({
-    settings: [
-      ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
-      `archive_command=test ! -e ${blocked} && ${archiveCommand}`,
-    ],
-  });
+  const server = await startPostgres({ archiveCommand: `test ! -e ${blocked} && ${archiveCommand}` });
   await server.query('CREATE DATABASE svc');
   await server.query('CREATE TABLE ledger (seq int PRIMARY KEY, at timestamptz)', 'svc');
   const tool = of(server);
@@ -626,8 +612,7 @@ ${tool.entries}`,
     lose: () => server.kill(),
     async restores() {
       const data = join(postgresFolder(), 'data');
-      mkdirSync(data, { mode: 0o700 });
-      ownedByPostgres(data);
+      ownedFolder(data, 0o700);
       let fetch: string | undefined;
       try {
         fetch = tool.restoreTo(data);
@@ -651,7 +636,7 @@ export async function pgBackRestBed(random: Random): Promise<PostgresBed> {
   const observed = random() < 0.5;
   return toolBed(base, archiveCommand, (server) => {
     configure(server);
-    ofTool(tool('stanza-create'));
+    printedBy(tool('stanza-create'));
     const archive = join(
       repository,
       'archive/main',
@@ -667,7 +652,7 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
       filed() {},
       restore: [...[...command, 'restore'], ...['--pg1-path={directory}', '--set={id}', '--type=default']],
       restoreTo(data) {
-        ofTool(tool('restore', `--pg1-path=${data}`, '--type=default'));
+        printedBy(tool('restore', `--pg1-path=${data}`, '--type=default'));
         return undefined;
       },
     };
@@ -687,12 +672,12 @@ export async function barmanBed(random: Random): Promise<PostgresBed> {
 ${observed ? `  - {name: wal, store: main, database: persistence, type: log, source: {segments: {directory: ${wals}, log: wal, settle: 1ms}}}\n` : ''}`,
       wal: walFolder,
       base: () => beside(tool('backup', 'main')),
-      filed: () => ofTool(tool('archive-wal', 'main')),
+      filed: () => printedBy(tool('archive-wal', 'main')),
       restore: [
         ...['sh', '-c', `barman -c ${config} recover --get-wal main {id} {directory} && ${withFetch(fetch)}`],
       ],
       restoreTo(data) {
-        ofTool(tool('recover', '--get-wal', 'main', 'latest', data));
+        printedBy(tool('recover', '--get-wal', 'main', 'latest', data));
         // The command that it writes there does not name this configuration, and takes precedence over postgresql.conf.
         const written = join(data, 'postgresql.auto.conf');
         const lines = readFileSync(written, 'utf8').split('\n');
@@ -706,8 +691,7 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
 export async function walgBed(random: Random): Promise<PostgresBed> {
   const base = postgresFolder();
   const repository = join(base, 'repository');
-  mkdirSync(repository);
-  ownedByPostgres(repository);
+  ownedFolder(repository);
   const observed = random() < 0.7;
   return toolBed(base, `WALG_FILE_PREFIX=${repository} wal-g wal-push %p`, (server) => {
     const connection = [`PGHOST=${server.folder}`, `PGPORT=${server.port}`, 'PGUSER=postgres'];
@@ -736,7 +720,7 @@ ${observed ? `  - {name: wal, store: main, database: persistence, type: log, sou
         ...['sh', '-c', `wal-g backup-fetch {directory} {id} && ${withFetch(fetch)}`],
       ],
       restoreTo(data) {
-        ofTool(tool('backup-fetch', data, 'LATEST'));
+        printedBy(tool('backup-fetch', data, 'LATEST'));
         writeFileSync(join(data, 'recovery.signal'), '');
         ownedByPostgres(join(data, 'recovery.signal'));
         return fetch;

@@ -10,7 +10,8 @@ import { freePort } from '../../ports.ts';
 import {
   asPostgres,
   connectionTo,
-  ownedByPostgres,
+  copyInto,
+  ownedFolder,
   postgresFolder,
   postgresProgram,
   postgresPrograms,
@@ -119,14 +120,8 @@ async function postgresBase(procedure: RestoreProcedure): Promise<Stage> {
   const backups = postgresFolder();
   onTestFinished(() => rmSync(backups, { recursive: true, force: true }));
   const wal = join(backups, 'wal');
-  mkdirSync(wal);
-  ownedByPostgres(wal);
-  const first = await startPostgres({
-    settings: [
-      ...['wal_level=replica', 'archive_mode=on'],
-      `archive_command=cp %p ${wal}/%f.part && mv ${wal}/%f.part ${wal}/%f`,
-    ],
-  });
+  ownedFolder(wal);
+  const first = await startPostgres({ archiveCommand: copyInto(wal) });
   await first.query('CREATE DATABASE svc');
   await first.query(
     `CREATE TABLE executions AS SELECT i, md5(i::text) AS data FROM generate_series(1, 500) i; ${schemaTable}`,

@@ -1,12 +1,4 @@
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -18,8 +10,9 @@ import type { Finding, Probe, ProbeRow } from '../../../src/probes/probe.ts';
 import { manualClock } from '../../clock.ts';
 import {
   connectionTo,
+  copyInto,
   hasPostgres,
-  ownedByPostgres,
+  ownedFolder,
   type Postgres,
   postgresFolder,
   postgresProgram,
@@ -103,15 +96,12 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
   beforeAll(async () => {
     folder = postgresFolder();
     archive = join(folder, 'archive');
-    for (const path of [archive, join(folder, 'full')]) {
-      mkdirSync(path);
-      ownedByPostgres(path);
-    }
+    for (const path of [archive, join(folder, 'full')]) ownedFolder(path);
     // A segment gets its name once it is whole, because the test damages it as soon as it is there.
-    const archiveCommand = `cp %p ${archive}/%f.tmp && mv ${archive}/%f.tmp ${archive}/%f`;
+    const archiveCommand = copyInto(archive);
     server = await startPostgres({
       initdb: ['--wal-segsize=1'],
-      settings: ['wal_level=replica', 'archive_mode=on', `archive_command=${archiveCommand}`],
+      archiveCommand,
     });
     await server.query('CREATE TABLE executions (i int, state text)');
     postgresProgram('pg_basebackup', [
