@@ -41,31 +41,10 @@ describe('the JSON Schema', () => {
     const { $schema, properties, additionalProperties } = JSON.parse(await printed());
     expect($schema).toBe('https://json-schema.org/draft/2020-12/schema');
     expect(additionalProperties).toBe(false);
-    expect(Object.keys(properties)).toEqual([
-      ...[
-        'roles',
-        'serviceConfig',
-        'scope',
-        'instance',
-        'stateDirectory',
-        'stateFsync',
-        'metrics',
-        'services',
-        'stores',
-      ],
-      ...[
-        'clusterGroupMetadata',
-        'archival',
-        'domainDefaults',
-        'domains',
-        'recovery',
-        'maintenance',
-        'backups',
-        'limits',
-        'admin',
-        'log',
-      ],
-    ]);
+    expect(Object.keys(properties).join(' ')).toBe(
+      'roles serviceConfig scope instance stateDirectory stateFsync metrics services stores ' +
+        'clusterGroupMetadata archival domainDefaults domains recovery maintenance backups limits admin log',
+    );
   });
 
   test.runIf(hasValidator)('takes what is right, and refuses what is wrong', async () => {
