@@ -265,3 +265,23 @@ describe('what is there after a flood', () => {
     expect(registry.status()).toMatchObject({ series: before.series, overflow: 0, conflicts: [] });
   });
 });
+
+it('the overflow of a refused series is of the role that it names, while that role has a series in the family', () => {
+  const { intake, shown } = testRegistry({ limits: limits(2) });
+  const source = intake({ service: 'frontend', tagService: true });
+  const open = (tags: Record<string, string>) => {
+    const handle = source.counter('c', tags);
+    handle.add(1);
+    return handle;
+  };
+  const overflow = () => Object.keys(shown()).filter((name) => name.includes('overflow'));
+  const worker = open({ svc_service: 'worker', i: 'a' });
+  open({ i: 'b' });
+  const refused = open({ svc_service: 'worker', i: 'c' });
+  expect(overflow()).toEqual(['c{overflow="true",svc_service="worker"}']);
+  refused.release();
+  worker.release();
+  open({ i: 'd' });
+  open({ svc_service: 'worker', i: 'e' });
+  expect(overflow()).toContain('c{overflow="true",svc_service="frontend"}');
+});
