@@ -139,7 +139,7 @@ export interface Exceeded {
   limit: string;
   /** The pages and logs of roles from which the value is read: `page/history`. */
   from?: readonly string[];
-  /** When the value was first above the limit, RFC 3339. */
+  /** When the problem began, RFC 3339: with the first of the events that show it, or when the value was first above the limit. */
   since: string;
   /** Set if the value only shows that a problem which has begun goes on, and does not begin a problem. */
   onlyGoesOn?: true;
@@ -148,14 +148,9 @@ export interface Exceeded {
    * Then this is no problem, but nobody knows whether the problem lasts.
    */
   silent?: readonly string[];
-  /**
-   * The pause of a counter, although its rate may have been above the limit all the time: when the pause began and ended, RFC
-   * 3339. Unset while what was counted after the pause is not above the limit by itself.
-   */
-  pause?: { from: string; until: string };
   /** Since when so much has been counted that it would be above the limit without anything before, RFC 3339. */
   newSince?: string;
-  /** When the newest of the events was counted, RFC 3339; only for a number of events within a span. */
+  /** When the newest of the events was counted, RFC 3339; only if events show the problem. */
   lastCounted?: string;
 }
 

@@ -82,6 +82,10 @@ const countedWithinMs = 30_000;
 const endOf = ({ lastMs }: Pick<ExplainedBy, 'lastMs'>, nowMs: number): number =>
   lastMs === undefined ? nowMs : Math.min(nowMs, lastMs + countedWithinMs);
 
+/** When a cause ended; undefined while it is seen and something happens. */
+const overMs = (known: ExplainedBy, isSeen: boolean, nowMs: number): number | undefined =>
+  known.endMs ?? (isSeen && nowMs < (known.lastMs ?? nowMs) + leastPauseMs ? undefined : endOf(known, nowMs));
+
 /** Whether one problem would explain another one if both were seen now. */
 const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
   canCause(cause.kind, effect.kind) &&
@@ -143,9 +147,11 @@ export function createAftermath(): Aftermath {
         const shownMs = shownSinceMs(effect);
         const known = remembered.get(lineOf(effect));
         if (!known) return isCauseAt(cause, shownMs);
-        const lasts = known.endMs === undefined && (seen.has(known.line) || isUnknown(known.line));
-        if (lasts) return known.line === lineOf(cause) || isCauseAt(cause, shownMs);
-        const { endMs = endOf(known, nowMs) } = known;
+        const isOfKnown = known.line === lineOf(cause);
+        const endMs = overMs(known, seen.has(known.line) || isUnknown(known.line), nowMs);
+        if (endMs === undefined) return isOfKnown || isCauseAt(cause, shownMs);
+        // Nothing has happened since the end of the cause, so that nothing else can be the reason.
+        if (effect.lastMs !== undefined && effect.lastMs < endMs + leastPauseMs) return isOfKnown;
         // While the problem only looks back, it is not known whether it lasts at all. Any problem that is seen may explain it.
         return looksBack(effect, endMs, nowMs) || isCauseAt(cause, Math.max(shownMs, endMs));
       };
@@ -162,8 +168,8 @@ export function createAftermath(): Aftermath {
         const line = lineOf(one.found);
         const known = remembered.get(line);
         // If the problem has a cause again, or its earlier cause is now a cause itself, nothing has ended.
-        if (!known || roots.has(idOf(known))) continue;
-        const { endMs = endOf(known, nowMs) } = known;
+        const endMs = known && overMs(known, roots.has(idOf(known)), nowMs);
+        if (!known || endMs === undefined) continue;
         // Nothing shows the problem any more, and the cause that it had is over.
         if (one.found.unread || looksBack(one.found, endMs, nowMs)) left.add(one);
         next.set(line, { ...known, endMs });

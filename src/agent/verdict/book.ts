@@ -92,7 +92,10 @@ const incidentOf = (
   };
 };
 
-/** Whether two problems are equal for the state, which then need not be written again. Numbers in their texts may differ. */
+/**
+ * Whether two problems are equal for the state, which then need not be written again. Numbers in their texts may differ, and the
+ * newest event by less than a minute.
+ */
 const isAlike = (one: OpenProblem | undefined, other: OpenProblem): boolean => keyOf(one) === keyOf(other);
 const keyOf = (one: OpenProblem | undefined): string =>
   JSON.stringify(
@@ -101,6 +104,7 @@ const keyOf = (one: OpenProblem | undefined): string =>
       one.isDown,
       one.reason,
       one.reasonMs,
+      one.lastMs && Math.floor(one.lastMs / pauseMs),
       one.cause?.id,
       one.cause?.consequences,
       one.explainedBy?.line,
@@ -179,7 +183,6 @@ export function createIncidentBook(): IncidentBook {
       return pause.untilMs;
     },
     update(lasting, nowMs, isUnknown) {
-      settle(nowMs);
       const next = new Map(
         lasting
           .slice(0, mostOpen)
@@ -188,9 +191,10 @@ export function createIncidentBook(): IncidentBook {
       for (const [line, problem] of open) {
         if (next.has(line)) continue;
         if (isUnknown(line)) next.set(line, problem);
-        else paused.set(line, { problem, endMs: nowMs });
+        else paused.set(line, { problem, endMs: problem.lastMs ?? nowMs });
       }
       for (const line of next.keys()) paused.delete(line);
+      settle(nowMs);
       const isSame =
         next.size === open.size && [...next].every(([line, one]) => isAlike(open.get(line), one));
       open = next;

@@ -20,6 +20,9 @@ export interface Judged {
   spanMs: number;
 }
 
+/** A counter: the name and the key of its track. */
+export type Counter = readonly [name: string, key: string];
+
 /** A limit on a value of the service: the condition of an alert, evaluated with the agent's own values. */
 export interface Condition {
   kind: KindOfProblem;
@@ -45,9 +48,17 @@ export interface Condition {
   heldMs?: number;
   /** The span over which rates are computed. Default: `rateMs`. */
   spanMs?: number;
-  /** The counter whose pauses separate one problem from the next: the window of a rate may contain both. */
-  counts?: string;
-  /** The span of a condition on an increase. The problem begins with the first step within that span. */
+  /**
+   * The counter of the events that show the problem, which lasts from the first event to the last. Its pauses separate one problem
+   * from the next: the window of a rate may contain both. Default: `of`, for a condition on an increase.
+   */
+  counts?: string | ((key: string, judged: Judged) => Counter);
+  /**
+   * A counter that has not grown for this long has paused, ms. Default: `leastPauseMs`, for a counter that grew often enough that
+   * its pause is no chance.
+   */
+  pauseMs?: number;
+  /** The span of a condition on an increase. */
   countedMs?: number;
 }
 

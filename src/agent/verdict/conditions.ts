@@ -1,6 +1,8 @@
 import { withUnit } from '../../monitoring/alert.ts';
 import {
   type Condition,
+  type Counter,
+  type Judged,
   limited,
   longMs,
   minute,
@@ -25,17 +27,26 @@ const leastServed = 0.5;
  * The share of requests that fail. If a callee distinguishes its faults from answers, only its own count of faults is used. The
  * callers of such a product count answers as failures, so that nothing is known without the callee's count.
  */
-const requestShare: Condition['value'] = (key, { tracks, spanMs }) => {
+const requestShare: Condition['value'] = (key, judged) => {
+  const { tracks, spanMs } = judged;
   const { callee } = JSON.parse(key) as { callee: string };
   const own = JSON.stringify({ role: callee });
+  const isServed = tracks.rate('served requests', own, spanMs) !== undefined;
+  if (!isServed && callee !== 'frontend' && tracks.keys('served requests').length > 0) return undefined;
+  const [errors, of] = failedRequests(key, judged);
+  const all = errors === 'served errors' ? 'served quick' : 'request requests';
+  return share(tracks.rate(errors, of, spanMs) ?? 0, tracks.rate(all, of, spanMs));
+};
+
+/** The failed requests: those that the callee counts, if it sees them, or else those that the caller counts. */
+function failedRequests(key: string, { tracks, spanMs }: Judged): Counter {
+  const own = JSON.stringify({ role: (JSON.parse(key) as { callee: string }).callee });
   const served = tracks.rate('served requests', own, spanMs);
   const asked = tracks.rate('asked', own, spanMs) ?? 0;
-  if (served === undefined) {
-    if (callee !== 'frontend' && tracks.keys('served requests').length > 0) return undefined;
-  } else if (served >= leastServed * asked)
-    return share(tracks.rate('served errors', own, spanMs) ?? 0, tracks.rate('served quick', own, spanMs));
-  return share(tracks.rate('request errors', key, spanMs) ?? 0, tracks.rate('request requests', key, spanMs));
-};
+  return served !== undefined && served >= leastServed * asked
+    ? ['served errors', own]
+    : ['request errors', key];
+}
 
 /**
  * A role that runs for longer than this after a restart is not in a crash loop: Kubernetes waits at most five minutes between
@@ -138,6 +149,7 @@ export const conditions: readonly Condition[] = [
     kind: 'request_errors',
     of: 'request requests',
     value: requestShare,
+    counts: failedRequests,
     ...limited('SvcRequestErrors', 'share'),
     noun: 'of the requests fail',
   },
@@ -178,12 +190,10 @@ export const conditions: readonly Condition[] = [
   {
     kind: 'crash_loop',
     of: 'restarts',
-    value: (key, { tracks }) =>
-      (tracks.unchangedMs('restarts', key) ?? 0) < longestRestartMs
-        ? tracks.increase('restarts', key, 15 * minute)
-        : 0,
+    value: (key, { tracks }) => tracks.increase('restarts', key, 15 * minute),
     ...limited('SvcCrashLooping'),
     noun: 'restarts in a quarter of an hour',
+    pauseMs: longestRestartMs,
     countedMs: 15 * minute,
   },
   {
@@ -206,6 +216,7 @@ export const conditions: readonly Condition[] = [
     kind: 'dropping',
     of: 'dropped',
     value: lossesOf,
+    counts: 'dropped',
     spanMs: 5 * minute,
     ...limited('SvcAgentDropping'),
     shownTimes: 60,
@@ -288,9 +299,13 @@ export function truthOf(tracks: Tracks): Record<string, number> {
 
 const settling = new Map<string, number>();
 const lookBacks = new Map<string, number>();
-for (const { kind, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } of conditions) {
-  settling.set(kind, Math.max(settling.get(kind) ?? 0, forMs + Math.max(heldMs, countedMs, rateMs) + minute));
-  lookBacks.set(kind, Math.max(lookBacks.get(kind) ?? 0, spanMs, countedMs));
+const pauses = new Map<string, number>();
+const most = (of: Map<string, number>, kind: string, ms: number) =>
+  of.set(kind, Math.max(of.get(kind) ?? 0, ms));
+for (const { kind, heldMs = 0, countedMs = 0, spanMs = rateMs, pauseMs = countedMs } of conditions) {
+  most(settling, kind, Math.max(heldMs, rateMs) + minute);
+  most(lookBacks, kind, Math.max(spanMs, countedMs));
+  most(pauses, kind, pauseMs);
 }
 
 /**
@@ -299,8 +314,11 @@ for (const { kind, forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } of co
  */
 export const lookBackMs = (kind: string): number => lookBacks.get(kind) ?? 0;
 
+/** For how long no event of a kind need be counted while a problem lasts, ms. 0 for kinds that are not counted within a span. */
+export const longestPauseMs = (kind: string): number => pauses.get(kind) ?? 0;
+
 /**
- * How long after a start it takes until a kind can be judged, ms: its window, because it is not known what an earlier agent
- * counted in it. 0 for kinds without a condition on a value.
+ * How long after a start it takes until a kind shows whether it lasts, ms: a span of values that must all be above a limit, or
+ * enough of a rate. 0 for kinds without a condition on a value.
  */
 export const settlingMs = (kind: string): number => settling.get(kind) ?? 0;

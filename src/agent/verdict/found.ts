@@ -29,7 +29,10 @@ export interface Found {
   predicate?: string;
   /** The earliest moment that the evidence shows, wall clock, ms. */
   sinceMs?: number;
-  /** The last pause of a problem that ended and began again within the window of its evidence, wall clock, ms. */
+  /**
+   * The pause of a problem that its cause leaves behind and that then begins anew, although its events were counted all the time,
+   * wall clock, ms.
+   */
   pause?: { fromMs: number; untilMs: number };
   /** Since when the evidence would show the problem without anything before, wall clock, ms; undefined if that is not known. */
   newSinceMs?: number;
@@ -105,12 +108,14 @@ export type Begun = Found & {
   sinceMs: number;
   /** When the check failed for the first time, by reason, wall clock, ms; 0 for the reason of the first failure. */
   reasonsMs?: Readonly<Record<string, number>>;
+  /** When the problem was back after it had not been seen for a short time, wall clock, ms. */
+  backMs?: number;
   unread?: Unread;
 };
 
-/** Since when a problem has its present form, ms: a check may fail for another reason than at first. */
-export const shownSinceMs = ({ sinceMs, reason = '', reasonsMs = {} }: Begun): number =>
-  Math.max(sinceMs, reasonsMs[reason] ?? 0);
+/** Since when a problem has its present form, ms: a check may fail again, or for another reason than at first. */
+export const shownSinceMs = ({ sinceMs, reason = '', reasonsMs = {}, backMs = 0 }: Begun): number =>
+  Math.max(sinceMs, reasonsMs[reason] ?? 0, backMs);
 
 /** A reason that is only this much newer than its problem is not told apart: checks that run at different times see the same fault. */
 const leastReasonMs = 60_000;
@@ -149,6 +154,8 @@ export interface OpenProblem {
   isDown?: boolean;
   /** Set if the problem began before the one that explains it now: what it was until then is an incident of its own. */
   isOlder?: boolean;
+  /** When the newest of the events that show the problem was counted: the problem ends with it. */
+  lastMs?: number;
   /** How far the wall clock has jumped since the start, ms; absent if it has not. */
   jumpedMs?: number;
   /** The sources of the problem (`unread.ts`). */

@@ -2,7 +2,7 @@ import { toThousandths } from '../../core/text-formats.ts';
 import { withUnit } from '../../monitoring/alert.ts';
 import type { Exceeded } from '../report.ts';
 import { type About, collect, countedTrack, type Origins, type Rows } from './collected.ts';
-import { type Condition, leastPauseMs, rateMs } from './condition.ts';
+import { type Condition, type Counter, type Judged, leastPauseMs, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
 import { inNumber } from './kinds.ts';
 import { createTracks } from './tracks.ts';
@@ -24,6 +24,9 @@ interface ServiceReadings {
 
 /** A value that is above its limit, or was above it before its sources fell silent. */
 interface Held {
+  /** Since when the value has been above the limit, wall clock, ms. */
+  aboveSinceMs: number;
+  /** When the problem began, wall clock, ms: with the first of the events that show it. */
   sinceMs: number;
   /** When the value was last above the limit, monotonic ms. */
   aboveMs: number;
@@ -48,6 +51,13 @@ const shownOf = ({ unit, shownTimes = 1 }: Condition, value: number): string => 
 function countText(value: number): string {
   const rounded = value < 9.95 ? toThousandths(Number(value.toPrecision(2))) : Math.round(value);
   return String(rounded).replace(/\d(?=(?:\d{3})+$)/g, '$&,');
+}
+
+/** The counter of the events that show a problem; undefined if no events show it. */
+function countedBy({ of, counts, countedMs }: Condition, key: string, judged: Judged): Counter | undefined {
+  if (typeof counts === 'function') return counts(key, judged);
+  const name = counts ?? (countedMs ? of : undefined);
+  return name === undefined ? undefined : [name, key];
 }
 
 /** The sources that belong to a role. */
@@ -100,33 +110,37 @@ export function createServiceReadings(): ServiceReadings {
 
   /** The values of a condition that are above its limit, with the time since when. */
   const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
-    const { kind, of, limit, noun, begins, counts } = condition;
-    const { forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs } = condition;
-    const mayBegin = begins?.if({ tracks, nowMs, spanMs }) ?? true;
-    const clause = begins && mayBegin ? `, ${begins.clause}` : '';
+    const { kind, of, limit, noun } = condition;
+    const { forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs, pauseMs } = condition;
+    const mayBegin = condition.begins?.if({ tracks, nowMs, spanMs }) ?? true;
+    const clause = condition.begins && mayBegin ? `, ${condition.begins.clause}` : '';
     return tracks.keys(of).flatMap((key): Exceeded[] => {
       const id = `${place} ${key}`;
-      const value = condition.value(key, { tracks, nowMs, spanMs });
-      if (value === undefined || value <= limit) {
-        if (value !== undefined) noteUsual(id, value);
+      const judged = { tracks, nowMs, spanMs };
+      const value = condition.value(key, judged);
+      if (value !== undefined && value <= limit) noteUsual(id, value);
+      const counter = countedBy(condition, key, judged);
+      const episode = counter && tracks.episode(...counter, leastPauseMs, pauseMs);
+      const span = countedMs || spanMs;
+      const newAgoMs = counter && tracks.newestAgoMs(...counter, span, limit / (value ?? limit));
+      // After a pause, a single error is not a new problem, although the window still contains what was before the pause.
+      const isOver = episode && (episode.isOver || (value! > limit && newAgoMs! > episode.firstAgoMs));
+      // What an earlier agent counted in the window is not known.
+      const isPart = countedMs > 0 && value! > 0 && tracks.sampledMs() < countedMs;
+      if (value === undefined || isOver || (value <= limit && !isPart))
         return silentOf(condition, key, id, into);
-      }
       const before = held.get(id);
-      const earlierMs = Math.max(heldMs, tracks.increasedAgoMs(of, key, countedMs));
-      const sinceMs = before?.sinceMs ?? nowMs - earlierMs;
-      const one: Held = { sinceMs, aboveMs: sampledMs };
-      if (mayBegin || before) into.set(id, one);
-      if (nowMs - sinceMs < forMs) return [];
+      const aboveSinceMs = before?.aboveSinceMs ?? nowMs - heldMs;
+      const onsetAgoMs = counter && tracks.onsetAgoMs(...counter, span, limit / value);
+      const agoMs = episode ? Math.min(onsetAgoMs ?? 0, episode.firstAgoMs) : heldMs;
+      const sinceMs = before?.sinceMs ?? nowMs - agoMs;
+      const one: Held = { aboveSinceMs, sinceMs, aboveMs: sampledMs };
+      const isAbove = value > limit && (mayBegin || before !== undefined);
+      if (isAbove) into.set(id, one);
+      const begins = isAbove && mayBegin && nowMs - aboveSinceMs >= forMs;
       const about = JSON.parse(key) as About;
       const from = originsOf(condition, about);
       const known = usual.get(id);
-      const events = counts ?? (countedMs > 0 ? of : undefined);
-      const newestAgoMs = (counter: string) =>
-        tracks.newestAgoMs(counter, key, countedMs || spanMs, limit / value);
-      const newAgoMs = events === undefined ? undefined : newestAgoMs(events);
-      const pause = counts && tracks.pause(counts, key, leastPauseMs);
-      // After an outage, a single error is not a new problem, although the window still contains the outage.
-      const isNew = pause && newAgoMs !== undefined && newAgoMs <= pause.untilAgoMs;
       const shown = shownOf(condition, value);
       const atOf = (agoMs: number) => new Date(nowMs - agoMs).toISOString();
       one.shown = {
@@ -137,10 +151,9 @@ export function createServiceReadings(): ServiceReadings {
         ...(known !== undefined && { usual: shownOf(condition, known) }),
         limit: shownOf(condition, limit),
         since: new Date(sinceMs).toISOString(),
-        ...(!mayBegin && { onlyGoesOn: true }),
+        ...(!begins && { onlyGoesOn: true }),
         ...(newAgoMs !== undefined && { newSince: atOf(newAgoMs) }),
-        ...(countedMs > 0 && { lastCounted: atOf(tracks.unchangedMs(of, key)!) }),
-        ...(isNew && { pause: { from: atOf(pause.fromAgoMs), until: atOf(pause.untilAgoMs) } }),
+        ...(episode && { lastCounted: atOf(episode.lastAgoMs) }),
       };
       return [one.shown];
     });

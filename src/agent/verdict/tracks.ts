@@ -13,10 +13,14 @@ interface Track {
   changedMs: number;
 }
 
-/** A pause of a counter: how long ago it last grew before the pause, and how long ago it first grew after it, ms. */
-interface Pause {
-  fromAgoMs: number;
-  untilAgoMs: number;
+/** The growth of a counter since its newest pause, or since the first sample. */
+interface Episode {
+  /** How long ago it first grew, ms. */
+  firstAgoMs: number;
+  /** How long ago it last grew, ms. */
+  lastAgoMs: number;
+  /** Whether a pause has begun since. */
+  isOver: boolean;
 }
 
 /** Short histories of values by name and key. Times are monotonic ms. */
@@ -40,10 +44,16 @@ export interface Tracks {
   rate(name: string, key: string, spanMs: number): number | undefined;
   /** The increase of a counter within a span, however much of the span is known. */
   increase(name: string, key: string, spanMs: number): number;
-  /** How long ago the first increase within a span was, ms; 0 if there was none. */
-  increasedAgoMs(name: string, key: string, spanMs: number): number;
-  /** The newest pause of a counter that grew before and after it; undefined if there is none. */
-  pause(name: string, key: string, leastMs: number): Pause | undefined;
+  /**
+   * The newest episode of a counter; undefined if it did not grow. A pause is `pauseMs` long, or else at least `leastMs` and so
+   * long that it is not by chance.
+   */
+  episode(name: string, key: string, leastMs: number, pauseMs?: number): Episode | undefined;
+  /**
+   * How long ago the part of a counter's increase within a span began that exceeds this share of the average rate by most, ms;
+   * undefined if it did not grow. What was counted before that is the usual background.
+   */
+  onsetAgoMs(name: string, key: string, spanMs: number, share: number): number | undefined;
   /**
    * How long ago the newest part of a counter's increase within a span began that is more than this share of the increase, ms;
    * undefined if it did not grow.
@@ -184,30 +194,43 @@ export function createTracks(): Tracks {
       return spannedMs < leastKnownMs ? undefined : (increaseOf(values) / spannedMs) * 1e3;
     },
     increase: (name, key, spanMs) => increaseOf(within(name, key, spanMs)),
-    increasedAgoMs(name, key, spanMs) {
-      const values = within(name, key, spanMs);
-      const first = values.find(([, value], i) => i > 0 && value !== values[i - 1]![1]);
-      return first ? nowMs - first[0] : 0;
-    },
-    pause(name, key, leastMs) {
+    episode(name, key, leastMs, pauseMs) {
       const values = within(name, key, Number.POSITIVE_INFINITY);
-      let found: Pause | undefined;
-      let [grewMs, stoodMs, grown, longestMs] = [Number.NaN, 0, 0, 0];
+      let [firstMs, grewMs, stoodMs, grown] = [Number.NaN, Number.NaN, 0, 0];
+      /** The longest time without growth, and the second longest, which tells that the longest is usual. */
+      let longestMs: readonly [number, number] = [0, 0];
+      const isPause = (): boolean => {
+        const pausedMs = stoodMs - grewMs;
+        if (pauseMs !== undefined) return pausedMs >= pauseMs;
+        const missed = (grown / (grewMs - values[0]![0])) * pausedMs;
+        return pausedMs >= leastMs && pausedMs >= longerThanUsual * longestMs[1] && missed >= leastMissed;
+      };
       for (let i = 1; i < values.length; i++) {
         const [[beforeMs, before], [atMs, value]] = [values[i - 1]!, values[i]!];
         if (value === before) {
           stoodMs = atMs;
           continue;
         }
-        const pausedMs = Math.max(0, stoodMs - grewMs);
-        const missed = (grown / (grewMs - values[0]![0])) * pausedMs;
-        if (pausedMs >= leastMs && pausedMs >= longerThanUsual * longestMs && missed >= leastMissed)
-          found = { fromAgoMs: nowMs - grewMs, untilAgoMs: nowMs - atMs };
-        if (!Number.isNaN(grewMs)) longestMs = Math.max(longestMs, pausedMs, atMs - beforeMs);
+        if (Number.isNaN(firstMs) || isPause()) firstMs = atMs;
+        const stillMs = Math.max(stoodMs - grewMs, atMs - beforeMs);
+        if (stillMs > longestMs[0]) longestMs = [stillMs, longestMs[0]];
+        else if (stillMs > longestMs[1]) longestMs = [longestMs[0], stillMs];
         grown += increaseOf([values[i - 1]!, values[i]!]);
         grewMs = atMs;
       }
-      return found;
+      if (Number.isNaN(firstMs)) return undefined;
+      return { firstAgoMs: nowMs - firstMs, lastAgoMs: nowMs - grewMs, isOver: isPause() };
+    },
+    onsetAgoMs(name, key, spanMs, share) {
+      const values = within(name, key, spanMs);
+      const usual = (share * increaseOf(values)) / knownMs(values);
+      let [foundMs, most, sum]: [number | undefined, number, number] = [undefined, 0, 0];
+      for (let i = values.length - 1; i > 0; i--) {
+        sum += increaseOf(values.slice(i - 1, i + 1));
+        const excess = sum - usual * (nowMs - values[i - 1]![0]);
+        if (excess > most) [foundMs, most] = [values[i]![0], excess];
+      }
+      return foundMs === undefined ? undefined : nowMs - foundMs;
     },
     newestAgoMs(name, key, spanMs, share) {
       const values = within(name, key, spanMs);

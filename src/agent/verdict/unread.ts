@@ -1,6 +1,6 @@
 import type { ProbeStatus, StatusFacts } from '../report.ts';
 import { leastPauseMs } from './condition.ts';
-import { settlingMs } from './conditions.ts';
+import { longestPauseMs, settlingMs } from './conditions.ts';
 import {
   type Begun,
   dependentReasons,
@@ -172,6 +172,7 @@ function readerOf({ scrapes, probes, replication }: StatusFacts, now: readonly F
 interface Line {
   line: string;
   from?: readonly Source[];
+  lastMs?: number;
   /** Set if no other problem explains the line. */
   cause?: object;
 }
@@ -235,7 +236,7 @@ const delivers = (
 ): boolean => subject === `${block}.${kind}` && Date.parse(lastSuccess ?? '') >= Date.parse(startedAt);
 
 /** Whether nothing can be said yet about a line that an earlier agent has seen. */
-function isUnknownYet(line: string, facts: StatusFacts, nowMs: number): boolean {
+function isUnknownYet({ line, lastMs = 0 }: Line, facts: StatusFacts, nowMs: number): boolean {
   const probe = facts.probes.find(
     ({ name }) => line === `probe/${name}` || line.startsWith(`probe/${name} `),
   );
@@ -245,7 +246,7 @@ function isUnknownYet(line: string, facts: StatusFacts, nowMs: number): boolean 
   const subject = line.slice(kind.length + 1);
   if (kind === 'stale' && facts.probes.some(({ name, last }) => name === subject && last)) return false;
   if (kind === 'report' && facts.reporters.some((one) => delivers(one, subject, facts))) return false;
-  return nowMs < settledMs(line, facts);
+  return nowMs < Math.max(settledMs(line, facts), lastMs + longestPauseMs(kind));
 }
 
 export function createSilence(): Silence {
@@ -271,7 +272,7 @@ export function createSilence(): Silence {
         const readMs = sources.length > 0 ? monotonicMs : known?.readMs;
         // After a source is back, it needs as long to show a problem as after a start of the agent.
         const isSettling = monotonicMs - (readMs ?? Number.NEGATIVE_INFINITY) < settlingMs(kindOf(line));
-        const isToCome = earlier.has(line) && isUnknownYet(line, facts, nowMs);
+        const isToCome = earlier.has(line) && isUnknownYet(problem, facts, nowMs);
         if (sources.length > 0 || isSettling || isToCome) next.set(line, { ...one, readMs });
       }
       const missing = before.filter((one) => !seen.has(idOf(one)) && !seen.has(lineOf(one)));
@@ -285,13 +286,16 @@ export function createSilence(): Silence {
     restore(open) {
       earlier.clear();
       for (const { line } of open) earlier.add(line);
-      return open.flatMap(({ line, sinceMs, from, cause, reason, reasonMs }): Begun[] => {
+      return open.flatMap(({ line, sinceMs, lastMs, from, cause, reason, reasonMs }): Begun[] => {
         // The kind may be from another version of the agent.
         if (!cause || !isKind(cause.kind)) return [];
         const { kind, subject, about, predicate, detail } = cause;
         const reasonsMs = reason !== undefined && reasonMs !== undefined ? { [reason]: reasonMs } : undefined;
         return [
-          { kind, subject, about, predicate, detail, reason, line, sinceMs, reasonsMs, from, evidence: [] },
+          {
+            ...{ kind, subject, about, predicate, detail, reason, line },
+            ...{ sinceMs, lastMs, reasonsMs, from, evidence: [] },
+          },
         ];
       });
     },

@@ -24,14 +24,14 @@ function subjectOf(kind: KindOfProblem, labels: Labels): { subject: string; abou
 const partOf = ({ operation, reason }: Labels): string | undefined =>
   operation ?? reason?.replaceAll('_', ' ');
 
-function valueEvidence({ about, value, usual, limit, since, pause }: Exceeded): Evidence {
+function valueEvidence({ about, value, usual, limit, since }: Exceeded): Evidence {
   const part = partOf(about);
   const known = [usual !== undefined && `usual ${usual}`, `limit ${limit}`].filter(Boolean).join(', ');
   const text = `${part ? `${part}: ` : ''}${value} (${known})`;
   return {
     source: 'value',
     text,
-    at: pause?.until ?? since,
+    at: since,
     value,
     usual,
     limit,
@@ -55,14 +55,20 @@ function conflicts(role: string, { value }: Exceeded, facts: StatusFacts): Evide
 const explainedByLog: ReadonlySet<KindOfProblem> = new Set([
   ...(['role_down', 'role_failing', 'crash_loop', 'fatal', 'scrape_down', 'persistence_errors'] as const),
 ]);
-/** Entries that are older than this are not related to a problem. */
+/** Errors that are older than this are not related to a problem. */
 const longestBeforeMs = 600_000;
+/**
+ * A process that logs a fatal entry ends, and is missed by the next check. If it is missed later, it had been started again.
+ */
+const longestEndMs = 60_000;
 
 /** The newest entry in the log of a role since shortly before a problem began, or the newest fatal entry if there is one. */
 function lastWordOf({ kind, about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): Evidence[] {
   if (!explainedByLog.has(kind)) return [];
   const all = lastWords.find(({ service }) => service === role)?.entries ?? [];
-  const entries = all.filter(({ at }) => Date.parse(at) >= sinceMs! - longestBeforeMs);
+  const entries = all.filter(
+    ({ at, level }) => Date.parse(at) >= sinceMs! - (level === 'fatal' ? longestEndMs : longestBeforeMs),
+  );
   const entry = entries.find(({ level }) => level === 'fatal') ?? entries[0];
   if (!entry) return [];
   const { workflow, run } = entry;
@@ -70,20 +76,8 @@ function lastWordOf({ kind, about: { role }, sinceMs }: Found, { lastWords }: En
   return [{ source: 'log', text: `${entry.level}: ${entry.msg}${ids ? ` (${ids})` : ''}`, at: entry.at }];
 }
 
-type Pause = Found['pause'];
 const msOf = (time: string | undefined): number | undefined =>
   time === undefined ? undefined : Date.parse(time);
-
-const pauseOf = ({ pause }: Exceeded): Pause =>
-  pause && { fromMs: Date.parse(pause.from), untilMs: Date.parse(pause.until) };
-
-/** The pause that two pauses have in common; undefined if they have none. */
-function common(one: Pause, other: Pause): Pause {
-  if (!one || !other) return undefined;
-  const fromMs = Math.max(one.fromMs, other.fromMs);
-  const untilMs = Math.min(one.untilMs, other.untilMs);
-  return fromMs < untilMs ? { fromMs, untilMs } : undefined;
-}
 
 /** For each problem, by its id, the sources that have fallen silent, so that nobody knows whether the problem lasts. */
 export function silentIn({ exceeded }: StatusFacts): ReadonlyMap<string, readonly string[]> {
@@ -113,14 +107,12 @@ export function valueProblems(facts: StatusFacts): Found[] {
       known.sinceMs = Math.min(known.sinceMs!, sinceMs);
       if (newSinceMs !== undefined) known.newSinceMs = Math.max(known.newSinceMs ?? 0, newSinceMs);
       if (lastMs !== undefined) known.lastMs = Math.max(known.lastMs ?? 0, lastMs);
-      known.pause = common(known.pause, pauseOf(one));
       known.onlyGoesOn &&= one.onlyGoesOn;
       continue;
     }
     const { role } = about;
     const contradictions = one.kind === 'persistence_errors' && role ? conflicts(role, one, facts) : [];
     const evidence = [valueEvidence(one), ...contradictions];
-    const pause = pauseOf(one);
     found.set(id, {
       kind: one.kind,
       subject,
@@ -129,7 +121,6 @@ export function valueProblems(facts: StatusFacts): Found[] {
       sinceMs,
       newSinceMs,
       lastMs,
-      pause,
       evidence,
       from: one.from ?? [],
       onlyGoesOn: one.onlyGoesOn,

@@ -208,16 +208,24 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     book.clockJumped(jumpMs);
     aftermath.clockJumped(jumpMs);
   };
-  const begun = (found: Found, nowMs: number, reasonsBefore: Begun['reasonsMs']): Begun => {
+  /** When a problem was back that the last report did not have. */
+  const backOf = (line: string, seenMs: number, last: Begun | undefined): Pick<Begun, 'backMs'> => {
+    const backMs = last ? last.backMs : book.goesOn(line) ? seenMs : undefined;
+    return backMs === undefined ? {} : { backMs };
+  };
+  const begun = (
+    found: Found,
+    nowMs: number,
+    reasonsBefore: Begun['reasonsMs'],
+    last: Begun | undefined,
+  ): Begun => {
     const reasonsMs = reasonsOf(found, reasonsBefore, nowMs);
     const seenMs = Math.min(found.sinceMs ?? nowMs, nowMs);
     // A check that failed before this reason appeared failed for another reason.
     const sinceMs = Math.max(seenMs, reasonsMs?.[found.reason ?? ''] ?? 0);
-    return {
-      ...found,
-      sinceMs: book.start({ ...found, line: lineOf(found), sinceMs }, nowMs),
-      reasonsMs,
-    };
+    const line = lineOf(found);
+    const back = backOf(line, seenMs, last);
+    return { ...found, ...back, sinceMs: book.start({ ...found, line, sinceMs }, nowMs), reasonsMs };
   };
   /** What the incident book stores of a problem. A problem that no other problem explains becomes an incident. */
   const openOf = (
@@ -235,6 +243,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     return {
       line: lineOf(found),
       sinceMs: found.sinceMs,
+      ...(found.lastMs !== undefined && { lastMs: found.lastMs }),
       from: sourcesOf(found),
       reason: found.reason,
       reasonMs: reasonSinceMs(found),
@@ -256,7 +265,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const down = new Set(book.lasting().flatMap(({ line, isDown }) => (isDown ? [line] : [])));
       const found = problemsIn(facts, nowMs)
         .filter((one) => !one.onlyGoesOn || book.goesOn(lineOf(one)))
-        .map((one) => aftermath.apart(stillDown(one, down)));
+        .map((one) => (book.goesOn(lineOf(one)) ? aftermath.apart(stillDown(one, down)) : one));
       const known = new Set(found.map(lineOf).filter(book.goesOn));
       const changes = book.changes(nowMs);
       const unread = silence.of(before, found, book.lasting(), { facts, nowMs, monotonicMs });
@@ -264,8 +273,9 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const reasonsBefore = new Map(
         before.flatMap((one) => (one.reasonsMs ? [[checkedBy(one), one.reasonsMs] as const] : [])),
       );
+      const last = new Map(before.map((one) => [lineOf(one), one]));
       before = [...found, ...unread].map((one) =>
-        withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one))), changes),
+        withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one)), last.get(lineOf(one))), changes),
       );
       const moment = { nowMs, facts, isUnknown, goesOn: book.goesOn };
       const isInTime = aftermath.timesOf(before, moment);
@@ -294,7 +304,11 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
           .lasting()
           .filter(({ line }) => isPageDown(line, facts) && !seen.has(line))
           .map(({ line, sinceMs }) => ({ line, sinceMs })),
-        ...[...left].map(({ found: { sinceMs }, found: one }) => ({ line: lineOf(one), sinceMs })),
+        ...[...left].map(({ found: { sinceMs, lastMs }, found: one }) => ({
+          line: lineOf(one),
+          sinceMs,
+          lastMs,
+        })),
       ].map((one) => ({ ...one, explainedBy: explainedBy.get(one.line) }));
       book.update(open, nowMs, isUnknown);
       book.explained(explainedLate);

@@ -16,13 +16,13 @@ const history = (seconds: number): ProbeStatus =>
     { at: atOf(seconds), reason: 'persistence', msg: 'no store' },
     { since: atOf(20) },
   );
-const errors = (pause?: [from: number, until: number], of = 'history') => ({
+const errors = (since = 10, last?: number, of = 'history') => ({
   kind: 'persistence_errors',
   about: { role: of },
   value: '9 errors',
   limit: '1',
-  since: atOf(10),
-  ...(pause && { pause: { from: atOf(pause[0]), until: atOf(pause[1]) } }),
+  since: atOf(since),
+  ...(last !== undefined && { newSince: atOf(last), lastCounted: atOf(last) }),
 });
 
 test('a new agent knows the cause of a problem before it has checked that cause', () => {
@@ -96,62 +96,45 @@ test('a value whose cause cannot be judged yet after a restart is told at once, 
 
 test('errors that stop and begin again within the window of their rate are two incidents', () => {
   const judge = createJudge();
-  look(judge, 30, { exceeded: [errors()] });
-  expect(look(judge, 130, { exceeded: [errors()] }).verdict.problems).toMatchObject([{ since: atOf(10) }]);
-  const { verdict, incidents } = look(judge, 160, { exceeded: [errors([40, 155])] });
+  look(judge, 30, { exceeded: [errors(10, 30)] });
+  look(judge, 100, { exceeded: [errors(10, 40)] });
+  // Errors that have paused are over, and were over when they paused.
+  expect(look(judge, 115, {}).incidents).toMatchObject([{ start: atOf(10), end: atOf(40) }]);
+  const { verdict, incidents } = look(judge, 160, { exceeded: [errors(155, 160)] });
   expect(verdict.problems).toMatchObject([{ since: atOf(155), evidence: [{ at: atOf(155) }] }]);
   expect(incidents).toMatchObject([{ cause: 'persistence_errors', start: atOf(10), end: atOf(40) }]);
-  // The start stays the same from then on, even when the pause is no longer in the history.
-  for (const exceeded of [errors([40, 155]), errors()])
-    expect(look(judge, 200, { exceeded: [exceeded] })).toMatchObject({
-      verdict: { problems: [{ since: atOf(155) }] },
-      incidents: [{}],
-    });
-});
-
-test('a pause before an incident, and one that not all of its errors had, begin nothing new', () => {
-  const judge = createJudge();
-  look(judge, 30, { exceeded: [errors()] });
-  for (const exceeded of [
-    [errors([-200, -100])],
-    [errors([40, 155]), errors()],
-    [errors(), errors([40, 155])],
-    [errors([40, 90]), errors([100, 155])],
-    [errors([40, 100]), errors([100, 155])],
-  ]) {
-    const report = look(judge, 160, { exceeded });
-    expect(report.verdict.problems).toMatchObject([{ since: atOf(10) }]);
-    expect(report.incidents).toEqual([]);
-  }
-  // The pause that all of them have in common is their pause.
-  const { verdict } = look(judge, 170, { exceeded: [errors([40, 155]), errors([50, 165])] });
-  expect(verdict.problems).toMatchObject([{ since: atOf(155) }]);
-  expect(look(judge, 170, {}).incidents.at(-1)).toMatchObject({ end: atOf(50) });
-});
-
-test('the first look of an agent at errors that paused has the newer start', () => {
-  expect(look(createJudge(), 160, { exceeded: [errors([40, 155])] }).verdict.problems).toMatchObject([
-    { since: atOf(155) },
-  ]);
 });
 
 test('errors that begin again after the end of their cause are a problem at once', () => {
   const judge = createJudge();
-  look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
+  look(judge, 30, { probes: [store(30, true)], exceeded: [errors(10, 30)] });
   const well = (seconds: number, ...exceeded: ReturnType<typeof errors>[]) =>
     look(judge, seconds, { probes: [store(seconds, false)], exceeded }).verdict;
-  expect(well(40, errors()).level).toBe('unknown');
-  expect(well(100, errors([-100, 39])).level).toBe('unknown');
-  expect(well(130, errors([40, 125])).problems).toMatchObject([
+  expect(well(40, errors(10, 39)).level).toBe('unknown');
+  expect(well(100, errors(10, 39)).level).toBe('unknown');
+  expect(well(114).level).toBe('ok');
+  expect(well(130, errors(125, 130)).problems).toMatchObject([
     { kind: 'persistence_errors', since: atOf(125) },
   ]);
 });
 
-test('a pause that ends in the very moment in which the cause ends begins something new', () => {
+test('what a cause left behind is not the work of another cause that begins then', () => {
   const judge = createJudge();
-  look(judge, 30, { probes: [store(30, true)], exceeded: [errors()] });
-  const { verdict } = look(judge, 40, { probes: [store(40, false)], exceeded: [errors([20, 40])] });
-  expect(verdict.problems).toMatchObject([{ kind: 'persistence_errors', since: atOf(40) }]);
+  const role = (seconds: number, isDown: boolean) =>
+    probeStatusOf('health/history', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(50) });
+  look(judge, 30, { probes: [store(30, true), role(30, false)], exceeded: [errors(10, 30)] });
+  const problems = (seconds: number, last: number) => {
+    const probes = [store(seconds, false), role(seconds, true)];
+    const { verdict, incidents } = look(judge, seconds, { probes, exceeded: [errors(10, last)] });
+    expect(incidents.map(({ cause }) => cause)).toEqual(['store_down']);
+    return verdict.problems.map(({ id }) => id);
+  };
+  // The store is well from 50 on, and the role is gone since then.
+  expect(problems(50, 45)).toEqual(['role_down/history']);
+  expect(problems(80, 45)).toEqual(['role_down/history']);
+  expect(problems(130, 124)).toEqual(['role_down/history']);
+  // What is counted a pause after the end of the store is not its work.
+  expect(problems(130, 125)).toEqual(['role_down/history', 'persistence_errors/history']);
 });
 
 test('what another cause explains when the first is over lasts', () => {
@@ -229,7 +212,7 @@ test('what a consequence explains is as much a rest of the cause that is over as
 
 describe('the rate of a short outage, which exceeds its limit only after it', () => {
   const ids = (judge: Judge, seconds: number, since: number, of = 'history') => {
-    const exceeded = [{ ...errors(undefined, of), since: atOf(since) }];
+    const exceeded = [{ ...errors(10, undefined, of), since: atOf(since) }];
     const { level, problems } = look(judge, seconds, { probes: [store(seconds, false)], exceeded }).verdict;
     return [level, ...problems.map(({ id }) => id)];
   };
@@ -301,7 +284,7 @@ test('thousands of problems that begin when thousands of others have ended are j
   look(judge, 35, { probes: [...domains(0, true), store(35, true)] });
   look(judge, 38, { probes: [...domains(0, true), store(38, false)] });
   const exceeded = Array.from({ length: 3_000 }, (_, i) => ({
-    ...errors(undefined, `r${i}`),
+    ...errors(10, undefined, `r${i}`),
     since: atOf(40),
   }));
   const { verdict } = look(judge, 40, { probes: [...domains(0, true), store(40, false)], exceeded });
@@ -310,7 +293,7 @@ test('thousands of problems that begin when thousands of others have ended are j
 
 test('a cause of two consequences is named once when it is over', () => {
   const judge = createJudge();
-  const exceeded = [errors(), errors(undefined, 'matching')];
+  const exceeded = [errors(), errors(10, undefined, 'matching')];
   look(judge, 30, { probes: [store(30, true)], exceeded });
   expect(look(judge, 40, { probes: [store(40, false)], exceeded }).verdict.sentence).toBe(
     'Store main recovered; it is not known yet whether the consequences are over.',
@@ -467,15 +450,17 @@ test('a check at the very moment at which the cause ended is one after it', () =
 });
 
 test('errors that began again when their cause ended are none that it left, also for a new agent', () => {
-  const since = (pause?: [number, number]) => {
+  const since = (last: number) => {
     const first = createJudge();
-    look(first, 30, { probes: [store(30, true)], exceeded: [errors()] });
+    look(first, 30, { probes: [store(30, true)], exceeded: [errors(10, 30)] });
     const second = restarted(first);
-    const facts = { startedAt: atOf(60), probes: [store(70, false)], exceeded: [errors(pause)] };
-    return look(second, 70, facts).verdict.problems.map(({ id, since: began }) => [id, began]);
+    const facts = (seconds: number) => ({ startedAt: atOf(60), probes: [store(seconds, false)] });
+    look(second, 70, { ...facts(70), exceeded: [errors(61, 70)] });
+    const { verdict } = look(second, 150, { ...facts(150), exceeded: [errors(61, last)] });
+    return verdict.problems.map(({ id, since: began }) => [id, began]);
   };
-  expect(since()).toEqual([]);
-  expect(since([61, 70])).toEqual([['persistence_errors/history', atOf(70)]]);
+  expect(since(144)).toEqual([]);
+  expect(since(145)).toEqual([['persistence_errors/history', atOf(145)]]);
 });
 
 test('a process that ends with a fatal entry after its cause is over is a problem of its own', () => {

@@ -20,7 +20,8 @@ const row = (service: string, value: number, labels: Record<string, string> = {}
   labels,
   value,
 });
-const kindsOf = (report: ReturnType<typeof sampled>) => report.exceeded.map(({ kind }) => kind);
+const kindsOf = (report: ReturnType<typeof sampled>) =>
+  report.exceeded.filter(({ onlyGoesOn }) => !onlyGoesOn).map(({ kind }) => kind);
 
 test.each([
   // The limit of the alert is 10 a second.
@@ -295,23 +296,24 @@ describe('errors that pause', () => {
       };
     });
   };
-  test('for 75 s and begin again are told with the pause', () => {
-    const report = errors((now) => now <= 20 || now >= 26, 28);
-    expect(report.exceeded).toMatchObject([
-      { kind: 'persistence_errors', pause: { from: at(20), until: at(26) } },
-    ]);
+  test('for 75 s are over, although the window still contains them', () => {
+    const exceeded = (steps: number) => errors((now) => now <= 20, steps).exceeded;
+    expect(exceeded(24)).toMatchObject([{ kind: 'persistence_errors', lastCounted: at(20) }]);
+    expect(exceeded(25)).toEqual([]);
   });
-  test('for less than that are one row of errors', () => {
-    const report = errors((now) => now <= 20 || now >= 25, 28);
-    expect(report.exceeded).toHaveLength(1);
-    expect(report.exceeded[0]).not.toHaveProperty('pause');
+  test.each([
+    ['for 75 s and begin again are a new problem', 26, 26],
+    ['for less than that are one problem', 25, 1],
+  ])('%s', (_, again, since) => {
+    const { exceeded } = errors((now) => now <= 20 || now >= again, 28);
+    expect(exceeded).toMatchObject([{ since: at(since), lastCounted: at(28) }]);
   });
   // The limit of the alert is 10 a second, which 1,200 errors in the window exceed only together with more.
   test.each([
-    ['one error', 1, 19, undefined],
-    ['as many as the limit', 1_200, 20, undefined],
-    ['one more than the limit', 1_201, 26, { from: at(20), until: at(26) }],
-  ])('%s after a pause, while the window contains what was before it', (_, more, newSince, pause) => {
+    ['one error', 1, []],
+    ['as many as the limit', 1_200, []],
+    ['one more than the limit', 1_201, [{ kind: 'persistence_errors', since: at(26), newSince: at(26) }]],
+  ])('%s after a pause, while the window contains what was before it', (_, more, found) => {
     let total = 0;
     const { exceeded } = sampled(26, (now) => {
       total += now <= 20 ? 600 : now === 26 ? more : 0;
@@ -320,10 +322,46 @@ describe('errors that pause', () => {
         svc_persistence_errors: [row('history', total)],
       };
     });
-    // The window contains the increases of steps 19 and 20, and what came after the pause.
-    expect(exceeded).toMatchObject([{ kind: 'persistence_errors', newSince: at(newSince) }]);
-    expect(exceeded[0]?.pause).toEqual(pause);
+    expect(exceeded).toMatchObject(found);
+    expect(exceeded).toHaveLength(found.length);
   });
+  test('begin with the first of them, not with the usual ones before', () => {
+    // One error in each step is usual; 200 exceed the limit of 150 once they fill the window.
+    let total = 0;
+    const { exceeded } = sampled(40, (now) => {
+      total += now >= 30 ? 200 : 1;
+      return {
+        svc_persistence_requests: [row('history', now * 100_000)],
+        svc_persistence_errors: [row('history', total)],
+      };
+    });
+    expect(exceeded).toMatchObject([{ kind: 'persistence_errors', since: at(30) }]);
+  });
+});
+
+test.each([
+  ['fatal entries', 'svc_log_entries_total', { level: 'fatal' }, 'fatal'],
+  ['restarts', 'svc_role_restarts_total', {}, 'crash_loop'],
+])(
+  'a new agent does not know how many %s the window has: one shows that the problem goes on',
+  (_, family, labels, kind) => {
+    const exceeded = (steps: number, at = 2) =>
+      sampled(steps, (step) => ({ [family]: [row('history', step < at ? 7 : 8, labels)] })).exceeded.filter(
+        ({ onlyGoesOn }) => kind === 'fatal' || onlyGoesOn,
+      );
+    expect(exceeded(1)).toEqual([]);
+    expect(exceeded(2)).toMatchObject([{ kind }]);
+    expect(exceeded(20, 70)).toEqual([]);
+  },
+);
+
+test('a share that is above its limit for less than five minutes only shows that a problem goes on', () => {
+  const late = (steps: number) =>
+    sampled(steps, (step) => ({
+      svc_workflow_timeout: [row('history', step * 3, { domain: 'orders' })],
+    })).exceeded.map(({ kind, onlyGoesOn }) => [kind, onlyGoesOn]);
+  expect(late(20)).toEqual([['workflow_timeouts', true]]);
+  expect(late(30)).toEqual([['workflow_timeouts', undefined]]);
 });
 
 describe('a role that falls silent', () => {

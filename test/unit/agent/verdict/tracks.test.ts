@@ -61,10 +61,21 @@ test('a counter that appears began at 0 if its sender was there in the sample be
   expect(tracksOf([7, 9, 9, 12], { wasThere: true }).increase('a', 'k', 60_000)).toBe(5);
 });
 
-test('the first step of a span is how long it has grown', () => {
-  expect(tracksOf([1, 1, 2, 2, 3, 3]).increasedAgoMs('a', 'k', 600_000)).toBe(3 * stepMs);
-  expect(tracksOf([1, 2, 2]).increasedAgoMs('a', 'k', 600_000)).toBe(stepMs);
-  expect(tracksOf([1, 1, 1]).increasedAgoMs('a', 'k', 600_000)).toBe(0);
+describe('the onset of what a counter counted', () => {
+  const onset = (values: readonly number[], share: number) =>
+    tracksOf(values).onsetAgoMs('a', 'k', 600_000, share);
+  test('is the first step of the span if any step is too many', () => {
+    expect(onset([1, 1, 2, 2, 3, 3], 0)).toBe(3 * stepMs);
+    expect(onset([1, 2, 2], 0)).toBe(stepMs);
+    expect(onset([1, 1, 1], 0)).toBeUndefined();
+  });
+  test('is where the rate rose above the limit', () => {
+    // It grows by 1 in each of five steps, and then by 20: 65 in eight steps. A limit of 5 a step is 40 of them.
+    expect(onset([0, 1, 2, 3, 4, 5, 25, 45, 65], 40 / 65)).toBe(2 * stepMs);
+    // All of it is above a limit of half a step.
+    expect(onset([0, 1, 2, 3, 4, 5, 25, 45, 65], 4 / 65)).toBe(7 * stepMs);
+    expect(onset([0, 1, 2], 2)).toBeUndefined();
+  });
 });
 
 describe('the least value of a span', () => {
@@ -162,7 +173,7 @@ test('4,000 values are kept; what has been away for a whole history makes room',
   expect(tracks.keys('a').length + tracks.keys('b').length).toBe(4_000);
 });
 
-describe('a pause of a counter', () => {
+describe('an episode of a counter', () => {
   const leastMs = 75_000;
   /**
    * A counter that grows by `by` in each of the first `grows` steps, then stands still for `stands`, then grows again for
@@ -173,41 +184,46 @@ describe('a pause of a counter', () => {
     ...steps(stands, () => (grows - 1) * by),
     ...steps(again, (step) => (grows + step) * by),
   ];
-  test('has its end before and its beginning after it', () => {
-    expect(tracksOf(paused(10, 5, 3)).pause('a', 'k', leastMs)).toEqual({
-      fromAgoMs: 8 * stepMs,
-      untilAgoMs: 2 * stepMs,
-    });
+  const later = (values: readonly (number | undefined)[], by: number) => values.map((value) => value! + by);
+  const episode = (values: readonly (number | undefined)[], pauseMs?: number) =>
+    tracksOf(values).episode('a', 'k', leastMs, pauseMs);
+  const whole = (values: readonly unknown[]) => (values.length - 2) * stepMs;
+  test('begins with the first step after a pause, and ends with the last', () => {
+    expect(episode(paused(10, 5, 3))).toEqual({ firstAgoMs: 2 * stepMs, lastAgoMs: 0, isOver: false });
+    expect(episode(paused(10, 4, 0))).toMatchObject({ lastAgoMs: 4 * stepMs, isOver: false });
+    expect(episode(paused(10, 5, 0))).toMatchObject({ lastAgoMs: 5 * stepMs, isOver: true });
   });
   test.each([
     ['is shorter than that', paused(10, 4, 3)],
-    ['goes on', paused(10, 9, 0)],
-    ['is before all growth', paused(1, 9, 9)],
     ['is one of steps that come seldom', paused(10, 8, 3, 0.1)],
     [
-      'is as long as others before it',
-      [...paused(6, 4, 6), ...paused(6, 10, 3).map((value) => value! + 200)],
+      'is as long as two before it',
+      [...paused(6, 6, 6), ...later(paused(6, 6, 3), 200), ...later(paused(1, 6, 3), 400)],
     ],
     ['is of a sender that was away', [...steps(10, (s) => s * 10), ...steps(9, () => undefined), 500, 510]],
-  ])('is none if it %s', (_, values) => {
-    expect(tracksOf(values).pause('a', 'k', leastMs)).toBeUndefined();
+  ])('goes on over a pause that %s', (_, values) => {
+    const { firstAgoMs } = episode(values)!;
+    // A pause that is not usual yet may have ended an episode; the last one does not.
+    expect(firstAgoMs).toBeGreaterThan(2 * stepMs);
+    expect(firstAgoMs).toBeLessThanOrEqual(whole(values));
   });
-  test('is one if it is three times as long as those before it', () => {
-    const values = [...paused(6, 4, 6), ...paused(6, 12, 3).map((value) => value! + 200)];
-    expect(tracksOf(values).pause('a', 'k', leastMs)).toEqual({
-      fromAgoMs: 15 * stepMs,
-      untilAgoMs: 2 * stepMs,
-    });
+  test('is over after a pause that is longer than usual', () => {
+    const values = [...paused(6, 4, 6), ...later(paused(6, 12, 3), 200)];
+    expect(episode(values)).toMatchObject({ firstAgoMs: 2 * stepMs });
   });
-  test('is one if exactly ten steps are missing in it', () => {
+  test('is over after a pause of a given length, however seldom the counter grows', () => {
+    expect(episode(paused(10, 8, 3, 0.1), 8 * stepMs)).toMatchObject({ firstAgoMs: 2 * stepMs });
+    expect(episode(paused(10, 8, 3, 0.1), 8 * stepMs + 1)).toMatchObject({ firstAgoMs: 19 * stepMs });
+  });
+  test('is over if exactly ten steps are missing', () => {
     // It grows by two in each of eight steps of 2^14 ms, so that the numbers are exact: in five steps ten are missing.
-    const missing = (by: number) =>
-      tracksOf(paused(9, 5, 3, by), { stepMs: 2 ** 14 }).pause('a', 'k', leastMs);
-    expect(missing(2)).toBeDefined();
-    expect(missing(1.99)).toBeUndefined();
+    const isOver = (by: number) =>
+      tracksOf(paused(9, 5, 0, by), { stepMs: 2 ** 14 }).episode('a', 'k', leastMs)!.isOver;
+    expect([isOver(2), isOver(1.99)]).toEqual([true, false]);
   });
-  test('of a value that nobody has is none', () => {
-    expect(tracksOf([1]).pause('a', 'other', leastMs)).toBeUndefined();
+  test('is none of a counter that has not grown, or that nobody has', () => {
+    expect(episode([1, 1, 1])).toBeUndefined();
+    expect(tracksOf([1]).episode('a', 'other', leastMs)).toBeUndefined();
   });
 });
 
