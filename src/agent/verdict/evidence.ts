@@ -55,6 +55,11 @@ const predicates: Readonly<Record<string, string>> = {
   database_missing: 'lacks|lack a database',
   starting: 'is|are starting',
   shutting_down: 'is|are shutting down',
+  // A cluster that answers so was reached.
+  not_ok: 'is|are unhealthy',
+  not_in_ring: 'is|are unhealthy',
+  persistence: 'cannot use its|their store',
+  warming_up: 'is|are starting',
 };
 /** Reasons of a health check that say nothing about the role, which answers, but not to the agent. */
 const uncheckable: ReadonlySet<string> = new Set(['credentials', 'tls_untrusted', 'tls_hostname']);

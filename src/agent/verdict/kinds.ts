@@ -249,7 +249,7 @@ export const overPredicates: Readonly<Record<KindOfProblem, string>> = {
   task_latency: 'is on time again',
   request_errors: 'succeed again',
   frontend_latency: 'answers fast again',
-  cluster_down: 'is reachable again',
+  cluster_down: 'recovered',
   replication_failures: 'has no more failing tasks',
   replication_lag: 'caught up',
   replication: 'can be read again',

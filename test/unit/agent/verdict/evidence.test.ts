@@ -70,6 +70,8 @@ describe('a failing probe', () => {
       found({ probes: [probe(name, { reason, msg: 'x' } as never)] })[0]?.predicate;
     expect(predicateOf('store/main/p', 'too_slow')).toBe('does|do not answer');
     expect(predicateOf('cluster/dc2', 'resolve')).toBe('has|have no address');
+    expect(predicateOf('cluster/dc2', 'not_ok')).toBe('is|are unhealthy');
+    expect(predicateOf('cluster/dc2', 'persistence')).toBe('cannot use its|their store');
     expect(predicateOf('health/history', 'too_slow')).toBeUndefined();
     expect(predicateOf('health/history', 'tls_expired')).toBe('has|have an expired certificate');
     expect(predicateOf('health/history', 'persistence')).toBe('cannot use its|their store');
