@@ -39,9 +39,11 @@ export interface IncidentType {
 
 /** Databases of one failing store are one store in the sentence. */
 const ofStores = (what: string) => what.replace(/store main\/persistence/, 'store main');
+/** Whether a clause names an incident. */
+export const isNamedIn = ({ says }: IncidentType, what: string): boolean => says.test(ofStores(what));
 /** Whether a clause is about an incident: it says so, or it is about the role with the fault. */
-export const isAbout = ({ says, place }: IncidentType, what: string): boolean =>
-  says.test(ofStores(what)) || (place !== undefined && what.startsWith(`role ${place} `));
+export const isAbout = (type: IncidentType, what: string): boolean =>
+  isNamedIn(type, what) || (type.place !== undefined && what.startsWith(`role ${type.place} `));
 
 /** Whether the other fault also breaks everything that the first one shows. */
 export const isBehind = ({ shows }: IncidentType, other: IncidentType): boolean =>
