@@ -27,22 +27,25 @@ const hasRestarted = (
   return restarts.some(({ role, atMs }) => role === subject && atMs >= fromMs && atMs <= untilMs);
 };
 
-/** The store that an incident is about, if its databases are one for people. */
-const storeIn = ({ cause, subject }: KeptIncident): string | undefined =>
-  isKind(cause) && kinds[cause].noun === 'store' ? storeOf(subject) : undefined;
+/** What an incident is about for people, if its subject is only a part: the store of a database, or the role that others call. */
+function wholeOf({ cause, subject }: KeptIncident): string | undefined {
+  if (!isKind(cause)) return undefined;
+  if (kinds[cause].noun === 'store') return storeOf(subject);
+  return cause === 'request_errors' ? subject.replace(/^.* to /, 'several roles to ') : undefined;
+}
 
-/** Whether two incidents are one fault of two databases of a store. */
+/** Whether two incidents are one fault: of two databases of a store, or of a role that two others call. */
 const isOneFault = (one: KeptIncident, other: KeptIncident): boolean =>
   one.cause === other.cause &&
   one.subject !== other.subject &&
-  storeIn(one) !== undefined &&
-  storeIn(one) === storeIn(other) &&
+  wholeOf(one) !== undefined &&
+  wholeOf(one) === wholeOf(other) &&
   one.start <= other.end &&
   other.start <= one.end;
 
-/** One incident for two databases of one store that were affected at the same time. The texts are those of the longer one. */
+/** One incident for two parts that were affected at the same time. The texts are those of the longer one. */
 function merged(one: KeptIncident, other: KeptIncident): KeptIncident {
-  const store = storeOf(one.subject);
+  const whole = wholeOf(one)!;
   const longer = one.durationSeconds >= other.durationSeconds ? one : other;
   const [start, end] = [
     [one.start, other.start].sort(compareText)[0]!,
@@ -53,9 +56,9 @@ function merged(one: KeptIncident, other: KeptIncident): KeptIncident {
   const jumpedSeconds = spanOf(longer.start, longer.end) - longer.durationSeconds;
   return {
     ...longer,
-    id: `${longer.cause}/${store}`,
-    subject: store,
-    what: longer.what.replace(longer.subject, store),
+    id: `${longer.cause}/${whole}`,
+    subject: whole,
+    what: longer.what.replace(longer.subject, whole),
     start,
     end,
     durationSeconds: Math.max(0, spanOf(start, end) - jumpedSeconds),
@@ -64,7 +67,7 @@ function merged(one: KeptIncident, other: KeptIncident): KeptIncident {
 
 /**
  * The incidents as people read them, newest first. An outage of a store is one incident, however many of its databases are
- * checked, and the text about the end says whether the role restarted.
+ * checked, and so is a role that fails the requests of several others. The text about the end says whether the role restarted.
  */
 export function incidentsShown(kept: readonly KeptIncident[], changes: readonly Change[]): Incident[] {
   const shown: KeptIncident[] = [];

@@ -14,6 +14,10 @@ const incident = (
   ...more,
 });
 const persistence = incident('store_down', 'main/persistence', [10, 40], { consequences: '4 roles' });
+const requests = (caller: string, callee: string, when: readonly [number, number]) =>
+  incident('request_errors', `${caller} to ${callee}`, when, {
+    what: `requests from ${caller} to ${callee} fail`,
+  });
 
 test.each<[string, KeptIncident[], object[]]>([
   [
@@ -43,6 +47,28 @@ test.each<[string, KeptIncident[], object[]]>([
       incident('store_down', 'main/visibility', [8, 3_634], { durationSeconds: 26 }),
     ],
     [{ start: atOf(8), end: atOf(3_640), durationSeconds: 32 }],
+  ],
+  [
+    'a role that fails the requests of three others is one incident',
+    [
+      requests('frontend', 'matching', [8, 37]),
+      requests('history', 'matching', [10, 40]),
+      requests('worker', 'matching', [20, 30]),
+    ],
+    [
+      {
+        ...{
+          id: 'request_errors/several roles to matching',
+          what: 'requests from several roles to matching fail',
+        },
+        ...{ start: atOf(8), end: atOf(40), over: 'requests from several roles to matching succeed again' },
+      },
+    ],
+  ],
+  [
+    'one role that calls two others',
+    [requests('frontend', 'matching', [8, 37]), requests('frontend', 'history', [10, 40])],
+    [{ subject: 'frontend to history' }, { subject: 'frontend to matching' }],
   ],
   [
     'one after the other',
