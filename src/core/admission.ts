@@ -44,7 +44,7 @@ export interface Admission {
   /** Decides which kind a name has after its claims changed without a handle. */
   decideKind(family: Family): void;
   /** Makes the decisions about names that were postponed. Call it before a view is taken. */
-  settleAll(): void;
+  decidePostponed(): void;
 }
 
 /** How many handles may wait for one series. */
@@ -298,7 +298,7 @@ export function createAdmission(state: RegistryState): Admission {
     join: (handle) => join(state, handle),
     leave: (handle, keep) => leave(state, handle, keep),
     decideKind: (family) => decideKind(state, family, true),
-    settleAll() {
+    decidePostponed() {
       for (const family of state.unsettled) {
         decideKind(state, family, false);
         removeIfUnused(state, family);

@@ -365,12 +365,12 @@ export function createRegistry(
       };
     },
     view(takes, wanted) {
-      admission.settleAll();
+      admission.decidePostponed();
       own.refresh();
       return view(takes, wanted);
     },
     status() {
-      admission.settleAll();
+      admission.decidePostponed();
       return statusOf(state);
     },
     configure(next) {

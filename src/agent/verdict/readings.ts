@@ -119,16 +119,16 @@ export function createServiceReadings(): ServiceReadings {
       const judged = { tracks, nowMs, spanMs };
       const value = condition.value(key, judged);
       if (value !== undefined && value <= limit) noteUsual(id, value);
+      // What an earlier agent counted in the window is not known.
+      const isPart = countedMs > 0 && value! > 0 && tracks.sampledMs() < countedMs;
+      if (value === undefined || (value <= limit && !isPart)) return silentOf(condition, key, id, into);
       const counter = countedBy(condition, key, judged);
       const episode = counter && tracks.episode(...counter, leastPauseMs, pauseMs);
       const span = countedMs || spanMs;
-      const newAgoMs = counter && tracks.newestAgoMs(...counter, span, limit / (value ?? limit));
+      const newAgoMs = counter && tracks.newestAgoMs(...counter, span, limit / value);
       // After a pause, a single error is not a new problem, although the window still contains what was before the pause.
-      const isOver = episode && (episode.isOver || (value! > limit && newAgoMs! > episode.firstAgoMs));
-      // What an earlier agent counted in the window is not known.
-      const isPart = countedMs > 0 && value! > 0 && tracks.sampledMs() < countedMs;
-      if (value === undefined || isOver || (value <= limit && !isPart))
-        return silentOf(condition, key, id, into);
+      const isOver = episode && (episode.isOver || (value > limit && newAgoMs! > episode.firstAgoMs));
+      if (isOver) return silentOf(condition, key, id, into);
       const before = held.get(id);
       const aboveSinceMs = before?.aboveSinceMs ?? nowMs - heldMs;
       const onsetAgoMs = counter && tracks.onsetAgoMs(...counter, span, limit / value);
