@@ -152,6 +152,11 @@ export interface Exceeded {
   newSince?: string;
   /** When the newest of the events was counted, RFC 3339; only if events show the problem. */
   lastCounted?: string;
+  /**
+   * Since when none of the events had been counted before the first one, although the sources counted other events, RFC 3339; only
+   * if that was long enough for a pause.
+   */
+  quietSince?: string;
 }
 
 /** A log file that the agent follows. */

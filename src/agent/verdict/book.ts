@@ -4,14 +4,17 @@ import { type Change, changeKinds, type Incident } from '../report.ts';
 import { type Found, isAnotherReason, type OpenProblem } from './found.ts';
 import { incidentsShown, type KeptIncident } from './incident-list.ts';
 
+/** What the start of a problem depends on. */
+type Seen = Pick<Found, 'pause' | 'quietSinceMs' | 'reason'> & { line: string; sinceMs: number };
+
 /** The starts of problems, the incidents that are over, and changes. All of it survives restarts of the agent. */
 interface IncidentBook {
   /**
    * The start of a problem that is seen now: the recorded start, or `sinceMs` for a new problem. A recorded problem that began
-   * before the `pause` ended in that pause. A problem that was over is a new one if its check fails for another reason, such as
+   * before the `pause` or a quiet time ended then. A problem that was over is a new one if its check fails for another reason, such as
    * credentials, or a store that is missing after the role itself was, or if its cause is over.
    */
-  start(found: Pick<Found, 'pause' | 'reason'> & { line: string; sinceMs: number }, nowMs: number): number;
+  start(found: Seen, nowMs: number): number;
   /**
    * Records the problems that last now. A problem that is missing has ended, unless `isUnknown` says that nothing can be said
    * about it yet, for example after a restart of the agent.
@@ -92,10 +95,7 @@ const incidentOf = (
   };
 };
 
-/**
- * Whether two problems are equal for the state, which then need not be written again. Numbers in their texts may differ, and the
- * newest event by less than a minute.
- */
+/** Whether two problems are equal for the state, which then need not be written again. Numbers in their texts may differ. */
 const isAlike = (one: OpenProblem | undefined, other: OpenProblem): boolean => keyOf(one) === keyOf(other);
 const keyOf = (one: OpenProblem | undefined): string =>
   JSON.stringify(
@@ -104,13 +104,21 @@ const keyOf = (one: OpenProblem | undefined): string =>
       one.isDown,
       one.reason,
       one.reasonMs,
-      one.lastMs && Math.floor(one.lastMs / pauseMs),
+      one.lastMs,
       one.cause?.id,
       one.cause?.consequences,
       one.explainedBy?.line,
       one.explainedBy?.endMs,
     ],
   );
+
+/** The pause of a problem that was over before this agent could see it: its events began again after a quiet time. */
+function quietOf({ quietSinceMs, sinceMs }: Seen, known: OpenProblem | undefined): Found['pause'] {
+  const { lastMs = Number.POSITIVE_INFINITY } = known ?? {};
+  // Other events of the problem were counted in that time.
+  if (quietSinceMs === undefined || lastMs > quietSinceMs) return undefined;
+  return { fromMs: quietSinceMs, untilMs: sinceMs };
+}
 
 /** A problem with what the last update recorded of it. */
 function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
@@ -167,7 +175,8 @@ export function createIncidentBook(): IncidentBook {
   ];
 
   return {
-    start({ line, sinceMs, pause, reason }, nowMs) {
+    start(seen, nowMs) {
+      const { line, sinceMs, reason } = seen;
       settle(nowMs);
       const over = paused.get(line);
       if (over && (isAnotherReason(over.problem.reason, reason) || hasLostCause(over.problem))) {
@@ -176,8 +185,9 @@ export function createIncidentBook(): IncidentBook {
       }
       const known = open.get(line) ?? paused.get(line)?.problem;
       const startMs = known?.sinceMs ?? sinceMs;
+      const pause = seen.pause ?? quietOf(seen, known);
       if (!pause || startMs >= pause.fromMs) return startMs;
-      if (known) close(known, pause.fromMs);
+      if (known) close(known, Math.min(known.lastMs ?? pause.fromMs, pause.fromMs));
       open.delete(line);
       paused.delete(line);
       return pause.untilMs;

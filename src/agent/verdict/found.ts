@@ -41,6 +41,11 @@ export interface Found {
    * problem is seen for some time after its last event, in which it causes nothing new.
    */
   lastMs?: number;
+  /**
+   * Since when none of these events had been counted before the first one, wall clock, ms: what was there before is over.
+   * undefined if that is not known.
+   */
+  quietSinceMs?: number;
   /** Whether the evidence only shows that a problem which has begun goes on, and does not begin a problem. */
   onlyGoesOn?: boolean;
   /** The reason why the probe failed, if it did. */

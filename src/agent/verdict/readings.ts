@@ -5,7 +5,7 @@ import { type About, collect, countedTrack, type Origins, type Rows } from './co
 import { type Condition, type Counter, type Judged, leastPauseMs, rateMs } from './condition.ts';
 import { conditions, truthOf } from './conditions.ts';
 import { inNumber } from './kinds.ts';
-import { createTracks } from './tracks.ts';
+import { createTracks, type Episode } from './tracks.ts';
 
 /** The result of judging the values of the service. */
 export interface ReadingsReport {
@@ -88,6 +88,17 @@ export function createServiceReadings(): ServiceReadings {
   };
 
   /**
+   * Whether an episode began after a time in which nothing was counted although the sources counted other events. The page of a
+   * role says more than its log.
+   */
+  const wasQuiet = ({ quietAgoMs, firstAgoMs }: Episode, from: readonly string[]): boolean => {
+    const pages = from.filter((source) => source.startsWith('page/'));
+    const isCounting = (source: string) =>
+      (tracks.episode(countedTrack, source, leastPauseMs)?.firstAgoMs ?? 0) >= firstAgoMs + leastPauseMs;
+    return quietAgoMs !== undefined && (pages.length > 0 ? pages : from).every(isCounting);
+  };
+
+  /**
    * A value that was above its limit and is within it only because its sources have counted nothing since: for example a role
    * hangs while its page can still be read. An event within a span is over once anything was counted after it.
    */
@@ -154,6 +165,7 @@ export function createServiceReadings(): ServiceReadings {
         ...(!begins && { onlyGoesOn: true }),
         ...(newAgoMs !== undefined && { newSince: atOf(newAgoMs) }),
         ...(episode && { lastCounted: atOf(episode.lastAgoMs) }),
+        ...(episode && wasQuiet(episode, from) && { quietSince: atOf(episode.quietAgoMs!) }),
       };
       return [one.shown];
     });

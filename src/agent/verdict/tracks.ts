@@ -14,13 +14,15 @@ interface Track {
 }
 
 /** The growth of a counter since its newest pause, or since the first sample. */
-interface Episode {
+export interface Episode {
   /** How long ago it first grew, ms. */
   firstAgoMs: number;
   /** How long ago it last grew, ms. */
   lastAgoMs: number;
   /** Whether a pause has begun since. */
   isOver: boolean;
+  /** How long ago the quiet time before it began, ms; undefined if that time is too short to be a pause. */
+  quietAgoMs?: number;
 }
 
 /** Short histories of values by name and key. Times are monotonic ms. */
@@ -197,29 +199,39 @@ export function createTracks(): Tracks {
     episode(name, key, leastMs, pauseMs) {
       const values = within(name, key, Number.POSITIVE_INFINITY);
       let [firstMs, grewMs, stoodMs, grown] = [Number.NaN, Number.NaN, 0, 0];
+      /** The time without growth before the episode: since the newest growth before it, or since the first sample. */
+      let quiet: readonly [fromMs: number, untilMs: number] = [0, 0];
       /** The longest time without growth, and the second longest, which tells that the longest is usual. */
       let longestMs: readonly [number, number] = [0, 0];
-      const isPause = (): boolean => {
-        const pausedMs = stoodMs - grewMs;
-        if (pauseMs !== undefined) return pausedMs >= pauseMs;
-        const missed = (grown / (grewMs - values[0]![0])) * pausedMs;
-        return pausedMs >= leastMs && pausedMs >= longerThanUsual * longestMs[1] && missed >= leastMissed;
+      const isLong = (stillMs: number, knownMs: number, usualMs: number): boolean => {
+        if (pauseMs !== undefined) return stillMs >= pauseMs;
+        const missed = (grown / knownMs) * stillMs;
+        return stillMs >= leastMs && stillMs >= longerThanUsual * usualMs && missed >= leastMissed;
       };
+      const isPause = (): boolean => isLong(stoodMs - grewMs, grewMs - values[0]![0], longestMs[1]);
       for (let i = 1; i < values.length; i++) {
-        const [[beforeMs, before], [atMs, value]] = [values[i - 1]!, values[i]!];
-        if (value === before) {
+        const [[lastMs, last], [atMs, value]] = [values[i - 1]!, values[i]!];
+        if (value === last) {
           stoodMs = atMs;
           continue;
         }
-        if (Number.isNaN(firstMs) || isPause()) firstMs = atMs;
-        const stillMs = Math.max(stoodMs - grewMs, atMs - beforeMs);
+        if (Number.isNaN(firstMs)) [firstMs, quiet] = [atMs, [values[0]![0], lastMs]];
+        else if (isPause()) [firstMs, quiet] = [atMs, [grewMs, stoodMs]];
+        const stillMs = Math.max(stoodMs - grewMs, atMs - lastMs);
         if (stillMs > longestMs[0]) longestMs = [stillMs, longestMs[0]];
         else if (stillMs > longestMs[1]) longestMs = [longestMs[0], stillMs];
         grown += increaseOf([values[i - 1]!, values[i]!]);
         grewMs = atMs;
       }
       if (Number.isNaN(firstMs)) return undefined;
-      return { firstAgoMs: nowMs - firstMs, lastAgoMs: nowMs - grewMs, isOver: isPause() };
+      const [fromMs, untilMs] = quiet;
+      const isAfterPause = isLong(untilMs - fromMs, grewMs - untilMs, longestMs[1]);
+      return {
+        firstAgoMs: nowMs - firstMs,
+        lastAgoMs: nowMs - grewMs,
+        isOver: isPause(),
+        ...(isAfterPause && { quietAgoMs: nowMs - fromMs }),
+      };
     },
     onsetAgoMs(name, key, spanMs, share) {
       const values = within(name, key, spanMs);

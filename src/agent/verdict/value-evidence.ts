@@ -100,6 +100,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
     const sinceMs = Date.parse(one.since);
     const newSinceMs = msOf(one.newSince);
     const lastMs = msOf(one.lastCounted);
+    const quietSinceMs = msOf(one.quietSince);
     const known = found.get(id);
     if (known) {
       known.evidence.push(valueEvidence(one));
@@ -107,6 +108,8 @@ export function valueProblems(facts: StatusFacts): Found[] {
       known.sinceMs = Math.min(known.sinceMs!, sinceMs);
       if (newSinceMs !== undefined) known.newSinceMs = Math.max(known.newSinceMs ?? 0, newSinceMs);
       if (lastMs !== undefined) known.lastMs = Math.max(known.lastMs ?? 0, lastMs);
+      // A problem was quiet while none of its counters grew.
+      known.quietSinceMs &&= quietSinceMs && Math.max(known.quietSinceMs, quietSinceMs);
       known.onlyGoesOn &&= one.onlyGoesOn;
       continue;
     }
@@ -121,6 +124,7 @@ export function valueProblems(facts: StatusFacts): Found[] {
       sinceMs,
       newSinceMs,
       lastMs,
+      quietSinceMs,
       evidence,
       from: one.from ?? [],
       onlyGoesOn: one.onlyGoesOn,

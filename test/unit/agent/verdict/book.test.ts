@@ -215,6 +215,26 @@ describe('a problem that is back', () => {
   });
 });
 
+describe('a problem of an earlier agent whose events begin again after a quiet time', () => {
+  const again = { line: 'main', sinceMs: at(200) };
+  test.each([
+    ['that began after its last event', 100, [{ start: atOf(0), end: atOf(60), durationSeconds: 60 }]],
+    ['that began with its last event', 60, [{ start: atOf(0), end: atOf(60), durationSeconds: 60 }]],
+    ['in which others of its events were counted', 59, []],
+    ['that nobody saw', undefined, []],
+  ])('%s', (_, quietSince, ended) => {
+    const book = createIncidentBook();
+    book.update([{ ...problem('main', 0), lastMs: at(60) }], at(80), never);
+    const quietSinceMs = quietSince === undefined ? undefined : at(quietSince);
+    const startMs = ended.length > 0 ? at(200) : at(0);
+    expect(book.start({ ...again, quietSinceMs }, at(205))).toBe(startMs);
+    book.update([{ ...problem('main', startMs / 1e3 - at(0) / 1e3), lastMs: at(200) }], at(205), never);
+    expect(book.incidents(at(205))).toMatchObject(ended);
+    expect(book.incidents(at(205))).toHaveLength(ended.length);
+    expect(book.start({ ...again, quietSinceMs }, at(220))).toBe(startMs);
+  });
+});
+
 test('the start of a problem that is new is its own', () => {
   const book = createIncidentBook();
   expect(book.start({ line: 'main', sinceMs: at(7) }, at(9))).toBe(at(7));

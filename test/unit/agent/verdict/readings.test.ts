@@ -308,6 +308,22 @@ describe('errors that pause', () => {
     const { exceeded } = errors((now) => now <= 20 || now >= again, 28);
     expect(exceeded).toMatchObject([{ since: at(since), lastCounted: at(28) }]);
   });
+  test.each([
+    ['it counts other things', (now: number) => now * 100_000, at(0)],
+    ['it counts other things until a minute before', (now: number) => Math.min(now, 17) * 100_000, at(0)],
+    ['it hangs for two minutes before', (now: number) => Math.min(now, 12) * 100_000, undefined],
+  ])('and that an earlier agent may have seen: the role was quiet if %s', (_, requests, quietSince) => {
+    let total = 5_000;
+    const { exceeded } = sampled(22, (now) => {
+      total += now > 20 ? 3_000 : 0;
+      return {
+        svc_persistence_requests: [row('history', requests(now))],
+        svc_persistence_errors: [row('history', total)],
+      };
+    });
+    expect(exceeded).toMatchObject([{ kind: 'persistence_errors', since: at(21) }]);
+    expect(exceeded[0]!.quietSince).toBe(quietSince);
+  });
   // The limit of the alert is 10 a second, which 1,200 errors in the window exceed only together with more.
   test.each([
     ['one error', 1, []],

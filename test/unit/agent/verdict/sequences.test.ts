@@ -77,6 +77,43 @@ function played(seed: number): string[] {
   return wrong;
 }
 
+describe('errors that come back after a restart of the agent', () => {
+  /** How long the errors last, when the agent restarts after their end, and when they come back, in quarters of a minute. */
+  test.each([
+    ['a quarter of a minute after their end', 6, 1, 11],
+    ['a minute after their end', 6, 4, 11],
+    ['a minute after their end, long ones', 40, 4, 20],
+    ['in their middle, long before', 12, -6, 12],
+  ])('%s', (_, lasts, restartsAfter, pauses) => {
+    const agent = fleet();
+    const { world, pass } = agent;
+    pass(70);
+    const spans = [0, 1].map((i) => {
+      const fromMs = agent.lookedMs;
+      const restartAt = i === 0 ? lasts + restartsAfter : Number.POSITIVE_INFINITY;
+      const passed = (looks: number, from: number) => {
+        for (let n = 0; n < looks; n++) {
+          if (from + n === restartAt) agent.restart();
+          pass(1);
+        }
+      };
+      faults.errors!.set(world.state, 'history', true);
+      passed(lasts, 0);
+      const untilMs = agent.lookedMs;
+      faults.errors!.set(world.state, 'history', false);
+      passed(i === 0 ? pauses : 90, lasts);
+      return [fromMs, untilMs] as const;
+    });
+    const found = pass(1)[0]!.incidents.toSorted((a, b) => a.start.localeCompare(b.start));
+    expect(found.map(({ id }) => id)).toEqual(Array(2).fill('persistence_errors/history'));
+    for (const [i, { start, end }] of found.entries()) {
+      const [fromMs, untilMs] = spans[i]!;
+      expect(Math.abs(Date.parse(start) - fromMs)).toBeLessThanOrEqual(2 * stepMs);
+      expect(Math.abs(Date.parse(end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
+    }
+  });
+});
+
 describe('faults one after the other', () => {
   test.each(Array.from({ length: 40 }, (_, seed) => seed))(
     'seed %i: each is named, from its start on',

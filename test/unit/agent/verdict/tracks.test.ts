@@ -189,7 +189,12 @@ describe('an episode of a counter', () => {
     tracksOf(values).episode('a', 'k', leastMs, pauseMs);
   const whole = (values: readonly unknown[]) => (values.length - 2) * stepMs;
   test('begins with the first step after a pause, and ends with the last', () => {
-    expect(episode(paused(10, 5, 3))).toEqual({ firstAgoMs: 2 * stepMs, lastAgoMs: 0, isOver: false });
+    expect(episode(paused(10, 5, 3))).toEqual({
+      firstAgoMs: 2 * stepMs,
+      lastAgoMs: 0,
+      isOver: false,
+      quietAgoMs: 8 * stepMs,
+    });
     expect(episode(paused(10, 4, 0))).toMatchObject({ lastAgoMs: 4 * stepMs, isOver: false });
     expect(episode(paused(10, 5, 0))).toMatchObject({ lastAgoMs: 5 * stepMs, isOver: true });
   });
@@ -220,6 +225,20 @@ describe('an episode of a counter', () => {
     const isOver = (by: number) =>
       tracksOf(paused(9, 5, 0, by), { stepMs: 2 ** 14 }).episode('a', 'k', leastMs)!.isOver;
     expect([isOver(2), isOver(1.99)]).toEqual([true, false]);
+  });
+  test.each([
+    ['it stood since the first sample for a pause', paused(1, 5, 3), 8],
+    ['it stood since the first sample for less', paused(1, 4, 3), undefined],
+    ['it stood for that, but grows as seldom', paused(1, 5, 3, 0.1), undefined],
+    [
+      'it stood for that, and its steps have such pauses',
+      [...paused(1, 5, 1), 10, 10, 20, 20, 20, 30],
+      undefined,
+    ],
+    ['it grew from the first sample on', paused(10, 0, 0), undefined],
+    ['it began with a sender that was away', [...steps(6, () => undefined), 10, 20], undefined],
+  ])('knows the quiet time before it: %s', (_, values, quietSteps) => {
+    expect(episode(values)!.quietAgoMs).toBe(quietSteps && quietSteps * stepMs);
   });
   test('is none of a counter that has not grown, or that nobody has', () => {
     expect(episode([1, 1, 1])).toBeUndefined();
