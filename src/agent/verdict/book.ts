@@ -105,6 +105,7 @@ const keyOf = (one: OpenProblem | undefined): string =>
       one.reason,
       one.reasonMs,
       one.lastMs,
+      one.down,
       one.cause?.id,
       one.cause?.consequences,
       one.explainedBy?.line,
@@ -124,7 +125,17 @@ function quietOf({ quietSinceMs, sinceMs }: Seen, known: OpenProblem | undefined
 function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
   const isOlder = one.cause ? undefined : (one.isOlder ?? before?.isOlder);
   const cause = one.cause ?? (isOlder ? before?.cause : undefined);
-  return worst({ ...one, isOlder, jumpedMs: before?.jumpedMs, ...(cause && { cause }) }, before);
+  const down = one.down ?? before?.down;
+  return worst(
+    { ...one, isOlder, jumpedMs: before?.jumpedMs, ...(down && { down }), ...(cause && { cause }) },
+    before,
+  );
+}
+
+/** When a problem ended that is not seen any more. `next`: the problems that last. */
+function endOf({ lastMs, down }: OpenProblem, next: ReadonlyMap<string, unknown>, nowMs: number): number {
+  if (lastMs === undefined) return nowMs;
+  return down && !next.has(down.line) ? Math.max(lastMs, down.untilMs) : lastMs;
 }
 
 /** Consequences end one by one before their cause does, so the worst consequences are remembered. */
@@ -201,7 +212,7 @@ export function createIncidentBook(): IncidentBook {
       for (const [line, problem] of open) {
         if (next.has(line)) continue;
         if (isUnknown(line)) next.set(line, problem);
-        else paused.set(line, { problem, endMs: problem.lastMs ?? nowMs });
+        else paused.set(line, { problem, endMs: endOf(problem, next, nowMs) });
       }
       for (const line of next.keys()) paused.delete(line);
       settle(nowMs);

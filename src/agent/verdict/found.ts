@@ -161,6 +161,11 @@ export interface OpenProblem {
   isOlder?: boolean;
   /** When the newest of the events that show the problem was counted: the problem ends with it. */
   lastMs?: number;
+  /**
+   * For the ends of a process: the line of the problem that the role is down, and until when it was, wall clock, ms. The problem ends
+   * when the role is back, unless nothing but its own check shows any more that it is down.
+   */
+  down?: { line: string; untilMs: number };
   /** How far the wall clock has jumped since the start, ms; absent if it has not. */
   jumpedMs?: number;
   /** The sources of the problem (`unread.ts`). */

@@ -24,7 +24,7 @@ import {
   reasonSinceMs,
   severityOf,
 } from './found.ts';
-import { alertNamed, kinds } from './kinds.ts';
+import { alertNamed, kinds, processFaults } from './kinds.ts';
 import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
 import {
   consequencesText,
@@ -161,6 +161,16 @@ function calmVerdict(over: readonly ExplainedBy[], facts: StatusFacts): Verdict 
 const stillDown = (found: Found, down: ReadonlySet<string>): Found =>
   down.has(lineOf(found)) ? { ...found, kind: 'role_down' } : found;
 
+const isOfProcess: ReadonlySet<string> = new Set(processFaults);
+
+/** The effect of the ends of a process that shows that its role is down now. */
+const downIn = ({ about: { role }, lastMs }: Found, effects: readonly Explained[]): Begun | undefined =>
+  lastMs === undefined
+    ? undefined
+    : effects
+        .map(({ found }) => found)
+        .find((one) => isOfProcess.has(one.kind) && one.about.role === role && !one.lastMs && !one.unread);
+
 const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
   problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
 
@@ -233,9 +243,11 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     problem: Problem,
     effects: readonly Explained[],
     cause: Begun | undefined,
+    nowMs: number,
   ): OpenProblem => {
     const { id, severity, kind, subject, what, changes } = problem;
     const { about, predicate, detail } = found;
+    const down = isOfProcess.has(kind) ? downIn(found, effects) : undefined;
     const consequences = consequencesText(
       effects.map((one) => one.found),
       [found],
@@ -244,6 +256,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       line: lineOf(found),
       sinceMs: found.sinceMs,
       ...(found.lastMs !== undefined && { lastMs: found.lastMs }),
+      ...(down && { down: { line: lineOf(down), untilMs: nowMs } }),
       from: sourcesOf(found),
       reason: found.reason,
       reasonMs: reasonSinceMs(found),
@@ -297,7 +310,9 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const causes = new Map(lasting.map(({ found: one }) => [idOf(one), one]));
       const open: OpenProblem[] = [
         ...lasting.flatMap((one, i) =>
-          one.found.unread ? [] : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''))],
+          one.found.unread
+            ? []
+            : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''), nowMs)],
         ),
         // The page of a role that is down is no incident beside that of the role.
         ...book
