@@ -150,7 +150,7 @@ export interface Exceeded {
   silent?: readonly string[];
   /** Since when so much has been counted that it would be above the limit without anything before, RFC 3339. */
   newSince?: string;
-  /** When the newest of the events was counted, RFC 3339; only if events show the problem. */
+  /** When the newest of the events that exceed the limit was counted, RFC 3339; only if events show the problem. */
   lastCounted?: string;
   /**
    * Since when none of the events had been counted before the first one, although the sources counted other events, RFC 3339; only

@@ -125,17 +125,14 @@ function quietOf({ quietSinceMs, sinceMs }: Seen, known: OpenProblem | undefined
 function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
   const isOlder = one.cause ? undefined : (one.isOlder ?? before?.isOlder);
   const cause = one.cause ?? (isOlder ? before?.cause : undefined);
-  const down = one.down ?? before?.down;
-  return worst(
-    { ...one, isOlder, jumpedMs: before?.jumpedMs, ...(down && { down }), ...(cause && { cause }) },
-    before,
-  );
+  return worst({ ...one, isOlder, jumpedMs: before?.jumpedMs, ...(cause && { cause }) }, before);
 }
 
 /** When a problem ended that is not seen any more. `next`: the problems that last. */
 function endOf({ lastMs, down }: OpenProblem, next: ReadonlyMap<string, unknown>, nowMs: number): number {
   if (lastMs === undefined) return nowMs;
-  return down && !next.has(down.line) ? Math.max(lastMs, down.untilMs) : lastMs;
+  // If the role is still down, that is a problem of its own by now.
+  return down && next.has(down.line) ? down.lastMs : lastMs;
 }
 
 /** Consequences end one by one before their cause does, so the worst consequences are remembered. */

@@ -211,6 +211,7 @@ export const conditions: readonly Condition[] = [
     value: (key, { tracks }) => tracks.increase('log lost', key, longMs),
     ...limited('SvcLogBytesLost', 'none'),
     noun: 'byte|bytes was|were gone before being read',
+    countedMs: longMs,
   },
   {
     kind: 'dropping',

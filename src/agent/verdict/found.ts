@@ -42,6 +42,11 @@ export interface Found {
    */
   lastMs?: number;
   /**
+   * For the ends of a process after which the role was down, which lasts until the role is back (`lastMs`): the line of the problem
+   * that shows this, and when the newest event was counted.
+   */
+  down?: { line: string; lastMs: number };
+  /**
    * Since when none of these events had been counted before the first one, wall clock, ms: what was there before is over.
    * undefined if that is not known.
    */
@@ -159,13 +164,9 @@ export interface OpenProblem {
   isDown?: boolean;
   /** Set if the problem began before the one that explains it now: what it was until then is an incident of its own. */
   isOlder?: boolean;
-  /** When the newest of the events that show the problem was counted: the problem ends with it. */
+  /** When the newest of the events that show the problem was counted: the problem ends then. */
   lastMs?: number;
-  /**
-   * For the ends of a process: the line of the problem that the role is down, and until when it was, wall clock, ms. The problem ends
-   * when the role is back, unless nothing but its own check shows any more that it is down.
-   */
-  down?: { line: string; untilMs: number };
+  down?: Found['down'];
   /** How far the wall clock has jumped since the start, ms; absent if it has not. */
   jumpedMs?: number;
   /** The sources of the problem (`unread.ts`). */

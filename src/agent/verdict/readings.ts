@@ -142,8 +142,8 @@ export function createServiceReadings(): ServiceReadings {
       if (isOver) return silentOf(condition, key, id, into);
       const before = held.get(id);
       const aboveSinceMs = before?.aboveSinceMs ?? nowMs - heldMs;
-      const onsetAgoMs = counter && tracks.onsetAgoMs(...counter, span, limit / value);
-      const agoMs = episode ? Math.min(onsetAgoMs ?? 0, episode.firstAgoMs) : heldMs;
+      const excess = counter && tracks.excess(...counter, span, limit / value);
+      const agoMs = episode ? Math.min(excess?.firstAgoMs ?? 0, episode.firstAgoMs) : heldMs;
       const sinceMs = before?.sinceMs ?? nowMs - agoMs;
       const one: Held = { aboveSinceMs, sinceMs, aboveMs: sampledMs };
       const isAbove = value > limit && (mayBegin || before !== undefined);
@@ -164,7 +164,7 @@ export function createServiceReadings(): ServiceReadings {
         since: new Date(sinceMs).toISOString(),
         ...(!begins && { onlyGoesOn: true }),
         ...(newAgoMs !== undefined && { newSince: atOf(newAgoMs) }),
-        ...(episode && { lastCounted: atOf(episode.lastAgoMs) }),
+        ...(episode && { lastCounted: atOf(Math.max(excess?.lastAgoMs ?? 0, episode.lastAgoMs)) }),
         ...(episode && wasQuiet(episode, from) && { quietSince: atOf(episode.quietAgoMs!) }),
       };
       return [one.shown];

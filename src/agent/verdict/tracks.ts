@@ -25,6 +25,12 @@ export interface Episode {
   quietAgoMs?: number;
 }
 
+/** The part of a counter's increase that exceeds a rate by most. */
+interface Excess {
+  firstAgoMs: number;
+  lastAgoMs: number;
+}
+
 /** Short histories of values by name and key. Times are monotonic ms. */
 export interface Tracks {
   /** Begins a sample. */
@@ -52,10 +58,10 @@ export interface Tracks {
    */
   episode(name: string, key: string, leastMs: number, pauseMs?: number): Episode | undefined;
   /**
-   * How long ago the part of a counter's increase within a span began that exceeds this share of the average rate by most, ms;
-   * undefined if it did not grow. What was counted before that is the usual background.
+   * How long ago the part of a counter's increase within a span began and ended that exceeds this share of the average rate by
+   * most, ms; undefined if it did not grow. What was counted before and after that is the usual background.
    */
-  onsetAgoMs(name: string, key: string, spanMs: number, share: number): number | undefined;
+  excess(name: string, key: string, spanMs: number, share: number): Excess | undefined;
   /**
    * How long ago the newest part of a counter's increase within a span began that is more than this share of the increase, ms;
    * undefined if it did not grow.
@@ -233,16 +239,22 @@ export function createTracks(): Tracks {
         ...(isAfterPause && { quietAgoMs: nowMs - fromMs }),
       };
     },
-    onsetAgoMs(name, key, spanMs, share) {
+    excess(name, key, spanMs, share) {
       const values = within(name, key, spanMs);
       const usual = (share * increaseOf(values)) / knownMs(values);
-      let [foundMs, most, sum]: [number | undefined, number, number] = [undefined, 0, 0];
-      for (let i = values.length - 1; i > 0; i--) {
-        sum += increaseOf(values.slice(i - 1, i + 1));
-        const excess = sum - usual * (nowMs - values[i - 1]![0]);
-        if (excess > most) [foundMs, most] = [values[i]![0], excess];
+      // How much more than usual was counted from the beginning of the span to each sample. It rises most from its least value on.
+      let [sum, least, leastAt, most] = [0, 0, 0, 0];
+      let found: Excess | undefined;
+      for (let i = 1; i < values.length; i++) {
+        const atMs = values[i]![0];
+        sum += increaseOf([values[i - 1]!, values[i]!]) - usual * (atMs - values[i - 1]![0]);
+        if (sum - least > most) {
+          most = sum - least;
+          found = { firstAgoMs: nowMs - values[leastAt + 1]![0], lastAgoMs: nowMs - atMs };
+        }
+        if (sum <= least) [least, leastAt] = [sum, i];
       }
-      return foundMs === undefined ? undefined : nowMs - foundMs;
+      return found;
     },
     newestAgoMs(name, key, spanMs, share) {
       const values = within(name, key, spanMs);

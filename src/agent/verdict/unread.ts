@@ -286,7 +286,7 @@ export function createSilence(): Silence {
     restore(open) {
       earlier.clear();
       for (const { line } of open) earlier.add(line);
-      return open.flatMap(({ line, sinceMs, lastMs, from, cause, reason, reasonMs }): Begun[] => {
+      return open.flatMap(({ line, sinceMs, lastMs, down, from, cause, reason, reasonMs }): Begun[] => {
         // The kind may be from another version of the agent.
         if (!cause || !isKind(cause.kind)) return [];
         const { kind, subject, about, predicate, detail } = cause;
@@ -294,7 +294,7 @@ export function createSilence(): Silence {
         return [
           {
             ...{ kind, subject, about, predicate, detail, reason, line },
-            ...{ sinceMs, lastMs, reasonsMs, from, evidence: [] },
+            ...{ sinceMs, lastMs, down, reasonsMs, from, evidence: [] },
           },
         ];
       });

@@ -13,9 +13,12 @@ import { createAftermath } from './aftermath.ts';
 import { createIncidentBook } from './book.ts';
 import { type Explained, explained, isEarlyEnough } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
+import { leastPauseMs } from './condition.ts';
+import { longestPauseMs } from './conditions.ts';
 import { isPageDown, problemsIn } from './evidence.ts';
 import {
   type Begun,
+  dependentReasons,
   type ExplainedBy,
   type Found,
   idOf,
@@ -163,13 +166,26 @@ const stillDown = (found: Found, down: ReadonlySet<string>): Found =>
 
 const isOfProcess: ReadonlySet<string> = new Set(processFaults);
 
-/** The effect of the ends of a process that shows that its role is down now. */
-const downIn = ({ about: { role }, lastMs }: Found, effects: readonly Explained[]): Begun | undefined =>
-  lastMs === undefined
-    ? undefined
-    : effects
-        .map(({ found }) => found)
-        .find((one) => isOfProcess.has(one.kind) && one.about.role === role && !one.lastMs && !one.unread);
+/** A role that is down this much after its process ended is down because of that. A loop may wait longer between two starts. */
+const downWithinMs = (kind: string): number => (kind === 'crash_loop' ? longestPauseMs(kind) : leastPauseMs);
+
+/**
+ * The ends of a process last while the role is down. `last`: what the last report said of the same problem, `all`: what is wrong
+ * now.
+ */
+function untilBack(found: Found, all: readonly Found[], last: Begun | undefined, nowMs: number): Found {
+  const { kind, about, lastMs } = found;
+  if (lastMs === undefined || !isOfProcess.has(kind)) return found;
+  const isDown = (one: Found) =>
+    isOfProcess.has(one.kind) &&
+    one.about.role === about.role &&
+    one.lastMs === undefined &&
+    !dependentReasons.has(one.reason ?? '') &&
+    (one.sinceMs ?? nowMs) <= lastMs + downWithinMs(kind);
+  const down = all.find(isDown);
+  if (down) return { ...found, lastMs: nowMs, down: { line: lineOf(down), lastMs } };
+  return last?.down && last.lastMs! > lastMs ? { ...found, lastMs: last.lastMs, down: last.down } : found;
+}
 
 const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
   problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
@@ -243,11 +259,9 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     problem: Problem,
     effects: readonly Explained[],
     cause: Begun | undefined,
-    nowMs: number,
   ): OpenProblem => {
     const { id, severity, kind, subject, what, changes } = problem;
     const { about, predicate, detail } = found;
-    const down = isOfProcess.has(kind) ? downIn(found, effects) : undefined;
     const consequences = consequencesText(
       effects.map((one) => one.found),
       [found],
@@ -256,7 +270,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       line: lineOf(found),
       sinceMs: found.sinceMs,
       ...(found.lastMs !== undefined && { lastMs: found.lastMs }),
-      ...(down && { down: { line: lineOf(down), untilMs: nowMs } }),
+      ...(found.down && { down: found.down }),
       from: sourcesOf(found),
       reason: found.reason,
       reasonMs: reasonSinceMs(found),
@@ -287,7 +301,8 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         before.flatMap((one) => (one.reasonsMs ? [[checkedBy(one), one.reasonsMs] as const] : [])),
       );
       const last = new Map(before.map((one) => [lineOf(one), one]));
-      before = [...found, ...unread].map((one) =>
+      const present = found.map((one) => untilBack(one, found, last.get(lineOf(one)), nowMs));
+      before = [...present, ...unread].map((one) =>
         withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one)), last.get(lineOf(one))), changes),
       );
       const moment = { nowMs, facts, isUnknown, goesOn: book.goesOn };
@@ -310,19 +325,18 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const causes = new Map(lasting.map(({ found: one }) => [idOf(one), one]));
       const open: OpenProblem[] = [
         ...lasting.flatMap((one, i) =>
-          one.found.unread
-            ? []
-            : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''), nowMs)],
+          one.found.unread ? [] : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''))],
         ),
         // The page of a role that is down is no incident beside that of the role.
         ...book
           .lasting()
           .filter(({ line }) => isPageDown(line, facts) && !seen.has(line))
           .map(({ line, sinceMs }) => ({ line, sinceMs })),
-        ...[...left].map(({ found: { sinceMs, lastMs }, found: one }) => ({
+        ...[...left].map(({ found: { sinceMs, lastMs, down }, found: one }) => ({
           line: lineOf(one),
           sinceMs,
           lastMs,
+          down,
         })),
       ].map((one) => ({ ...one, explainedBy: explainedBy.get(one.line) }));
       book.update(open, nowMs, isUnknown);

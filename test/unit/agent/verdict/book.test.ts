@@ -215,6 +215,25 @@ describe('a problem that is back', () => {
   });
 });
 
+describe('the ends of a process after which its role was down', () => {
+  test.each([
+    ['end when the role is back', [], 105],
+    ['end with the last of them if only the check of the role shows any more that it is down', ['check'], 60],
+  ])('%s', (_, left, endSeconds) => {
+    const book = createIncidentBook();
+    const down = { line: 'check', lastMs: at(60) };
+    book.update([{ ...problem('loop', 0), lastMs: at(105), down }], at(105), never);
+    const restored = createIncidentBook();
+    restored.durable.restore(book.durable.freeze());
+    for (const each of [book, restored]) {
+      const lasting = left.map((line) => problem(line, 70));
+      each.update(lasting, at(400), never);
+      const [ended] = each.incidents(at(400)).filter(({ id }) => id === 'loop');
+      expect(ended).toMatchObject({ start: atOf(0), end: atOf(endSeconds), durationSeconds: endSeconds });
+    }
+  });
+});
+
 describe('a problem of an earlier agent whose events begin again after a quiet time', () => {
   const again = { line: 'main', sinceMs: at(200) };
   test.each([

@@ -77,6 +77,45 @@ function played(seed: number): string[] {
   return wrong;
 }
 
+describe('a role that crashes in a loop', () => {
+  test.each([
+    ['and then runs', 0, 0],
+    ['and then is gone for a while', 10, 0],
+    ['for a while, and is gone a minute later', 12, 4],
+  ])('%s: one incident, until the role is back', (_, gone, pauses) => {
+    const agent = fleet();
+    const { world, pass } = agent;
+    pass(70);
+    faults.crash!.set(world.state, 'history', true);
+    pass(40);
+    faults.crash!.set(world.state, 'history', false);
+    pass(pauses);
+    faults.gone!.set(world.state, 'history', gone > 0);
+    pass(gone);
+    const untilMs = agent.lookedMs;
+    faults.gone!.set(world.state, 'history', false);
+    const found = pass(90).at(-1)!.incidents;
+    expect(found.map(({ id }) => id)).toEqual(['crash_loop/history']);
+    expect(Math.abs(Date.parse(found[0]!.end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
+  });
+  test('and then is gone for good is down since then', () => {
+    const agent = fleet();
+    const { world, pass } = agent;
+    pass(70);
+    faults.crash!.set(world.state, 'history', true);
+    pass(40);
+    faults.crash!.set(world.state, 'history', false);
+    pass(4);
+    const goneMs = agent.lookedMs;
+    faults.gone!.set(world.state, 'history', true);
+    const { verdict, incidents } = pass(120).at(-1)!;
+    expect(verdict.cause?.id).toBe('role_down/history');
+    expect(Math.abs(Date.parse(verdict.cause!.since) - goneMs)).toBeLessThanOrEqual(2 * stepMs);
+    expect(incidents.map(({ id }) => id)).toEqual(['crash_loop/history']);
+    expect(Date.parse(incidents[0]!.end)).toBeLessThanOrEqual(goneMs);
+  });
+});
+
 describe('errors that come back after a restart of the agent', () => {
   /** How long the errors last, when the agent restarts after their end, and when they come back, in quarters of a minute. */
   test.each([

@@ -61,9 +61,10 @@ test('a counter that appears began at 0 if its sender was there in the sample be
   expect(tracksOf([7, 9, 9, 12], { wasThere: true }).increase('a', 'k', 60_000)).toBe(5);
 });
 
-describe('the onset of what a counter counted', () => {
-  const onset = (values: readonly number[], share: number) =>
-    tracksOf(values).onsetAgoMs('a', 'k', 600_000, share);
+describe('the part of what a counter counted that exceeds a rate', () => {
+  const excess = (values: readonly number[], share: number) =>
+    tracksOf(values).excess('a', 'k', 600_000, share);
+  const onset = (values: readonly number[], share: number) => excess(values, share)?.firstAgoMs;
   test('is the first step of the span if any step is too many', () => {
     expect(onset([1, 1, 2, 2, 3, 3], 0)).toBe(3 * stepMs);
     expect(onset([1, 2, 2], 0)).toBe(stepMs);
@@ -75,6 +76,15 @@ describe('the onset of what a counter counted', () => {
     // All of it is above a limit of half a step.
     expect(onset([0, 1, 2, 3, 4, 5, 25, 45, 65], 4 / 65)).toBe(7 * stepMs);
     expect(onset([0, 1, 2], 2)).toBeUndefined();
+  });
+  test.each([
+    ['ends where the rate fell below the limit', [0, 20, 40, 60, 61, 62, 63], 30 / 63, [5, 3]],
+    ['ends with the last step if any step is too many', [0, 20, 21, 22, 22, 22], 0, [4, 2]],
+    ['lasts while the rate is above the limit', [0, 0, 20, 40, 60], 30 / 60, [2, 0]],
+    ['goes on over a dip that is smaller than what follows', [0, 20, 40, 40, 60, 80], 50 / 80, [4, 0]],
+    ['is the larger one of two', [0, 9, 9, 9, 9, 49, 50, 51], 35 / 51, [2, 2]],
+  ])('%s', (_, values, share, [first, last]) => {
+    expect(excess(values, share)).toEqual({ firstAgoMs: first! * stepMs, lastAgoMs: last! * stepMs });
   });
 });
 
