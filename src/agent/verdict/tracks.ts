@@ -211,7 +211,8 @@ export function createTracks(): Tracks {
       let longestMs: readonly [number, number] = [0, 0];
       const isLong = (stillMs: number, knownMs: number, usualMs: number): boolean => {
         if (pauseMs !== undefined) return stillMs >= pauseMs;
-        const missed = (grown / knownMs) * stillMs;
+        // A counter may have appeared with the first of its events, so that it is hardly known how often they come.
+        const missed = (grown / Math.max(knownMs, leastMs)) * stillMs;
         return stillMs >= leastMs && stillMs >= longerThanUsual * usualMs && missed >= leastMissed;
       };
       const isPause = (): boolean => isLong(stoodMs - grewMs, grewMs - values[0]![0], longestMs[1]);

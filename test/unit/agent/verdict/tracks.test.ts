@@ -230,6 +230,11 @@ describe('an episode of a counter', () => {
     expect(episode(paused(10, 8, 3, 0.1), 8 * stepMs)).toMatchObject({ firstAgoMs: 2 * stepMs });
     expect(episode(paused(10, 8, 3, 0.1), 8 * stepMs + 1)).toMatchObject({ firstAgoMs: 19 * stepMs });
   });
+  test('is not over by chance if the counter appeared with the first of its events', () => {
+    const appeared = (events: number) => [0, ...steps(21, () => events)];
+    expect(episode(appeared(1))!.isOver).toBe(false);
+    expect(episode(appeared(10))!.isOver).toBe(true);
+  });
   test('is over if exactly ten steps are missing', () => {
     // It grows by two in each of eight steps of 2^14 ms, so that the numbers are exact: in five steps ten are missing.
     const isOver = (by: number) =>
