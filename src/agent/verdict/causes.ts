@@ -221,11 +221,10 @@ const rules: readonly Rule[] = [
     related: always,
   },
   {
-    causes: ['heap', 'gc_pause'],
+    causes: ['heap', 'gc_pause', ...deadRole],
     effects: [...processFaults, 'flapping'],
     related: (cause, effect, facts) => sameRole(cause, effect, facts) && !isOfItself(effect),
   },
-  { causes: deadRole, effects: [...processFaults, 'flapping'], related: sameRole },
   { causes: ['heap'], effects: ['gc_pause'], related: sameRole },
   {
     causes: deadRole,

@@ -22,6 +22,7 @@ import {
   type ExplainedBy,
   type Found,
   idOf,
+  isOwnReason,
   lineOf,
   type OpenProblem,
   reasonSinceMs,
@@ -181,6 +182,7 @@ function untilBack(found: Found, all: readonly Found[], last: Begun | undefined,
     one.about.role === about.role &&
     one.lastMs === undefined &&
     !dependentReasons.has(one.reason ?? '') &&
+    !isOwnReason(one.reason ?? '') &&
     (one.sinceMs ?? nowMs) <= lastMs + downWithinMs(kind);
   const down = all.find(isDown);
   if (down) return { ...found, lastMs: nowMs, down: { line: lineOf(down), lastMs } };

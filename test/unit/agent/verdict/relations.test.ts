@@ -157,6 +157,19 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
     { probes: [down('health/worker', 'tls_expired'), down('domain/a', 'command_failed')] },
     ['domain/a', 'role_down/worker'],
   ],
+  ...(
+    [
+      ['refused', ['crash_loop/worker', 'role_down/worker by crash_loop/worker']],
+      ['tls_expired', ['crash_loop/worker', 'role_down/worker']],
+    ] as const
+  ).map(
+    ([reason, problems]) =>
+      [
+        `crashes and a role that is down: ${reason}`,
+        { probes: [down('health/worker', reason)], exceeded: [exceeded('crash_loop', { role: 'worker' })] },
+        [...problems],
+      ] as [string, Partial<StatusFacts>, string[]],
+  ),
   [
     'a certificate that has ended explains itself where the check says so',
     {
