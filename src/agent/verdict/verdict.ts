@@ -186,7 +186,9 @@ function untilBack(found: Found, all: readonly Found[], last: Begun | undefined,
     (one.sinceMs ?? nowMs) <= lastMs + downWithinMs(kind);
   const down = all.find(isDown);
   if (down) return { ...found, lastMs: nowMs, down: { line: lineOf(down), lastMs } };
-  return last?.down && last.lastMs! > lastMs ? { ...found, lastMs: last.lastMs, down: last.down } : found;
+  // The wall clock may have been set back.
+  const wasDown = last?.down && last.lastMs! > lastMs && last.lastMs! <= nowMs;
+  return wasDown ? { ...found, lastMs: last.lastMs, down: last.down } : found;
 }
 
 const worstOf = (problems: readonly Problem[]): Problem['severity'] =>

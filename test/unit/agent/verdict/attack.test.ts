@@ -140,6 +140,33 @@ test.each([
   ]);
 });
 
+test('the crashes of a role do not end in the future if the clock is set back while the role is gone', () => {
+  const judge = createJudge();
+  const at = (seconds: number, jumped: number, isGone: boolean, isCounted = true) => {
+    const wall = seconds + jumped;
+    const lastCounted = atOf(20 + jumped);
+    const loop = { kind: 'crash_loop', about: { role: 'history' }, value: '4 restarts', limit: '2' };
+    const probe = isGone ? down('health/history', wall, 30 + jumped) : up('health/history', wall);
+    return judge.judge(
+      statusFactsOf({
+        ...{ startedAt: atOf(-9_000), now: atOf(wall), probes: [probe] },
+        exceeded: isCounted
+          ? [{ ...loop, since: atOf(10 + jumped), newSince: lastCounted, lastCounted }]
+          : [],
+      }),
+      startMs + wall * 1e3,
+      seconds * 1e3,
+    );
+  };
+  at(40, 0, true);
+  at(100, 0, true);
+  at(115, -3_600, false);
+  at(130, -3_600, false, false);
+  const { incidents } = at(300, -3_600, false, false);
+  expect(incidents.map(({ id }) => id)).toEqual(['crash_loop/history']);
+  expect(Date.parse(incidents[0]!.end)).toBeLessThanOrEqual(startMs + 40_000);
+});
+
 test('the time that a clock has jumped is kept with the problem across a restart of the agent', () => {
   const first = createJudge();
   const at = (judge: Judge, seconds: number, jumped: number, isUp = false) => {
