@@ -233,7 +233,7 @@ export const agentPlans: readonly Plan[] = [
     bad: { svc_maintenance: '0x10 1x40' },
     good: { svc_maintenance: '0x40' },
     edge: { svc_maintenance: '0x15 1x40' },
-    reset: { svc_maintenance: '1x10 0x40' },
+    reset: { svc_maintenance: '1x7 0x40' },
     labels: {},
     agentsDiffer: 'fires',
     value: '1',

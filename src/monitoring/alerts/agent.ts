@@ -285,10 +285,12 @@ export const agent: RuleGroup = {
     {
       name: 'SvcMaintenance',
       severity: 'info',
-      expr: ({ m }) => `max by (${site}) (${m('svc_maintenance')}) == 1`,
-      summary: 'Planned work is under way in {{ $labels.cluster }}.',
+      // Alerts that it inhibits continue after their fault is over: for `keptFor`, or as long as their windows include it. A
+      // restart of the agent during the work must not end it either.
+      expr: ({ m }) => `max by (${site}) (max_over_time(${m('svc_maintenance')}[${explainsFor}])) == 1`,
+      summary: 'Planned work is under way in {{ $labels.cluster }}, or ended a few minutes ago.',
       description:
-        'An agent in {{ $labels.cluster }} has planned work: svc_maintenance is {{ $value }}. Alerts on what planned work stops are inhibited until it is over; those on data at risk, backups and recovery are not.',
+        'An agent in {{ $labels.cluster }} has planned work, or had it in the last 7 minutes: svc_maintenance was {{ $value }}. Alerts on what planned work stops are inhibited; those on data at risk, backups and recovery are not.',
       firstSteps: 'Nothing to do. The status page of the agent shows what is done, and until when.',
       dashboard: 'agent',
     },
