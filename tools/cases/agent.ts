@@ -387,6 +387,10 @@ export const incidentPlans: readonly Plan[] = [
         ...incident('store_down', 'main/persistence', '1x60', here),
         ...incident('role_down', 'history', '1x60', there),
       },
+      'a role whose own incident ended minutes ago': {
+        ...roleUp('1x10 0x5 1x40', 'history', here),
+        ...incident('role_down', 'history', '_x11 1x5 stale', here),
+      },
       'an incident of an agent that does not see the role': {
         ...roleUp('0x60', 'history', here),
         ...incident('store_down', 'main/persistence', '1x60', there),

@@ -150,11 +150,10 @@ function explainedRoles({ m }: Names): string {
   const incident = `max by (${site}, instance) (${m('svc_incident')}{cause=~"${causes(pagingCauses)}"})`;
   // An agent that starts again has no verdict for a moment.
   const own = `max by (${site}, subject) (max_over_time(${m('svc_incident')}{cause=~"${causes(roleCauses)}"}[2m]))`;
-  const explained = `${unwell} and on (${site}, instance) ${incident}`;
-  return [
-    `max by (${site}, svc_service) (${nowOrLately(explained, 0)}) + 1`,
-    `unless on (${site}, svc_service) label_replace(${own}, "svc_service", "$1", "subject", "(.*)")`,
-  ].join('\n');
+  const unlessOwn = `unless on (${site}, svc_service) ${withPart(own, 'svc_service', '(.*)')}`;
+  // A role is not explained by its own incident, nor after the end of that incident.
+  const explained = `${unwell} and on (${site}, instance) ${incident}\n${unlessOwn}`;
+  return `max by (${site}, svc_service) (${nowOrLately(explained, 0)}) + 1\n${unlessOwn}`;
 }
 
 /** The verdicts of the agents, as sources of inhibitions, so that one cause is one page. */
