@@ -1,6 +1,8 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { createQueue } from '../../src/reporters/hosted/queue/queue.ts';
+import { manualClock } from '../clock.ts';
 import { newFolder } from '../folder.ts';
 import { counter, openBed, receiverForEachTest, status, untilMoving, valuesOf, written } from '../hosted.ts';
 import { until } from '../until.ts';
@@ -147,3 +149,43 @@ test.skipIf(!canMount())('a disk that turns read-only (real tmpfs): reports go o
   await next.stop();
   disk.remount('rw');
 });
+
+test.skipIf(!canMount())(
+  'a disk that was read-only when the agent started: once it can be written, what was delivered is not sent again',
+  async () => {
+    const disk = tmpfs('256k');
+    const failures: unknown[] = [];
+    const clock = manualClock();
+    const opened = async () => {
+      const queue = createQueue(
+        { directory: disk.directory, maxBytes: 2 ** 20, maxAgeMs: 3_600_000 },
+        {
+          clock,
+          drops: { count() {} },
+          diskFailed: (error) => void failures.push(error),
+          diskWorks() {},
+          changed() {},
+        },
+      );
+      await queue.open();
+      return queue;
+    };
+    const before = await opened();
+    for (const points of [1, 2, 3])
+      await before.append({ format: 'otlp', points, timeMs: clock.nowMs(), body: Buffer.alloc(9) });
+    await before.close();
+
+    disk.remount('ro');
+    const queue = await opened();
+    await queue.remove((await queue.peek(0))!);
+    expect(failures).toMatchObject([{ code: 'EROFS' }]);
+    disk.remount('rw');
+    await queue.remove((await queue.peek(0))!);
+    expect(failures).toHaveLength(1);
+    await queue.close();
+
+    const after = await opened();
+    expect((await after.peek(0))?.batch.points).toBe(3);
+    await after.close();
+  },
+);

@@ -53,9 +53,18 @@ function markBytes(at: number): Buffer {
   return bytes;
 }
 
-function segmentOf(path: string, file: FileHandle, size: number): QueueSegment {
+function segmentOf(path: string, { file, isReadOnly }: Opened, size: number): QueueSegment {
   let bytes = size;
   let isTorn = false;
+
+  /** Opens the file again if its disk was read-only: it may not be any longer. */
+  const makeWritable = async (): Promise<void> => {
+    if (!isReadOnly) return;
+    const writable = await open(path, 'r+');
+    await file.close();
+    file = writable;
+    isReadOnly = false;
+  };
 
   const undo = async (): Promise<void> => {
     try {
@@ -100,6 +109,7 @@ function segmentOf(path: string, file: FileHandle, size: number): QueueSegment {
       return isIntact(head, body.subarray(0, bytesRead)) ? body : undefined;
     },
     async mark(at) {
+      await makeWritable();
       await file.write(markBytes(at), 0, 8, 8);
     },
     async empty() {
@@ -129,7 +139,7 @@ export async function createSegment(path: string): Promise<QueueSegment> {
     await unlink(path).catch(() => {});
     throw error;
   }
-  return segmentOf(path, file, segmentHeadBytes);
+  return segmentOf(path, { file, isReadOnly: false }, segmentHeadBytes);
 }
 
 interface OpenedSegment {
@@ -150,17 +160,25 @@ async function firstNeeded(file: FileHandle): Promise<number | undefined> {
   return bytesRead === segmentHeadBytes && isOurs && isOffset ? from : undefined;
 }
 
+interface Opened {
+  file: FileHandle;
+  isReadOnly: boolean;
+}
+
 /** Opens a file, read-only if it cannot be written to: batches on a read-only disk can still be sent. */
-function openExisting(path: string): Promise<FileHandle> {
-  return open(path, 'r+').catch((error: unknown) => {
+async function openExisting(path: string): Promise<Opened> {
+  try {
+    return { file: await open(path, 'r+'), isReadOnly: false };
+  } catch (error) {
     if (systemCode(error) !== 'EROFS') throw error;
-    return open(path, 'r');
-  });
+    return { file: await open(path, 'r'), isReadOnly: true };
+  }
 }
 
 /** Opens a file that an earlier process left. Rejects with the file system's error. */
 export async function openSegment(path: string): Promise<OpenedSegment> {
-  const file = await openExisting(path);
+  const opened = await openExisting(path);
+  const { file } = opened;
   const { size } = await file.stat();
   const from = await firstNeeded(file);
   const records: RecordPosition[] = [];
@@ -176,7 +194,7 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
   const tornBytes = from === undefined ? size : Math.max(0, size - at);
   // The end is cut off, so that the next start does not count it again; on a read-only disk it stays.
   if (tornBytes > 0) await file.truncate(at).catch(() => {});
-  const segment = segmentOf(path, file, (await file.stat()).size);
+  const segment = segmentOf(path, opened, (await file.stat()).size);
   segment.needed = records.length;
   return { segment, records, tornBytes };
 }
