@@ -126,13 +126,22 @@ export async function checkReporters(
 /** Gauges of what waits in the queues of all blocks, as two numbers. */
 function createQueueGauges(self: SelfMetrics) {
   const queues = new Map<string, { bytes: number; oldestMs: number | undefined }>();
-  return (block: string, bytes: number, oldestMs: number | undefined) => {
-    queues.set(block, { bytes, oldestMs });
+  const show = () => {
     const all = [...queues.values()];
     self.queueBytes.set(all.reduce((sum, queue) => sum + queue.bytes, 0));
     const oldest = Math.min(...all.map((queue) => queue.oldestMs ?? Number.POSITIVE_INFINITY));
     if (Number.isFinite(oldest)) self.queueOldest.set(oldest / 1e3);
     else self.queueOldest.remove();
+  };
+  return {
+    queued(block: string, bytes: number, oldestMs: number | undefined) {
+      queues.set(block, { bytes, oldestMs });
+      show();
+    },
+    /** Must be called when a block has no queue any longer. */
+    ended(block: string) {
+      if (queues.delete(block)) show();
+    },
   };
 }
 
@@ -181,7 +190,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
       drops,
       log,
       queued(name, bytes, oldestMs) {
-        queueGauges(name, bytes, oldestMs);
+        queueGauges.queued(name, bytes, oldestMs);
         kept?.queued(bytes, oldestMs);
       },
       reported: {
@@ -217,13 +226,16 @@ export function createReporters(deps: ReportersDeps): Reporters {
         const known = running.get(block.name);
         if (known?.key === keyOf(block)) next.set(block.name, known);
       }
-      const leaving = [...running].filter(([name]) => !next.has(name)).map(([, one]) => one);
+      const leaving = [...running].filter(([name]) => !next.has(name));
       running = next;
-      await stopAll(leaving);
+      await stopAll(leaving.map(([, one]) => one));
+      for (const [name] of leaving) queueGauges.ended(name);
       for (const block of blocks) {
         if (next.has(block.name)) continue;
         next.set(block.name, { key: keyOf(block), ...(await startBlock(block, config, gather)) });
       }
+      // Without a reporter that sends, no delivery is due, and an old one would look like an outage.
+      if (![...next.values()].some(({ status }) => status)) self.reportLastSuccess.remove();
     },
     status: () => [...running.values()].flatMap(({ status }) => status ?? []),
     async stop() {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
+import { serving } from '../serving.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { type RunningAgent, startAgent } from './process.ts';
@@ -135,4 +136,29 @@ test('a role that is deselected keeps its totals for when it is selected again',
   writer.write(100);
   replace(file, () => before);
   await until('300 lines', async () => (await value(agent!.address('metrics'), entries)) === 300);
+});
+
+test('a reporter that is replaced during an outage leaves no queue and no last success on the page', async () => {
+  let answer = 204;
+  const port = await serving((request, response) => {
+    request.resume().on('end', () => {
+      response.writeHead(answer, { 'X-Prometheus-Remote-Write-Samples-Written': '1' }).end();
+    });
+  });
+  const directory = newFolder();
+  const hosted = `hostedmetrics: {protocol: remotewrite, endpoint: 'http://127.0.0.1:${port}/'}`;
+  const file = agentFile(directory);
+  const pull = /pullmetrics: .*/;
+  replace(file, (text) => text.replace(pull, hosted));
+  agent = await startAgent(file);
+  const address = agent.address('admin');
+  const shown = (name: string) => value(address, new RegExp(`^svc_agent_${name}(?:\\{.*\\})? (\\S+)$`, 'gm'));
+  await until('a report arrives', async () => (await shown('report_last_success_timestamp_seconds'))! > 0);
+  answer = 503;
+  await until('reports wait', async () => (await shown('queue_oldest_timestamp_seconds'))! > 0);
+  replace(file, (text) => text.replace(hosted, 'pullmetrics: {listenAddress: 127.0.0.1:0}'));
+  await until('the listener', () => agent!.address('metrics') !== '');
+  await until('nothing waits', async () => (await shown('queue_bytes')) === 0);
+  expect(await shown('queue_oldest_timestamp_seconds')).toBeUndefined();
+  expect(await shown('report_last_success_timestamp_seconds')).toBeUndefined();
 });
