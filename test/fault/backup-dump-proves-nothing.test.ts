@@ -155,6 +155,21 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
     expect(told.pointMs).toBeLessThanOrEqual(Date.now());
   });
 
+  test('a dump that a host whose clock is ahead copied with its times: its time is not used', async () => {
+    // Read as a time of the westernmost zone, the time in the dump is 12 to 26 hours ahead.
+    const told = await said(
+      (directory) => {
+        const copy = file(directory);
+        copyFileSync(join(place, 'good'), copy);
+        const seconds = (Date.now() + 27 * hourMs) / 1000;
+        utimesSync(copy, seconds, seconds);
+      },
+      { laterMs: 28 * hourMs, timeZone: 'Etc/GMT+12' },
+    );
+    expect(told).toMatchObject({ ready: 0, reason: 'recovery_point_unknown', pointMs: Number.NaN });
+    expect(told.msg).toMatch(/is older than its content; compare the clocks/);
+  });
+
   test('a good one is known by the time in it, whatever its name and its times are', async () => {
     const good = (name: (directory: string) => string) => (directory: string) => {
       copyFileSync(join(place, 'good'), name(directory));

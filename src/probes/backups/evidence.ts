@@ -113,6 +113,11 @@ export interface Artifact {
    */
   startMs: number;
   endMs: number;
+  /**
+   * When the file was written or placed where it is, by the clock of its file system. A copy keeps the times of another host,
+   * whose clock may be ahead, but not this one.
+   */
+  placedMs?: number;
   sizeBytes: number;
   /** The fingerprint, which changes when the content may have changed: a verification is valid for one fingerprint. */
   fingerprint: string;

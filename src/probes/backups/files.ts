@@ -126,6 +126,7 @@ async function artifactOf(
     id,
     startMs,
     endMs: Math.max(lastMs, startMs),
+    ...(stats.isFile() && { placedMs: stats.ctimeMs }),
     sizeBytes,
     fingerprint: `${stats.ino}:${sizeBytes}:${Math.trunc(lastMs)}`,
     method,

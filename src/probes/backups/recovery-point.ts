@@ -55,18 +55,21 @@ export interface Chain {
 
 /** A time that is further ahead than this is from a wrong clock. */
 const mostAheadMs = 10_000;
-/** A file cannot be older than its content by more than this, which allows for two clocks that differ a little. */
-const mostOlderMs = 60_000;
+/**
+ * A file cannot be older than its content by more than this, which allows for two clocks that differ a little. If it is, the clock
+ * of the host that made the backup is ahead by an unknown time.
+ */
+const mostOlderMs = 2_000;
 
 /** The recovery point that a backup shows by itself, without a log. */
 export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: number): RecoveryPoint {
-  const { id, endMs } = artifact;
+  const { id, endMs, placedMs = endMs } = artifact;
   const begun = ofPrimary(beginningOf(artifact, jobs), artifact);
   if (!isKnown(begun)) return { unknown: `${id}: ${begun.unknown}` };
   const { ms, note } = begun;
   if (ms > nowMs + mostAheadMs)
     return { unknown: `${id} states a start in the future; compare the clocks and time zones` };
-  if (ms > endMs + mostOlderMs)
+  if (ms > Math.min(endMs, placedMs) + mostOlderMs)
     return { unknown: `${id} is older than its content; compare the clocks, and source.files.timeZone` };
   return { ms: Math.min(ms, nowMs), ...(note !== undefined && { note: `${id}: ${note}` }) };
 }

@@ -81,20 +81,34 @@ describe('the moment that a backup shows by itself', () => {
   const noBeginning = 'a: it does not say when it began';
 
   test.each<[string, Parameters<typeof shown>, unknown]>([
-    ['ten seconds ahead of the clock: now', [{ startMs: nowMs + 10_000 }], [0, undefined]],
+    [
+      'ten seconds ahead of the clock: now',
+      [{ startMs: nowMs + 10_000 }, { endMs: nowMs + 10_000 }],
+      [0, undefined],
+    ],
     [
       'further ahead: unknown',
       [{ startMs: nowMs + 10_001 }],
       'a states a start in the future; compare the clocks and time zones',
     ],
     [
-      'a minute newer than its file',
-      [{ startMs: nowMs - minuteMs }, { endMs: nowMs - 2 * minuteMs }],
+      'two seconds newer than its file',
+      [{ startMs: nowMs - minuteMs }, { endMs: nowMs - minuteMs - 2000 }],
       [-minuteMs, undefined],
     ],
     [
       'newer than that: unknown',
-      [{ startMs: nowMs - minuteMs + 1 }, { endMs: nowMs - 2 * minuteMs }],
+      [{ startMs: nowMs - minuteMs + 1 }, { endMs: nowMs - minuteMs - 2000 }],
+      'a is older than its content; compare the clocks, and source.files.timeZone',
+    ],
+    [
+      'two seconds newer than its place',
+      [{ startMs: nowMs - minuteMs }, { placedMs: nowMs - minuteMs - 2000 }],
+      [-minuteMs, undefined],
+    ],
+    [
+      'newer than that, with the times of its host: unknown',
+      [{ startMs: nowMs - minuteMs + 1 }, { placedMs: nowMs - minuteMs - 2000 }],
       'a is older than its content; compare the clocks, and source.files.timeZone',
     ],
     ['files that nobody could read: unknown', [{ startMs: 0, unread: 'no list' }], 'a: no list'],
