@@ -22,8 +22,11 @@ interface IncidentBook {
   update(lasting: readonly OpenProblem[], nowMs: number, isUnknown: (line: string) => boolean): void;
   /** Records that other problems explain these, which ended a short time ago: they become no incidents. */
   explained(lines: readonly string[]): void;
-  /** Corrects the durations of open problems after the wall clock jumped. */
-  clockJumped(byMs: number): void;
+  /**
+   * Corrects what depends on the time that passes after the wall clock jumped: the durations of open problems, and the end of
+   * planned work. No change stays in the future. `nowMs`: the wall clock after the jump.
+   */
+  clockJumped(byMs: number, nowMs: number): void;
   /** The problems that lasted at the last update, or when the restored state was written. */
   lasting(): readonly OpenProblem[];
   /** Whether a problem that is seen now is not new: it lasted at the last update, or until a short pause ago. */
@@ -41,6 +44,8 @@ const keptMs = 30 * 86_400_000;
 const mostIncidents = 300;
 const mostOpen = 1_000;
 const mostChanges = 300;
+/** Planned work that lasts beside these changes. */
+const mostLasting = 50;
 const longestText = 300;
 /** A problem that is back within this time is the same problem. */
 const pauseMs = 60_000;
@@ -74,6 +79,24 @@ function decode(bytes: Uint8Array): Section {
   if (!Array.isArray(open) || !Array.isArray(incidents) || !Array.isArray(changes))
     throw unreadable('a list is missing');
   return section as Section;
+}
+
+const inOrder = (changes: readonly Change[]): Change[] =>
+  changes.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
+
+const moved = (change: Change, byMs: number): Change => {
+  const later = (time: string) => new Date(Date.parse(time) + byMs).toISOString();
+  const { at, until } = change;
+  return { ...change, at: later(at), ...(until !== undefined && { until: later(until) }) };
+};
+
+/** The newest changes, and planned work before them that lasts: it has not ended because others followed. Oldest first. */
+function bounded(changes: readonly Change[]): Change[] {
+  const nowMs = Date.parse(changes.at(-1)?.at ?? '');
+  const older = changes.slice(0, -mostChanges);
+  const ended = older.findLastIndex(({ at, until }) => at === until);
+  const lasting = older.slice(ended + 1).filter(({ until = '' }) => Date.parse(until) > nowMs);
+  return [...lasting.slice(-mostLasting), ...changes.slice(-mostChanges)];
 }
 
 const incidentOf = (
@@ -226,7 +249,10 @@ export function createIncidentBook(): IncidentBook {
         frozen = undefined;
       }
     },
-    clockJumped(byMs) {
+    clockJumped(byMs, nowMs) {
+      const isAffected = ({ at, until = at }: Change) =>
+        Date.parse(at) > nowMs || Date.parse(until) > nowMs - byMs;
+      changes = inOrder(changes.map((one) => (isAffected(one) ? moved(one, byMs) : one)));
       for (const [line, one] of open) open.set(line, { ...one, jumpedMs: (one.jumpedMs ?? 0) + byMs });
       frozen = undefined;
     },
@@ -235,9 +261,7 @@ export function createIncidentBook(): IncidentBook {
       const { at, kind } = change;
       const what = cut(change.what);
       if (changes.some((known) => known.kind === kind && known.what === what && known.at === at)) return;
-      changes = [...changes, { ...change, what }]
-        .sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
-        .slice(-mostChanges);
+      changes = bounded(inOrder([...changes, { ...change, what }]));
       frozen = undefined;
     },
     incidents: (nowMs) =>
@@ -258,7 +282,7 @@ export function createIncidentBook(): IncidentBook {
         const section = decode(bytes);
         open = new Map(section.open.map((one) => [one.line, one]));
         incidents = section.incidents.slice(-mostIncidents);
-        changes = section.changes.filter(({ kind }) => changeKinds.includes(kind)).slice(-mostChanges);
+        changes = bounded(section.changes.filter(({ kind }) => changeKinds.includes(kind)));
         paused = new Map();
         frozen = undefined;
       },

@@ -231,11 +231,12 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
   let clockAheadMs: number | undefined;
 
   /** Corrects recorded times after a jump. `aheadMs` is how far the wall clock is ahead of the monotonic clock. */
-  const noteJump = (aheadMs: number) => {
+  const noteJump = (nowMs: number, monotonicMs: number) => {
+    const aheadMs = nowMs - monotonicMs;
     const jumpMs = aheadMs - (clockAheadMs ?? aheadMs);
     clockAheadMs = aheadMs;
     if (Math.abs(jumpMs) < leastJumpMs) return;
-    book.clockJumped(jumpMs);
+    book.clockJumped(jumpMs, nowMs);
     aftermath.clockJumped(jumpMs);
   };
   /** When a problem was back that the last report did not have. */
@@ -291,7 +292,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
 
   return {
     judge(facts, nowMs, monotonicMs = nowMs) {
-      noteJump(nowMs - monotonicMs);
+      noteJump(nowMs, monotonicMs);
       for (const change of findChanges(facts)) book.changed(change);
       const down = new Set(book.lasting().flatMap(({ line, isDown }) => (isDown ? [line] : [])));
       const found = problemsIn(facts, nowMs)

@@ -31,6 +31,12 @@ const change = (seconds: number, what = 'x', more: Partial<Change> = {}): Change
 const encode = (section: object) => new TextEncoder().encode(JSON.stringify(section));
 const empty = { version: 1, open: [], incidents: [], changes: [] };
 type Book = ReturnType<typeof createIncidentBook>;
+/** The book of an agent that starts with the state that another agent wrote. */
+const written = (book: Book) => {
+  const next = createIncidentBook();
+  next.durable.restore(book.durable.freeze());
+  return next;
+};
 const sectionOf = (book: Book) =>
   JSON.parse(new TextDecoder().decode(book.durable.freeze())) as {
     open: OpenProblem[];
@@ -115,7 +121,12 @@ describe('an incident', () => {
   test('lasts as long as it lasted, though the wall clock jumps forth twice, and back', () => {
     const book = createIncidentBook();
     book.update([problem('main', 0)], at(0), never);
-    for (const jumpS of [3_600, 3_600, -1_800]) book.clockJumped(jumpS * 1e3);
+    for (const [jumpS, nowS] of [
+      [3_600, 3_600],
+      [3_600, 7_200],
+      [-1_800, 5_400],
+    ] as const)
+      book.clockJumped(jumpS * 1e3, at(nowS));
     book.update([], at(5_400 + 100), never);
     expect(book.incidents(at(5_500))).toMatchObject([
       { start: atOf(0), end: atOf(5_500), durationSeconds: 100 },
@@ -223,9 +234,7 @@ describe('the ends of a process after which its role was down', () => {
     const book = createIncidentBook();
     const down = { line: 'check', lastMs: at(60) };
     book.update([{ ...problem('loop', 0), lastMs: at(105), down }], at(105), never);
-    const restored = createIncidentBook();
-    restored.durable.restore(book.durable.freeze());
-    for (const each of [book, restored]) {
+    for (const each of [book, written(book)]) {
       const lasting = left.map((line) => problem(line, 70));
       each.update(lasting, at(400), never);
       const [ended] = each.incidents(at(400)).filter(({ id }) => id === 'loop');
@@ -319,6 +328,48 @@ describe('changes', () => {
     book.changed(change(311, 'x'.repeat(400)));
     expect(book.changes(at(400))[0]!.what).toHaveLength(300);
   });
+  const work = (from: number, until: number) =>
+    change(from, 'work', { kind: 'maintenance', until: atOf(until) });
+  test.each([
+    ['stays although 300 followed', [work(0, 900)], [work(0, 900)]],
+    ['goes if it was over then', [work(0, 300)], []],
+    ['goes if it was ended then', [work(0, 900), work(5, 5)], []],
+    [
+      'stays if it began after another had been ended',
+      [work(0, 900), work(5, 5), work(6, 800)],
+      [work(6, 800)],
+    ],
+    [
+      'is bounded, too',
+      Array.from({ length: 60 }, (_, i) => work(i / 10, 900)),
+      Array.from({ length: 50 }, (_, i) => work((i + 10) / 10, 900)),
+    ],
+  ])('planned work %s', (_, announced, stays) => {
+    const book = createIncidentBook();
+    for (const one of announced) book.changed(one);
+    for (let i = 10; i < 10 + 301; i++) book.changed(change(i));
+    for (const each of [book, written(book)])
+      expect(each.changes(at(400)).slice(300)).toEqual(stays.toReversed());
+  });
+  test.each([
+    // The clock was an hour ahead.
+    ['back', -3_600, 3_700, [work(3_600, 5_400), change(3_605)], [work(0, 1_800), change(5)]],
+    [
+      'back, and work that was over',
+      -3_600,
+      3_700,
+      [work(1, 2), work(3_600, 3_610)],
+      [work(1, 2), work(0, 10)],
+    ],
+    // It was an hour behind: the work lasts for the rest of its time.
+    ['forth', 3_600, 100, [change(-5), work(0, 1_800)], [change(-5), work(3_600, 5_400)]],
+  ])('of a clock that is set %s', (_, jumpS, beforeS, announced, corrected) => {
+    const book = createIncidentBook();
+    for (const one of announced) book.changed(one);
+    book.clockJumped(jumpS * 1e3, at(beforeS + jumpS));
+    const ofTime = (one: Change) => Date.parse(one.at);
+    expect(book.changes(at(9_000))).toEqual(corrected.toSorted((a, b) => ofTime(b) - ofTime(a)));
+  });
   test('of a kind that this version does not know are left out of a state', () => {
     const book = createIncidentBook();
     book.durable.restore(encode({ ...empty, changes: [change(1), { ...change(2), kind: 'later' }] }));
@@ -327,11 +378,6 @@ describe('changes', () => {
 });
 
 describe('the state', () => {
-  const written = (book: Book) => {
-    const next = createIncidentBook();
-    next.durable.restore(book.durable.freeze());
-    return next;
-  };
   test('has what lasts, what is over, what may be back, and changes', () => {
     const book = createIncidentBook();
     book.changed(change(1));
