@@ -129,6 +129,7 @@ test('after a scan that took long, the next one is at most two seconds away', as
       scanCostMs: 31_000,
     },
     scanned: () => {},
+    isWatched: () => false,
   });
   schedule.begin();
   for (let n = 0; n < 100; n++) {

@@ -138,6 +138,7 @@ export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): Lo
     log,
     tailer,
     scanned: () => doorbell.watch(tailer.directories),
+    isWatched: () => doorbell.isComplete(),
   });
   const doorbell = createDoorbell(log, schedule.ring);
 

@@ -1,3 +1,4 @@
+import { linkSync, mkdirSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
@@ -30,6 +31,28 @@ test('the doorbell and the clock of the system: lines are counted as they come',
   tail.create('app.log', numbered(6, 3).text);
   await until('9 lines are read', () => recorder.lines.length === 9);
   expect(recorder.lines).toEqual(numbered(0, 9).lines);
+});
+
+test('what is written through a link in another directory does not ring, and is found within two seconds', async () => {
+  const tail = createTail();
+  tail.create('logs/app.log', '');
+  mkdirSync(tail.path('elsewhere'));
+  linkSync(tail.path('logs/app.log'), tail.path('elsewhere/app.log'));
+  const { recorder, logs } = logsOver(tail, [tail.path('logs/app.log')]);
+  const stop = await logs.start();
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 50) {
+      tail.clock.advance(50);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  for (const n of [0, 1, 2]) {
+    await pass(5000);
+    tail.append('elsewhere/app.log', numbered(n, 1).text);
+    await pass(2050);
+    expect(recorder.lines).toEqual(numbered(0, n + 1).lines);
+  }
+  await stop();
 });
 
 test('without a doorbell: found within a quarter of a second while active, within a second when idle', async () => {
