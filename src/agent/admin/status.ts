@@ -132,8 +132,28 @@ interface SeriesRow {
   value: number;
 }
 
-/** Returns labels and value of each series of a family that the agent measures, as the registry has committed them. */
-type ReadFamily = (family: AgentMetricName) => SeriesRow[];
+/** The families that the status reads. Its view has no others: to view them all takes longer than to read these. */
+const familiesShown = [
+  'svc_agent_dropped_total',
+  'svc_backup_integrity_ok',
+  'svc_backup_last_duration_seconds',
+  'svc_backup_last_failure_timestamp_seconds',
+  'svc_backup_last_size_bytes',
+  'svc_backup_last_success_timestamp_seconds',
+  'svc_backup_offsite_last_success_timestamp_seconds',
+  'svc_backup_recovery_point_timestamp_seconds',
+  'svc_backup_retention_compliant',
+  'svc_domain_active_cluster',
+  'svc_domain_failovers_total',
+  'svc_domain_last_failover_timestamp_seconds',
+  'svc_log_entries_total',
+  'svc_probe_tls_not_after_timestamp_seconds',
+  'svc_replication_lag_seconds',
+  'svc_role_restarts_total',
+] as const satisfies readonly AgentMetricName[];
+
+/** Returns labels and value of each series of a family, as the registry has committed them. */
+type ReadFamily = (family: (typeof familiesShown)[number]) => SeriesRow[];
 
 function measured(view: View): ReadFamily {
   const families = new Map(view.families.map((family) => [family.name, family]));
@@ -200,7 +220,7 @@ function domainsOf(rowsOf: ReadFamily): DomainReport[] {
 
 function backupsOf(backups: readonly BackupOptions[], rowsOf: ReadFamily): BackupReport[] {
   if (backups.length === 0) return [];
-  const of = (family: AgentMetricName) =>
+  const of = (family: (typeof familiesShown)[number]) =>
     new Map(rowsOf(family).map(({ labels, value }) => [labels.backup, value] as const));
   const numbers = {
     success: of('svc_backup_last_success_timestamp_seconds'),
@@ -367,7 +387,7 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
 
 /** The present `/api/status`. Durable numbers in it are the committed ones. */
 export function statusReport(config: ReadyConfig, deps: ReportDeps): StatusReport {
-  const view = deps.registry.view(({ relayed }) => !relayed);
+  const view = deps.registry.view(({ relayed }) => !relayed, familiesShown);
   try {
     const facts = factsOf(config, measured(view), deps);
     return { ...deps.judge(facts, deps.clock.nowMs(), deps.clock.monotonicMs()), ...facts };
