@@ -55,6 +55,7 @@ describe('a check that fails again a few seconds after it passed', () => {
     ['tls_expired', 'refused', true],
     ['credentials', undefined, true],
     ['refused', undefined, false],
+    [undefined, 'refused', false],
     ['refused', 'persistence', true],
     ['persistence', 'refused', true],
     ['not_ok', 'persistence', false],

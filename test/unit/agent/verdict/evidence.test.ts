@@ -99,6 +99,14 @@ describe('a failing probe', () => {
     const full = { reason: 'failed', msg: 'could not extend file: No space left on device' } as never;
     expect(kindsOf({ probes: [probe('store/main/p', full)] })).toEqual(['disk_full', 'store_down']);
     expect(kindsOf({ probes: [probe('health/history', full)] })).toEqual(['role_down']);
+    // A check of something else does not measure the disk.
+    const checks = [{ check: 'slots', holds: false, found: 'x', severity: 'recovery_weak' }];
+    const beside = { ...(full as object), details: { checks } } as never;
+    expect(kindsOf({ probes: [probe('store/main/p', beside)] })).toEqual([
+      'disk_full',
+      'store_down',
+      'recovery_weak',
+    ]);
     expect(kindsOf({ probes: [probe('store/main/p', refused)] })).toEqual(['store_down']);
   });
   test.each([
@@ -272,6 +280,9 @@ test('a role that cannot be scraped is told unless its health check fails', () =
     'role_failing',
     'scrape_down',
   ]);
+  // Of a page that never was there, nobody knows when it was lost.
+  const never = { lastTakenMs: undefined, failingSinceMs: nowMs - 500_000 };
+  expect(told(never, failing).map(({ kind }) => kind)).toEqual(['role_failing']);
   expect(told({}, probe('health/history', { at: atOf(-9_000) })).map(({ kind }) => kind)).toEqual([
     'stale',
     'scrape_down',
@@ -340,6 +351,11 @@ test('a cluster that is down has the domains that are active in it as evidence, 
   expect(said(domain('orders', 'dc1'))).toEqual([
     'domain orders is active in dc1; it cannot fail over: it is a local domain',
   ]);
+  // Of a domain that was not checked yet, or whose check fails, nothing is known.
+  expect(said({ ...probe('domain/orders'), last: undefined }, probe('domain/payments', refused))).toEqual([]);
+  // A store is no cluster, whatever its name is.
+  const ofStore = found({ probes: [probe('store/dc1', refused), domain('orders', 'dc1', late)] });
+  expect(ofStore.find(({ kind }) => kind === 'store_down')?.evidence).toHaveLength(1);
 });
 
 test('a page that cannot be read shows that the role may be gone, unless the role passes its health check', () => {
@@ -353,6 +369,7 @@ test('a page that cannot be read shows that the role may be gone, unless the rol
   const ofProcess = /^Check whether the process runs/;
   expect(stepsWith()).toMatch(ofProcess);
   expect(stepsWith(probe('health/matching'))).toMatch(ofProcess);
+  expect(stepsWith({ ...probe('health/history'), last: undefined })).toMatch(ofProcess);
   expect(stepsWith(probe('health/history', {}, { since: atOf(-60) }))).toBeUndefined();
 });
 

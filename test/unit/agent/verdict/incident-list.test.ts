@@ -39,6 +39,26 @@ test.each<[string, KeptIncident[], object[]]>([
     ],
     [{ id: 'store_down/main', start: atOf(10), end: atOf(60) }],
   ],
+  [
+    'the texts are those of the longer one, in either order',
+    [persistence, incident('store_down', 'main/visibility', [8, 37])],
+    [{ id: 'store_down/main', consequences: '4 roles' }],
+  ],
+  [
+    'one begins in the moment in which the other ends: the store was not well in between',
+    [incident('store_down', 'main/visibility', [40, 60]), persistence],
+    [{ id: 'store_down/main', start: atOf(10), end: atOf(60) }],
+  ],
+  [
+    'one ends in the moment in which the other begins',
+    [persistence, incident('store_down', 'main/visibility', [40, 60])],
+    [{ id: 'store_down/main', start: atOf(10), end: atOf(60) }],
+  ],
+  [
+    'one database twice, at the same time, because the clock was set back in between',
+    [incident('store_down', 'main/persistence', [30, 60]), persistence],
+    [{ id: 'store_down/main/persistence' }, { id: 'store_down/main/persistence' }],
+  ],
   ['one database is named', [persistence], [{ id: 'store_down/main/persistence' }]],
   [
     'the clock jumped by an hour in both',
@@ -76,6 +96,11 @@ test.each<[string, KeptIncident[], object[]]>([
     [{ subject: 'main/visibility' }, { subject: 'main/persistence' }],
   ],
   [
+    'one after the other, of which the later is known first',
+    [incident('store_down', 'main/visibility', [50, 60]), persistence],
+    [{ subject: 'main/visibility' }, { subject: 'main/persistence' }],
+  ],
+  [
     'another store',
     [persistence, incident('store_down', 'other/visibility', [10, 41])],
     [{ subject: 'other/visibility' }, { subject: 'main/persistence' }],
@@ -89,6 +114,16 @@ test.each<[string, KeptIncident[], object[]]>([
     'what is no store',
     [incident('recovery', 'main/persistence', [10, 40]), incident('recovery', 'main/visibility', [10, 40])],
     [{}, {}],
+  ],
+  [
+    'two streams of replication to one cluster',
+    [incident('replication_lag', 'a to c', [10, 40]), incident('replication_lag', 'b to c', [10, 41])],
+    [{ subject: 'b to c' }, { subject: 'a to c' }],
+  ],
+  [
+    'of a kind that only another version of the agent has',
+    [incident('later_kind', 'main/persistence', [10, 40]), incident('later_kind', 'main/visibility', [10, 41])],
+    [{ subject: 'main/visibility' }, { subject: 'main/persistence' }],
   ],
 ])('incidents: %s', (_, kept, shown) => {
   expect(incidentsShown(kept, [])).toMatchObject(shown);

@@ -909,16 +909,18 @@ describe('a store that fails for another reason without having been well in betw
     expect(look(second, 1_200, fails(1_200)).incidents).toMatchObject([{ start: atOf(0), end: atOf(1_200) }]);
   });
   test.each([
-    ['a reason of the same fault', 'connect_timeout', 300],
-    ['the reason of the beginning, after another one', 'refused', 300],
-    ['another reason less than a minute later', 'credentials', 59],
-  ] as const)('%s is not told apart', (_, reason, after) => {
+    ['a reason of the same fault is not told apart', 'connect_timeout', 300, undefined],
+    ['the reason of the beginning, after another one, is not told apart', 'refused', 300, undefined],
+    ['another reason less than a minute later is not told apart', 'credentials', 59, undefined],
+    ['another reason a minute later is told apart', 'credentials', 60, atOf(60)],
+  ] as const)('%s', (_, reason, after, reasonSince) => {
     const judge = createJudge();
     look(judge, 0, fails(0, 'refused'));
     if (reason === 'refused') look(judge, 200, fails(200, 'credentials'));
     const [sentence, ...times] = told(look(judge, after, fails(after, reason)));
-    expect(sentence).toMatch(/ \(since 00:00:00 UTC\)\.$/);
-    expect(times).toEqual([atOf(0), undefined]);
+    const reasonText = reasonSince ? ', for this reason since 00:01:00 UTC' : '';
+    expect(sentence?.endsWith(` (since 00:00:00 UTC${reasonText}).`)).toBe(true);
+    expect(times).toEqual([atOf(0), reasonSince]);
   });
 });
 

@@ -101,6 +101,14 @@ test('a share of few calls means nothing', () => {
   expect(kindsOf(failing(3.1))).toEqual(['request_errors']);
 });
 
+test('calls of less than a minute are no share, and do not even show that a problem goes on', () => {
+  const { exceeded } = sampled(3, (step) => ({
+    svc_persistence_requests: [row('history', step * 1_000)],
+    svc_persistence_errors: [row('history', step * 1_000)],
+  }));
+  expect(exceeded).toEqual([]);
+});
+
 test('drops are a problem after a quarter of an hour', () => {
   const dropping = (steps: number) =>
     sampled(steps, (step) => ({

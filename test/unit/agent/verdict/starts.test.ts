@@ -77,6 +77,16 @@ test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]
     [100_100, 100_100, 100_100, 100_800, 100_800],
   ],
   [
+    'another cluster is another cause, although neither has a store',
+    [
+      cause(100_600, { kind: 'cluster_down', subject: 'b', about: { clusters: ['b'] } }),
+      { ...effect('history', 100_100), causedBy: 'cluster_down/b' },
+      cause(100_800, { kind: 'cluster_down', subject: 'c', about: { clusters: ['c'] } }),
+    ],
+    [],
+    [100_100, 100_100, 100_800],
+  ],
+  [
     'an effect counts since it fails for the reason that it has',
     [
       cause(100_600),
