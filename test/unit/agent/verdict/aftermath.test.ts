@@ -123,9 +123,10 @@ test('what a cause left behind is not the work of another cause that begins then
   const role = (seconds: number, isDown: boolean) =>
     probeStatusOf('health/history', { at: atOf(seconds), ...(isDown && refused) }, { since: atOf(50) });
   look(judge, 30, { probes: [store(30, true), role(30, false)], exceeded: [errors(10, 30)] });
-  const problems = (seconds: number, last: number) => {
+  const problems = (seconds: number, last: number, newSince = last) => {
     const probes = [store(seconds, false), role(seconds, true)];
-    const { verdict, incidents } = look(judge, seconds, { probes, exceeded: [errors(10, last)] });
+    const exceeded = [{ ...errors(10, last), newSince: atOf(newSince) }];
+    const { verdict, incidents } = look(judge, seconds, { probes, exceeded });
     expect(incidents.map(({ cause }) => cause)).toEqual(['store_down']);
     return verdict.problems.map(({ id }) => id);
   };
@@ -133,6 +134,9 @@ test('what a cause left behind is not the work of another cause that begins then
   expect(problems(50, 45)).toEqual(['role_down/history']);
   expect(problems(80, 45)).toEqual(['role_down/history']);
   expect(problems(130, 124)).toEqual(['role_down/history']);
+  // Few errors that are counted a pause after the end of the store are the work of what is seen then.
+  expect(problems(130, 124, 90)).toEqual(['role_down/history']);
+  expect(problems(130, 125, 90)).toEqual(['role_down/history', 'persistence_errors/history']);
   // What is counted a pause after the end of the store is not its work.
   expect(problems(130, 125)).toEqual(['role_down/history', 'persistence_errors/history']);
 });
@@ -243,6 +247,13 @@ describe('the rate of a short outage, which exceeds its limit only after it', ()
     look(judge, 30, { probes: [store(30, true)], exceeded: [old] });
     expect(ids(judge, 40, -900)).toEqual(['critical', 'persistence_errors/history']);
   });
+  test('is no rest of it two minutes later, whatever its own window is', () => {
+    const moving = (seconds: number) => {
+      const exceeded = [{ ...errors(45), kind: 'shard_movement' }];
+      return look(short(), seconds, { probes: [store(seconds, false)], exceeded }).verdict.level;
+    };
+    expect([moving(159), moving(160)]).toEqual(['unknown', 'warning']);
+  });
   test('is no rest of something that does not explain it, and explained by the store if that fails again', () => {
     const judge = createJudge();
     const archive = (isDown: boolean) =>
@@ -335,6 +346,39 @@ test('a clock that jumps back does not make an end last: what goes on after the 
   // The window of the rate is two minutes.
   expect(at(159, -3_600, false).level).toBe('unknown');
   expect(at(160, -3_600, false).cause?.kind).toBe('persistence_errors');
+});
+
+test('a clock that jumps back does not hide errors that cannot be from the cause: they are a problem at once', () => {
+  const judge = createJudge();
+  const at = (seconds: number, jumped: number, isDown: boolean) => {
+    const wall = seconds + jumped;
+    const probes = [store(wall, isDown)];
+    const facts = {
+      ...{ startedAt: atOf(-9_000), now: atOf(wall), probes },
+      exceeded: [{ ...errors(10), newSince: atOf(wall) }],
+    };
+    return judge.judge(statusFactsOf(facts), Date.parse(atOf(wall)), seconds * 1e3).verdict;
+  };
+  at(30, 0, true);
+  expect(at(40, 0, false).level).toBe('unknown');
+  // Pages are read within 75 s of the end.
+  expect(at(114, -3_600, false).level).toBe('unknown');
+  expect(at(115, -3_600, false).cause?.kind).toBe('persistence_errors');
+});
+
+test('requests that still fail after the last restart of a crash loop are a problem once they cannot be from it', () => {
+  const judge = createJudge();
+  const isOwnAt = (seconds: number) => {
+    const exceeded = [
+      { ...errors(10, 100), kind: 'crash_loop' },
+      { ...errors(20, seconds), kind: 'request_errors', about: { role: 'frontend', callee: 'history' } },
+    ];
+    const { problems } = look(judge, seconds, { exceeded }).verdict;
+    return problems.some(({ kind, causedBy }) => kind === 'request_errors' && causedBy === undefined);
+  };
+  const seconds = Array.from({ length: 30 }, (_, i) => 100 + 5 * i);
+  // A restart in second 100 is counted until 130, and what it did is read within another 75 s.
+  expect(seconds.find(isOwnAt)).toBe(205);
 });
 
 test('what a lasting cause explains is not taken over by one that began minutes later', () => {
@@ -515,14 +559,17 @@ describe('a role failed its check for a moment, and why is known only afterwards
   ])('%s', (_, args, ids) => {
     expect(told(...args)).toEqual(ids);
   });
-  test('what is less severe does not hide an outage', () => {
+  test.each([
+    ['what is less severe does not hide an outage', 'heap', ['heap/history', 'role_down/history']],
+    ['what is as severe explains an outage', 'crash_loop', ['crash_loop/history']],
+  ])('%s', (_, kind, ids) => {
     const judge = createJudge();
     const down = probeStatusOf('health/history', { at: atOf(20), ...refused }, { since: atOf(20) });
     look(judge, 20, { probes: [down] });
     look(judge, 25, { probes: [check(25, false)] });
-    look(judge, 30, { probes: [check(30, false)], exceeded: [value('heap', 20)] });
+    look(judge, 30, { probes: [check(30, false)], exceeded: [value(kind, 20)] });
     const { incidents } = look(judge, 120, { probes: [check(120, false)] });
-    expect(incidents.map(({ id }) => id)).toEqual(['heap/history', 'role_down/history']);
+    expect(incidents.map(({ id }) => id)).toEqual(ids);
   });
 });
 

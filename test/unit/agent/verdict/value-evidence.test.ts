@@ -48,6 +48,20 @@ describe('a value above its limit', () => {
       'Get: 9 (limit 5)',
     ]);
   });
+  const counted = (newSince: number, lastCounted: number) => ({
+    newSince: atOf(newSince),
+    lastCounted: atOf(lastCounted),
+  });
+  test.each([
+    ['after', counted(-50, -40), counted(-30, -20), [-30, -20]],
+    ['before', counted(-30, -20), counted(-50, -40), [-30, -20]],
+    ['with', {}, counted(-30, -20), [-30, -20]],
+    ['without', counted(-50, -40), {}, [-50, -40]],
+  ])('has the newest events of its values, those of a value %s others', (_, first, second, [fresh, last]) => {
+    expect(of(first, second)).toMatchObject([
+      { newSinceMs: nowMs + fresh! * 1e3, lastMs: nowMs + last! * 1e3 },
+    ]);
+  });
   test('only goes on if each of its values does', () => {
     const goesOn = (...all: boolean[]) =>
       of(...all.map((goes) => (goes ? { onlyGoesOn: true as const } : {})))[0]?.onlyGoesOn ?? false;
@@ -142,6 +156,10 @@ describe('the last words of a role', () => {
     expect(words([word('error', -660)])).toEqual(['error: error']);
     expect(words([word('error', -661)])).toEqual([]);
   });
+  test('are fatal ones since a minute before it: a process that ended earlier had been started again', () => {
+    expect(words([word('fatal', -120)])).toEqual(['fatal: fatal']);
+    expect(words([word('fatal', -121)])).toEqual([]);
+  });
   test('are the newest fatal one, else the newest', () => {
     expect(words([word('error', -1), word('fatal', -5), word('fatal', -9, { msg: 'older' })])).toEqual([
       'fatal: fatal',
@@ -167,6 +185,8 @@ describe('the last words of a role', () => {
     expect(since('fatal', word('fatal', 1))).toEqual([0]);
     expect(since('fatal', word('error', -3))).toEqual([0]);
     expect(since('crash_loop', word('fatal', -3))).toEqual([0]);
+    const ofAnother = counted('fatal').map((one) => ({ ...one, about: { role: 'matching' } }));
+    expect(told([word('fatal', -3)], { exceeded: ofAnother })[0]?.sinceMs).toBe(nowMs);
   });
   test('stand beside no problem that they cannot explain, and of no other role', () => {
     expect(words([word('error', -1)], { certificates: [{ probe: 'x', notAfter: now }] })).toEqual([]);
