@@ -213,6 +213,14 @@ describe('a problem that is back', () => {
     book.update([], at(140), never);
     expect(book.incidents(at(400))).toMatchObject([{ start: atOf(0), end: atOf(140) }]);
   });
+  test('long after its pause begins when that ends, and ended when it was seen to be over', () => {
+    const book = createIncidentBook();
+    book.update([problem('main', 0)], at(0), never);
+    book.update([], at(40), never);
+    const pause = { fromMs: at(50), untilMs: at(150) };
+    expect(book.start({ line: 'main', sinceMs: at(10), pause }, at(160))).toBe(at(150));
+    expect(book.incidents(at(160))).toMatchObject([{ start: atOf(0), end: atOf(40) }]);
+  });
   test('after its pause has ended where the pause began, whether it was seen as over or not', () => {
     const pause = { fromMs: at(50), untilMs: at(150) };
     for (const isSeen of [true, false]) {
@@ -262,6 +270,16 @@ describe('a problem of an earlier agent whose events begin again after a quiet t
     expect(book.incidents(at(205))).toHaveLength(ended.length);
     expect(book.start({ ...again, quietSinceMs }, at(220))).toBe(startMs);
   });
+});
+
+test('a problem that another one explains when it is over goes on if it is back, with its start', () => {
+  const book = createIncidentBook();
+  book.update([{ ...problem('role', 0), reason: 'refused' }], at(0), never);
+  book.update([], at(10), never);
+  book.explained(['role', 'of another time']);
+  expect(book.goesOn('of another time')).toBe(false);
+  expect(book.start({ line: 'role', sinceMs: at(20), reason: 'refused' }, at(20))).toBe(at(0));
+  expect(book.incidents(at(200))).toEqual([]);
 });
 
 test('the start of a problem that is new is its own', () => {
@@ -430,6 +448,16 @@ describe('the state', () => {
     const before = book.durable.freeze();
     book.update([problem('a', 0, { what: '2 errors' })], at(1), never);
     expect(book.durable.freeze()).toBe(before);
+  });
+  test('is written anew once a minute while events are counted', () => {
+    const book = createIncidentBook();
+    const stateAt = (seconds: number) => {
+      book.update([{ ...problem('a', 0), lastMs: at(seconds) }], at(seconds), never);
+      return book.durable.freeze();
+    };
+    const [first, second, third] = [60, 119, 120].map(stateAt);
+    expect(second).toBe(first);
+    expect(third).not.toBe(first);
   });
   test('is written anew when a pause is over for good', () => {
     const book = createIncidentBook();

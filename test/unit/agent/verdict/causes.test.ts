@@ -67,6 +67,23 @@ test('a role of which one check failed had a cause of its own if it failed long 
   expect(causes('10:59:24')).toEqual(['store_down/main', 'role_failing/history']);
 });
 
+test('a primary that has no result, or that nobody checks any more, is not known to be that of a standby', () => {
+  const of = (kind: 'store_down' | 'recovery_weak', store: string) =>
+    ({ kind, subject: store, about: { store, probe: `store/${store}` }, evidence: [], sinceMs: 0 }) as const;
+  const weak = { ...of('recovery_weak', 'copy'), from: ['check/store/copy replica'] };
+  const copy = probeStatusOf('store/copy', { details: { follows: ['7'] } as never });
+  const causesOf = (standby: typeof weak | ReturnType<typeof of>, ...probes: ReturnType<typeof up>[]) =>
+    explained([of('store_down', 'main'), standby], statusFactsOf({ probes: [copy, ...probes] })).map(
+      ({ causedBy }) => causedBy,
+    );
+  const main = probeStatusOf('store/main', { ...refused, details: { identity: '7' } as never });
+  expect(causesOf(weak, main)).toEqual([undefined, 'store_down/main']);
+  expect(causesOf(weak, { ...main, last: undefined })).toEqual([undefined, undefined]);
+  expect(causesOf(weak)).toEqual([undefined, undefined]);
+  // What an earlier agent saw may come without its sources.
+  expect(causesOf(of('recovery_weak', 'copy'), main)).toEqual([undefined, undefined]);
+});
+
 test('how late the check of a cause may be depends on its own interval, not on that of another probe', () => {
   const slow = { ...up('domain/orders'), intervalMs: 600_000 };
   const probes = [slow, down('store/main', '11:00:00'), down('health/history', '10:59:24')];

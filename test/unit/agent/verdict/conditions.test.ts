@@ -592,6 +592,23 @@ test('objects older than the retention are no problem while nothing completes, o
   expect(exceeded[0]?.usual).toBeUndefined();
 });
 
+test('an archive that is late goes on to be, since the same time, although workflows complete no more', () => {
+  const late = (steps: number) =>
+    reported(steps, (step) => ({
+      svc_archival_newest_object_timestamp_seconds: [
+        row('', nowS(step) - 90_000, { archive: 'history', scheme: 's3' }),
+      ],
+      svc_workflow_completed: [row('history', Math.min(step, 10), orders)],
+    })).exceeded.map(({ kind, since, onlyGoesOn }) => [
+      kind,
+      (Date.parse(since) - startMs) / 1e3,
+      onlyGoesOn,
+    ]);
+  // The first minute tells that workflows complete; ten minutes after the last one, nobody knows it any more.
+  expect(late(10)).toEqual([['archival_stalled', 60, undefined]]);
+  expect(late(60)).toEqual([['archival_stalled', 60, true]]);
+});
+
 test.each([
   ['statsd', 'buffer_full', true],
   ['scrape', 'too_large', true],

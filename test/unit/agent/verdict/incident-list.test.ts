@@ -122,7 +122,10 @@ test.each<[string, KeptIncident[], object[]]>([
   ],
   [
     'of a kind that only another version of the agent has',
-    [incident('later_kind', 'main/persistence', [10, 40]), incident('later_kind', 'main/visibility', [10, 41])],
+    [
+      incident('later_kind', 'main/persistence', [10, 40]),
+      incident('later_kind', 'main/visibility', [10, 41]),
+    ],
     [{ subject: 'main/visibility' }, { subject: 'main/persistence' }],
   ],
 ])('incidents: %s', (_, kept, shown) => {

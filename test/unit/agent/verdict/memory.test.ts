@@ -946,6 +946,43 @@ test('a role that fails again after its store and the role itself were well is a
   ]);
 });
 
+test('a role that failed of itself and is back after a moment has the cause that it has then, and its old start', () => {
+  const judge = createJudge();
+  const causeAt = (seconds: number, isStoreDown: boolean, reason?: string) => {
+    const probes = [
+      ...store(seconds, isStoreDown, isStoreDown ? 628 : 0).probes,
+      history(seconds, reason, reason && seconds < 600 ? 10 : seconds),
+    ];
+    const { problems } = look(judge, seconds, { probes }).verdict;
+    const role = problems.find(({ kind }) => kind === 'role_down');
+    return role && [role.since, role.causedBy];
+  };
+  expect(causeAt(10, false, 'persistence')).toEqual([atOf(10), undefined]);
+  expect(causeAt(590, false, 'persistence')).toEqual([atOf(10), undefined]);
+  expect(causeAt(600, false)).toBeUndefined();
+  expect(causeAt(630, true, 'persistence')).toEqual([atOf(10), 'store_down/main']);
+  expect(causeAt(640, true, 'persistence')).toEqual([atOf(10), 'store_down/main']);
+});
+
+test.each([
+  ['is seen', false],
+  ['an earlier agent has seen, and nobody has checked since', true],
+])('a cause that %s keeps its start, although an older effect is found', (_, isRestarted) => {
+  const first = createJudge();
+  expect(look(first, 30, store(30, true, 20)).verdict.problems[0]?.since).toBe(atOf(20));
+  const judge = isRestarted ? restarted(first) : first;
+  const [known] = store(40, true, 20).probes;
+  const probes = [
+    isRestarted ? { ...known!, last: undefined, state: undefined } : known!,
+    history(40, 'persistence', 10),
+  ];
+  const { problems } = look(judge, 40, { ...(isRestarted && { startedAt: atOf(35) }), probes }).verdict;
+  expect(problems).toMatchObject([
+    { id: 'store_down/main', since: atOf(20) },
+    { id: 'role_down/history', causedBy: 'store_down/main' },
+  ]);
+});
+
 test('a role that restarts again and again is one problem, although it is refused, warms up and passes in turn', () => {
   const judge = createJudge();
   for (let restart = 0; restart < 4; restart++) {

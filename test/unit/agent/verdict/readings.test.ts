@@ -253,15 +253,16 @@ test('what is usual is kept of 4,000 values', () => {
 });
 
 test.each([
-  ['what is usual follows what is measured, by a fortieth of each sample', [40, 80], 41],
-  ['and stays where nothing changes', [40, 40], 40],
+  ['what is usual follows what is measured, by a fortieth of each sample', [40, 80], '41s'],
+  ['and stays where nothing changes', [40, 40], '40s'],
+  ['and may be the limit', [300, 300], '5m'],
 ])('%s', (_, [before, after], usual) => {
   const lag = sampled(2, (step) => ({
     svc_store_wal_oldest_unarchived_timestamp_seconds: [
       row('', 1_767_225_600 + step * 15 - [before!, after!, 1e6][step]!, { store: 'main', database: 'p' }),
     ],
   }));
-  expect(lag.exceeded).toMatchObject([{ kind: 'wal_stalled', usual: `${usual}s` }]);
+  expect(lag.exceeded).toMatchObject([{ kind: 'wal_stalled', usual }]);
 });
 
 test.each([
@@ -307,6 +308,24 @@ describe('errors that pause', () => {
   test('for 75 s are over, although the window still contains them', () => {
     const exceeded = (steps: number) => errors((now) => now <= 20, steps).exceeded;
     expect(exceeded(24)).toMatchObject([{ kind: 'persistence_errors', lastCounted: at(20) }]);
+    expect(exceeded(25)).toEqual([]);
+  });
+  test.each([
+    ['that their caller counts', 'svc_history_client_errors', { svc_history_client_requests: 'frontend' }],
+    [
+      'that the callee counts',
+      'svc_served_errors',
+      { svc_history_client_requests: 'frontend', svc_served_requests: 'history' },
+    ],
+  ])('in requests %s are over, too', (_, family, requests: Record<string, string>) => {
+    const exceeded = (steps: number) =>
+      sampled(steps, (now) => ({
+        ...Object.fromEntries(
+          Object.entries(requests).map(([name, role]) => [name, [row(role, now * 1_000)]]),
+        ),
+        [family]: [row(family === 'svc_served_errors' ? 'history' : 'frontend', Math.min(now, 20) * 900)],
+      })).exceeded;
+    expect(exceeded(24)).toMatchObject([{ kind: 'request_errors', lastCounted: at(20) }]);
     expect(exceeded(25)).toEqual([]);
   });
   test.each([
@@ -376,6 +395,19 @@ test.each([
     expect(exceeded(1)).toEqual([]);
     expect(exceeded(2)).toMatchObject([{ kind }]);
     expect(exceeded(20, 70)).toEqual([]);
+  },
+);
+
+test.each([
+  [59, [['crash_loop', true]]],
+  [60, []],
+])(
+  'two restarts may go on a loop that an earlier agent saw, for a quarter of an hour: after %i samples',
+  (steps, shown) => {
+    const { exceeded } = sampled(steps, (step) => ({
+      svc_role_restarts_total: [row('history', step < 40 ? 7 : step < 45 ? 8 : 9)],
+    }));
+    expect(exceeded.map(({ kind, onlyGoesOn }) => [kind, onlyGoesOn])).toEqual(shown);
   },
 );
 

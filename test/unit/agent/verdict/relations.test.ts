@@ -103,6 +103,37 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
     },
     ['crash_loop/matching', isCause ? 'role_down/frontend by crash_loop/matching' : 'role_down/frontend'],
   ]),
+  ...(
+    [
+      ['is gone has ended again', { probes: [down('health/matching')] }, true, 'role_down'],
+      [
+        'runs, but lacks its store, did not',
+        { probes: [down('health/matching', 'persistence')] },
+        false,
+        'role_down',
+      ],
+      [
+        'pauses for garbage collection runs',
+        { exceeded: [exceeded('gc_pause', { role: 'matching' })] },
+        false,
+        'gc_pause',
+      ],
+    ] as const
+  ).map(([name, facts, isCause, kind]): [string, Partial<StatusFacts>, string[]] => [
+    `a role that crashed minutes before and ${name}`,
+    {
+      probes: [],
+      ...facts,
+      exceeded: [
+        ...('exceeded' in facts ? facts.exceeded : []),
+        {
+          ...exceeded('crash_loop', { role: 'matching' }),
+          lastCounted: new Date(Date.parse(began) - 75_000).toISOString(),
+        },
+      ],
+    },
+    ['crash_loop/matching', `${kind}/matching${isCause ? ' by crash_loop/matching' : ''}`],
+  ]),
   [
     'late tasks alone explain the work',
     {

@@ -226,6 +226,17 @@ describe('an episode of a counter', () => {
     const values = [...paused(6, 4, 6), ...later(paused(6, 12, 3), 200)];
     expect(episode(values)).toMatchObject({ firstAgoMs: 2 * stepMs });
   });
+  test.each([
+    ['three times as long as usual', 6, 2],
+    ['less than that', 5, 35],
+  ])('and after a pause %s', (_, stands, firstAgo) => {
+    const values = [...paused(6, 2, 6), ...later(paused(6, 2, 6), 120), ...later(paused(1, stands, 3), 240)];
+    expect(episode(values)).toMatchObject({ firstAgoMs: firstAgo * stepMs });
+  });
+  test('is over after a pause, although there was one that was longer', () => {
+    const values = [...paused(6, 8, 6), ...later(paused(1, 5, 3), 120)];
+    expect(episode(values)).toMatchObject({ firstAgoMs: 2 * stepMs });
+  });
   test('is over after a pause of a given length, however seldom the counter grows', () => {
     expect(episode(paused(10, 8, 3, 0.1), 8 * stepMs)).toMatchObject({ firstAgoMs: 2 * stepMs });
     expect(episode(paused(10, 8, 3, 0.1), 8 * stepMs + 1)).toMatchObject({ firstAgoMs: 19 * stepMs });

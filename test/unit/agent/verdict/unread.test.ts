@@ -374,6 +374,18 @@ describe('a problem whose source cannot be read', () => {
     expect(silence.of(restored, [], [open], later(settledMs - 1))).toHaveLength(1);
     expect(silence.of(restored, [], [open], later(settledMs))).toEqual([]);
   });
+  test('is one of an earlier agent, and crashes again and again: the next restart may take six minutes', () => {
+    const line = 'crash_loop/history';
+    const isUnreadAt = (ms: number) => {
+      const silence = createSilence();
+      const restart = { line, lastMs: 1e6 };
+      silence.restore([{ ...earlier, ...restart }]);
+      const own = statusFactsOf({ startedAt: new Date(1e6).toISOString() });
+      silence.of([], [], [restart], { ...at(ms), facts: own });
+      return silence.isUnread(line);
+    };
+    expect([359_999, 360_000].map(isUnreadAt)).toEqual([true, false]);
+  });
   const just = new Date(1e6 - 1e3).toISOString();
   test.each([
     ['whose state was written', 'state/', {}, false],

@@ -289,6 +289,26 @@ test('a sentence has the start of the first of each kind, with its day if that i
   expect(timeText(nowMs, nowMs + 86_400_000)).toBe('2026-01-02 00:00:00 UTC');
 });
 
+test.each([
+  [['a'], 'Store a refuses the credentials (since 23:50:00 UTC, for this reason since 23:55:00 UTC).'],
+  // The reasons of several may have begun one by one.
+  [['a', 'b'], 'Stores a and b refuse the credentials (since 23:50:00 UTC).'],
+])('since when the reason of stores %s is what it is', (names, sentence) => {
+  const all = names.map(
+    (subject): Given => ({
+      ...{ kind: 'store_down', subject, predicate: 'refuses|refuse the credentials', reason: 'credentials' },
+      sinceMs: nowMs - 600_000,
+      reasonsMs: { refused: 0, credentials: nowMs - 300_000 },
+    }),
+  );
+  expect(
+    wrongSentence(
+      all.flatMap((one) => caused(one)),
+      nowMs - 1,
+    ).sentence,
+  ).toBe(sentence);
+});
+
 test('what is over, and what has not been checked again', () => {
   expect(overTextOf('store_down', 'main')).toBe('store main recovered');
   expect(overTextOf('frontend_latency', '')).toBe('the frontend answers fast again');
