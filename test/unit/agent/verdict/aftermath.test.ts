@@ -247,6 +247,27 @@ describe('the rate of a short outage, which exceeds its limit only after it', ()
     look(judge, 30, { probes: [store(30, true)], exceeded: [old] });
     expect(ids(judge, 40, -900)).toEqual(['critical', 'persistence_errors/history']);
   });
+  test('is what the store left, which can cause more, although a role was well again before the store', () => {
+    const judge = createJudge();
+    const role = (name: string, seconds: number, isGone = false) =>
+      probeStatusOf(`health/${name}`, { at: atOf(seconds), ...(isGone && refused) }, { since: atOf(10) });
+    const at = (seconds: number, isStoreDown: boolean, isRoleGone: boolean, more: object = {}) => {
+      const others = ['frontend', 'matching'].map((name) => role(name, seconds));
+      const probes = [store(seconds, isStoreDown), role('history', seconds, isRoleGone), ...others];
+      return look(judge, seconds, { probes, ...more }).verdict;
+    };
+    expect(at(30, true, true).problems.map(({ causedBy }) => causedBy)).toEqual([undefined, undefined]);
+    at(35, true, false);
+    at(40, false, false);
+    const requests = {
+      ...errors(45),
+      kind: 'request_errors',
+      about: { role: 'frontend', callee: 'history' },
+    };
+    expect(at(45, false, false, { exceeded: [requests] }).headline).toBe(
+      'Store main recovered; it is not known yet whether the consequences are over',
+    );
+  });
   test('is no rest of it two minutes later, whatever its own window is', () => {
     const moving = (seconds: number) => {
       const exceeded = [{ ...errors(45), kind: 'shard_movement' }];
