@@ -27,14 +27,17 @@ const facts = (over: Partial<CostFacts> = {}): CostFacts => ({
       details: {
         last: {
           ...{ result: 'ok', startMs: nowMs - 3_600_000, endMs: nowMs - 3_500_000, backupBytes: 100_000_000 },
-          phasesMs: { copy: 60_000, log: 30_000, check: 1000, remove: 9000 },
+          phasesMs: { create: 5000, copy: 60_000, log: 30_000, check: 1000, remove: 9000 },
         },
       },
     },
   ],
   domains: [{ domain: 'orders', activeCluster: 'dc1' }],
   clusters: ['dc1', 'dc2', 'dc3'],
-  replication: [{ source: 'dc1', target: 'dc2', lagSeconds: 1.5 }],
+  replication: [
+    { source: 'dc3', target: 'dc2', lagSeconds: 900 },
+    { source: 'dc1', target: 'dc2', lagSeconds: 1.5 },
+  ],
   workflowRate: 7,
   drillMs: () => undefined,
   ...over,
@@ -47,8 +50,8 @@ test('a restore: what was rehearsed, for the size that the backup has now, and t
     {
       procedure: 'database-corruption',
       subject: 'main/persistence',
-      // Copy and check count twice, the log once.
-      timeSeconds: 152,
+      // Copy and check count twice; the start of the server and the log count once.
+      timeSeconds: 157,
       basis: 'the restore alone, as rehearsed 1h ago, for a backup of 2.00 times the size',
       lossSeconds: 120,
       lossWorkflows: 840,
@@ -57,13 +60,41 @@ test('a restore: what was rehearsed, for the size that the backup has now, and t
   ]);
 });
 
+const [recovery, backup, rehearsal] = facts().probes;
+const linked = (...links: object[]) => ({
+  ...recovery!,
+  details: { chain: { ...(recovery!.details.chain as object), links } },
+});
+const rehearsed = (backupBytes?: number) => ({
+  ...rehearsal!,
+  details: { last: { ...(rehearsal!.details.last as object), backupBytes } },
+});
+const log = { backup: 'wal', type: 'log' };
+test.each<[string, CostFacts['probes'], number, string]>([
+  [
+    'whose chain ends with its base',
+    [linked(log, { backup: 'base', type: 'full' }), backup!, rehearsal!],
+    157,
+    '2.00',
+  ],
+  ['that cannot be recovered now', [{ ...recovery!, details: {} }, backup!, rehearsal!], 96, ''],
+  ['whose chain has no base', [linked(log), backup!, rehearsal!], 96, ''],
+  ['whose backup nobody checks', [recovery!, rehearsal!], 96, ''],
+  ['whose backup was not found', [recovery!, { ...backup!, details: {} }, rehearsal!], 96, ''],
+  ['that was rehearsed before sizes were recorded', [recovery!, backup!, rehearsed()], 96, ''],
+])('a restore of a database %s', (_, probes, timeSeconds, share) => {
+  const size = share && `, for a backup of ${share} times the size`;
+  const basis = `the restore alone, as rehearsed 1h ago${size}`;
+  expect(of('database-corruption', { probes })).toMatchObject([{ timeSeconds, basis }]);
+});
+
 test('a drill of the procedure itself says more than a rehearsal', () => {
   const drillMs: CostFacts['drillMs'] = (procedure, subject) =>
     procedure === 'cluster-loss' && subject === 'main/persistence' ? 600_000 : undefined;
   expect(of('cluster-loss', { drillMs })).toMatchObject([
     { timeSeconds: 600, basis: 'the last drill of this procedure' },
   ]);
-  expect(of('database-corruption', { drillMs })).toMatchObject([{ timeSeconds: 152 }]);
+  expect(of('database-corruption', { drillMs })).toMatchObject([{ timeSeconds: 157 }]);
 });
 
 test('what is not known is said, with what would make it known', () => {
@@ -111,6 +142,11 @@ test('a failover: the lag of the domain to each other cluster', () => {
         'the data: the replication lag from dc1 to dc3; scrape the history role of dc3',
       ],
     },
+  ]);
+  const drillMs = () => 30_000;
+  expect(of('datacenter-failure', { drillMs })).toMatchObject([
+    { timeSeconds: 30, basis: 'the last drill of this procedure', unknown: [] },
+    { timeSeconds: 30, unknown: [expect.stringMatching(/^the data: /)] },
   ]);
   expect(of('failback', { domains: [{ domain: 'orders' }] })).toMatchObject([
     { subject: 'orders', unknown: [expect.stringContaining('not known where orders is active')] },

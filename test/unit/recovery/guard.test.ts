@@ -16,12 +16,12 @@ const role = (name: string, over: Partial<Role> = {}): Role => ({
 function guardOf(
   roles: readonly Role[],
   found: Readonly<Record<string, { reason?: string; msg: string }>>,
-  port?: number,
+  { port, database }: { port?: number; database?: string } = { database: 'svc' },
 ) {
   return createGuard({
     services: roles as never,
     store: port === undefined ? undefined : storeOn(port, { password: 'secret' as never }),
-    database: 'svc',
+    database,
     runProbe: async (name) => {
       const finding = found[name];
       return finding && ({ ok: finding.reason === undefined, ...finding } as never);
@@ -91,12 +91,14 @@ test.each([
 });
 
 test('a store that is not configured shows no session, and one that refuses connections has none', async () => {
-  const down = guardOf(both, {}, await freePort());
+  const down = guardOf(both, {}, { port: await freePort(), database: 'svc' });
   expect((await answers(down.isDown())).no_sessions).toBe('true: the store refuses connections');
   expect(await answers(down.canBeShown())).toEqual({
     roles_watched: 'true: history, frontend',
     sessions_visible: 'true: the store refuses connections',
   });
+  const nameless = guardOf(both, {}, { port: await freePort() });
+  expect((await answers(nameless.isDown())).no_sessions).toBe('unknown: the store has no such database');
   const none = guardOf([role('frontend')], {});
   expect((await answers(none.isDown())).no_sessions).toBe('unknown: the store has no such database');
   expect(await answers(none.canBeShown())).toEqual({
