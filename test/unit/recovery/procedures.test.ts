@@ -140,6 +140,23 @@ test.each([
   expect(stepsOf('database-corruption', {}, over)).not.toHaveProperty('safety-copy'),
 );
 
+test.each<[string, string, Record<string, readonly string[]>, Partial<Situation>, string]>([
+  ['the way in which it copies', 'safety-copy', {}, {}, 'The copy is the copy;'],
+  ['its command', 'safety-copy', own, {}, 'The copy is made by recovery.commands.safetyCopy;'],
+  ['that a person copies', 'safety-copy', {}, { restore: { programs: [] } }, 'The copy is made by hand;'],
+  ['the domain', 'verify-workflows', all, {}, 'cli --domain orders workflow list'],
+  [
+    'that a domain is missing',
+    'verify-workflows',
+    all,
+    { subject: { store: 'main', database: 'persistence' } },
+    'cli --domain DOMAIN workflow list',
+  ],
+])('a step names %s: %s', (_, id, commands, over, text) => {
+  const steps = procedures['database-corruption'].steps(situation(commands, over));
+  expect(steps.find((step) => step.id === id)?.text).toContain(text);
+});
+
 test('a restore by hand shows its lines, or says how to get them', () => {
   const byHand = (over: Partial<Situation>) =>
     procedures['database-corruption'].steps(situation({}, over)).find(({ id }) => id === 'restore')?.byHand;

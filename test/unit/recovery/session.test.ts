@@ -99,6 +99,11 @@ test('with nobody there, a step that needs a person is refused at the beginning'
       'Do name: main was not confirmed; add --confirm main',
     ],
     [step('done', { byHand: 'turn it', isDone: holds(yes('there')) }), {}, undefined],
+    [
+      step('undone', { byHand: 'turn it', isDone: holds(no('not there')) }),
+      {},
+      'Do undone: it has to be done by hand; continue without --yes. turn it',
+    ],
     [step('text'), {}, undefined],
   ] as const;
   for (const [asked, over, msg] of asks) {
@@ -121,6 +126,9 @@ test('with nobody there, commands run without a question that anyone could answe
     ...['This cannot be undone: main', 'This cannot be undone: main'],
     ...['Run command 1 of 2?', 'Run command 2 of 2?'],
   ]);
+  const harmless = operator(true, true);
+  expect(await sessions().run([step('one', { commands: [['true']] })], harmless)).toMatchObject({ ok: true });
+  expect(harmless.asked).toEqual(['Run it?']);
   // Each command is shown once, when it runs.
   expect(who.lines.filter((line) => line.startsWith('  $'))).toEqual(['  $ true', '  $ true x']);
 });
