@@ -8,7 +8,8 @@ const commands = (
   {
     describe: command,
     recovery = {},
-  }: { describe?: readonly string[]; recovery?: Partial<Config['recovery']> } = {},
+    hasGroup = true,
+  }: { describe?: readonly string[]; recovery?: Partial<Config['recovery']>; hasGroup?: boolean } = {},
 ) =>
   commandsOf(subject, {
     recovery: { commands: {}, ...recovery },
@@ -17,14 +18,16 @@ const commands = (
       { name: 'far', address: 'db2:5432', databases: { persistence: 'other' } },
       { name: 'main', address: 'db1:5432', databases: { persistence: 'svc' } },
     ],
-    clusterGroupMetadata: {
-      currentClusterName: 'dc1',
-      clusters: [
-        { name: 'dc1', rpcAddress: 'front1:7833' },
-        { name: 'dc2', rpcAddress: 'front2:7833' },
-        { name: 'dc3' },
-      ],
-    },
+    clusterGroupMetadata: hasGroup
+      ? {
+          currentClusterName: 'dc1',
+          clusters: [
+            { name: 'dc1', rpcAddress: 'front1:7833' },
+            { name: 'dc2', rpcAddress: 'front2:7833' },
+            { name: 'dc3' },
+          ],
+        }
+      : undefined,
   } as never);
 
 describe('the client is what the description command has before its own words', () => {
@@ -40,11 +43,21 @@ describe('the client is what the description command has before its own words', 
     ['cli domain describe --address {address}', undefined],
     ['cli domain describe --cluster {cluster}', undefined],
     ['cli domain list', undefined],
+    ['cli workflow describe', undefined],
     ['domain describe', undefined],
     ['cli describe domain', undefined],
   ])('%s', (words, client) => {
     const found = commands({}, { describe: words.split(' ') }).client('x');
     expect(found).toEqual(client && [...client.split(' '), 'x']);
+  });
+
+  test('an address is needed only where the client names one', () => {
+    const client = (words: string, subject: Subject, hasGroup: boolean) =>
+      commands(subject, { describe: words.split(' '), hasGroup }).client('x');
+    const [plain, addressed] = ['cli domain describe', 'cli --address {address} domain describe'] as const;
+    expect([client(plain, {}, false), client(addressed, {}, false)]).toEqual([['cli', 'x'], undefined]);
+    expect(client(plain, { to: 'dc9' }, true)).toEqual(['cli', 'x']);
+    expect(client(addressed, { to: 'dc9' }, true)).toBeUndefined();
   });
 
   test('without a description command there is none', () => expect(commands({}).client()).toBeUndefined());
