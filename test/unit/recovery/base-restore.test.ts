@@ -110,7 +110,9 @@ function base(): string {
 }
 
 test('the lines put the backup in place, keep what was there, and may be run again', () => {
-  const { data, run, conf } = restored(base());
+  const folder = base();
+  symlinkSync(newFolder(), join(folder, 'link'));
+  const { data, run, conf } = restored(folder);
   run();
   expect(readFileSync(join(data, 'PG_VERSION'), 'utf8')).toBe('15');
   expect(existsSync(join(data, 'recovery.signal'))).toBe(true);
@@ -142,6 +144,19 @@ test('the end of the log is a setting; settings of an earlier recovery go', () =
   ]);
   expect(readFileSync(join(data, 'postgresql.conf'), 'utf8')).toBe('port = 5432\n');
   expect(existsSync(join(data, 'standby.signal'))).toBe(false);
+});
+
+test.each([
+  [{ time: new Date('2026-11-23T12:00:00Z') }, ['time', 'inclusive']],
+  [{ xid: '77' }, ['xid']],
+  [{ name: 'before-upgrade' }, ['name']],
+  [{ timeline: 3 }, ['timeline']],
+])('PostgreSQL gets no other end of the log than the one that is asked for: %j', (until, settings) => {
+  const { conf } = restored(base(), undefined, until);
+  expect([...conf().matchAll(/^recovery_target_(\w+)/gm)].map(([, name]) => name)).toEqual([
+    ...settings,
+    'action',
+  ]);
 });
 
 test('tablespaces and a log in another place are copied, so that the server does not work on the backup', () => {

@@ -35,7 +35,10 @@ function target(
   };
   const full = { name: 'full', store: 'main', type: 'full', source: { kind: 'files', directory: folder } };
   const config = {
-    stores: [{ name: 'main', kind }],
+    stores: [
+      { name: 'far', kind: 'other' },
+      { name: 'main', kind },
+    ],
     backups: over.backups ?? [full, { ...log, name: 'far', store: 'far' }, log],
     recovery: { commands: { restore: over.restore } },
   };
@@ -100,6 +103,7 @@ test.each([
   ['a chain without a log', { chain: chain('svc.sql') }, {}, 0, pointMs],
   ['a dump that the operator named', { chain: chain('other.sql', 'bin.000005') }, {}, 3, undefined],
   ['no chain', {}, {}, 3, undefined],
+  ['a chain without links', { chain: { recoveryPoint: '2026-11-23T12:00:00Z' } }, {}, 3, undefined],
   ['an earlier run that had a log', { held: { lastLog: 'bin.000005', reachesMs: 5 } }, {}, 2, 5],
   ['an earlier run without one', { held: { reachesMs: 5 }, chain: chain('svc.sql', 'bin.000005') }, {}, 0, 5],
   [
@@ -184,6 +188,12 @@ const refusals: [
     'no log',
     { until: '2026-11-23T11:00:00Z' },
     { backups: [{ name: 'far', store: 'far', type: 'log' }] },
+    'no log of main is observed: add an entry of type log to backups',
+  ],
+  [
+    'no log, but a full backup',
+    { until: '2026-11-23T11:00:00Z' },
+    { backups: [{ name: 'full', store: 'main', type: 'full', source: {} }] },
     'no log of main is observed: add an entry of type log to backups',
   ],
   [
