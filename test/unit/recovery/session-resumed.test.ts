@@ -66,6 +66,11 @@ test('a run that starts over still leaves what the one before it did', async () 
   expect(who.text()).not.toContain('Resumes');
 });
 
+test('a run that began nothing leaves nothing, and owes nothing', async () => {
+  const blocked = [step('first', { requires: [holds(no('alive'))] }), ...resumable().steps];
+  expect(await sessions().run(blocked, operator())).toMatchObject({ ok: false, left: [] });
+});
+
 test('a run of something else, or one that did nothing, is not resumed', async () => {
   const { run } = sessions();
   const { steps } = resumable();

@@ -228,6 +228,19 @@ test('what comes true within a minute is awaited, and not where a reason overrid
   });
 });
 
+test.each([
+  ['holds', yes('now')],
+  ['is not known', unknown('?')],
+])('what %s is asked once', async (_, answer) => {
+  let times = 0;
+  const proof = check('p', 'proof', async () => {
+    times++;
+    return answer;
+  });
+  expect(await sessions().run([step('one', { proves: [proof] })], operator())).toMatchObject({ ok: true });
+  expect(times).toBe(1);
+});
+
 test('a step whose work is done already runs nothing, and is proved nevertheless', async () => {
   const { run, events } = sessions();
   const one = step('one', {
