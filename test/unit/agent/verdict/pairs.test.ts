@@ -404,6 +404,26 @@ test.each([
   );
 });
 
+test.each([
+  ['persistence: no host', true],
+  ['cannot open the database', true],
+  ['sql: no rows', true],
+  ['gocql: Cassandra has no hosts', true],
+  ['the store is gone', true],
+  ['cannot acquire shard 7', true],
+  ['connection reset by peer', true],
+  ['dial tcp 10.0.0.7:3306: i/o', true],
+  ['request timed out', true],
+  ['request timeout', true],
+  ['context: time out', true],
+  ['service Unavailable', true],
+  ['wrong Schema version', true],
+  ['cannot restore the checkpoint', false],
+  ['panic: index out of range', false],
+])('the last words "%s" blame the store: %s', (words, isBlamed) => {
+  expect(explains(store, { ...history, reason: 'refused', ...said(`fatal: ${words}`) })).toBe(isBlamed);
+});
+
 test('a page that nothing serves explains nothing if the role passes its health check', () => {
   const page = problem({ kind: 'scrape_down', reason: 'refused', about: { role: 'frontend' } });
   const list = problem({ kind: 'list_unpolled', about: { domain: 'd', tasklist: 't' } });

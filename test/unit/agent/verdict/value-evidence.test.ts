@@ -188,6 +188,20 @@ describe('the last words of a role', () => {
     const ofAnother = counted('fatal').map((one) => ({ ...one, about: { role: 'matching' } }));
     expect(told([word('fatal', -3)], { exceeded: ofAnother })[0]?.sinceMs).toBe(nowMs);
   });
+  const failing = probe('health/history', refused, { state: 'up', failingSince: atOf(-5) });
+  const lastFailure = { reason: 'refused', what: 'no', atMs: nowMs - 5_000 };
+  const page = { service: 'history', up: false, lastFailure } as unknown as StatusFacts['scrapes'][number];
+  test.each<[string, Partial<StatusFacts>]>([
+    ['role_failing', { probes: [failing] }],
+    ['scrape_down', { scrapes: [page] }],
+    ...['crash_loop', 'fatal', 'persistence_errors'].map((kind): [string, Partial<StatusFacts>] => [
+      kind,
+      { exceeded: [{ kind, about: { role: 'history' }, value: '9', limit: '5', since: atOf(-5) }] },
+    ]),
+  ])('stand beside %s', (kind, facts) => {
+    const all = told([word('error', -1)], facts);
+    expect(all.map((one) => [one.kind, one.evidence.at(-1)?.text])).toEqual([[kind, 'error: error']]);
+  });
   test('stand beside no problem that they cannot explain, and of no other role', () => {
     expect(words([word('error', -1)], { certificates: [{ probe: 'x', notAfter: now }] })).toEqual([]);
     expect(words([word('error', -1)], { probes: [probe('health/matching', refused)] })).toEqual([]);

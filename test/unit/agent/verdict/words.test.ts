@@ -7,6 +7,7 @@ import {
   overSentence,
   overTextOf,
   timeText,
+  unknownFailoverText,
   verdictWithoutProblems,
   wrongSentence,
 } from '../../../../src/agent/verdict/sentence.ts';
@@ -307,6 +308,20 @@ test.each([
       nowMs - 1,
     ).sentence,
   ).toBe(sentence);
+});
+
+test('domains of which it is not known whether they can fail over are named, up to four; failing ones are not', () => {
+  const domain = (name: string, failover: object = { why: 'no lag' }, more: object = {}) =>
+    probeStatusOf(`domain/${name}`, { details: { failover }, ...more } as never);
+  const text = (...probes: ReturnType<typeof domain>[]) => unknownFailoverText({ probes });
+  const failing = domain('failing', { why: 'x' }, { reason: 'refused', msg: 'x' });
+  const unchecked = { ...domain('unchecked'), last: undefined };
+  expect(text(failing, unchecked, domain('ready', { ready: true }))).toBeUndefined();
+  const four = ['a', 'b', 'c', 'd'].map((name) => domain(name));
+  expect(text(unchecked, failing, ...four)).toBe(
+    'it is not known whether domains a, b, c and d can fail over: no lag',
+  );
+  expect(text(...four, domain('e'))).toBe('it is not known whether 5 domains can fail over: no lag');
 });
 
 test('what is over, and what has not been checked again', () => {
