@@ -424,6 +424,27 @@ test.each([
   expect(explains(store, { ...history, reason: 'refused', ...said(`fatal: ${words}`) })).toBe(isBlamed);
 });
 
+test.each([
+  ['frontend', ['worker']],
+  ['history', ['frontend', 'matching', 'worker']],
+  ['matching', ['frontend', 'history', 'worker']],
+  ['worker', []],
+])('without %s, the roles that call it lack something: %j', (callee, callers) => {
+  const roles = ['frontend', 'history', 'matching', 'worker'].filter((role) => role !== callee);
+  const gone = { ...history, about: { role: callee } };
+  expect(roles.filter((role) => explains(gone, caller(role)))).toEqual(callers);
+});
+
+test.each([
+  ...(['refused', 'unreachable', 'reset', 'too_slow'] as const).map((reason) => [reason, true] as const),
+  ...(['resolve', 'tls', 'credentials', 'status', 'too_large'] as const).map(
+    (reason) => [reason, false] as const,
+  ),
+])('a page that cannot be read for %s shows that the role may be gone: %s', (reason, isExplained) => {
+  const page: Given = { kind: 'scrape_down', reason, about: { role: 'history' } };
+  expect(explains(page, requests('frontend', 'history'))).toBe(isExplained);
+});
+
 test('a page that nothing serves explains nothing if the role passes its health check', () => {
   const page = problem({ kind: 'scrape_down', reason: 'refused', about: { role: 'frontend' } });
   const list = problem({ kind: 'list_unpolled', about: { domain: 'd', tasklist: 't' } });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { StatusFacts } from '../../../../src/agent/report.ts';
 import type { Begun, Found } from '../../../../src/agent/verdict/found.ts';
-import { createSilence, isWhy, sourcesOf } from '../../../../src/agent/verdict/unread.ts';
+import { kindNames } from '../../../../src/agent/verdict/kinds.ts';
+import { createSilence, isIndependent, isWhy, sourcesOf } from '../../../../src/agent/verdict/unread.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
 /** The sources of each problem, which of them cannot be read, and what is said about the problem meanwhile. */
@@ -41,6 +42,37 @@ test.each<[Given, string[]]>([
   ],
 ])('%j is read from %j', (found, sources) => {
   expect(sourcesOf(foundOf(found))).toEqual(sources);
+});
+
+test.each([
+  [
+    'target',
+    [
+      ...['disk_full', 'locks', 'connections', 'read_only', 'schema', 'schema_unread', 'data_at_risk'],
+      ...['disagreement', 'failover', 'recovery_weak', 'certificate'],
+    ],
+  ],
+  [
+    'backup',
+    [
+      ...['backup_missing', 'backup_gone', 'backup_late', 'backup_damaged', 'backup_offsite'],
+      'backup_retention',
+    ],
+  ],
+  ['evidence', ['backup_failed']],
+])('what only a check tells that reaches the %s', (by, kinds) => {
+  const from = (kind: Found['kind']) => sourcesOf(foundOf(ofProbe(kind, 'p/x')));
+  expect(kindNames.filter((kind) => from(kind).includes(`${by}/p/x`))).toEqual(kinds);
+});
+
+test.each([
+  ['page/history', true],
+  ['log/history', true],
+  ['result/store/main', true],
+  ['target/store/log/p', false],
+  ['check/store/main slots', false],
+])('the problems that %s shows never silence it: %s', (source, never) => {
+  expect(isIndependent(source)).toBe(never);
 });
 
 test.each<[string, Given, boolean]>([
@@ -389,6 +421,7 @@ describe('a problem whose source cannot be read', () => {
   const just = new Date(1e6 - 1e3).toISOString();
   test.each([
     ['whose state was written', 'state/', {}, false],
+    ['whose configuration was loaded', 'reload/', {}, false],
     [
       'whose backup has no result yet',
       'probe/backup/a backup_late',
