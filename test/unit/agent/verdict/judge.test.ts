@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Change, ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
+import {
+  type Change,
+  changeKinds,
+  type ProbeStatus,
+  type StatusFacts,
+} from '../../../../src/agent/report.ts';
 import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
 import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
@@ -30,7 +35,13 @@ describe('the exit of a process', () => {
     expect(exitsOf(ended(601), {})).toEqual([]);
     expect(exitsOf(ended(10), { kind: 'note' })).toEqual([]);
     expect(exitsOf(ended(10), { role: 'matching' })).toEqual([]);
-    expect(exitsOf({ exceeded: [exceeded('crash_loop', 10)] }, {})).toHaveLength(1);
+    const failing = { ...down('health/history', 10, 700), state: 'up' as const, failingSince: atOf(10) };
+    expect(exitsOf({ probes: [failing] }, {})).toHaveLength(1);
+    const lastFailure = { reason: 'refused', what: 'no', atMs: Date.parse(atOf(690)) };
+    const page = { service: 'history', up: false, lastFailure } as unknown as StatusFacts['scrapes'][number];
+    expect(exitsOf({ scrapes: [{ ...page, failingSinceMs: Date.parse(atOf(10)) }] }, {})).toHaveLength(1);
+    for (const kind of ['crash_loop', 'fatal'])
+      expect(exitsOf({ exceeded: [exceeded(kind, 10)] }, {})).toHaveLength(1);
   });
   test('says nothing of a problem that is no end', () => {
     expect(exitsOf({ exceeded: [exceeded('heap', 10)] }, {})).toEqual([]);
@@ -54,6 +65,16 @@ describe('what changed before a problem', () => {
     expect(changesOf(100, ...times('x', 1, 2, 3))).toEqual([{ kind: 'note', what: 'x', at: atOf(3) }]);
     const many = [1, 2, 3, 4, 5, 6].flatMap((one) => times(`${one}`, one));
     expect(changesOf(100, ...many)?.map(({ what }) => what)).toEqual(['6', '5', '4', '3', '2']);
+  });
+  test('is in the sentence, unless it is as often the effect of a problem', () => {
+    const isTold = (kind: Change['kind']) => {
+      const judge = createJudge();
+      judge.announce({ at: atOf(0), kind, what: 'x' });
+      return look(judge, 20, { probes: [down('store/main', 10)] }).verdict.sentence.includes(
+        'Shortly before',
+      );
+    };
+    expect(changeKinds.filter((kind) => !isTold(kind))).toEqual(['restart', 'maintenance', 'exit']);
   });
   test('stands beside causes, and not beside what they explain', () => {
     const judge = createJudge();
