@@ -44,6 +44,11 @@ const cluster = (...clusters: string[]): Given => ({
 
 describe('what explains what', () => {
   test.each<[string, Given, Given]>([
+    [
+      'a crash loop, a health check that flaps',
+      { kind: 'crash_loop', about: { role: 'history' } },
+      { kind: 'flapping', about: { role: 'history', probe: 'health/history' } },
+    ],
     ['a full disk, its store', { kind: 'disk_full', about: { store: 'main' } }, store],
     [
       'few connections, a store that has none left',
@@ -321,9 +326,11 @@ test('a store explains processes that are gone if at least half of the roles are
   const probes = [probeStatusOf('health/history', { reason: 'refused', msg: '' }), unchecked, ...others];
   const [, effect] = explained([problem(gone), problem(store)], statusFactsOf({ probes }));
   expect(effect?.causedBy).toBe('store_down/main');
-  expect(
-    explains({ kind: 'schema', about: { store: 'main' } }, { ...gone, reason: 'too_slow' }, 'refused'),
-  ).toBe(false);
+  const schema: Given = { kind: 'schema', about: { store: 'main' } };
+  expect(explains(schema, { ...gone, reason: 'too_slow' }, 'refused')).toBe(false);
+  // Each role refuses to start with the wrong schema.
+  expect(explains(schema, gone, 'refused', 'refused', undefined)).toBe(true);
+  expect(explains(schema, gone, 'refused', undefined, undefined)).toBe(false);
 });
 
 test('a cause may be seen three minutes after what it causes, and no later', () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { StatusFacts } from '../../../../src/agent/report.ts';
+import { type StoreCheck, storeCheckSeverity, storeChecks } from '../../../../src/core/check-severity.ts';
 import { probeStatusOf, statusReportOf } from '../../../status-report.ts';
 
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
@@ -195,6 +196,71 @@ test.each([
     expect(verdict).toMatchObject({ ok: true, problems: [] });
   },
 );
+
+const well = 'All is well: 1 store and 2 backups';
+/** What is said while one check of a store fails. The others are advice, which is no problem. */
+const whileFails: Partial<Record<StoreCheck, string>> = {
+  schema: 'Database main/persistence has the wrong schema',
+  connections: 'Store main is short of connections',
+  lock_waits: 'Store main keeps sessions waiting',
+  free_space: 'The disk of store main is almost full',
+  identity: 'Store main was replaced by another server',
+  checksum_failures: 'Store main has damaged pages',
+  durable_settings: 'Store main can lose commits',
+  wraparound: 'Store main is running out of transaction ids',
+  flush_log_at_commit: 'Store main can lose commits',
+  durable_writes: 'Store main can lose writes',
+  storage_engine: 'Store main has tables without transactions',
+  archive_mode: 'Store main does not archive a log',
+  archive_timeout: 'Store main archives too rarely',
+  archiver: 'Store main cannot archive the log',
+  wal_backlog: 'Store main archives the log too late',
+  wal_archive: 'Store main has a gap in the archived log',
+  wal_level: 'Store main lacks what recovery needs',
+  slots: 'Store main keeps too much log for a slot',
+  timeline: 'Store main was promoted or restored',
+  replica: 'Store main does not keep up as a replica',
+  standbys: 'Store main has a standby that lags or is missing',
+  open_transactions: 'Store main has a transaction that stays open',
+  log_bin: 'Store main writes no binary log',
+  sync_binlog: 'Store main can lose the end of the binary log',
+  binlog_retention: 'Store main purges the binary log too early',
+  incremental_backups: 'Store main writes no incremental backups',
+  replication_factor: 'Store main lacks what recovery needs',
+  replication_strategy: 'Store main lacks what recovery needs',
+  schema_agreement: 'Store main has nodes with different schemas',
+  nodes: 'Store main has nodes that are down',
+};
+test.each(storeChecks)('what is said while the check %s of a store fails', (name) => {
+  const incremental = probeStatusOf('backup/inc', { details: { store: 'main', type: 'incremental' } });
+  const probes = [store({ checks: [check(name, storeCheckSeverity[name])] }), logBackup('main'), incremental];
+  expect(statusReportOf({ probes }).verdict.headline).toBe(whileFails[name] ?? well);
+});
+
+/** What is said of a store or a cluster that fails its check for a reason. */
+test.each([
+  ['store/main', 'refused', 'Store main refuses connections'],
+  ['store/main', 'unreachable', 'Store main is unreachable'],
+  ['store/main', 'resolve', 'Store main has no address'],
+  ['store/main', 'connect_timeout', 'Store main does not answer'],
+  ['store/main', 'too_slow', 'Store main does not answer'],
+  ['store/main', 'credentials', 'Store main refuses the credentials'],
+  ['store/main', 'denied', 'Store main denies access to the agent'],
+  ['store/main', 'tls_expired', 'Store main has an expired certificate'],
+  ['store/main', 'too_many_connections', 'Store main has no connection left'],
+  ['store/main', 'database_missing', 'Store main lacks a database'],
+  ['store/main', 'starting', 'Store main is starting'],
+  ['store/main', 'shutting_down', 'Store main is shutting down'],
+  ['store/main', 'query_failed', 'Store main is down'],
+  ['cluster/dc2', 'not_ok', 'Cluster dc2 is unhealthy'],
+  ['cluster/dc2', 'not_in_ring', 'Cluster dc2 is unhealthy'],
+  ['cluster/dc2', 'persistence', 'Cluster dc2 cannot use its store'],
+  ['cluster/dc2', 'warming_up', 'Cluster dc2 is starting'],
+  ['cluster/dc2', 'protocol', 'Cluster dc2 is unreachable'],
+] as const)('what is said of %s that fails for %s', (name, reason, headline) => {
+  const probes = [probeStatusOf(name, { reason: reason as never, msg: 'x' })];
+  expect(statusReportOf({ probes }).verdict.headline).toBe(headline);
+});
 
 test('different failing checks of one store are told apart, each with its own start', () => {
   const at = (seconds: number) => `2026-01-01T00:00:${seconds}.000Z`;
