@@ -24,6 +24,8 @@ interface Case {
   from: number;
   /** The reported start, in seconds after the first sample. */
   since?: number;
+  /** The reported value just above the limit: rates are told by the minute, and a sample is a quarter of one. */
+  value?: string;
 }
 
 const row = (
@@ -50,7 +52,7 @@ const cases: readonly Case[] = [
     kind: 'persistence_errors',
     what: 'more than a fifth of one a second in the log',
     rows: (step, level) => ({ svc_log_persistence_errors_total: [row('history', step * level)] }),
-    ...{ at: 3, above: 3.1, from: 4, since: 15 },
+    ...{ at: 3, above: 3.1, from: 4, since: 15, value: '12 persistence errors a minute are in its log' },
   },
   {
     kind: 'persistence_errors',
@@ -112,7 +114,7 @@ const cases: readonly Case[] = [
     kind: 'shard_movement',
     what: 'more than a tenth of one a second, for ten minutes',
     rows: (step, level) => ({ svc_history_shard_context_closed: [row('history', step * level)] }),
-    ...{ at: 1.5, above: 1.6, from: 44, since: 15 },
+    ...{ at: 1.5, above: 1.6, from: 44, since: 15, value: '6.4 shards a minute are released' },
   },
   {
     kind: 'task_latency',
@@ -162,7 +164,7 @@ const cases: readonly Case[] = [
       svc_workflow_timeout: [row('history', step * level, orders)],
       svc_workflow_completed: [row('history', step * 100_000, orders)],
     }),
-    ...{ at: 75, above: 76, from: 4 },
+    ...{ at: 75, above: 76, from: 4, value: '304 workflows a minute time out' },
   },
   {
     kind: 'workflow_timeouts',
@@ -347,7 +349,7 @@ const cases: readonly Case[] = [
         row('', step, { component: 'scrape', reason: 'failed' }),
       ],
     }),
-    ...{ at: 0, above: 1, from: 64, since: 15 },
+    ...{ at: 0, above: 1, from: 64, since: 15, value: '4 items a minute are dropped' },
   },
   {
     kind: 'refused',
@@ -368,7 +370,7 @@ const cases: readonly Case[] = [
         row('', step * level, { source_cluster: 'a', target_cluster: 'b' }),
       ],
     }),
-    ...{ at: 150, above: 151, from: 4 },
+    ...{ at: 150, above: 151, from: 4, value: '604 replication tasks a minute fail' },
   },
   {
     kind: 'wal_stalled',
@@ -446,6 +448,7 @@ test.each(cases.map((one) => [one.kind, one.what, one] as const))('%s: %s', (kin
   expect(first).toBe(one.from);
   // Nothing else is wrong.
   expect([...new Set(exceeded.map((found) => found.kind))]).toEqual([kind]);
+  if (one.value !== undefined) expect(exceeded[0]?.value).toBe(one.value);
   if (one.since !== undefined) expect((Date.parse(exceeded[0]!.since) - startMs) / 1e3).toBe(one.since);
 });
 

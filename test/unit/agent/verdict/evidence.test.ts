@@ -98,6 +98,11 @@ describe('a failing probe', () => {
   test('of a store whose message says so has a full disk, too', () => {
     const full = { reason: 'failed', msg: 'could not extend file: No space left on device' } as never;
     expect(kindsOf({ probes: [probe('store/main/p', full)] })).toEqual(['disk_full', 'store_down']);
+    for (const msg of ['Disk full (/tmp)', 'database or disk is full', 'ENOSPC: write'])
+      expect(kindsOf({ probes: [probe('store/main/p', { ...(full as object), msg } as never)] })).toEqual([
+        'disk_full',
+        'store_down',
+      ]);
     expect(kindsOf({ probes: [probe('health/history', full)] })).toEqual(['role_down']);
     // A check of something else does not measure the disk.
     const checks = [{ check: 'slots', holds: false, found: 'x', severity: 'recovery_weak' }];
@@ -135,6 +140,12 @@ describe('a failing probe', () => {
     const kindOf = (name: Parameters<typeof probeStatusOf>[0], reason: string) =>
       kindsOf({ probes: [probe(name, { reason, msg: 'x' } as never)] })[0];
     expect(kindOf('domain/orders', 'clusters_disagree')).toBe('disagreement');
+    // Each has a start of its own.
+    const lines = ['clusters_disagree', 'failed'].map((reason) => {
+      const [one] = found({ probes: [probe('domain/orders', { reason, msg: 'x' } as never)] });
+      return one?.line;
+    });
+    expect(lines).toEqual(['probe/domain/orders disagreement', 'probe/domain/orders domain']);
     expect(kindOf('domain/orders', 'version_mismatch')).toBe('disagreement');
     expect(kindOf('domain/orders', 'failed')).toBe('domain');
     expect(kindOf('cluster/dc2', 'version_mismatch')).toBe('cluster_down');
