@@ -301,7 +301,8 @@ function isBefore(cause: Begun, effect: Begun): boolean {
     placeOf(cause.kind) - placeOf(effect.kind) ||
     rankOf(cause) - rankOf(effect) ||
     compareText(cause.subject, effect.subject);
-  return order < 0;
+  // Of a role that others call, only the page may be known. This kind comes after those of the callers.
+  return order < 0 || (cause.kind === 'scrape_down' && rankOf(cause) < rankOf(effect));
 }
 
 /** The rules by `CAUSE EFFECT`. They are indexed because thousands of problems are compared. */

@@ -135,9 +135,7 @@ const leastReasonMs = 60_000;
  * The problem keeps its start, because its subject was not well in between. undefined if the reason is that of the beginning.
  */
 export function reasonSinceMs({ sinceMs, reason, reasonsMs = {} }: Begun): number | undefined {
-  // After a restart of the agent, no check has told the reason yet, and only the last one is known.
-  const isAlike = (one: string) => reason === undefined || !isAnotherReason(one, reason);
-  const alike = Object.entries(reasonsMs).filter(([one]) => isAlike(one));
+  const alike = Object.entries(reasonsMs).filter(([one]) => !isAnotherReason(one, reason));
   const firstMs = Math.min(...alike.map(([, atMs]) => atMs));
   return alike.length > 0 && firstMs - sinceMs >= leastReasonMs ? firstMs : undefined;
 }

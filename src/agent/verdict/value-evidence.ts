@@ -136,9 +136,9 @@ export function valueProblems(facts: StatusFacts): Found[] {
 /** A fatal entry is counted this much after it was written: the log is read at once, but values are sampled. */
 const sampledWithinMs = 20_000;
 
-/** When the first fatal entry was written, if the problem is that a sample counted it. */
-function writtenMs({ kind, about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): number {
-  const entries = kind === 'fatal' ? (lastWords.find(({ service }) => service === role)?.entries ?? []) : [];
+/** When the first fatal entry was written that a sample counted. */
+function writtenMs({ about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): number {
+  const entries = lastWords.find(({ service }) => service === role)?.entries ?? [];
   const times = entries.filter(({ level }) => level === 'fatal').map(({ at }) => Date.parse(at));
   return Math.min(sinceMs!, ...times.filter((atMs) => atMs >= sinceMs! - sampledWithinMs));
 }

@@ -68,13 +68,8 @@ const checkedBy = (found: Found): string => found.about.probe ?? lineOf(found);
  * When a check failed for the first time, by reason. `before` is the same from the last report, undefined if the check succeeded
  * then.
  */
-function reasonsOf(
-  { reason, unread }: Found & Pick<Begun, 'unread'>,
-  before: Begun['reasonsMs'],
-  nowMs: number,
-): Begun['reasonsMs'] {
-  // What an earlier agent knew stays until a check tells the reason.
-  if (reason === undefined) return unread && before;
+function reasonsOf({ reason }: Found, before: Begun['reasonsMs'], nowMs: number): Begun['reasonsMs'] {
+  if (reason === undefined) return undefined;
   if (before?.[reason] !== undefined) return before;
   return { ...before, [reason]: before ? nowMs : 0 };
 }

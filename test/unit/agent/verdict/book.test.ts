@@ -449,15 +449,15 @@ describe('the state', () => {
     book.update([problem('a', 0, { what: '2 errors' })], at(1), never);
     expect(book.durable.freeze()).toBe(before);
   });
-  test('is written anew once a minute while events are counted', () => {
+  test('is written anew with each event, so that a kill does not shorten the incident', () => {
     const book = createIncidentBook();
     const stateAt = (seconds: number) => {
       book.update([{ ...problem('a', 0), lastMs: at(seconds) }], at(seconds), never);
       return book.durable.freeze();
     };
-    const [first, second, third] = [60, 119, 120].map(stateAt);
-    expect(second).toBe(first);
-    expect(third).not.toBe(first);
+    const [first, same, next] = [60, 60, 75].map(stateAt);
+    expect(same).toBe(first);
+    expect(next).not.toBe(first);
   });
   test('is written anew when a pause is over for good', () => {
     const book = createIncidentBook();

@@ -179,6 +179,23 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
     ],
   ],
   [
+    'a role that only its page shows to be gone explains the roles that call it',
+    {
+      probes: [down('health/frontend', 'not_ok'), down('health/matching', 'not_ok')],
+      scrapes: [unscraped('history', 'refused')],
+    },
+    [
+      'role_down/frontend by scrape_down/history',
+      'role_down/matching by scrape_down/history',
+      'scrape_down/history',
+    ],
+  ],
+  [
+    'a role that only its page shows to be gone explains no role that it calls',
+    { probes: [down('health/history', 'not_ok')], scrapes: [unscraped('frontend', 'refused')] },
+    ['role_down/history', 'scrape_down/frontend'],
+  ],
+  [
     'a frontend that is down explains a domain that cannot be read, a worker does not',
     { probes: [down('health/frontend'), down('domain/a', 'command_failed')] },
     ['domain/a by role_down/frontend', 'role_down/frontend'],
