@@ -206,6 +206,8 @@ const rules: readonly Rule[] = [
   // A role refuses to start with the wrong schema.
   { causes: ['schema'], effects: ['role_down', 'crash_loop'], related: isGoneWithOthers },
   { causes: storeFaults, effects: ['persistence_latency', 'persistence_errors'], related: always },
+  // Calls that time out are slow, too.
+  { causes: ['persistence_errors'], effects: ['persistence_latency'], related: sameRole },
   {
     causes: [...lostStore, 'read_only'],
     effects: [...callFaults, ...historyFaults, ...workFaults, ...domainFaults, ...replicationFaults],

@@ -42,7 +42,6 @@ const rows = {
   schema: row('critical', 'database', 'has|have the wrong schema', ['SvcSchemaMismatch'], every),
   schema_unread: row('warning', 'the schema of database', 'is|are not known', ['SvcSchemaUnknown'], data),
   data_at_risk: row('critical', 'store', 'puts|put data at risk', ['SvcStoreDataAtRisk'], every),
-  persistence_latency: row('warning', 'store calls of role', 'are slow', ['SvcPersistenceLatency'], every),
   crash_loop: row(
     'critical',
     'role',
@@ -77,6 +76,7 @@ const rows = {
     ['SvcPersistenceErrorRate', 'SvcPersistenceErrorRatio'],
     every,
   ),
+  persistence_latency: row('warning', 'store calls of role', 'are slow', ['SvcPersistenceLatency'], every),
   shard_movement: row(
     'warning',
     'shards of role',

@@ -45,7 +45,7 @@ const effects: Partial<Record<KindOfProblem, readonly [related: string, anywhere
   fatal: [ofDeadRole, ''],
   role_failing: [ofDeadRole, ''],
   scrape_down: [`${ofProbe} ${requests} ${ofHistory} ${work}`, ''],
-  persistence_errors: ['', `${requests} ${ofHistory} ${slowWork}`],
+  persistence_errors: ['persistence_latency', `${requests} ${ofHistory} ${slowWork}`],
   shard_movement: ['', `task_latency ${requests} ${slowWork}`],
   task_latency: ['', slowWork],
   request_errors: ['', `frontend_latency ${slowWork}`],

@@ -196,6 +196,30 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
     ['role_down/history', 'scrape_down/frontend'],
   ],
   [
+    'calls of a role that fail explain its slow calls, and those of other roles beside these',
+    {
+      exceeded: ['history', 'matching'].flatMap((role) => [
+        exceeded('persistence_latency', { role }),
+        ...(role === 'history' ? [exceeded('persistence_errors', { role })] : []),
+      ]),
+    },
+    [
+      'persistence_errors/history',
+      'persistence_latency/history by persistence_errors/history',
+      'persistence_latency/matching by persistence_errors/history',
+    ],
+  ],
+  [
+    'slow calls of a role whose process ends again and again are its consequence',
+    {
+      exceeded: [
+        exceeded('persistence_latency', { role: 'worker' }),
+        exceeded('crash_loop', { role: 'worker' }),
+      ],
+    },
+    ['crash_loop/worker', 'persistence_latency/worker by crash_loop/worker'],
+  ],
+  [
     'a frontend that is down explains a domain that cannot be read, a worker does not',
     { probes: [down('health/frontend'), down('domain/a', 'command_failed')] },
     ['domain/a by role_down/frontend', 'role_down/frontend'],
