@@ -218,7 +218,8 @@ export function misplacedKeys(faults: readonly PlacedFault[], tree: TreeNode): P
   const meant = names.filter((name) => !keysOfServices.has(name));
   return misplaced.reduce(
     (left, name) => {
-      const above = meant.findLast((one) => names.indexOf(one) < names.indexOf(name)) ?? 'frontend';
+      const above =
+        meant.findLast((one) => names.indexOf(one) < names.indexOf(name)) ?? meant[0] ?? 'frontend';
       const message = `a key of a service, not a service; indent it below services.${above}`;
       const path = ['services', name];
       return [

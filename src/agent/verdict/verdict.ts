@@ -11,7 +11,7 @@ import {
 } from '../report.ts';
 import { createAftermath } from './aftermath.ts';
 import { createIncidentBook } from './book.ts';
-import { type Explained, explained, isEarlyEnough } from './causes.ts';
+import { type Explained, explained, isCauseAt, isEarlyEnough } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
 import { leastPauseMs } from './condition.ts';
 import { longestPauseMs } from './conditions.ts';
@@ -169,16 +169,23 @@ const downWithinMs = (kind: string): number => (kind === 'crash_loop' ? longestP
  * The ends of a process last while the role is down. `last`: what the last report said of the same problem, `all`: what is wrong
  * now.
  */
-function untilBack(found: Found, all: readonly Found[], last: Begun | undefined, nowMs: number): Found {
+function untilBack<T extends Found>(
+  found: T,
+  all: readonly Found[],
+  last: Begun | undefined,
+  nowMs: number,
+): T {
   const { kind, about, lastMs } = found;
   if (lastMs === undefined || !isOfProcess.has(kind)) return found;
+  const since = ({ sinceMs = nowMs }: Found) => sinceMs;
   const isDown = (one: Found) =>
     isOfProcess.has(one.kind) &&
     one.about.role === about.role &&
     one.lastMs === undefined &&
     !dependentReasons.has(one.reason ?? '') &&
     !isOwnReason(one.reason ?? '') &&
-    (one.sinceMs ?? nowMs) <= lastMs + downWithinMs(kind);
+    isCauseAt({ ...found, sinceMs: since(found) }, since(one)) &&
+    since(one) <= lastMs + downWithinMs(kind);
   const down = all.find(isDown);
   if (down) return { ...found, lastMs: nowMs, down: { line: lineOf(down), lastMs } };
   // The wall clock may have been set back.
@@ -285,6 +292,15 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     };
   };
 
+  /** What the incident book has of a problem that cannot be read, with the downtime that its check shows all the same. */
+  const recorded = (found: Begun): OpenProblem[] =>
+    found.down === undefined
+      ? []
+      : book
+          .lasting()
+          .filter(({ line }) => line === lineOf(found))
+          .map((one) => ({ ...one, lastMs: found.lastMs, down: found.down }));
+
   return {
     judge(facts, nowMs, monotonicMs = nowMs) {
       noteJump(nowMs, monotonicMs);
@@ -301,10 +317,11 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
         before.flatMap((one) => (one.reasonsMs ? [[checkedBy(one), one.reasonsMs] as const] : [])),
       );
       const last = new Map(before.map((one) => [lineOf(one), one]));
-      const present = found.map((one) => untilBack(one, found, last.get(lineOf(one)), nowMs));
-      before = [...present, ...unread].map((one) =>
-        withExit(begun(one, nowMs, reasonsBefore.get(checkedBy(one)), last.get(lineOf(one))), changes),
-      );
+      before = [...found, ...unread].map((one) => {
+        const earlier = last.get(lineOf(one));
+        const present = untilBack(one, found, earlier, nowMs);
+        return withExit(begun(present, nowMs, reasonsBefore.get(checkedBy(one)), earlier), changes);
+      });
       const moment = { nowMs, facts, isUnknown, goesOn: book.goesOn };
       const isInTime = aftermath.timesOf(before, moment);
       const isNew = (line: string) => !known.has(line) && !silence.isUnread(line);
@@ -325,7 +342,9 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const causes = new Map(lasting.map(({ found: one }) => [idOf(one), one]));
       const open: OpenProblem[] = [
         ...lasting.flatMap((one, i) =>
-          one.found.unread ? [] : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''))],
+          one.found.unread
+            ? recorded(one.found)
+            : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''))],
         ),
         // The page of a role that is down is no incident beside that of the role.
         ...book

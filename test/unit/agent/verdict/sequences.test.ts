@@ -98,6 +98,28 @@ describe('a role that crashes in a loop', () => {
     expect(found.map(({ id }) => id)).toEqual(['crash_loop/history']);
     expect(Math.abs(Date.parse(found[0]!.end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
   });
+  test.each([
+    ['a minute later: one incident', 4, ['crash_loop/history']],
+    // Then it is not known any more whether the role crashes.
+    ['minutes later: two incidents', 12, ['role_down/history', 'crash_loop/history']],
+  ])('while the agent restarts, and is gone %s, until the role is back', (_, pauses, ids) => {
+    const agent = fleet();
+    const { world, pass } = agent;
+    pass(70);
+    faults.crash!.set(world.state, 'history', true);
+    pass(15);
+    agent.restart();
+    pass(2);
+    faults.crash!.set(world.state, 'history', false);
+    pass(pauses);
+    faults.gone!.set(world.state, 'history', true);
+    pass(6);
+    const untilMs = agent.lookedMs;
+    faults.gone!.set(world.state, 'history', false);
+    const found = pass(90).at(-1)!.incidents;
+    expect(found.map(({ id }) => id)).toEqual(ids);
+    expect(Math.abs(Date.parse(found[0]!.end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
+  });
   test('and then is gone for good is down since then', () => {
     const agent = fleet();
     const { world, pass } = agent;
