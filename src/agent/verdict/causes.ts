@@ -33,7 +33,7 @@ export const isCauseAt = (cause: Begun, startMs: number): boolean =>
 export type IsInTime = (cause: Begun, effect: Begun) => boolean;
 const byStart: IsInTime = (cause, effect) => isCauseAt(cause, shownSinceMs(effect));
 
-type Related = (cause: Begun, effect: Begun, facts: Pick<StatusFacts, 'probes'>) => boolean;
+type Related = (cause: Begun, effect: Begun, facts: Pick<StatusFacts, 'probes' | 'exceeded'>) => boolean;
 
 /** Which kinds of problems can cause which others, and how a cause and its effect must be related. */
 interface Rule {
@@ -85,6 +85,10 @@ const isStandby: Related = (cause, effect, { probes }) => {
 const weakensRecovery: Related = (cause, effect, facts) =>
   sameStore(cause, effect, facts) && (effect.reason !== 'drill_missing' || cause.kind === 'recovery');
 const sameRole: Related = (cause, effect) => cause.about.role === effect.about.role;
+/** Whether the calls of no other role are slow: then the store is not the reason, but what happens to this role. */
+const slowAlone: Related = (cause, effect, facts) =>
+  sameRole(cause, effect, facts) &&
+  !facts.exceeded.some(({ kind, about: { role } }) => kind === effect.kind && role !== effect.about.role);
 /** Whether two log files, or patterns of them, of one role are in one directory. */
 const sameDirectory: Related = (cause, effect, facts) =>
   sameRole(cause, effect, facts) && dirname(cause.subject) === dirname(effect.subject);
@@ -207,7 +211,7 @@ const rules: readonly Rule[] = [
   { causes: ['schema'], effects: ['role_down', 'crash_loop'], related: isGoneWithOthers },
   { causes: storeFaults, effects: ['persistence_latency', 'persistence_errors'], related: always },
   // Calls that time out are slow, too.
-  { causes: ['persistence_errors'], effects: ['persistence_latency'], related: sameRole },
+  { causes: [...deadRole, 'persistence_errors'], effects: ['persistence_latency'], related: slowAlone },
   {
     causes: [...lostStore, 'read_only'],
     effects: [...callFaults, ...historyFaults, ...workFaults, ...domainFaults, ...replicationFaults],
@@ -230,7 +234,7 @@ const rules: readonly Rule[] = [
   { causes: ['heap'], effects: ['gc_pause'], related: sameRole },
   {
     causes: deadRole,
-    effects: ['stale', 'log_silent', 'persistence_errors', 'persistence_latency', 'gc_pause'],
+    effects: ['stale', 'log_silent', 'persistence_errors', 'gc_pause'],
     related: sameRole,
   },
   { causes: processFaults, effects: ['role_down', 'role_failing'], related: ifProcess(isCaller) },

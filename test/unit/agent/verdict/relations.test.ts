@@ -196,17 +196,30 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
     ['role_down/history', 'scrape_down/frontend'],
   ],
   [
-    'calls of a role that fail explain its slow calls, and those of other roles beside these',
+    'calls of a role that fail explain its slow calls, if no other role is slow',
     {
-      exceeded: ['history', 'matching'].flatMap((role) => [
-        exceeded('persistence_latency', { role }),
-        ...(role === 'history' ? [exceeded('persistence_errors', { role })] : []),
-      ]),
+      exceeded: [
+        exceeded('persistence_latency', { role: 'history' }),
+        exceeded('persistence_errors', { role: 'history' }),
+      ],
+    },
+    ['persistence_errors/history', 'persistence_latency/history by persistence_errors/history'],
+  ],
+  [
+    'neither calls of a role that fail nor its end explain that the calls of several roles are slow',
+    {
+      exceeded: [
+        ...['history', 'matching', 'worker'].map((role) => exceeded('persistence_latency', { role })),
+        exceeded('persistence_errors', { role: 'history' }),
+        exceeded('crash_loop', { role: 'matching' }),
+      ],
     },
     [
+      'crash_loop/matching',
       'persistence_errors/history',
-      'persistence_latency/history by persistence_errors/history',
-      'persistence_latency/matching by persistence_errors/history',
+      'persistence_latency/history',
+      'persistence_latency/matching by persistence_latency/history',
+      'persistence_latency/worker by persistence_latency/history',
     ],
   ],
   [
