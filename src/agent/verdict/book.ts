@@ -128,7 +128,6 @@ const keyOf = (one: OpenProblem | undefined): string =>
       one.reason,
       one.reasonMs,
       one.lastMs,
-      one.down,
       one.cause?.id,
       one.cause?.consequences,
       one.explainedBy?.line,

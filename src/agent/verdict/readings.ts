@@ -87,15 +87,11 @@ export function createServiceReadings(): ServiceReadings {
     return callee === undefined ? own : [...own, `page/${callee}`];
   };
 
-  /**
-   * Whether an episode began after a time in which nothing was counted although the sources counted other events. The page of a
-   * role says more than its log.
-   */
+  /** Whether an episode began after a time in which nothing was counted although the sources counted other events. */
   const wasQuiet = ({ quietAgoMs, firstAgoMs }: Episode, from: readonly string[]): boolean => {
-    const pages = from.filter((source) => source.startsWith('page/'));
     const isCounting = (source: string) =>
       (tracks.episode(countedTrack, source, leastPauseMs)?.firstAgoMs ?? 0) >= firstAgoMs + leastPauseMs;
-    return quietAgoMs !== undefined && (pages.length > 0 ? pages : from).every(isCounting);
+    return quietAgoMs !== undefined && from.every(isCounting);
   };
 
   /**

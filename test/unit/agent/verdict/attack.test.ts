@@ -140,6 +140,32 @@ test.each([
   ]);
 });
 
+test.each([
+  ['is gone', 'history', 'refused', 60],
+  ['says that it lacks something', 'history', 'persistence', 20],
+  ['fails for a reason of its own', 'history', 'tls_expired', 20],
+  ['is another one that is gone', 'worker', 'refused', 20],
+])('the crashes of a role after which the role %s: until then', (_, role, reason, endSeconds) => {
+  const judge = createJudge();
+  const at = (seconds: number, isDown: boolean, isCounted = true) => {
+    const loop = { kind: 'crash_loop', about: { role: 'history' }, value: '4 restarts', limit: '2' };
+    const times = { since: atOf(10), newSince: atOf(20), lastCounted: atOf(20) };
+    const name: Name = `health/${role}`;
+    return look(judge, seconds, {
+      probes: [isDown ? down(name, seconds, 30, reason) : up(name, seconds)],
+      exceeded: isCounted ? [{ ...loop, ...times }] : [],
+    });
+  };
+  at(20, false);
+  for (const seconds of [30, 45, 60]) at(seconds, true);
+  for (const seconds of [75, 90]) at(seconds, false);
+  const { incidents } = at(400, false, false);
+  expect(incidents.find(({ id }) => id === 'crash_loop/history')).toMatchObject({
+    start: atOf(10),
+    end: atOf(endSeconds),
+  });
+});
+
 test('the crashes of a role do not end in the future if the clock is set back while the role is gone', () => {
   const judge = createJudge();
   const at = (seconds: number, jumped: number, isGone: boolean, isCounted = true) => {

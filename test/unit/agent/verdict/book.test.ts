@@ -221,6 +221,16 @@ describe('a problem that is back', () => {
     expect(book.start({ line: 'main', sinceMs: at(10), pause }, at(160))).toBe(at(150));
     expect(book.incidents(at(160))).toMatchObject([{ start: atOf(0), end: atOf(40) }]);
   });
+  test.each([
+    ['where the pause began, if its events were counted in the pause', 100, 50],
+    ['with its last event, if that was before the pause', 30, 30],
+  ])('after its pause has ended %s', (_, lastSeconds, endSeconds) => {
+    const book = createIncidentBook();
+    book.update([{ ...problem('main', 0), lastMs: at(lastSeconds) }], at(120), never);
+    const pause = { fromMs: at(50), untilMs: at(150) };
+    expect(book.start({ line: 'main', sinceMs: at(10), pause }, at(160))).toBe(at(150));
+    expect(book.incidents(at(160))).toMatchObject([{ start: atOf(0), end: atOf(endSeconds) }]);
+  });
   test('after its pause has ended where the pause began, whether it was seen as over or not', () => {
     const pause = { fromMs: at(50), untilMs: at(150) };
     for (const isSeen of [true, false]) {

@@ -351,6 +351,17 @@ describe('errors that pause', () => {
     expect(exceeded).toMatchObject([{ kind: 'persistence_errors', since: at(21) }]);
     expect(exceeded[0]!.quietSince).toBe(quietSince);
   });
+  test.each([
+    ['writes other entries', (now: number) => now * 100, at(0)],
+    ['writes nothing else', () => 0, undefined],
+  ])('and that a log tells: the role was quiet if it %s', (_, entries, quietSince) => {
+    const { exceeded } = sampled(22, (now) => ({
+      svc_log_entries_total: [row('history', entries(now), { level: 'info' })],
+      svc_log_persistence_errors_total: [row('history', 5_000 + (now > 20 ? (now - 20) * 3_000 : 0))],
+    }));
+    expect(exceeded).toMatchObject([{ kind: 'persistence_errors', from: ['log/history'] }]);
+    expect(exceeded[0]!.quietSince).toBe(quietSince);
+  });
   // The limit of the alert is 10 a second, which 1,200 errors in the window exceed only together with more.
   test.each([
     ['one error', 1, []],
@@ -367,6 +378,17 @@ describe('errors that pause', () => {
     });
     expect(exceeded).toMatchObject(found);
     expect(exceeded).toHaveLength(found.length);
+  });
+  test('end with the last that was too many, not with the usual ones after', () => {
+    let total = 0;
+    const { exceeded } = sampled(24, (now) => {
+      total += now > 5 && now <= 20 ? 3_000 : 1;
+      return {
+        svc_persistence_requests: [row('history', now * 100_000)],
+        svc_persistence_errors: [row('history', total)],
+      };
+    });
+    expect(exceeded).toMatchObject([{ since: at(6), lastCounted: at(20) }]);
   });
   test('begin with the first of them, not with the usual ones before', () => {
     // One error in each step is usual; 200 exceed the limit of 150 once they fill the window.

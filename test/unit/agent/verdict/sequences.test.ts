@@ -112,6 +112,7 @@ describe('a role that crashes in a loop', () => {
     pass(2);
     faults.crash!.set(world.state, 'history', false);
     pass(pauses);
+    const goneMs = agent.lookedMs;
     faults.gone!.set(world.state, 'history', true);
     pass(6);
     const untilMs = agent.lookedMs;
@@ -119,6 +120,7 @@ describe('a role that crashes in a loop', () => {
     const found = pass(90).at(-1)!.incidents;
     expect(found.map(({ id }) => id)).toEqual(ids);
     expect(Math.abs(Date.parse(found[0]!.end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
+    for (const { end } of found.slice(1)) expect(Date.parse(end)).toBeLessThan(goneMs);
   });
   test('and then is gone for good is down since then', () => {
     const agent = fleet();

@@ -254,6 +254,7 @@ describe('an episode of a counter', () => {
   });
   test.each([
     ['it stood since the first sample for a pause', paused(1, 5, 3), 8],
+    ['it stood for a pause, and grew by twelve in two steps since', paused(1, 5, 2, 6), 7],
     ['it stood since the first sample for less', paused(1, 4, 3), undefined],
     ['it stood for that, but grows as seldom', paused(1, 5, 3, 0.1), undefined],
     [

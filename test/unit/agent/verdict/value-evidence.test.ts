@@ -95,6 +95,20 @@ describe('a value above its limit', () => {
     });
     expect(of({ kind: 'later' })).toEqual([]);
   });
+  test.each([
+    ['both were, since the later one', [-300, -200], -200],
+    ['both were, in the other order', [-200, -300], -200],
+    ['only the first was', [-300, undefined], undefined],
+    ['only the second was', [undefined, -300], undefined],
+  ])('was quiet before if all its counters were: %s', (_, since, quietSince) => {
+    const [one] = of(
+      ...since.map((seconds, i) => ({
+        about: { role: 'history', operation: `o${i}` },
+        ...(seconds !== undefined && { quietSince: atOf(seconds) }),
+      })),
+    );
+    expect(one!.quietSinceMs).toBe(quietSince && nowMs + quietSince * 1e3);
+  });
   test('contradicts what else is known of a role with errors', () => {
     const conflicts = (facts: Partial<StatusFacts>, more: Partial<Exceeded> = {}) =>
       found({
