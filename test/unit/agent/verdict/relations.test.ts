@@ -196,14 +196,24 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
     ['role_down/history', 'scrape_down/frontend'],
   ],
   [
+    'of history and matching, which call each other, history is the cause',
+    { probes: [down('health/history', 'not_ok')], scrapes: [unscraped('matching', 'refused')] },
+    ['role_down/history', 'scrape_down/matching'],
+  ],
+  [
     'calls of a role that fail explain its slow calls, if no other role is slow',
     {
       exceeded: [
         exceeded('persistence_latency', { role: 'history' }),
         exceeded('persistence_errors', { role: 'history' }),
+        exceeded('heap', { role: 'worker' }),
       ],
     },
-    ['persistence_errors/history', 'persistence_latency/history by persistence_errors/history'],
+    [
+      'heap/worker',
+      'persistence_errors/history',
+      'persistence_latency/history by persistence_errors/history',
+    ],
   ],
   [
     'neither calls of a role that fail nor its end explain that the calls of several roles are slow',
