@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,6 +45,10 @@ const needPermissions = new Set(['log-unreadable', 'state-directory-unwritable']
  * The mistakes that another user must run, and a few that test the processes through which the built program's `check` reports.
  */
 const needBuilt = new Set([...needPermissions, 'brace-not-closed', 'certificate-missing', 'comma-missing']);
+/** The ports in the files of mistakes, and the ports that stand for them here: another run may have those. */
+const ports = new Map<string, string>();
+const withPorts = (text: string, pairs: readonly (readonly [from: string, to: string])[]) =>
+  pairs.reduce((left, [from, to]) => left.replaceAll(`127.0.0.1:${from}`, `127.0.0.1:${to}`), text);
 const closers: (() => unknown)[] = [() => rmSync(box, { recursive: true, force: true })];
 afterAll(async () => {
   for (const close of closers.reverse()) await close();
@@ -83,13 +87,20 @@ beforeAll(async () => {
   chmodSync(join(box, 'logs/private.log'), 0o000);
   mkdirSync(join(box, 'read-only'), { mode: 0o555 });
 
-  const taken = createServer().listen(29_464, '127.0.0.1');
-  const udp = createSocket('udp4').bind(29_464, '127.0.0.1');
+  const taken = createServer().listen(0, '127.0.0.1');
+  const udp = createSocket('udp4').bind(0, '127.0.0.1');
   const page = createHttpServer((_, response) => {
     response.setHeader('content-type', 'text/html');
     response.end('<!doctype html><title>Service</title>');
-  }).listen(29_465, '127.0.0.1');
-  await Promise.all([taken, udp, page].map((server) => once(server, 'listening')));
+  }).listen(0, '127.0.0.1');
+  const servers = { 29464: taken, 29465: page, 29466: udp };
+  await Promise.all(Object.values(servers).map((server) => once(server, 'listening')));
+  for (const [shown, server] of Object.entries(servers))
+    ports.set(shown, String((server.address() as AddressInfo).port));
+  for (const name of readdirSync(fixtures)) {
+    const text = readFileSync(join(fixtures, name), 'utf8');
+    writeFileSync(join(box, name), withPorts(text, [...ports]));
+  }
   writeFileSync(join(box, 'holder.yaml'), 'admin: ~\nstateDirectory: state-in-use\n');
   const holder = agent(['run', '-c', 'holder.yaml']);
   await new Promise<void>((resolve) => {
@@ -150,7 +161,9 @@ async function said(command: string, name: string, args: readonly string[]): Pro
     ...out.split('\n').filter((line) => /^ +\S+\.yaml:\d|^(?:in)?valid|FAILED/.test(line)),
     `exit ${status}`,
   ];
+  const shown = [...ports].map(([from, to]) => [to, from] as const);
   return lines
+    .map((line) => withPorts(line, shown))
     .map((line) =>
       line
         .trim()
