@@ -183,24 +183,6 @@ test.each<[string, Left]>([
   await ended(child);
 });
 
-test('a command that has ended is over, although nobody has waited for it', async () => {
-  const state = newFolder();
-  const lock = await lockSubject(state, 'cluster-loss', subject);
-  // Its parent becomes a program that waits for nothing, as the first process of a container may be.
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 600.25'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  onTestFinished(() => void parent.kill('SIGKILL'));
-  const [line] = (await once(parent.stdout, 'data')) as [Buffer];
-  const pid = Number(line);
-  await until('it has ended', () => /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')) || undefined);
-  lock.commandStarts(['true'], false);
-  lock.commandStarted(pid);
-  await lock.release();
-  await (await lockSubject(state, 'cluster-loss', subject)).release();
-  await ended(parent);
-});
-
 test('a later process of the same pid is another one', async () => {
   const { child, next, state } = await left({ isDestructive: false });
   const record = JSON.parse(readFileSync(recordOf(state), 'utf8'));
