@@ -3,7 +3,15 @@ import { compareText } from '../../core/labels.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
 import { leastPauseMs } from './condition.ts';
-import { type Begun, dependentReasons, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
+import {
+  type Begun,
+  dependentReasons,
+  type Found,
+  idOf,
+  isFatal,
+  isOwnReason,
+  shownSinceMs,
+} from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
 import { checkSource } from './store-evidence.ts';
 import { isIndependent, isWhy } from './unread.ts';
@@ -110,6 +118,27 @@ const mayBeGone: ReadonlySet<string> = new Set<ScrapeFailureReason>([
   ...(['refused', 'unreachable', 'reset', 'too_slow'] as const),
 ]);
 
+/** Whether a role passed its last health check. */
+export const isPassing = (role: string | undefined, { probes }: Pick<StatusFacts, 'probes'>): boolean =>
+  probes.some(({ name, last }) => name === `health/${role}` && last?.ok === true);
+
+/**
+ * Whether a problem is that the page of a role is lost while its process runs: its health check passed before and passes since. One
+ * check that passed may be from before the end of the process.
+ */
+const isPageAlone = (
+  { kind, about: { role }, sinceMs = 0 }: Pick<Found, 'kind' | 'about' | 'sinceMs'>,
+  { probes }: Pick<StatusFacts, 'probes'>,
+): boolean =>
+  kind === 'scrape_down' &&
+  probes.some(
+    ({ name, last, since, intervalMs }) =>
+      name === `health/${role}` &&
+      last?.ok === true &&
+      Date.parse(since ?? '') <= sinceMs &&
+      Date.parse(last.at) >= sinceMs + intervalMs,
+  );
+
 /** Matches log texts in which a role blames its store. */
 const blamesStore =
   /persist|database|sql|cassandra|\bstore\b|shard|connection|dial tcp|timed? ?out|unavailable|schema/i;
@@ -181,8 +210,7 @@ const ifProcess =
   (related: Related): Related =>
   (cause, effect, facts) =>
     (cause.kind !== 'scrape_down' ||
-      (mayBeGone.has(cause.reason ?? '') &&
-        !facts.probes.some(({ name, last }) => name === `health/${cause.about.role}` && last?.ok))) &&
+      (mayBeGone.has(cause.reason ?? '') && !isPassing(cause.about.role, facts))) &&
     related(cause, effect, facts);
 
 const rules: readonly Rule[] = [
@@ -229,7 +257,8 @@ const rules: readonly Rule[] = [
   {
     causes: ['heap', 'gc_pause', ...deadRole],
     effects: [...processFaults, 'flapping'],
-    related: (cause, effect, facts) => sameRole(cause, effect, facts) && !isOfItself(effect),
+    related: (cause, effect, facts) =>
+      sameRole(cause, effect, facts) && !isOfItself(effect) && !isPageAlone(effect, facts),
   },
   { causes: ['heap'], effects: ['gc_pause'], related: sameRole },
   {

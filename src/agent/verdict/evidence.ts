@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import type { BackupFailureReason } from '../../core/reasons.ts';
 import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
 import { agentProblems, expiryOf } from './agent-evidence.ts';
-import { isEarlyEnough } from './causes.ts';
+import { isEarlyEnough, isPassing } from './causes.ts';
 import type { Found } from './found.ts';
 import { alertNamed, firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
 import { downKinds, failoverOf, messageOf, phaseOf, reasonOf, subjectOf } from './probe-text.ts';
@@ -220,14 +220,13 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
  * The pages that cannot be scraped. The page of a role that fails its health check is not listed as a problem, unless the page
  * failed earlier; nor is it listed after the role is back until it was scraped again.
  */
-function scrapeProblems({ scrapes, probes }: StatusFacts, ofProbes: readonly Found[]): Found[] {
+function scrapeProblems(facts: StatusFacts, ofProbes: readonly Found[]): Found[] {
+  const { scrapes, probes } = facts;
   const isBack = (service: string, failedMs: number) =>
     probes.some(
       ({ name, last, since }) =>
         name === `health/${service}` && last?.ok && Date.parse(since ?? '') > failedMs,
     );
-  const isPassing = (service: string) =>
-    probes.some(({ name, last }) => name === `health/${service}` && last?.ok === true);
   const isOfRole = (service: string, sinceMs: number) =>
     ofProbes.some(
       ({ kind, about, sinceMs: failsSinceMs }) =>
@@ -246,7 +245,7 @@ function scrapeProblems({ scrapes, probes }: StatusFacts, ofProbes: readonly Fou
     const at = new Date(atMs).toISOString();
     const evidence: Evidence[] = [{ source: 'probe', text: `scrape of ${service}: ${detail}`, at }];
     // Nothing shows that the process runs.
-    const ifUnknown = isPassing(service) ? undefined : alertNamed('SvcInstanceDown').firstSteps;
+    const ifUnknown = isPassing(service, facts) ? undefined : alertNamed('SvcInstanceDown').firstSteps;
     const firstSteps = firstStepsFor(reason) ?? ifUnknown;
     return [
       {

@@ -42,8 +42,8 @@ export interface Found {
    */
   lastMs?: number;
   /**
-   * For the ends of a process after which the role was down, which lasts until the role is back (`lastMs`): the line of the problem
-   * that shows this, and when the newest event was counted.
+   * For the ends of a process after which the role is down now, so that they last (`lastMs`): the line of the problem that shows it,
+   * and when they would have ended otherwise.
    */
   down?: { line: string; lastMs: number };
   /**

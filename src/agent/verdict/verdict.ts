@@ -11,24 +11,21 @@ import {
 } from '../report.ts';
 import { createAftermath } from './aftermath.ts';
 import { createIncidentBook } from './book.ts';
-import { type Explained, explained, isCauseAt, isEarlyEnough } from './causes.ts';
+import { type Explained, explained, isEarlyEnough } from './causes.ts';
 import { createChangeFinder } from './changes.ts';
-import { leastPauseMs } from './condition.ts';
-import { longestPauseMs } from './conditions.ts';
+import { untilBack } from './downtime.ts';
 import { isPageDown, problemsIn } from './evidence.ts';
 import {
   type Begun,
-  dependentReasons,
   type ExplainedBy,
   type Found,
   idOf,
-  isOwnReason,
   lineOf,
   type OpenProblem,
   reasonSinceMs,
   severityOf,
 } from './found.ts';
-import { alertNamed, kinds, processFaults } from './kinds.ts';
+import { alertNamed, kinds } from './kinds.ts';
 import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
 import {
   consequencesText,
@@ -160,39 +157,6 @@ function calmVerdict(over: readonly ExplainedBy[], facts: StatusFacts): Verdict 
 const stillDown = (found: Found, down: ReadonlySet<string>): Found =>
   down.has(lineOf(found)) ? { ...found, kind: 'role_down' } : found;
 
-const isOfProcess: ReadonlySet<string> = new Set(processFaults);
-
-/** A role that is down this much after its process ended is down because of that. A loop may wait longer between two starts. */
-const downWithinMs = (kind: string): number => (kind === 'crash_loop' ? longestPauseMs(kind) : leastPauseMs);
-
-/**
- * The ends of a process last while the role is down. `last`: what the last report said of the same problem, `all`: what is wrong
- * now.
- */
-function untilBack<T extends Found>(
-  found: T,
-  all: readonly Found[],
-  last: Begun | undefined,
-  nowMs: number,
-): T {
-  const { kind, about, lastMs } = found;
-  if (lastMs === undefined || !isOfProcess.has(kind)) return found;
-  const since = ({ sinceMs = nowMs }: Found) => sinceMs;
-  const isDown = (one: Found) =>
-    isOfProcess.has(one.kind) &&
-    one.about.role === about.role &&
-    one.lastMs === undefined &&
-    !dependentReasons.has(one.reason ?? '') &&
-    !isOwnReason(one.reason ?? '') &&
-    isCauseAt({ ...found, sinceMs: since(found) }, since(one)) &&
-    since(one) <= lastMs + downWithinMs(kind);
-  const down = all.find(isDown);
-  if (down) return { ...found, lastMs: nowMs, down: { line: lineOf(down), lastMs } };
-  // The wall clock may have been set back.
-  const wasDown = last?.down && last.lastMs! > lastMs && last.lastMs! <= nowMs;
-  return wasDown ? { ...found, lastMs: last.lastMs, down: last.down } : found;
-}
-
 const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
   problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
 
@@ -294,12 +258,10 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
 
   /** What the incident book has of a problem that cannot be read, with the downtime that its check shows all the same. */
   const recorded = (found: Begun): OpenProblem[] =>
-    found.down === undefined
-      ? []
-      : book
-          .lasting()
-          .filter(({ line }) => line === lineOf(found))
-          .map((one) => ({ ...one, lastMs: found.lastMs, down: found.down }));
+    book
+      .lasting()
+      .filter(({ line }) => line === lineOf(found))
+      .map((one) => ({ ...one, lastMs: found.lastMs, down: found.down }));
 
   return {
     judge(facts, nowMs, monotonicMs = nowMs) {
@@ -319,7 +281,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       const last = new Map(before.map((one) => [lineOf(one), one]));
       before = [...found, ...unread].map((one) => {
         const earlier = last.get(lineOf(one));
-        const present = untilBack(one, found, earlier, nowMs);
+        const present = untilBack(one, found, earlier, { facts, nowMs });
         return withExit(begun(present, nowMs, reasonsBefore.get(checkedBy(one)), earlier), changes);
       });
       const moment = { nowMs, facts, isUnknown, goesOn: book.goesOn };

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { lockSubject } from '../../../src/agent/recovery/subject-lock.ts';
 import { newFolder } from '../../folder.ts';
@@ -181,6 +182,27 @@ test.each<[string, Left]>([
   const { child, next } = await left(record);
   await next();
   await ended(child);
+});
+
+test('a command that has ended is over, although nobody has waited for it', async () => {
+  const state = newFolder();
+  const lock = await lockSubject(state, 'cluster-loss', subject);
+  // Its parent becomes a program that waits for nothing, as the first process of a container may be. Only then the command ends.
+  const parent = spawn('sh', ['-c', 'cat <&3 >/dev/null & echo $!; exec sleep 600.25 3<&-'], {
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+  });
+  onTestFinished(() => void parent.kill('SIGKILL'));
+  const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
+  const pid = Number(line);
+  const statusOf = (of: number) => readFileSync(`/proc/${of}/stat`, 'utf8');
+  await until('the parent waits for nothing', () => statusOf(parent.pid!).includes('(sleep)') || undefined);
+  (parent.stdio[3] as Writable).end();
+  await until('it has ended', () => /\) Z /.test(statusOf(pid)) || undefined);
+  lock.commandStarts(['true'], false);
+  lock.commandStarted(pid);
+  await lock.release();
+  await (await lockSubject(state, 'cluster-loss', subject)).release();
+  await ended(parent);
 });
 
 test('a later process of the same pid is another one', async () => {

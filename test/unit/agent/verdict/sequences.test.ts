@@ -122,6 +122,33 @@ describe('a role that crashes in a loop', () => {
     expect(Math.abs(Date.parse(found[0]!.end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
     for (const { end } of found.slice(1)) expect(Date.parse(end)).toBeLessThan(goneMs);
   });
+  test.each([
+    ['a page that is lost minutes after the last crash is a problem of its own', 10, 'scrape_down/frontend'],
+    ['a role that is gone minutes after the last crash belongs to it', 10, 'crash_loop/frontend'],
+  ])('%s', (_, pauses, id) => {
+    const agent = fleet();
+    const { world, pass } = agent;
+    pass(70);
+    faults.crash!.set(world.state, 'frontend', true);
+    pass(40);
+    const backMs = agent.lookedMs;
+    faults.crash!.set(world.state, 'frontend', false);
+    pass(pauses);
+    const isPage = id.startsWith('scrape_down');
+    if (isPage) world.state.roles.frontend.pageClosed = true;
+    else faults.gone!.set(world.state, 'frontend', true);
+    const { verdict } = pass(6).at(-1)!;
+    expect(verdict.problems.filter(({ causedBy }) => causedBy === undefined).map((one) => one.id)).toContain(
+      id,
+    );
+    const untilMs = agent.lookedMs;
+    world.state.roles.frontend.pageClosed = false;
+    faults.gone!.set(world.state, 'frontend', false);
+    const { incidents } = pass(90).at(-1)!;
+    const loop = incidents.find((one) => one.cause === 'crash_loop')!;
+    expect(Math.abs(Date.parse(loop.end) - (isPage ? backMs : untilMs))).toBeLessThanOrEqual(stepMs);
+    expect(incidents.some((one) => one.cause === 'scrape_down')).toBe(isPage);
+  });
   test('and then is gone for good is down since then', () => {
     const agent = fleet();
     const { world, pass } = agent;
