@@ -40,6 +40,12 @@ const faults: Readonly<Record<string, Fault>> = {
     },
     names: (role) => new RegExp(`^persistence_errors/${role}$`),
   },
+  page: {
+    set({ roles }, role, isOn) {
+      roles[role].pageClosed = isOn;
+    },
+    names: (role) => new RegExp(`^scrape_down/${role}$`),
+  },
 };
 
 const stepMs = 15_000;
@@ -77,91 +83,86 @@ function played(seed: number): string[] {
   return wrong;
 }
 
+/** An agent that knows the usual values of a fleet without faults, and injects faults for a number of looks. */
+function settled() {
+  const agent = fleet();
+  agent.pass(70);
+  return {
+    agent,
+    pass: agent.pass,
+    /** Returns when the fault began and ended. The agent restarts before the look of this number. */
+    suffer(kind: string, role: RoleName, looks: number, restartsAt = Number.POSITIVE_INFINITY) {
+      const fromMs = agent.lookedMs;
+      const fault = faults[kind]!;
+      fault.set(agent.world.state, role, true);
+      for (let at = 0; at < looks; at++) {
+        if (at === restartsAt) agent.restart();
+        agent.pass(1);
+      }
+      fault.set(agent.world.state, role, false);
+      return { fromMs, untilMs: agent.lookedMs };
+    },
+    /** The incidents once everything is over, oldest first. */
+    incidents: () =>
+      agent
+        .pass(90)
+        .at(-1)!
+        .incidents.toSorted((a, b) => a.start.localeCompare(b.start)),
+  };
+}
+
+const within = (time: string, atMs: number, steps = 2) =>
+  expect(Math.abs(Date.parse(time) - atMs)).toBeLessThanOrEqual(steps * stepMs);
+
 describe('a role that crashes in a loop', () => {
   test.each([
     ['and then runs', 0, 0],
     ['and then is gone for a while', 10, 0],
     ['for a while, and is gone a minute later', 12, 4],
   ])('%s: one incident, until the role is back', (_, gone, pauses) => {
-    const agent = fleet();
-    const { world, pass } = agent;
-    pass(70);
-    faults.crash!.set(world.state, 'history', true);
-    pass(40);
-    faults.crash!.set(world.state, 'history', false);
+    const { pass, suffer, incidents } = settled();
+    suffer('crash', 'history', 40);
     pass(pauses);
-    faults.gone!.set(world.state, 'history', gone > 0);
-    pass(gone);
-    const untilMs = agent.lookedMs;
-    faults.gone!.set(world.state, 'history', false);
-    const found = pass(90).at(-1)!.incidents;
+    const { untilMs } = suffer('gone', 'history', gone);
+    const found = incidents();
     expect(found.map(({ id }) => id)).toEqual(['crash_loop/history']);
-    expect(Math.abs(Date.parse(found[0]!.end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
+    within(found[0]!.end, untilMs);
   });
   test.each([
     ['a minute later: one incident', 4, ['crash_loop/history']],
     // Then it is not known any more whether the role crashes.
-    ['minutes later: two incidents', 12, ['role_down/history', 'crash_loop/history']],
+    ['minutes later: two incidents', 12, ['crash_loop/history', 'role_down/history']],
   ])('while the agent restarts, and is gone %s, until the role is back', (_, pauses, ids) => {
-    const agent = fleet();
-    const { world, pass } = agent;
-    pass(70);
-    faults.crash!.set(world.state, 'history', true);
-    pass(15);
-    agent.restart();
-    pass(2);
-    faults.crash!.set(world.state, 'history', false);
+    const { pass, suffer, incidents } = settled();
+    suffer('crash', 'history', 17, 15);
     pass(pauses);
-    const goneMs = agent.lookedMs;
-    faults.gone!.set(world.state, 'history', true);
-    pass(6);
-    const untilMs = agent.lookedMs;
-    faults.gone!.set(world.state, 'history', false);
-    const found = pass(90).at(-1)!.incidents;
+    const { fromMs, untilMs } = suffer('gone', 'history', 6);
+    const found = incidents();
     expect(found.map(({ id }) => id)).toEqual(ids);
-    expect(Math.abs(Date.parse(found[0]!.end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
-    for (const { end } of found.slice(1)) expect(Date.parse(end)).toBeLessThan(goneMs);
+    within(found.at(-1)!.end, untilMs);
+    for (const { end } of found.slice(0, -1)) expect(Date.parse(end)).toBeLessThan(fromMs);
   });
   test.each([
-    ['a page that is lost minutes after the last crash is a problem of its own', 10, 'scrape_down/frontend'],
-    ['a role that is gone minutes after the last crash belongs to it', 10, 'crash_loop/frontend'],
-  ])('%s', (_, pauses, id) => {
-    const agent = fleet();
-    const { world, pass } = agent;
-    pass(70);
-    faults.crash!.set(world.state, 'frontend', true);
-    pass(40);
-    const backMs = agent.lookedMs;
-    faults.crash!.set(world.state, 'frontend', false);
-    pass(pauses);
-    const isPage = id.startsWith('scrape_down');
-    if (isPage) world.state.roles.frontend.pageClosed = true;
-    else faults.gone!.set(world.state, 'frontend', true);
-    const { verdict } = pass(6).at(-1)!;
-    expect(verdict.problems.filter(({ causedBy }) => causedBy === undefined).map((one) => one.id)).toContain(
-      id,
-    );
-    const untilMs = agent.lookedMs;
-    world.state.roles.frontend.pageClosed = false;
-    faults.gone!.set(world.state, 'frontend', false);
-    const { incidents } = pass(90).at(-1)!;
-    const loop = incidents.find((one) => one.cause === 'crash_loop')!;
-    expect(Math.abs(Date.parse(loop.end) - (isPage ? backMs : untilMs))).toBeLessThanOrEqual(stepMs);
-    expect(incidents.some((one) => one.cause === 'scrape_down')).toBe(isPage);
+    ['page', 'scrape_down/frontend', 'is a problem of its own'],
+    ['gone', 'crash_loop/frontend', 'belongs to it'],
+  ])('minutes after the last crash, the fault "%s" (%s) %s', (kind, id) => {
+    const { pass, suffer, incidents } = settled();
+    const crash = suffer('crash', 'frontend', 40);
+    pass(10);
+    const { untilMs } = suffer(kind, 'frontend', 6);
+    const found = incidents();
+    expect(found.map((one) => one.id)).toEqual([...new Set(['crash_loop/frontend', id])]);
+    within(found[0]!.end, kind === 'page' ? crash.untilMs : untilMs, 1);
   });
   test('and then is gone for good is down since then', () => {
-    const agent = fleet();
-    const { world, pass } = agent;
-    pass(70);
-    faults.crash!.set(world.state, 'history', true);
-    pass(40);
-    faults.crash!.set(world.state, 'history', false);
+    const { agent, pass, suffer } = settled();
+    suffer('crash', 'history', 40);
     pass(4);
     const goneMs = agent.lookedMs;
-    faults.gone!.set(world.state, 'history', true);
+    faults.gone!.set(agent.world.state, 'history', true);
     const { verdict, incidents } = pass(120).at(-1)!;
     expect(verdict.cause?.id).toBe('role_down/history');
-    expect(Math.abs(Date.parse(verdict.cause!.since) - goneMs)).toBeLessThanOrEqual(2 * stepMs);
+    within(verdict.cause!.since, goneMs);
     expect(incidents.map(({ id }) => id)).toEqual(['crash_loop/history']);
     expect(Date.parse(incidents[0]!.end)).toBeLessThanOrEqual(goneMs);
   });
@@ -173,33 +174,30 @@ describe('errors that come back after a restart of the agent', () => {
     ['a quarter of a minute after their end', 6, 1, 11],
     ['a minute after their end', 6, 4, 11],
     ['a minute after their end, long ones', 40, 4, 20],
-    ['in their middle, long before', 12, -6, 12],
   ])('%s', (_, lasts, restartsAfter, pauses) => {
-    const agent = fleet();
-    const { world, pass } = agent;
-    pass(70);
-    const spans = [0, 1].map((i) => {
-      const fromMs = agent.lookedMs;
-      const restartAt = i === 0 ? lasts + restartsAfter : Number.POSITIVE_INFINITY;
-      const passed = (looks: number, from: number) => {
-        for (let n = 0; n < looks; n++) {
-          if (from + n === restartAt) agent.restart();
-          pass(1);
-        }
-      };
-      faults.errors!.set(world.state, 'history', true);
-      passed(lasts, 0);
-      const untilMs = agent.lookedMs;
-      faults.errors!.set(world.state, 'history', false);
-      passed(i === 0 ? pauses : 90, lasts);
-      return [fromMs, untilMs] as const;
-    });
-    const found = pass(1)[0]!.incidents.toSorted((a, b) => a.start.localeCompare(b.start));
+    const { agent, pass, suffer, incidents } = settled();
+    const first = suffer('errors', 'history', lasts);
+    pass(restartsAfter);
+    agent.restart();
+    pass(pauses - restartsAfter);
+    const spans = [first, suffer('errors', 'history', lasts)];
+    const found = incidents();
     expect(found.map(({ id }) => id)).toEqual(Array(2).fill('persistence_errors/history'));
     for (const [i, { start, end }] of found.entries()) {
-      const [fromMs, untilMs] = spans[i]!;
-      expect(Math.abs(Date.parse(start) - fromMs)).toBeLessThanOrEqual(2 * stepMs);
-      expect(Math.abs(Date.parse(end) - untilMs)).toBeLessThanOrEqual(2 * stepMs);
+      within(start, spans[i]!.fromMs);
+      within(end, spans[i]!.untilMs);
+    }
+  });
+  test('and whose first ones were there when the agent restarted', () => {
+    const { pass, suffer, incidents } = settled();
+    const spans = [suffer('errors', 'history', 12, 6)];
+    pass(12);
+    spans.push(suffer('errors', 'history', 12));
+    const found = incidents();
+    expect(found.map(({ id }) => id)).toEqual(Array(2).fill('persistence_errors/history'));
+    for (const [i, { start, end }] of found.entries()) {
+      within(start, spans[i]!.fromMs);
+      within(end, spans[i]!.untilMs);
     }
   });
 });
