@@ -3,15 +3,7 @@ import { compareText } from '../../core/labels.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import type { StatusFacts } from '../report.ts';
 import { leastPauseMs } from './condition.ts';
-import {
-  type Begun,
-  dependentReasons,
-  type Found,
-  idOf,
-  isFatal,
-  isOwnReason,
-  shownSinceMs,
-} from './found.ts';
+import { type Begun, dependentReasons, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
 import { checkSource } from './store-evidence.ts';
 import { isIndependent, isWhy } from './unread.ts';
@@ -121,23 +113,6 @@ const mayBeGone: ReadonlySet<string> = new Set<ScrapeFailureReason>([
 /** Whether a role passed its last health check. */
 export const isPassing = (role: string | undefined, { probes }: Pick<StatusFacts, 'probes'>): boolean =>
   probes.some(({ name, last }) => name === `health/${role}` && last?.ok === true);
-
-/**
- * Whether a problem is that the page of a role is lost while its process runs: its health check passed before and passes since. One
- * check that passed may be from before the end of the process.
- */
-const isPageAlone = (
-  { kind, about: { role }, sinceMs = 0 }: Pick<Found, 'kind' | 'about' | 'sinceMs'>,
-  { probes }: Pick<StatusFacts, 'probes'>,
-): boolean =>
-  kind === 'scrape_down' &&
-  probes.some(
-    ({ name, last, since, intervalMs }) =>
-      name === `health/${role}` &&
-      last?.ok === true &&
-      Date.parse(since ?? '') <= sinceMs &&
-      Date.parse(last.at) >= sinceMs + intervalMs,
-  );
 
 /** Matches log texts in which a role blames its store. */
 const blamesStore =
@@ -258,7 +233,7 @@ const rules: readonly Rule[] = [
     causes: ['heap', 'gc_pause', ...deadRole],
     effects: [...processFaults, 'flapping'],
     related: (cause, effect, facts) =>
-      sameRole(cause, effect, facts) && !isOfItself(effect) && !isPageAlone(effect, facts),
+      sameRole(cause, effect, facts) && !isOfItself(effect) && !effect.whileWell,
   },
   { causes: ['heap'], effects: ['gc_pause'], related: sameRole },
   {

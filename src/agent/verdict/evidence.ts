@@ -217,6 +217,22 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
 }
 
 /**
+ * Whether the health check of a role passes, and passed before its page was lost, and the page was tried again after a check. A role
+ * that crashes again and again may be gone between two checks.
+ */
+const isWellWithout = (
+  { service, failingSinceMs: lostMs = Number.POSITIVE_INFINITY, lastFailure }: StatusFacts['scrapes'][number],
+  probes: readonly ProbeStatus[],
+): boolean =>
+  probes.some(
+    ({ name, last, since, intervalMs }) =>
+      name === `health/${service}` &&
+      last?.ok === true &&
+      Date.parse(since ?? '') <= lostMs &&
+      Math.min(Date.parse(last.at), lastFailure?.atMs ?? 0) >= lostMs + intervalMs,
+  );
+
+/**
  * The pages that cannot be scraped. The page of a role that fails its health check is not listed as a problem, unless the page
  * failed earlier; nor is it listed after the role is back until it was scraped again.
  */
@@ -234,7 +250,8 @@ function scrapeProblems(facts: StatusFacts, ofProbes: readonly Found[]): Found[]
         about.role === service &&
         isEarlyEnough({ sinceMs: failsSinceMs! }, sinceMs),
     );
-  return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs, failingSinceMs }): Found[] => {
+  return scrapes.flatMap((page): Found[] => {
+    const { service, up, lastFailure, lastTakenMs, failingSinceMs } = page;
     if (up || !lastFailure) return [];
     const { reason, what, atMs } = lastFailure;
     const sinceMs = failingSinceMs ?? atMs;
@@ -251,6 +268,7 @@ function scrapeProblems(facts: StatusFacts, ofProbes: readonly Found[]): Found[]
       {
         ...{ kind: 'scrape_down', subject: service, about: { role: service } },
         ...{ detail, firstSteps, sinceMs, reason, evidence },
+        ...(isWellWithout(page, probes) && { whileWell: true }),
       },
     ];
   });

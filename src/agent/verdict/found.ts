@@ -53,6 +53,8 @@ export interface Found {
   quietSinceMs?: number;
   /** Whether the evidence only shows that a problem which has begun goes on, and does not begin a problem. */
   onlyGoesOn?: boolean;
+  /** Whether the page of a role is lost while its process runs. */
+  whileWell?: boolean;
   /** The reason why the probe failed, if it did. */
   reason?: string;
   /**
