@@ -331,26 +331,35 @@ test('a page that is refused explains what calls the role, unless the role passe
   ]);
 });
 
-test.each([
+test.each<[string, Record<'lost' | 'tried', string> & { since?: string }, string?]>([
   // The check passes every 15 s, at 11:00:00 the last time; the page was tried every 10 s.
   ['in the pause after a check that passed', { lost: '11:00:05', tried: '11:00:05' }, 'crash_loop/history'],
+  ['while the next check is late', { lost: '11:00:05', tried: '11:00:25' }, 'crash_loop/history'],
   ['and may be back since the check', { lost: '10:59:40', tried: '10:59:50' }, 'crash_loop/history'],
-  ['before the check, and tried again after it', { lost: '10:59:43', tried: '11:00:03' }, undefined],
-])('the page of a role that crashes again and again is lost %s', (_, { lost, tried }, cause) => {
-  const ms = (time: string) => Date.parse(`2026-01-01T${time}.000Z`);
-  const page = {
-    ...{ service: 'history', url: 'http://x', up: false, failures: {}, page: undefined },
-    ...{ firstInvalid: undefined, vocabulary: 'svc', lastTakenMs: ms('10:59:00') },
-    failingSinceMs: ms(lost),
-    lastFailure: { reason: 'refused' as const, what: 'x', atMs: ms(tried) },
-  };
-  const check = { ...up('health/history'), since: '2026-01-01T08:00:00.000Z', intervalMs: 15_000 };
-  check.last = { ...check.last!, at: '2026-01-01T11:00:00.000Z' };
-  const loop = exceeded('crash_loop', { role: 'history' }, '10:58:00');
-  expect(causesIn({ probes: [check], scrapes: [page], exceeded: [loop] })).toContain(
-    `scrape_down/history${cause ? ` by ${cause}` : ''}`,
-  );
-});
+  [
+    'while the check failed',
+    { lost: '10:59:43', tried: '11:00:03', since: '10:59:44' },
+    'crash_loop/history',
+  ],
+  ['before the check, and tried again after it', { lost: '10:59:43', tried: '11:00:03' }],
+])(
+  'the page of a role that crashes again and again is lost %s',
+  (_, { lost, tried, since = '08:00:00' }, cause) => {
+    const ms = (time: string) => Date.parse(`2026-01-01T${time}.000Z`);
+    const page = {
+      ...{ service: 'history', url: 'http://x', up: false, failures: {}, page: undefined },
+      ...{ firstInvalid: undefined, vocabulary: 'svc', lastTakenMs: ms('10:59:00') },
+      failingSinceMs: ms(lost),
+      lastFailure: { reason: 'refused' as const, what: 'x', atMs: ms(tried) },
+    };
+    const check = { ...up('health/history'), since: `2026-01-01T${since}.000Z`, intervalMs: 15_000 };
+    check.last = { ...check.last!, at: '2026-01-01T11:00:00.000Z' };
+    const loop = exceeded('crash_loop', { role: 'history' }, '10:58:00');
+    expect(causesIn({ probes: [check], scrapes: [page], exceeded: [loop] })).toContain(
+      `scrape_down/history${cause ? ` by ${cause}` : ''}`,
+    );
+  },
+);
 
 test('a log that is deleted while it is written to is why no file of its name is there', () => {
   const fault = (kind: 'gone' | 'deleted', path: string) => ({
