@@ -15,6 +15,10 @@ function earliestMs({ about, reason = '', reasonsMs, sinceMs }: Begun, { probes 
 const isOfOneStore = (one: Begun, other: Begun): boolean =>
   one.kind === other.kind && one.about.store !== undefined && one.about.store === other.about.store;
 
+/** Whether an effect is there again and again because of the events of its cause: the check of a role that crashes fails now and then. */
+const comesAndGoes = (cause: Begun, effect: Begun): boolean =>
+  cause.lastMs !== undefined && cause.about.role !== undefined && cause.about.role === effect.about.role;
+
 /**
  * Puts the starts of causes and effects that are new in order: a cause has begun when its first effect begins. Checks find them in
  * any order, so a cause begins with its first effect, if its own checks allow that, and an effect that seems to be a little older
@@ -31,8 +35,8 @@ export function startsInOrder(
   for (const { found, causedBy = '' } of all) {
     const cause = roots.get(causedBy);
     if (!cause || found.unread) continue;
-    const effectMs = shownSinceMs(found);
     for (const [id, root] of roots) {
+      const effectMs = comesAndGoes(root, found) ? found.sinceMs : shownSinceMs(found);
       const isSame = root === cause || isOfOneStore(root, cause);
       if (isSame && isNew(lineOf(root)) && effectMs >= earliestMs(root, facts))
         startMs.set(id, Math.min(effectMs, startMs.get(id)!));

@@ -26,6 +26,13 @@ const other = (
 ): Explained => ({
   found: { kind, subject: `${store}/visibility`, about: { store }, sinceMs, evidence: [] },
 });
+const crashes = cause(100_600, {
+  ...{ kind: 'crash_loop', subject: 'history', about: { role: 'history' }, lastMs: 160_000 },
+});
+const failing = (role: string, sinceMs: number): Explained => ({
+  ...effect(role, sinceMs, { kind: 'role_failing', backMs: 150_000 }),
+  causedBy: 'crash_loop/history',
+});
 const unread = { unread: { sinceMs: 0, sources: [], wasCause: false } };
 
 test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]>([
@@ -94,6 +101,24 @@ test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]
     ],
     ['role_down/history'],
     [100_200, 80_000],
+  ],
+  [
+    'a check that fails again and again because its role crashes: it failed first',
+    [crashes, failing('history', 100_100)],
+    ['role_failing/history'],
+    [100_100, 100_100],
+  ],
+  [
+    'a check that failed long before the first crash',
+    [crashes, failing('history', 85_599)],
+    ['role_failing/history'],
+    [100_600, 85_599],
+  ],
+  [
+    'the check of another role failed before, and fails again',
+    [crashes, failing('matching', 100_100)],
+    ['role_failing/matching'],
+    [100_600, 100_100],
   ],
   [
     'an effect that cannot be read says nothing',
