@@ -1,11 +1,9 @@
-import { fires, type Plan, type Series } from './case.ts';
+import { fires, type Plan, type Series, scenes, series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
 const at = 'cluster="dc1", instance="a"';
-const fatal = (values: string): Series => ({
-  [`svc_log_entries_total{${role}, level="fatal", logger="shard"}`]: values,
-});
+const fatal = series('svc_log_entries_total', `${role}, level="fatal", logger="shard"`);
 const silence = (bytes: string): Series => ({
   [`svc_log_bytes_total{${role}}`]: bytes,
   [`svc_role_up{${role}}`]: '1x200',
@@ -15,27 +13,16 @@ const probe = (values: string): Series => ({
   'svc_probe_skipped_total{probe="store/main", reason="overlap"}': '0+1x40',
   'svc_probe_skipped_total{probe="store/main", reason="backlog"}': '10x40',
 });
-const logFault = (values: string): Series => ({
-  'svc_incident{cause="log_deleted", subject="/var/log/svc/history.log"}': values,
-});
-const drops = (values: string): Series => ({
-  'svc_agent_dropped_total{component="scrape", reason="invalid_line"}': values,
-});
-const failures = (values: string): Series => ({
-  'svc_agent_report_failures_total{reason="refused"}': values,
-});
-const skipped = (values: string): Series => ({
-  [`svc_log_skipped_bytes_total{${role}, reason="vanished"}`]: values,
-});
+const logFault = series('svc_incident', 'cause="log_deleted", subject="/var/log/svc/history.log"');
+const drops = series('svc_agent_dropped_total', 'component="scrape", reason="invalid_line"');
+const failures = series('svc_agent_report_failures_total', 'reason="refused"');
+const skipped = series('svc_log_skipped_bytes_total', `${role}, reason="vanished"`);
 
 export const agentPlans: readonly Plan[] = [
   {
     alert: 'SvcFatalLogEntry',
     at: 20,
-    bad: fatal('3x15 5x20'),
-    good: fatal('3x40'),
-    edge: fatal('0x40'),
-    reset: fatal('9x15 0x20'),
+    ...scenes(fatal, { bad: '3x15 5x20', good: '3x40', edge: '0x40', reset: '9x15 0x20' }),
     labels: history,
     instance: true,
     value: '2',
@@ -87,10 +74,7 @@ export const agentPlans: readonly Plan[] = [
   {
     alert: 'SvcLogFault',
     at: 20,
-    bad: logFault('_x5 1x40'),
-    good: logFault('_x40'),
-    edge: logFault('_x17 1x40'),
-    reset: logFault('_x12 1x3 stale 1x40'),
+    ...scenes(logFault, { bad: '_x5 1x40', good: '_x40', edge: '_x17 1x40', reset: '_x12 1x3 stale 1x40' }),
     labels: { cause: 'log_deleted', subject: '/var/log/svc/history.log' },
     instance: true,
     value: '1',
@@ -114,10 +98,7 @@ export const agentPlans: readonly Plan[] = [
   {
     alert: 'SvcLogBytesLost',
     at: 20,
-    bad: skipped('0x14 2048x20'),
-    good: skipped('2048x40'),
-    edge: skipped('0x40'),
-    reset: skipped('2048x15 0x20'),
+    ...scenes(skipped, { bad: '0x14 2048x20', good: '2048x40', edge: '0x40', reset: '2048x15 0x20' }),
     labels: { ...history, reason: 'vanished' },
     instance: true,
     value: '2ki',
@@ -189,10 +170,7 @@ export const agentPlans: readonly Plan[] = [
   {
     alert: 'SvcAgentDropping',
     at: 30,
-    bad: drops('0+30x60'),
-    good: drops('70x60'),
-    edge: drops('0x60'),
-    reset: drops('900x20 0x60'),
+    ...scenes(drops, { bad: '0+30x60', good: '70x60', edge: '0x60', reset: '900x20 0x60' }),
     labels: { component: 'scrape', reason: 'invalid_line' },
     instance: true,
     value: '0.500',
@@ -241,10 +219,7 @@ export const agentPlans: readonly Plan[] = [
   {
     alert: 'SvcAgentReportFailing',
     at: 30,
-    bad: failures('0+30x60'),
-    good: failures('70x60'),
-    edge: failures('0x60'),
-    reset: failures('900x20 0x60'),
+    ...scenes(failures, { bad: '0+30x60', good: '70x60', edge: '0x60', reset: '900x20 0x60' }),
     labels: { reason: 'refused' },
     instance: true,
     value: '0.500',

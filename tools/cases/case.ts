@@ -94,6 +94,19 @@ export const series =
   (name: string, labels: string) =>
   (values: string): Series => ({ [`${name}{${labels}}`]: values });
 
+type Scenes<T> = Readonly<Record<'bad' | 'good' | 'edge' | 'reset', T>>;
+
+/** The four scenes of a plan in which one series has these values. */
+export const scenes = (
+  of: (values: string) => Series,
+  { bad, good, edge, reset }: Scenes<string>,
+): Scenes<Series> => ({
+  bad: of(bad),
+  good: of(good),
+  edge: of(edge),
+  reset: of(reset),
+});
+
 /** The series with the label of the environment to which they belong. */
 export const within = (environment: string, series: Series): Series =>
   Object.fromEntries(

@@ -1,4 +1,4 @@
-import { fires, type HandWritten, type Plan, type Series, series, state, within } from './case.ts';
+import { fires, type HandWritten, type Plan, type Series, scenes, series, state, within } from './case.ts';
 
 const at = 'cluster="dc1", instance="a"';
 const pair = 'source_cluster="dc1", target_cluster="dc2"';
@@ -94,10 +94,7 @@ export const replicationPlans: readonly (Plan | HandWritten)[] = [
   {
     alert: 'SvcReplicationLag',
     at: 15,
-    bad: lag('2x3 400x20'),
-    good: lag('2x20'),
-    edge: lag('300x20'),
-    reset: lag('2x5 400x3 2 400x20'),
+    ...scenes(lag, { bad: '2x3 400x20', good: '2x20', edge: '300x20', reset: '2x5 400x3 2 400x20' }),
     agentsDiffer: 'fires',
     labels: toDc2,
     value: '6m 40s',
@@ -143,10 +140,7 @@ export const replicationPlans: readonly (Plan | HandWritten)[] = [
   {
     alert: 'SvcDomainFailover',
     at: 10,
-    bad: failedOver('300x40'),
-    good: failedOver('-90000x40'),
-    edge: failedOver('-300x40'),
-    reset: failedOver('300x5 -90000x40'),
+    ...scenes(failedOver, { bad: '300x40', good: '-90000x40', edge: '-300x40', reset: '300x5 -90000x40' }),
     agentsDiffer: 'fires',
     labels: { domain: 'orders' },
     value: '5m 0s',
@@ -154,10 +148,7 @@ export const replicationPlans: readonly (Plan | HandWritten)[] = [
   {
     alert: 'SvcDomainTooFewClusters',
     at: 75,
-    bad: spread('2x99'),
-    good: spread('4x99'),
-    edge: spread('3x99'),
-    reset: spread('2x60 3 2x99'),
+    ...scenes(spread, { bad: '2x99', good: '4x99', edge: '3x99', reset: '2x60 3 2x99' }),
     agentsDiffer: 'is silent',
     labels: { domain: 'orders' },
     value: '2',
@@ -232,10 +223,7 @@ export const archivalPlans: readonly Plan[] = [
   {
     alert: 'SvcArchivalOff',
     at: 40,
-    bad: archives('1x10 0x60'),
-    good: archives('1x60'),
-    edge: archives('1x30 0x60'),
-    reset: archives('1x10 0x20 1 0x60'),
+    ...scenes(archives, { bad: '1x10 0x60', good: '1x60', edge: '1x30 0x60', reset: '1x10 0x20 1 0x60' }),
     agentsDiffer: 'is silent',
     labels: { domain: 'orders', archive: 'history' },
     value: '0',
@@ -270,11 +258,9 @@ function kept(newest: string, retention: string): Series {
     'svc_domain_archival_enabled{domain="orders", archive="history"}': '1x200',
   };
 }
-const usable = (values: string): Series => ({ 'svc_archival_up{archive="history", scheme="file"}': values });
-const completed = (values: string): Series => ({ 'svc_workflow_completed{domain="orders"}': values });
-const written = (values: string): Series => ({
-  'svc_archival_newest_object_timestamp_seconds{archive="history", scheme="file"}': values,
-});
+const usable = series('svc_archival_up', 'archive="history", scheme="file"');
+const completed = series('svc_workflow_completed', 'domain="orders"');
+const written = series('svc_archival_newest_object_timestamp_seconds', 'archive="history", scheme="file"');
 /** The plans for alerts on archives that look back for days. */
 export const weekLongPlans: readonly Plan[] = [
   {

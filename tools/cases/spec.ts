@@ -1,4 +1,4 @@
-import { fires, type Plan, series } from './case.ts';
+import { fires, type Plan, scenes, series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -85,10 +85,7 @@ export const specPlans: readonly Plan[] = [
   {
     alert: 'SvcTaskListBacklogGrowth',
     at: 10,
-    bad: backlog('0+12000x10'),
-    good: backlog('50x10'),
-    edge: backlog('0+6000x10'),
-    reset: backlog('90000x7 0x10'),
+    ...scenes(backlog, { bad: '0+12000x10', good: '50x10', edge: '0+6000x10', reset: '90000x7 0x10' }),
     labels: pay,
     instance: 'with pod',
     value: '200',

@@ -1,4 +1,4 @@
-import { fires, type Plan, type Series } from './case.ts';
+import { fires, type Plan, type Series, scenes, series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -133,10 +133,10 @@ export const persistencePlans: readonly Plan[] = [
 ];
 const list = 'svc_service="matching", domain="orders", tasklist="pay"';
 const pay = { domain: 'orders', tasklist: 'pay' };
-const backlog = (values: string): Series => ({ [`svc_matching_tasklist_backlog{${list}}`]: values });
-const polls = (values: string): Series => ({ [`svc_matching_poll_success{${list}}`]: values });
-const pollers = (values: string): Series => ({ [`svc_matching_pollers{${list}}`]: values });
-const dispatches = (values: string): Series => ({ [`svc_matching_tasks_dispatched{${list}}`]: values });
+const backlog = series('svc_matching_tasklist_backlog', list);
+const polls = series('svc_matching_poll_success', list);
+const pollers = series('svc_matching_pollers', list);
+const dispatches = series('svc_matching_tasks_dispatched', list);
 /** The plans for alerts on task lists: src/monitoring/alerts/work.ts. */
 export const taskPlans: readonly Plan[] = [
   {
@@ -183,10 +183,7 @@ export const taskPlans: readonly Plan[] = [
   {
     alert: 'SvcTaskListBacklogGrowth',
     at: 25,
-    bad: backlog('0+12000x40'),
-    good: backlog('500x40'),
-    edge: backlog('0+6000x40'),
-    reset: backlog('90000x15 0x40'),
+    ...scenes(backlog, { bad: '0+12000x40', good: '500x40', edge: '0+6000x40', reset: '90000x15 0x40' }),
     labels: pay,
     value: '200',
     twice: '400',

@@ -1,10 +1,8 @@
-import { fires, type Plan, type Series } from './case.ts';
+import { fires, type Plan, type Series, scenes, series } from './case.ts';
 
 const role = 'svc_service="history"';
 const at = 'cluster="dc1", instance="a"';
-const timeouts = (values: string): Series => ({
-  [`svc_workflow_timeout{${role}, domain="orders", workflow_type="Pay"}`]: values,
-});
+const timeouts = series('svc_workflow_timeout', `${role}, domain="orders", workflow_type="Pay"`);
 const closed = (timeout: string, completed: string): Series => ({
   ...timeouts(timeout),
   [`svc_workflow_completed{${role}, domain="orders", workflow_type="Pay"}`]: completed,
@@ -32,10 +30,7 @@ export const workflowPlans: readonly Plan[] = [
   {
     alert: 'SvcWorkflowTimeouts',
     at: 15,
-    bad: timeouts('0+600x20'),
-    good: timeouts('0+60x20'),
-    edge: timeouts('0+300x20'),
-    reset: timeouts('900000x8 0+60x20'),
+    ...scenes(timeouts, { bad: '0+600x20', good: '0+60x20', edge: '0+300x20', reset: '900000x8 0+60x20' }),
     labels: { domain: 'orders' },
     value: '10',
     twice: '20',
@@ -214,7 +209,7 @@ export const workflowPlans: readonly Plan[] = [
     ],
   },
 ];
-const closedShards = (values: string): Series => ({ [`svc_history_shard_context_closed{${role}}`]: values });
+const closedShards = series('svc_history_shard_context_closed', role);
 const waited = (
   values: { quick: string; all: string },
   operation = 'TransferActiveTaskDecision',
@@ -235,10 +230,7 @@ export const historyPlans: readonly Plan[] = [
   {
     alert: 'SvcShardMovement',
     at: 25,
-    bad: closedShards('0+12x60'),
-    good: closedShards('0+1x60'),
-    edge: closedShards('0+6x60'),
-    reset: closedShards('9000x18 0+1x60'),
+    ...scenes(closedShards, { bad: '0+12x60', good: '0+1x60', edge: '0+6x60', reset: '9000x18 0+1x60' }),
     labels: {},
     value: '200m',
     twice: '400m',
