@@ -110,8 +110,12 @@ export interface Tail {
   /** The lines that were counted since the last call. */
   taken(): string[];
   scan(): Promise<void>;
+  /** Scans, and returns all lines that were counted. */
+  scanned(): Promise<string[]>;
   /** Scans after a time in which everything that was rotated is quiet. */
   settle(): Promise<void>;
+  /** Settles, and returns all lines that were counted. */
+  settled(): Promise<string[]>;
   /** Ends the tailer in order and starts another one from its positions. */
   restart(options?: TailOptions): Promise<void>;
   /** Saves the current positions and counts. */
@@ -236,11 +240,19 @@ export function openTail(options: TailOptions = {}): Tail & { end(): Promise<voi
       return lines;
     },
     scan: () => tail.tailer.scan(),
+    async scanned() {
+      await tail.scan();
+      return recorder.lines;
+    },
     async settle() {
       await tail.scan();
       clock.advance(11_000);
       await tail.scan();
       await tail.scan();
+    },
+    async settled() {
+      await tail.settle();
+      return recorder.lines;
     },
     async restart(next) {
       current = { ...current, ...next };
@@ -270,5 +282,13 @@ export function openTail(options: TailOptions = {}): Tail & { end(): Promise<voi
 export function createTail(options: TailOptions = {}): Tail {
   const tail = openTail(options);
   onTestFinished(() => tail.end());
+  return tail;
+}
+
+/** A tailer that has counted `count` numbered lines of app.log. */
+export async function tailOf(count: number, options?: TailOptions): Promise<Tail> {
+  const tail = createTail(options);
+  tail.create('app.log', numbered(0, count).text);
+  await tail.scan();
   return tail;
 }

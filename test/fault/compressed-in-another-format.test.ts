@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 /** What a compressor of another format may have made of a log: bytes without any order, and newlines among them. */
 const archive = Buffer.from(Array.from({ length: 5000 }, (_, i) => crc32(`${i}`) & 0xff));
@@ -10,9 +10,7 @@ const names = ['app.log.1.zst', 'app.log.1.xz', 'app.log.1.bz2', 'app.log-202601
 test.each(names)(
   'a log that was read and is compressed as %s: nothing of the archive is read',
   async (name) => {
-    const tail = createTail({ paths: ['app.log*'] });
-    tail.create('app.log', numbered(0, 30).text);
-    await tail.scan();
+    const tail = await tailOf(30, { paths: ['app.log*'] });
     tail.rename('app.log', 'app.log.1');
     tail.create('app.log', numbered(30, 5).text);
     await tail.settle();
@@ -24,8 +22,7 @@ test.each(names)(
     await tail.settle();
     await tail.settle();
     await tail.restart();
-    await tail.settle();
-    expect(tail.recorder.lines).toEqual(numbered(0, 35).lines);
+    expect(await tail.settled()).toEqual(numbered(0, 35).lines);
     expect(tail.recorder.skips).toEqual([]);
   },
 );
@@ -33,9 +30,7 @@ test.each(names)(
 test.each(names)(
   'a log that was written and compressed as %s while the agent was down: its size counts as skipped once',
   async (name) => {
-    const tail = createTail({ paths: ['app.log'] });
-    tail.create('app.log', numbered(0, 30).text);
-    await tail.scan();
+    const tail = await tailOf(30, { paths: ['app.log'] });
     tail.save();
     tail.create(name, archive);
     await tail.kill();
@@ -43,8 +38,7 @@ test.each(names)(
     await tail.settle();
     tail.create(name, Buffer.concat([archive, archive]));
     await tail.settle();
-    await tail.settle();
-    expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+    expect(await tail.settled()).toEqual(numbered(0, 30).lines);
     expect(tail.recorder.skips).toEqual([{ reason: 'unreadable', bytes: archive.length }]);
   },
 );
@@ -54,8 +48,7 @@ test('archives in other formats that were there before their log was looked at a
   tail.create('app.log', numbered(0, 30).text);
   for (const name of names) tail.create(name, archive);
   await tail.settle();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 30).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
 
@@ -64,9 +57,7 @@ test.each([
   ['app.log.1.tar.gz', '-czf'],
   ['app.log.1.tar', '-cf'],
 ])('a log that was read is put into %s by tar: nothing of the archive is read', async (name, flags) => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 300).text);
-  await tail.scan();
+  const tail = await tailOf(300, { paths: ['app.log*'] });
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(300, 5).text);
   await tail.settle();
@@ -74,7 +65,6 @@ test.each([
   tail.remove('app.log.1');
   await tail.scan();
   await tail.settle();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 305).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 305).lines);
   expect(tail.recorder.skips).toEqual([]);
 });

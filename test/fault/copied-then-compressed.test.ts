@@ -1,16 +1,14 @@
 import { appendFileSync, copyFileSync, readFileSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 const patterns = [['app.log'], ['app.log*']];
 
 test.each(patterns)(
   'lines after the copy were counted; the copy is compressed before it is seen (%s)',
   async (pattern) => {
-    const tail = createTail({ paths: [pattern] });
-    tail.create('app.log', numbered(0, 60).text);
-    await tail.scan();
+    const tail = await tailOf(60, { paths: [pattern] });
     copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
     tail.append('app.log', numbered(60, 10).text);
     await tail.settle();
@@ -19,15 +17,12 @@ test.each(patterns)(
     tail.append('app.log', numbered(70, 10).text);
     await tail.settle();
     await tail.restart();
-    await tail.settle();
-    expect(tail.recorder.lines).toEqual(numbered(0, 80).lines);
+    expect(await tail.settled()).toEqual(numbered(0, 80).lines);
   },
 );
 
 test.each(patterns)('the copy and its archive are both there (%s)', async (pattern) => {
-  const tail = createTail({ paths: [pattern] });
-  tail.create('app.log', numbered(0, 40).text);
-  await tail.scan();
+  const tail = await tailOf(40, { paths: [pattern] });
   tail.append('app.log', numbered(40, 20).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   truncateSync(tail.path('app.log'));
@@ -35,15 +30,12 @@ test.each(patterns)('the copy and its archive are both there (%s)', async (patte
   tail.append('app.log', numbered(60, 10).text);
   await tail.scan();
   unlinkSync(tail.path('app.log.1'));
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 70).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 70).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
 
 test('the original was given up before its archive appears', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 60).text);
-  await tail.scan();
+  const tail = await tailOf(60, { paths: ['app.log*'] });
   const copy = readFileSync(tail.path('app.log'));
   tail.append('app.log', numbered(60, 10).text);
   await tail.scan();
@@ -51,14 +43,11 @@ test('the original was given up before its archive appears', async () => {
   tail.append('app.log', numbered(70, 10).text);
   await tail.settle();
   writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 80).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 80).lines);
 });
 
 test('the archive is one of few bytes: the copy was known, and more was read of its original', async () => {
-  const tail = createTail({ paths: ['app.log'] });
-  tail.create('app.log', numbered(0, 3).text);
-  await tail.scan();
+  const tail = await tailOf(3, { paths: ['app.log'] });
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   tail.append('app.log', numbered(3, 2).text);
   await tail.scan();
@@ -68,14 +57,11 @@ test('the archive is one of few bytes: the copy was known, and more was read of 
   await tail.restart();
   tail.gzip('app.log.1');
   tail.rename('app.log.1.gz', 'app.log.2.gz');
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 5).lines, ...numbered(100, 10).lines]);
+  expect(await tail.settled()).toEqual([...numbered(0, 5).lines, ...numbered(100, 10).lines]);
 });
 
 test('the archive appears after a scan that found neither the copy nor the archive', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 60).text);
-  await tail.scan();
+  const tail = await tailOf(60, { paths: ['app.log*'] });
   tail.append('app.log', numbered(60, 10).text);
   const copy = readFileSync(tail.path('app.log'));
   truncateSync(tail.path('app.log'));
@@ -84,15 +70,12 @@ test('the archive appears after a scan that found neither the copy nor the archi
   tail.clock.advance(900);
   await tail.scan();
   writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 80).lines);
+  expect((await tail.settled()).toSorted()).toEqual(numbered(0, 80).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
 
 test('an archive that is being written is not taken for the generation, plain or not beside it', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 50).text);
-  await tail.scan();
+  const tail = await tailOf(50, { paths: ['app.log*'] });
   tail.append('app.log', numbered(50, 3000).text);
   await tail.restart();
   const packed = gzipSync(readFileSync(tail.path('app.log')));
@@ -102,8 +85,7 @@ test('an archive that is being written is not taken for the generation, plain or
   await tail.scan();
   appendFileSync(tail.path('app.log.1.gz'), packed.subarray(packed.length / 2));
   unlinkSync(tail.path('app.log.1'));
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 3060).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 3060).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
 
@@ -121,7 +103,6 @@ test.each([3, 4, 7])(
     writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
     await tail.settle();
     await tail.restart();
-    await tail.settle();
-    expect(tail.recorder.lines).toEqual(numbered(10, 30 + lines).lines);
+    expect(await tail.settled()).toEqual(numbered(10, 30 + lines).lines);
   },
 );

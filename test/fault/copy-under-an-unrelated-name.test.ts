@@ -1,7 +1,7 @@
 import { appendFileSync, copyFileSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 /** A disk that calls `before` with each path that is opened. */
 const watched = (before: (path: string) => void): Disk => ({
@@ -14,9 +14,7 @@ const watched = (before: (path: string) => void): Disk => ({
 
 /** The copy is empty when it is first seen, as `cp` creates it. */
 test('a copy that was empty at first is no file of its own, though no more than one file may be open', async () => {
-  const tail = createTail({ paths: ['*.log'], maxOpenFiles: 1 });
-  tail.create('app.log', numbered(0, 60).text);
-  await tail.scan();
+  const tail = await tailOf(60, { paths: ['*.log'], maxOpenFiles: 1 });
   tail.append('app.log', numbered(60, 10).text);
   tail.create('saved.log', '');
   await tail.tailer.discover();
@@ -25,14 +23,11 @@ test('a copy that was empty at first is no file of its own, though no more than 
   tail.truncate('app.log');
   tail.append('app.log', numbered(70, 5).text);
   await tail.scan();
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 75).lines);
+  expect((await tail.settled()).toSorted()).toEqual(numbered(0, 75).lines);
 });
 
 test('a copy that was empty when the agent was killed is still known as one', async () => {
-  const tail = createTail({ paths: ['*.log'] });
-  tail.create('app.log', numbered(0, 60).text);
-  await tail.scan();
+  const tail = await tailOf(60, { paths: ['*.log'] });
   tail.create('saved.log', '');
   await tail.tailer.discover();
   tail.save();
@@ -41,8 +36,7 @@ test('a copy that was empty when the agent was killed is still known as one', as
   await tail.scan();
   tail.truncate('app.log');
   tail.append('app.log', numbered(60, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 65).lines);
+  expect((await tail.settled()).toSorted()).toEqual(numbered(0, 65).lines);
 });
 
 test('a copy of a file that cannot be taken up in this scan is not taken up either', async () => {
@@ -51,9 +45,7 @@ test('a copy of a file that cannot be taken up in this scan is not taken up eith
     if (isHidden && path.endsWith('/saved-1.log'))
       throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
   });
-  const tail = createTail({ paths: ['*.log'], disk });
-  tail.create('app.log', numbered(0, 60).text);
-  await tail.scan();
+  const tail = await tailOf(60, { paths: ['*.log'], disk });
   await tail.restart();
   tail.copyTruncate('app.log', 'saved-1.log');
   tail.append('app.log', numbered(60, 40).text);
@@ -64,8 +56,7 @@ test('a copy of a file that cannot be taken up in this scan is not taken up eith
   await tail.scan();
   tail.truncate('app.log');
   tail.append('app.log', numbered(100, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 105).lines);
+  expect((await tail.settled()).toSorted()).toEqual(numbered(0, 105).lines);
 });
 
 test('an original that was empty at first is known, though the agent is killed while it decides what it is', async () => {
@@ -92,8 +83,7 @@ test('an original that was empty at first is known, though the agent is killed w
   await tail.scan();
   tail.truncate('app.log');
   tail.append('app.log', numbered(60, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 65).lines);
+  expect((await tail.settled()).toSorted()).toEqual(numbered(0, 65).lines);
 });
 
 test('a copy of the first few bytes is known after a truncation, too', async () => {
@@ -107,8 +97,7 @@ test('a copy of the first few bytes is known after a truncation, too', async () 
   tail.truncate('app.log');
   tail.append('app.log', numbered(100, 5).text);
   await tail.settle();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(['first', ...numbered(0, 10).lines, ...numbered(100, 5).lines]);
+  expect(await tail.settled()).toEqual(['first', ...numbered(0, 10).lines, ...numbered(100, 5).lines]);
 });
 
 test('a copy that a generation of a few bytes goes on in is still known after a restart', async () => {
@@ -128,9 +117,7 @@ test('a copy that a generation of a few bytes goes on in is still known after a 
 });
 
 test('a copy without the unfinished line, which the truncation removed, is the generation nevertheless', async () => {
-  const tail = createTail({ paths: ['*'] });
-  tail.create('app.log', numbered(0, 40).text);
-  await tail.scan();
+  const tail = await tailOf(40, { paths: ['*'] });
   copyFileSync(tail.path('app.log'), tail.path('saved-1'));
   tail.append('app.log', 'begun');
   await tail.tailer.poll();

@@ -1,6 +1,6 @@
 import { copyFileSync, ftruncateSync, openSync, truncateSync, writeSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 const patterns = [['app.log'], ['app.log*']];
 
@@ -16,30 +16,24 @@ test.each(patterns)('caught up (%s): nothing is read twice, the copy is not read
     if (round % 2) await tail.scan();
   }
   writer.write(numbered(at, 1).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, at + 1).lines);
+  expect(await tail.settled()).toEqual(numbered(0, at + 1).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
 
 test.each(patterns)(
   'lagging (%s): unread lines are read from the copy, before those that follow',
   async (pattern) => {
-    const tail = createTail({ paths: [pattern] });
-    tail.create('app.log', numbered(0, 10).text);
-    await tail.scan();
+    const tail = await tailOf(10, { paths: [pattern] });
     tail.append('app.log', numbered(10, 90).text);
     tail.copyTruncate('app.log', 'app.log.1');
     tail.append('app.log', numbered(100, 200).text);
-    await tail.scan();
-    expect(tail.recorder.lines).toEqual(numbered(0, 300).lines);
+    expect(await tail.scanned()).toEqual(numbered(0, 300).lines);
     expect(tail.recorder.skips).toEqual([]);
   },
 );
 
 test.each(patterns)('looked at between the copy and the truncation (%s)', async (pattern) => {
-  const tail = createTail({ paths: [pattern] });
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10, { paths: [pattern] });
   tail.append('app.log', numbered(10, 10).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   await tail.scan();
@@ -47,14 +41,11 @@ test.each(patterns)('looked at between the copy and the truncation (%s)', async 
   await tail.scan();
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(25, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 30).lines);
 });
 
 test('a copy that nobody truncates after: never read, also when the original goes', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10, { paths: ['app.log*'] });
   copyFileSync(tail.path('app.log'), tail.path('app.log.bak'));
   await tail.scan();
   tail.append('app.log', numbered(10, 5).text);
@@ -62,14 +53,11 @@ test('a copy that nobody truncates after: never read, also when the original goe
   await tail.restart();
   await tail.scan();
   tail.remove('app.log');
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 15).lines);
 });
 
 test('several copies between two scans, in order', async () => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10);
   for (let n = 0; n < 4; n++) {
     tail.append('app.log', numbered(10 + 10 * n, 10).text);
     for (let k = 3; k > 0; k--)
@@ -77,14 +65,11 @@ test('several copies between two scans, in order', async () => {
     tail.copyTruncate('app.log', 'app.log.1');
   }
   tail.append('app.log', numbered(50, 1).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 51).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 51).lines);
 });
 
 test('the copy is out of reach: the loss is counted', async () => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10);
   const unread = numbered(10, 90).text;
   tail.append('app.log', unread);
   await tail.tailer.discover();
@@ -92,23 +77,19 @@ test('the copy is out of reach: the loss is counted', async () => {
   await tail.scan();
   tail.append('app.log', numbered(500, 1).text);
   tail.clock.advance(1000);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 10).lines, ...numbered(500, 1).lines]);
+  expect(await tail.scanned()).toEqual([...numbered(0, 10).lines, ...numbered(500, 1).lines]);
   expect(tail.recorder.skips).toEqual([{ reason: 'truncated', bytes: unread.length }]);
 });
 
 test('overwritten in place: the old rotated file becomes the copy', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10, { paths: ['app.log*'] });
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(10, 10).text);
   await tail.scan();
   tail.append('app.log', numbered(20, 10).text);
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(30, 3).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 33).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 33).lines);
 });
 
 test('a writer that does not append leaves a hole of 100 MB', async () => {
@@ -119,7 +100,6 @@ test('a writer that does not append leaves a hole of 100 MB', async () => {
   await tail.scan();
   ftruncateSync(fd, 0);
   writeSync(fd, numbered(10, 10).text, holeBytes);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 20).lines);
   expect(tail.recorder.skips.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(holeBytes);
 });

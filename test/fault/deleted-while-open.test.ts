@@ -42,10 +42,8 @@ test('rotated and quiet: closed, and its unfinished line counted', async () => {
   await tail.scan();
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', '');
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 3).lines);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 3).lines, 'last']);
+  expect(await tail.scanned()).toEqual(numbered(0, 3).lines);
+  expect(await tail.settled()).toEqual([...numbered(0, 3).lines, 'last']);
   expect(openFiles(tail)).toEqual(['app.log']);
 });
 
@@ -59,8 +57,7 @@ test('deleted while it was not open: what was written and not read is counted', 
   await tail.tailer.discover();
   await tail.restart();
   tail.remove('a.log');
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 3).lines, ...numbered(50, 3).lines]);
+  expect(await tail.settled()).toEqual([...numbered(0, 3).lines, ...numbered(50, 3).lines]);
   expect(tail.recorder.skips).toEqual([{ reason: 'vanished', bytes: unread.length }]);
 });
 

@@ -8,14 +8,12 @@ test.each(['logs/app.log', 'logs/*/app.log', 'logs/**/*.log', '*/x/app.log'])('f
   await tail.scan();
   const name = pattern === 'logs/app.log' ? pattern : 'logs/x/app.log';
   tail.create(name, numbered(0, 5).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 5).lines);
   tail.append(name, numbered(5, 1).text);
   tail.remove('logs');
   await tail.scan();
   tail.create(name, numbered(6, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 11).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 11).lines);
 });
 
 test('a mount that comes after the agent: positions wait for it', async () => {
@@ -32,8 +30,7 @@ test('a mount that comes after the agent: positions wait for it', async () => {
   tail.remove('mnt');
   tail.rename('unmounted', 'mnt');
   tail.append('mnt/app.log', numbered(5, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 10).lines);
 });
 
 test('a mount over the directory hides the files for a while', async () => {
@@ -56,8 +53,7 @@ test('a mount over the directory hides the files for a while', async () => {
   await tail.settle();
   await tail.restart({ disk: systemDisk });
   tail.append('mnt/app.log', numbered(5, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([
+  expect(await tail.settled()).toEqual([
     ...numbered(0, 5).lines,
     ...numbered(50, 5).lines,
     ...numbered(5, 5).lines,

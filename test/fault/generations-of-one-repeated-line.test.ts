@@ -37,8 +37,7 @@ test('of files that are there first, nothing counts if the log starts at its end
   tail.create('app.log.1', of(100));
   await tail.settle();
   tail.append('app.log', of(5));
-  await tail.settle();
-  expect(tail.recorder.lines).toHaveLength(5);
+  expect(await tail.settled()).toHaveLength(5);
 });
 
 test.each([

@@ -1,12 +1,10 @@
 import { copyFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { numbered, tailOf } from '../tail.ts';
 
 /** What is written between the copy and the truncation is lost by copytruncate. */
 test('a generation that was larger than its copy is found in it once, and counted as rewritten once', async () => {
-  const tail = createTail({ paths: ['app.log*'], maxOpenFiles: 1 });
-  tail.create('app.log', numbered(0, 60).text);
-  await tail.scan();
+  const tail = await tailOf(60, { paths: ['app.log*'], maxOpenFiles: 1 });
   tail.append('app.log', numbered(60, 20).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   tail.append('app.log', numbered(80, 20).text);

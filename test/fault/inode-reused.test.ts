@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type Disk, type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createRecorder, createTail, numbered, type Recorder } from '../tail.ts';
+import { createRecorder, createTail, numbered, type Recorder, tailOf } from '../tail.ts';
 
 /** A disk on which files have other inodes than the real ones. */
 function withInodes(inodeOf: (stat: FileStat) => bigint): Disk {
@@ -24,25 +24,19 @@ test.each([
   ['the same size', 20],
   ['larger', 90],
 ])('by another file under the same name (%s) while the agent is down', async (_, count) => {
-  const tail = createTail({ disk: oneInode });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { disk: oneInode });
   await tail.restart();
   tail.remove('app.log');
   tail.create('app.log', numbered(2300, count).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(2300, count).lines]);
+  expect(await tail.scanned()).toEqual([...numbered(0, 20).lines, ...numbered(2300, count).lines]);
 });
 
 test('by a file in the same directory that no pattern leads to: it is not read', async () => {
-  const tail = createTail({ disk: oneInode });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { disk: oneInode });
   await tail.restart();
   tail.remove('app.log');
   tail.create('secret.txt', numbered(500, 50).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 20).lines);
 });
 
 test('of an archive that was read, by a plain file with the same bytes before that offset', async () => {
@@ -55,8 +49,7 @@ test('of an archive that was read, by a plain file with the same bytes before th
   await tail.settle();
   tail.remove('app.log.1.gz');
   tail.create('app.log.2', `${plain.join('\n')}\n`);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...archived, ...plain]);
+  expect(await tail.settled()).toEqual([...archived, ...plain]);
 });
 
 test('by the next file of another log, which begins with the same banner', async () => {
@@ -168,8 +161,7 @@ test.each([
   given.set(inodeOf('app.log'), 1n);
   tail.create('app.log.2', `${entries(10).join('\n')}\n`);
   given.set(inodeOf('app.log.2'), freed);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...entries(10), ...entries(30)]);
+  expect(await tail.settled()).toEqual([...entries(10), ...entries(30)]);
 });
 
 test('in earnest, as often as the file system does it', async () => {
@@ -198,6 +190,5 @@ test('by the next file of the same log, which holds only the banner yet, while t
   await tail.restart();
   tail.remove('app.log');
   tail.create('app.log', `${banner}\n`);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([banner, ...numbered(0, 20).lines, banner]);
+  expect(await tail.settled()).toEqual([banner, ...numbered(0, 20).lines, banner]);
 });

@@ -21,7 +21,6 @@ test('a file that was looked up and not read is counted from its archive, and no
   expect(beforeRead).toBeUndefined();
   tail.gzip('app.log');
   await tail.kill();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 30).lines);
   expect(tail.recorder.skips).toEqual([]);
 });

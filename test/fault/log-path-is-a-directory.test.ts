@@ -8,7 +8,7 @@ test('a directory that is named as a log path is one warning', async () => {
   tail.create('app.log/inner', 'line\n');
   tail.create('other.log', 'other\n');
   for (let n = 0; n < 5; n++) await tail.scan();
-  expect(tail.recorder.lines.sort()).toEqual(['line', 'other']);
+  expect(tail.recorder.lines.toSorted()).toEqual(['line', 'other']);
   expect(tail.logged.filter(({ level }) => level === 'warn').map(({ msg }) => msg)).toEqual([
     'not a regular file, not followed',
   ]);
@@ -22,12 +22,10 @@ test('gzip files that a pattern names are read; other compressed files are liste
   tail.create('three.log', numbered(50, 5).text);
   tail.gzip('three.log');
   await tail.scan();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 5).lines);
   const names = (paths: readonly { path: string }[]) =>
     paths.map(({ path }) => path.slice(tail.root.length + 1)).sort();
   expect(names(tail.tailer.passedOver)).toEqual(['three.log.gz', 'two.log.zst']);
   await tail.restart();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 5).lines);
 });

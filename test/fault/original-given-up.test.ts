@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 test('a copy is read though its original cannot be told from others that begin the same', async () => {
   const banner = `=== ${'b'.repeat(66)} ===\n`;
@@ -24,9 +24,7 @@ test('a copy is read though its original cannot be told from others that begin t
 });
 
 test('a copy that was out of sight while its original was given up is read from there', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 30).text);
-  await tail.scan();
+  const tail = await tailOf(30, { paths: ['app.log*'] });
   tail.append('app.log', numbered(30, 10).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   await tail.tailer.discover();
@@ -36,8 +34,7 @@ test('a copy that was out of sight while its original was given up is read from 
   await tail.settle();
   renameSync(tail.path('elsewhere'), tail.path('app.log.1'));
   await tail.restart();
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 45).lines);
+  expect((await tail.settled()).toSorted()).toEqual(numbered(0, 45).lines);
 });
 
 test.each([
@@ -55,8 +52,7 @@ test.each([
   writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
   await tail.settle();
   await tail.restart();
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, read + 20).lines);
+  expect((await tail.settled()).toSorted()).toEqual(numbered(0, read + 20).lines);
 });
 
 test('an archive that begins as a generation that was given up, and is another one, is read whole', async () => {

@@ -28,16 +28,14 @@ test('denied at first, then granted: said once, then read from where it was', as
   chmodSync(tail.path('a.log'), 0o000);
   asNobody(tail.root);
   await tail.scan();
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(50, 5).lines);
+  expect(await tail.scanned()).toEqual(numbered(50, 5).lines);
   const told = tail.logged.filter(({ level }) => level === 'warn');
   expect(told.map(({ msg, fields }) => [msg, fields?.path])).toEqual([
     ['file cannot be opened', tail.path('a.log')],
   ]);
   expect(tail.tailer.files()[0]!.state).toContain('EACCES');
   as(owner, () => chmodSync(tail.path('a.log'), 0o644));
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual([...numbered(50, 5).lines, ...numbered(0, 5).lines]);
+  expect(await tail.scanned()).toEqual([...numbered(50, 5).lines, ...numbered(0, 5).lines]);
   expect(tail.tailer.files()[0]!.state).toBe('following');
 });
 
@@ -51,8 +49,7 @@ test('denied at the first scan with startAt end: what was there stays passed ove
     tail.append('app.log', numbered(5, 5).text);
     chmodSync(tail.path('app.log'), 0o644);
   });
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(5, 5).lines);
+  expect(await tail.scanned()).toEqual(numbered(5, 5).lines);
 });
 
 test('denied while it is followed: the open file goes on', async () => {
@@ -65,8 +62,7 @@ test('denied while it is followed: the open file goes on', async () => {
     chmodSync(tail.path('app.log'), 0o000);
     tail.append('app.log', numbered(5, 5).text);
   });
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 10).lines);
 });
 
 test.each([true, false])('the directory is closed and opened again (file open: %s)', async (isOpen) => {
@@ -85,7 +81,6 @@ test.each([true, false])('the directory is closed and opened again (file open: %
     chmodSync(tail.path('logs'), 0o755);
     tail.append('logs/app.log', numbered(5, 5).text);
   });
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 10).lines);
   expect(tail.recorder.skips).toEqual([]);
 });

@@ -17,8 +17,7 @@ test('a log that was moved to another directory is read to its end though only o
   // The writer opens its log again a little later.
   writer.write(numbered(20, 10).text);
   writer.close();
-  await tail.settle();
-  expect(tail.recorder.lines.toSorted()).toEqual([...numbered(0, 30).lines, ...numbered(100, 10).lines]);
+  expect((await tail.settled()).toSorted()).toEqual([...numbered(0, 30).lines, ...numbered(100, 10).lines]);
   expect(tail.recorder.skips).toEqual([]);
 });
 
@@ -40,7 +39,6 @@ test('a scan looks each of many such files up a few times, however many others a
     tail.create(name, numbered(10_000 + n, 1).text);
   }
   looks = 0;
-  await tail.scan();
-  expect(tail.recorder.lines).toHaveLength(11 * count);
+  expect(await tail.scanned()).toHaveLength(11 * count);
   expect(looks).toBeLessThan(20 * count);
 });

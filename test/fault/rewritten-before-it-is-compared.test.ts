@@ -1,7 +1,7 @@
 import { copyFileSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createTail, numbered, type Tail } from '../tail.ts';
+import { createTail, numbered, type Tail, tailOf } from '../tail.ts';
 
 /** A disk that calls the function in `next` once, before the next read. */
 const interrupted = () => {
@@ -91,9 +91,7 @@ test('a file that is truncated between its size and its beginning is known by wh
 
 test('the size of what was written after a truncation is not that of the generation, after a kill either', async () => {
   const { before, disk } = interrupted();
-  const tail = createTail({ paths: ['app.log*'], disk });
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10, { paths: ['app.log*'], disk });
   tail.append('app.log', numbered(10, 5).text);
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(100, 60).text);
@@ -109,26 +107,20 @@ test('the size of what was written after a truncation is not that of the generat
 
 test('a log that was rewritten and is deleted while it is compared is read from the descriptor', async () => {
   const { before, disk } = interrupted();
-  const tail = createTail({ disk });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { disk });
   await tail.restart();
   tail.create('app.log', numbered(2300, 60).text);
   before.next = () => tail.remove('app.log');
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(2300, 60).lines]);
+  expect(await tail.settled()).toEqual([...numbered(0, 20).lines, ...numbered(2300, 60).lines]);
 });
 
 test('bytes that were known of a content count as skipped if a larger one is written in its place', async () => {
-  const tail = createTail({ paths: ['app.log', 'z.log'], maxOpenFiles: 1 });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { paths: ['app.log', 'z.log'], maxOpenFiles: 1 });
   const added = numbered(20, 10).text;
   tail.append('app.log', added);
   await tail.tailer.discover();
   await tail.restart();
   tail.create('app.log', numbered(2300, 90).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(2300, 90).lines]);
+  expect(await tail.settled()).toEqual([...numbered(0, 20).lines, ...numbered(2300, 90).lines]);
   expect(tail.recorder.skips).toEqual([{ reason: 'truncated', bytes: added.length }]);
 });

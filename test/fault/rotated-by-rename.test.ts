@@ -1,26 +1,20 @@
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 test('renamed and created while idle', async () => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10);
   tail.rename('app.log', 'app.log.1');
   await tail.scan();
   tail.create('app.log', numbered(10, 10).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 20).lines);
 });
 
 test('renamed with unread lines, which count before those of the new file', async () => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10);
   tail.append('app.log', numbered(10, 5).text);
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(15, 5).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 20).lines);
 });
 
 test('the writer keeps the old file open and writes to both', async () => {
@@ -51,8 +45,7 @@ test('the writer comes back to the old file long after the rotation', async () =
   tail.create('app.log', numbered(50, 1).text);
   await tail.settle();
   old.write(numbered(3, 1).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual([
+  expect(await tail.scanned()).toEqual([
     ...numbered(0, 3).lines,
     ...numbered(50, 1).lines,
     ...numbered(3, 1).lines,
@@ -60,17 +53,14 @@ test('the writer comes back to the old file long after the rotation', async () =
 });
 
 test.each([1, 1000, 60_000])('the path is missing for %i ms', async (gapMs) => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10);
   tail.append('app.log', numbered(10, 2).text);
   tail.rename('app.log', 'app.log.1');
   tail.clock.advance(gapMs);
   await tail.scan();
   await tail.scan();
   tail.create('app.log', numbered(12, 3).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 15).lines);
 });
 
 test('the rotated name matches the pattern and moves on: nothing is read twice', async () => {
@@ -84,8 +74,7 @@ test('the rotated name matches the pattern and moves on: nothing is read twice',
     at += 7;
     await tail.scan();
   }
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, at).lines);
+  expect(await tail.settled()).toEqual(numbered(0, at).lines);
 });
 
 test.each(['old/app.log', 'app-2026-01-01.log', 'saved'])(
@@ -100,24 +89,20 @@ test.each(['old/app.log', 'app-2026-01-01.log', 'saved'])(
     tail.create('app.log', numbered(20, 10).text);
     await tail.scan();
     tail.append(name, numbered(90, 1).text);
-    await tail.scan();
-    expect(tail.recorder.lines).toEqual([...numbered(0, 30).lines, ...numbered(90, 1).lines]);
+    expect(await tail.scanned()).toEqual([...numbered(0, 30).lines, ...numbered(90, 1).lines]);
   },
 );
 
 test.each(['app.log', 'app.log*'])('several rotations between two scans (%s)', async (pattern) => {
   for (const rotations of [2, 5]) {
-    const tail = createTail({ paths: [pattern] });
-    tail.create('app.log', numbered(0, 10).text);
-    await tail.scan();
+    const tail = await tailOf(10, { paths: [pattern] });
     tail.append('app.log', numbered(10, 10).text);
     for (let n = 0; n < rotations; n++) {
       for (let k = n; k > 0; k--) tail.rename(`app.log.${k}`, `app.log.${k + 1}`);
       tail.rename('app.log', 'app.log.1');
       tail.create('app.log', numbered(20 + n * 10, 10).text);
     }
-    await tail.scan();
-    expect(tail.recorder.lines).toEqual(numbered(0, 20 + 10 * rotations).lines);
+    expect(await tail.scanned()).toEqual(numbered(0, 20 + 10 * rotations).lines);
   }
 });
 
@@ -131,6 +116,5 @@ test('generations that were there before the first scan are left alone', async (
   tail.rename('app.log.1', 'app.log.2');
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(15, 5).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(10, 10).lines);
+  expect(await tail.scanned()).toEqual(numbered(10, 10).lines);
 });

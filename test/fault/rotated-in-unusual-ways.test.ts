@@ -4,12 +4,10 @@ import { createComparedFiles, createContents } from '../../src/sources/logs/file
 import { systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createSchedule } from '../../src/sources/logs/files/schedule.ts';
 import { manualClock } from '../clock.ts';
-import { createTail, numbered, type Tail } from '../tail.ts';
+import { createTail, numbered, type Tail, tailOf } from '../tail.ts';
 
 test('copytruncate: down across one rotation, back between the next copy and its truncation', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { paths: ['app.log*'] });
   tail.append('app.log', numbered(20, 20).text);
   await tail.restart();
   tail.copyTruncate('app.log', 'app.log.1');
@@ -19,8 +17,7 @@ test('copytruncate: down across one rotation, back between the next copy and its
   await tail.scan();
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(70, 2).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 72).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 72).lines);
 });
 
 test('a short unfinished line does not identify a file', async () => {
@@ -39,16 +36,13 @@ test('a short unfinished line does not identify a file', async () => {
 test.each([true, false])(
   'a copy under an unrelated name that matches, too (scan in between: %s)',
   async (isScanned) => {
-    const tail = createTail({ paths: ['*'] });
-    tail.create('app.log', numbered(0, 200).text);
-    await tail.scan();
+    const tail = await tailOf(200, { paths: ['*'] });
     copyFileSync(tail.path('app.log'), tail.path('backup-of-yesterday'));
     if (isScanned) await tail.scan();
     truncateSync(tail.path('app.log'));
     tail.append('app.log', numbered(200, 2).text);
     await tail.settle();
-    await tail.settle();
-    expect(tail.recorder.lines).toEqual(numbered(0, 202).lines);
+    expect(await tail.settled()).toEqual(numbered(0, 202).lines);
   },
 );
 
@@ -60,9 +54,7 @@ function gzipNow(tail: Tail, name: string): void {
 }
 
 test('a compressor that does not keep the time, a plain .1 beside archives: everything is read', async () => {
-  const tail = createTail({ paths: ['app.log'] });
-  tail.create('app.log', numbered(0, 3000).text);
-  await tail.scan();
+  const tail = await tailOf(3000, { paths: ['app.log'] });
   await tail.restart();
   for (let rotation = 1; rotation <= 3; rotation++) {
     for (let n = 3; n > 0; n--) {
@@ -92,8 +84,7 @@ test('a link that was swung twice between two scans: the file in between is read
     tail.create(`service-${n}.txt`, numbered(10 * (n - 1), 10).text);
     swing(`service-${n}.txt`);
   }
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 30).lines);
   expect([...tail.tailer.directories]).toContain(tail.root);
 });
 
@@ -108,11 +99,9 @@ test('a rotated file that was finished long ago is not read again when its name 
   }
   linkSync(tail.path('app.log.11'), tail.path('app.log.99'));
   await tail.restart();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 120).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 120).lines);
   tail.append('app.log.11', numbered(500, 1).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 120).lines, ...numbered(500, 1).lines]);
+  expect(await tail.settled()).toEqual([...numbered(0, 120).lines, ...numbered(500, 1).lines]);
 });
 
 test('after a scan that took long, the next one is at most two seconds away', async () => {

@@ -30,7 +30,6 @@ test.each(
       tail.create('app.log', '');
     }
     write(0);
-    await tail.scan();
-    expect(tail.recorder.lines).toEqual(numbered(0, line).lines);
+    expect(await tail.scanned()).toEqual(numbered(0, line).lines);
   },
 );

@@ -1,16 +1,13 @@
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 test('compressed and unlinked at once while the file is open: the rest is read, the compressed one is not', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 10).text);
-  await tail.scan();
+  const tail = await tailOf(10, { paths: ['app.log*'] });
   tail.append('app.log', numbered(10, 10).text);
   tail.rename('app.log', 'app.log.1');
   tail.gzip('app.log.1');
   tail.create('app.log', numbered(20, 10).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 30).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
 
@@ -24,14 +21,11 @@ test('rotated and compressed while the agent is down: goes on inside the compres
   tail.rename('app.log', 'app.log.20260101-000000');
   tail.gzip('app.log.20260101-000000');
   tail.create('app.log', numbered(32_000, 10).text);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 32_010).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 32_010).lines);
 });
 
 test('three rotations while down, all but the youngest compressed', async () => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 100).text);
-  await tail.scan();
+  const tail = await tailOf(100);
   tail.append('app.log', numbered(100, 5).text);
   await tail.restart();
   let at = 105;
@@ -45,8 +39,7 @@ test('three rotations while down, all but the youngest compressed', async () => 
     tail.create('app.log', numbered(at, 50).text);
     at += 50;
   }
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, at).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, at).lines);
 });
 
 test('equal beginnings: the compressed file that has the bytes before the offset is taken', async () => {
@@ -69,9 +62,7 @@ test('equal beginnings: the compressed file that has the bytes before the offset
 });
 
 test('a damaged compressed file: what can be had is counted, the rest is an event', async () => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 50).text);
-  await tail.scan();
+  const tail = await tailOf(50);
   tail.append('app.log', numbered(50, 50).text);
   await tail.scan();
   tail.save();
@@ -107,8 +98,7 @@ test('a restart in the middle of a compressed file', async () => {
   await tail.restart();
   await scanning;
   expect(tail.recorder.lines.length).toBeLessThan(60_010);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 60_010).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 60_010).lines);
 });
 
 test.each(['let go', 'missing', 'given up'])(
@@ -128,8 +118,7 @@ test.each(['let go', 'missing', 'given up'])(
     if (state === 'given up') await tail.settle();
     tail.create('app.log-20260102', `${banner}\n${numbered(100, 4).text}`);
     tail.gzip('app.log-20260102');
-    await tail.settle();
-    expect(tail.recorder.lines).toEqual([
+    expect(await tail.settled()).toEqual([
       banner,
       ...numbered(0, 40).lines,
       banner,

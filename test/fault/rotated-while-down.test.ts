@@ -1,7 +1,7 @@
 import { copyFileSync, truncateSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createTail, numbered, type Tail } from '../tail.ts';
+import { createTail, numbered, type Tail, tailOf } from '../tail.ts';
 
 function rotate(tail: Tail, generation: number): void {
   for (let n = generation; n > 0; n--) {
@@ -34,46 +34,35 @@ test.each(cases)(
 );
 
 test.each(patterns)('by copytruncate (%s), then smaller than the offset', async (pattern) => {
-  const tail = createTail({ paths: [pattern] });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { paths: [pattern] });
   await tail.restart();
   tail.append('app.log', numbered(20, 5).text);
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(25, 2).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 27).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 27).lines);
 });
 
 test.each(patterns)('by copytruncate (%s), then larger than the offset', async (pattern) => {
-  const tail = createTail({ paths: [pattern] });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { paths: [pattern] });
   await tail.restart();
   tail.append('app.log', numbered(20, 5).text);
   tail.copyTruncate('app.log', 'app.log-20260101');
   tail.append('app.log', numbered(25, 200).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 225).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 225).lines);
 });
 
 test('copied, and truncated after the restart', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { paths: ['app.log*'] });
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   await tail.restart();
   await tail.scan();
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(20, 1).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 21).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 21).lines);
 });
 
 test('the device number changed with the machine: nothing is read twice', async () => {
-  const tail = createTail({ paths: ['app.log'] });
-  tail.create('app.log', numbered(0, 20).text);
-  await tail.scan();
+  const tail = await tailOf(20, { paths: ['app.log'] });
   tail.append('app.log', numbered(20, 5).text);
   const other = <T extends FileStat | undefined>(stat: T): T => stat && { ...stat, dev: stat.dev + 1n };
   await tail.restart({
@@ -83,8 +72,7 @@ test('the device number changed with the machine: nothing is read twice', async 
       fstat: (fd) => other(systemDisk.fstat(fd)),
     },
   });
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 25).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 25).lines);
 });
 
 test('a generation was deleted, and a younger and shorter one begins with the same banner', async () => {
@@ -97,8 +85,7 @@ test('a generation was deleted, and a younger and shorter one begins with the sa
   tail.create('app.log-20260002', `${banner}\n${numbered(60, 3).text}`);
   tail.create('app.log', `${banner}\n${numbered(63, 5).text}`);
   await tail.kill();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([
+  expect(await tail.settled()).toEqual([
     ...[banner, ...numbered(0, 60).lines],
     ...[banner, ...numbered(60, 3).lines],
     ...[banner, ...numbered(63, 5).lines],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 const fault = (code: string) => Object.assign(new Error(`${code}: played`), { code });
 
@@ -37,27 +37,21 @@ function spoilable(code: string): { disk: Disk; spoil(): void } {
 
 test('ESTALE: opened anew, goes on where it was', async () => {
   const { disk, spoil } = spoilable('ESTALE');
-  const tail = createTail({ disk });
-  tail.create('app.log', numbered(0, 5).text);
-  await tail.scan();
+  const tail = await tailOf(5, { disk });
   spoil();
   tail.append('app.log', numbered(5, 5).text);
   await tail.scan();
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 10).lines);
 });
 
 test('ESTALE after a rename on the server: found under its new name', async () => {
   const { disk, spoil } = spoilable('ESTALE');
-  const tail = createTail({ disk });
-  tail.create('app.log', numbered(0, 5).text);
-  await tail.scan();
+  const tail = await tailOf(5, { disk });
   spoil();
   tail.append('app.log', numbered(5, 5).text);
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(10, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 15).lines);
 });
 
 test('EIO: told once, tried again, nothing lost', async () => {
@@ -73,18 +67,14 @@ test('EIO: told once, tried again, nothing lost', async () => {
   });
   tail.create('app.log', numbered(0, 5).text);
   await tail.scan();
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual([]);
+  expect(await tail.scanned()).toEqual([]);
   expect(tail.logged.filter(({ msg }) => msg === 'file cannot be read')).toHaveLength(1);
   isBroken = false;
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 5).lines);
 });
 
 test('a silent event source: the regular scan finds what was written', async () => {
-  const tail = createTail();
-  tail.create('app.log', numbered(0, 5).text);
-  await tail.scan();
+  const tail = await tailOf(5);
   for (let n = 0; n < 10; n++) {
     tail.append('app.log', numbered(5 + n, 1).text);
     await tail.scan();

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { createTail, numbered } from '../tail.ts';
+import { createTail, numbered, tailOf } from '../tail.ts';
 
 test('an archive of several members is read to its end, once', async () => {
   const tail = createTail({ paths: ['*.gz'] });
@@ -9,8 +9,7 @@ test('an archive of several members is read to its end, once', async () => {
   tail.create('all.log.gz', Buffer.concat(members.map(({ text }) => gzipSync(text))));
   await tail.settle();
   await tail.restart();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 1007).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 1007).lines);
 });
 
 test('a cut off archive is counted as far as it goes, and said once', async () => {
@@ -36,8 +35,7 @@ test('names with spaces, newlines, quotes and wildcards', async () => {
     tail.create(name, numbered(n * 100 + 15, 5).text);
   }
   await tail.restart();
-  await tail.settle();
-  expect(tail.recorder.lines.sort()).toEqual(names.flatMap((_, n) => numbered(n * 100, 20).lines));
+  expect((await tail.settled()).toSorted()).toEqual(names.flatMap((_, n) => numbered(n * 100, 20).lines));
 });
 
 test('a loop of links ends, and the files beside it are read', async () => {
@@ -65,23 +63,19 @@ test('a directory that is replaced by a file, and back', async () => {
   unlinkSync(tail.path('in'));
   renameSync(tail.path('out'), tail.path('in'));
   tail.append('in/app.log', numbered(25, 5).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 30).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
 
 test('a thousand generations in the time of one scan', async () => {
-  const tail = createTail({ paths: ['app.log*'] });
-  tail.create('app.log', numbered(0, 3).text);
-  await tail.scan();
+  const tail = await tailOf(3, { paths: ['app.log*'] });
   for (let n = 1; n <= 1000; n++) {
     tail.rename('app.log', `app.log-${20_200_000 + n}`);
     tail.create('app.log', numbered(n * 3, 3).text);
   }
   await tail.settle();
   await tail.restart();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(numbered(0, 3003).lines);
+  expect(await tail.settled()).toEqual(numbered(0, 3003).lines);
   expect(readFileSync(tail.path('app.log'), 'utf8')).toBe(numbered(3000, 3).text);
   rmSync(tail.path('app.log'));
 });

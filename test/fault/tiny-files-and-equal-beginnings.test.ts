@@ -8,15 +8,13 @@ test('an empty file, then one byte, then a line', async () => {
   tail.append('app.log', 'a');
   await tail.scan();
   await tail.restart();
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual([]);
+  expect(await tail.scanned()).toEqual([]);
   tail.append('app.log', '\n');
   await tail.scan();
   tail.append('app.log', 'b\n');
   await tail.scan();
   await tail.restart();
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(['a', 'b']);
+  expect(await tail.scanned()).toEqual(['a', 'b']);
 });
 
 test.each([10, 1000, 1024, 4096])('two files that are the same for their first %i bytes', async (bytes) => {
@@ -60,6 +58,5 @@ test('a rotated file that is seen first under that name begins like one that was
   tail.rename('app.log.1', 'app.log.2');
   tail.create('app.log.1', `${banner}\n${numbered(0, 10).text}`);
   tail.create('app.log', numbered(20, 10).text);
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([banner, banner, ...numbered(0, 10).lines, ...numbered(20, 10).lines]);
+  expect(await tail.settled()).toEqual([banner, banner, ...numbered(0, 10).lines, ...numbered(20, 10).lines]);
 });

@@ -17,13 +17,11 @@ const cases = Object.keys(ends).flatMap((end) => [false, true].map((isDown) => [
 test.each(cases)('%s (while down: %s): the line counts once', async (end, isDown) => {
   const tail = createTail();
   tail.create('app.log', `${numbered(0, 3).text}unfinished`);
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual(numbered(0, 3).lines);
+  expect(await tail.scanned()).toEqual(numbered(0, 3).lines);
   if (isDown) await tail.restart();
   ends[end]!(tail);
   await tail.settle();
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual([...numbered(0, 3).lines, 'unfinished']);
+  expect(await tail.settled()).toEqual([...numbered(0, 3).lines, 'unfinished']);
   expect(tail.recorder.skips).toEqual([]);
 });
 
@@ -36,6 +34,5 @@ test('completed in the meantime: one line', async () => {
   await tail.restart();
   await tail.scan();
   tail.append('app.log', 'three\n');
-  await tail.settle();
-  expect(tail.recorder.lines).toEqual(['one, two, three']);
+  expect(await tail.settled()).toEqual(['one, two, three']);
 });
