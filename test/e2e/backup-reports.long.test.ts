@@ -15,8 +15,8 @@ import { archivesOf, drillName, planBackups } from '../../src/probes/backups/bac
 import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
 import { journalPath, recordRun } from '../../src/probes/backups/journal.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
-import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
+import { backupOptions, openProbes, recoveryOf } from '../backup-probes.ts';
 import { createBarman } from '../barman.ts';
 import { manualClock } from '../clock.ts';
 import { flip } from '../flip.ts';
@@ -32,7 +32,7 @@ import {
   printedBy,
   startPostgres,
 } from '../postgres.ts';
-import { bench, gauge, storeOn } from '../store-probe.ts';
+import { storeOn } from '../store-probe.ts';
 import { command } from './process.ts';
 
 // Real backups of a real PostgreSQL by the tools themselves, which the agent reads through the configured command.
@@ -49,19 +49,6 @@ async function writeSegment(server: Postgres): Promise<void> {
   await server.archiveWal();
 }
 
-const entry = (
-  name: string,
-  type: BackupOptions['type'],
-  source: BackupSource,
-  level: BackupOptions['integrity']['level'] = 'full',
-): BackupOptions => ({
-  ...{ name, type, source, store: 'main', database: 'persistence', intervalMs: 60_000 },
-  schedule: { everyMs: type === 'log' ? hourMs / 12 : 24 * hourMs, usualGraceMs: hourMs },
-  objectives: { rpoMs: type === 'log' ? hourMs / 12 : 24 * hourMs, rtoMs: 24 * hourMs },
-  retention: { minCount: 1 },
-  integrity: { level, minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-});
-
 /** Records a drill: without one the time to replay the log is not known. */
 const recordDrill = (state: string) =>
   recordRun(journalPath(state, 'recovery', drillName('database-corruption', 'main', 'persistence')), {
@@ -76,39 +63,22 @@ async function judged(server: Postgres, backups: readonly BackupOptions[], state
     ...{ services: [], backups, stateDirectory: state },
     stores: [storeOn(server.port, { user: 'postgres' })],
   };
-  const found = new Map<string, Finding>();
-  const latest = (name: string) => found.get(name);
   const rows = [
     ...planStores({ ...options, archivesOf: archivesOf(options) }),
     ...planBackups(options, { verify: verifyBackup }),
   ];
-  const probes: [ProbeRow, Probe][] = [];
-  for (const row of rows) probes.push([row, await row.open({ ...bench().deps, clock, latest })]);
-  const round = async () => {
-    for (const [{ name }, probe] of probes) {
-      const finding = await probe.check(AbortSignal.timeout(60_000), found.get(name)?.remember);
-      found.set(name, finding);
-    }
-  };
+  const { round, found, close } = await openProbes(rows, (latest) => ({ clock, latest }));
   await round();
   if (laterMs > 0) {
     clock.jumpTo(Date.now() + laterMs);
     await round();
   }
-  for (const [, probe] of probes) await probe.close?.();
+  await close();
   const of = (name: string) => {
-    const { reason, msg } = found.get(`backup/${name}`)!;
+    const { reason, msg } = found(`backup/${name}`);
     return { reason, msg };
   };
-  const recovery = found.get('recovery/main/persistence')!;
-  const chain = recovery.details?.chain as { recoveryPoint: string; links: { type: string; what: string }[] };
-  return {
-    of,
-    recovery: { reason: recovery.reason, msg: recovery.msg },
-    ready: gauge(recovery, 'svc_recovery_ready'),
-    recoveryPointMs: chain && Date.parse(chain.recoveryPoint),
-    links: chain?.links.map(({ type }) => type) ?? [],
-  };
+  return { of, ...recoveryOf(found('recovery/main/persistence')) };
 }
 
 /** Judges as `judged` does, each time with another state. */
@@ -157,11 +127,11 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
   const major = () => readFileSync(join(server.data, 'PG_VERSION'), 'utf8').trim();
   const segments = (): BackupSource => ({ kind: 'segments', directory: archive(), log: 'wal', settleMs: 0 });
   const nightly = (verify = true, level: BackupOptions['integrity']['level'] = 'full') =>
-    entry('nightly', 'full', report(verify), level);
+    backupOptions('nightly', 'full', report(verify), { level });
   const all = () => [
     nightly(),
-    entry('hourly', 'incremental', report(true)),
-    entry('wal', 'log', segments()),
+    backupOptions('hourly', 'incremental', report(true)),
+    backupOptions('wal', 'log', segments()),
   ];
   const labels = () => readdirSync(join(repository, 'backup/main')).filter((name) => /^\d/.test(name));
   const archived = () => {
@@ -322,8 +292,8 @@ describe.skipIf(!hasBarman)('Barman', () => {
     ...{ kind: 'segments', log: 'wal', settleMs: 0 },
     directory: barman.wals,
   });
-  const nightly = (verify = true) => entry('nightly', 'full', report(verify));
-  const all = () => [nightly(), entry('wal', 'log', segments())];
+  const nightly = (verify = true) => backupOptions('nightly', 'full', report(verify));
+  const all = () => [nightly(), backupOptions('wal', 'log', segments())];
   const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(barman.home, damage, check);
   const judgeAll = judging(() => server);
   const judge = (backups = all(), laterMs = 0) => judgeAll(backups, laterMs);
@@ -450,8 +420,8 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
     verify: undefined,
   });
   const show = ['wal-show', '--detailed-json'];
-  const nightly = (args = show) => entry('nightly', 'full', source(...args), 'header');
-  const hourly = () => entry('hourly', 'incremental', source(...show), 'header');
+  const nightly = (args = show) => backupOptions('nightly', 'full', source(...args), { level: 'header' });
+  const hourly = () => backupOptions('hourly', 'incremental', source(...show), { level: 'header' });
   const judge = judging(() => server);
 
   beforeAll(async () => {
@@ -483,7 +453,7 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
 
   test('a script that verifies makes it ready', async () => {
     const verifying = { ...source(...show), verify: ['true'] } as BackupSource;
-    const found = await judge([entry('nightly', 'full', verifying, 'full')]);
+    const found = await judge([backupOptions('nightly', 'full', verifying)]);
     expect(found).toMatchObject({ ready: 1 });
     // The time at which a segment was archived says nothing about its content.
     expect(found.recoveryPointMs).toBeLessThanOrEqual(Date.now() + 1000);

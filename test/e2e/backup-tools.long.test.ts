@@ -12,34 +12,19 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
-import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
+import { backupOptions, openBackups, recoveryOf } from '../backup-probes.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
 import { flip } from '../flip.ts';
 import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 import { folder } from '../run-folder.ts';
-import { bench, gauge, storeOn } from '../store-probe.ts';
+import { gauge, storeOn } from '../store-probe.ts';
 import { command } from './process.ts';
 
-const dayMs = 86_400_000;
 const hasMariadbBackup = isInstalled('mariadb-backup');
-
-const backup = (
-  name: string,
-  source: BackupOptions['source'],
-  over: Partial<BackupOptions> = {},
-): BackupOptions => ({
-  ...{ name, source, type: 'full', store: 'main', database: 'persistence', intervalMs: 60_000 },
-  schedule: { everyMs: dayMs, usualGraceMs: 3_600_000 },
-  objectives: { rpoMs: dayMs, rtoMs: dayMs },
-  retention: { minCount: 1 },
-  integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-  ...over,
-});
 
 /** Runs a tool through `svc-agent backup run`, and assesses what it left like a new agent does. */
 function bed(backups: BackupOptions[], yaml: string) {
@@ -61,31 +46,14 @@ ${yaml}`,
       command(['backup', 'run', '--job', job, '-c', file, '--', ...argv]),
     async judged() {
       const clock = manualClock(Date.now() + 1000);
-      const options = {
-        services: [],
-        stores: [storeOn(1, { kind: 'mysql' })],
-        backups,
-        stateDirectory: state,
-      };
-      const found = new Map<string, Finding>();
-      const probes: [ProbeRow, Probe][] = [];
-      for (const row of planBackups(options, { verify: verifyBackup }))
-        probes.push([row, await row.open({ ...bench().deps, clock })]);
-      for (const [{ name }, probe] of probes)
-        found.set(name, await probe.check(AbortSignal.timeout(30_000), undefined));
-      for (const [, probe] of probes) await probe.close?.();
-      const first = found.get(`backup/${backups[0]!.name}`)!;
-      return {
-        ready: gauge(found.get('recovery/main/persistence')!, 'svc_recovery_ready'),
-        reason: first.reason,
-        integrity: gauge(first, 'svc_backup_integrity_ok'),
-        msg: first.msg,
-        links: (
-          (found.get('recovery/main/persistence')!.details?.chain as { links: { type: string }[] }) ?? {
-            links: [],
-          }
-        ).links.map(({ type }) => type),
-      };
+      const stores = [storeOn(1, { kind: 'mysql' })];
+      const { round, found, close } = await openBackups({ backups, state, stores }, () => ({ clock }));
+      await round();
+      await close();
+      const first = found(`backup/${backups[0]!.name}`);
+      const { ready, links } = recoveryOf(found('recovery/main/persistence'));
+      const { reason, msg } = first;
+      return { ready, links, reason, msg, integrity: gauge(first, 'svc_backup_integrity_ok') };
     },
   };
 }
@@ -130,7 +98,10 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
     full = join(directory, 'full');
     whole = join(server.folder, 'whole');
     tools = bed(
-      [backup('nightly', source('^full$')), backup('hourly', source('^inc'), { type: 'incremental' })],
+      [
+        backupOptions('nightly', 'full', source('^full$')),
+        backupOptions('hourly', 'incremental', source('^inc')),
+      ],
       `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${directory}, pattern: '^full$'}}}
   - {name: hourly, store: main, database: persistence, type: incremental, source: {files: {directory: ${directory}, pattern: '^inc'}}}
 `,
@@ -275,7 +246,7 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
       ]),
     );
     tools = bed(
-      [backup('nightly', { kind: 'snapshot', dataDirectory: server.data, keyspace: 'svc' })],
+      [backupOptions('nightly', 'full', { kind: 'snapshot', dataDirectory: server.data, keyspace: 'svc' })],
       `  - {name: nightly, store: main, database: persistence, type: full, source: {snapshot: {dataDirectory: ${server.data}, keyspace: svc}}}
 `,
     );

@@ -11,14 +11,13 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
-import { verifyBackup } from '../../src/probes/backups/verify.ts';
-import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
+import type { Finding } from '../../src/probes/probe.ts';
+import { backupOptions, openBackups, recoveryOf } from '../backup-probes.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
 import { folder } from '../run-folder.ts';
-import { bench, gauge, storeOn } from '../store-probe.ts';
+import { storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 import { command, startAgent } from './process.ts';
 
@@ -62,18 +61,12 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
       .map((line) => JSON.parse(line) as { startMs: number; status?: number })
       .filter(({ status }) => status === 0);
 
-  const entry = (
-    name: string,
-    type: BackupOptions['type'],
-    kind: 'snapshot' | 'incrementals',
-  ): BackupOptions => ({
-    ...{ name, type, store: 'main', database: 'persistence', intervalMs: 60_000 },
-    source: { kind, dataDirectory: kept, keyspace: 'svc' } satisfies BackupSource,
-    schedule: { everyMs: type === 'full' ? 24 * hourMs : hourMs, usualGraceMs: hourMs },
-    objectives: { rpoMs: type === 'full' ? 24 * hourMs : hourMs, rtoMs: hourMs },
-    retention: { minCount: 1, keepMs: 7 * 24 * hourMs },
-    integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-  });
+  const entry = (name: string, type: BackupOptions['type'], kind: 'snapshot' | 'incrementals') =>
+    backupOptions(name, type, { kind, dataDirectory: kept, keyspace: 'svc' } satisfies BackupSource, {
+      ...(type === 'incremental' && { schedule: { everyMs: hourMs, usualGraceMs: hourMs } }),
+      objectives: { rpoMs: type === 'full' ? 24 * hourMs : hourMs, rtoMs: hourMs },
+      retention: { minCount: 1, keepMs: 7 * 24 * hourMs },
+    });
 
   /** An agent that is started now. With another state directory it knows what was recorded, and has verified nothing. */
   const agent = async (stateDirectory = state) => {
@@ -82,37 +75,27 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
       entry('main-persistence-full', 'full', 'snapshot'),
       entry('main-persistence-incremental', 'incremental', 'incrementals'),
     ];
-    const options = {
-      ...{ services: [], backups, stateDirectory },
-      stores: [storeOn(1, { kind: 'widecolumn' })],
-    };
-    const found = new Map<string, Finding>();
+    const stores = [storeOn(1, { kind: 'widecolumn' })];
     let polled: Finding | undefined;
-    const latest = (name: string) => (name.startsWith('store/') ? polled : found.get(name));
-    const probes: [ProbeRow, Probe][] = [];
-    for (const row of planBackups(options, { verify: verifyBackup }))
-      probes.push([row, await row.open({ ...bench().deps, clock, latest })]);
+    const { round, found, close } = await openBackups(
+      { backups, state: stateDirectory, stores },
+      (latest) => ({
+        clock,
+        latest: (name) => (name.startsWith('store/') ? polled : latest(name)),
+      }),
+    );
     return {
       polls(checks: object[]) {
         polled = { msg: '', details: { checks } };
       },
       async judged(laterMs = 0) {
         clock.jumpTo(Date.now() + 1000 + laterMs);
-        for (const [{ name }, probe] of probes)
-          found.set(name, await probe.check(AbortSignal.timeout(60_000), found.get(name)?.remember));
-        const recovery = found.get('recovery/main/persistence')!;
-        const chain = recovery.details?.chain as { recoveryPoint: string; links: { type: string }[] };
-        const { reason, msg } = found.get('backup/main-persistence-incremental')!;
-        return {
-          ready: gauge(recovery, 'svc_recovery_ready'),
-          ...{ reason, msg, recovery: recovery.reason },
-          pointMs: chain && Date.parse(chain.recoveryPoint),
-          links: chain?.links.map(({ type }) => type) ?? [],
-        };
+        await round();
+        const { recovery, recoveryPointMs, ...rest } = recoveryOf(found('recovery/main/persistence'));
+        const { reason, msg } = found('backup/main-persistence-incremental');
+        return { ...rest, reason, msg, recovery: recovery.reason, pointMs: recoveryPointMs };
       },
-      close: async () => {
-        for (const [, probe] of probes) await probe.close?.();
-      },
+      close,
     };
   };
   let watching: Awaited<ReturnType<typeof agent>>;

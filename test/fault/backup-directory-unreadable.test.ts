@@ -13,12 +13,12 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { planBackups } from '../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../src/probes/backups/block.ts';
-import type { Finding, Probe } from '../../src/probes/probe.ts';
+import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
+import type { Finding } from '../../src/probes/probe.ts';
+import { backupOptions, openProbes } from '../backup-probes.ts';
 import { mainFile } from '../e2e/process.ts';
 import { newFolder } from '../folder.ts';
 import { folder } from '../run-folder.ts';
-import { bench } from '../store-probe.ts';
 
 // What cannot be read is unknown: no backup counts as good, missing or damaged because of it.
 
@@ -180,33 +180,26 @@ describe('a file system that is unmounted', () => {
 
   /** Checks the backups of the directory `dumps` and then the recovery, with what the check before remembered. */
   async function watching(more: Partial<BackupOptions> = {}) {
-    const backup: BackupOptions = {
-      ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: 60_000 },
-      source: { kind: 'files', directory: path('dumps'), pattern: '^a', settleMs: 0, takenFrom: 'primary' },
-      schedule: { everyMs: 864e5, usualGraceMs: 0 },
-      objectives: { rpoMs: 864e5, rtoMs: 864e5 },
-      retention: { minCount: 0 },
-      integrity: { level: 'header', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-      ...more,
+    const directory = path('dumps');
+    const source: BackupSource = {
+      kind: 'files',
+      directory,
+      pattern: '^a',
+      settleMs: 0,
+      takenFrom: 'primary',
     };
-    const rows = planBackups({ backups: [backup], stores: [], stateDirectory: path('state') } as never, {
+    const backups = [
+      backupOptions('nightly', 'full', source, {
+        ...{ level: 'header', schedule: { everyMs: 864e5, usualGraceMs: 0 }, retention: { minCount: 0 } },
+        ...more,
+      }),
+    ];
+    const rows = planBackups({ backups, stores: [], stateDirectory: path('state') } as never, {
       verify: async () => ({ result: 'ok', msg: '', content: { startMs: Date.now() - 1000 } }),
     });
-    const deps = { ...bench().deps, clock: systemClock };
-    const probes: Probe[] = await Promise.all(rows.map((row) => row.open(deps)));
-    onTestFinished(async () => {
-      for (const probe of probes) await probe.close?.();
-    });
-    const memories: unknown[] = [];
-    return async (): Promise<Finding[]> => {
-      const findings: Finding[] = [];
-      for (const [index, probe] of probes.entries()) {
-        const finding = await probe.check(AbortSignal.timeout(20_000), memories[index]);
-        if (finding.remember !== undefined) memories[index] = JSON.parse(JSON.stringify(finding.remember));
-        findings.push(finding);
-      }
-      return findings;
-    };
+    const probes = await openProbes(rows, () => ({ clock: systemClock }));
+    onTestFinished(probes.close);
+    return async (): Promise<Finding[]> => [...(await probes.round()).values()];
   }
   const ready = (findings: Finding[]) =>
     findings[1]!.gauges?.find(({ name }) => name === 'svc_recovery_ready')?.value;

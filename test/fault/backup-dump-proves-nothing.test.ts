@@ -13,9 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { planBackups } from '../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../src/probes/backups/block.ts';
-import { verifyBackup } from '../../src/probes/backups/verify.ts';
+import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
+import { backupOptions, openBackups } from '../backup-probes.ts';
 import { manualClock } from '../clock.ts';
 import {
   asPostgres,
@@ -27,7 +26,7 @@ import {
   postgresPrograms,
   startPostgres,
 } from '../postgres.ts';
-import { bench, gauge, storeOn } from '../store-probe.ts';
+import { gauge, storeOn } from '../store-probe.ts';
 
 // Files that look like a fresh dump by their names or times, and are none.
 
@@ -86,34 +85,22 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
   ) {
     const directory = mkdtempSync(join(place, 'dumps-'));
     make(directory);
-    const backup: BackupOptions = {
-      ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: minuteMs },
-      source: {
-        kind: 'files',
-        directory,
-        pattern: '^svc-(?<time>\\d{8}T\\d{6}Z)',
-        settleMs: 0,
-        timeZone: timeZone || undefined,
-        takenFrom: 'takenFrom' in where ? where.takenFrom : 'primary',
-      },
-      schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
-      objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
-      retention: { minCount: 1 },
-      integrity: { level, minBytes: 1, maxShrink: 1, bytesPerSecond: 1e12, everyMs: 7 * 24 * hourMs },
+    const source: BackupSource = {
+      kind: 'files',
+      directory,
+      pattern: '^svc-(?<time>\\d{8}T\\d{6}Z)',
+      settleMs: 0,
+      timeZone: timeZone || undefined,
+      takenFrom: 'takenFrom' in where ? where.takenFrom : 'primary',
     };
-    const store = { ...storeOn(server.port), databases: { persistence: 'svc' } };
-    const rows = planBackups(
-      { backups: [backup], stores: [store], stateDirectory: join(directory, 'state') },
-      { verify: verifyBackup },
-    );
+    const backups = [backupOptions('nightly', 'full', source, { level })];
+    const stores = [storeOn(server.port, { databases: { persistence: 'svc' } })];
     const clock = manualClock(Date.now() + laterMs);
-    const found = [];
-    for (const row of rows) {
-      const probe = await row.open({ ...bench().deps, clock });
-      found.push(await probe.check(AbortSignal.timeout(20_000), undefined));
-      await probe.close?.();
-    }
-    const [own, recovery] = found as [(typeof found)[0], (typeof found)[0]];
+    const watched = { backups, stores, state: join(directory, 'state') };
+    const { round, found, close } = await openBackups(watched, () => ({ clock }));
+    await round();
+    await close();
+    const [own, recovery] = [found('backup/nightly'), found('recovery/main/persistence')];
     return {
       ready: gauge(recovery, 'svc_recovery_ready'),
       reason: recovery.reason,

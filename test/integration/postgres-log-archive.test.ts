@@ -3,27 +3,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { archivesOf, planBackups } from '../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
-import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
+import { backupOptions, openProbes } from '../backup-probes.ts';
 import { manualClock } from '../clock.ts';
 import { hasPostgres, type Postgres, startArchiving } from '../postgres.ts';
-import { bench, checksOf, gauge, storeOn } from '../store-probe.ts';
+import { checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 const minuteMs = 60_000;
-const log = (store: string, directory: string): BackupOptions => ({
-  name: 'wal',
-  store,
-  type: 'log',
-  source: { kind: 'segments', directory, log: 'wal', settleMs: 0 },
-  schedule: { everyMs: 5 * minuteMs, usualGraceMs: 5 * minuteMs },
-  objectives: { rpoMs: 5 * minuteMs, rtoMs: 30 * minuteMs },
-  retention: { minCount: 1 },
-  integrity: { level: 'header', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-  intervalMs: minuteMs,
-});
+const log = (store: string, directory: string) =>
+  backupOptions(
+    'wal',
+    'log',
+    { kind: 'segments', directory, log: 'wal', settleMs: 0 },
+    {
+      ...{ store, database: undefined, level: 'header' },
+    },
+  );
 
 describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
   let server: Postgres;
@@ -51,22 +48,16 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
       backups: [log('main', archive)],
       stateDirectory: state,
     };
-    const found = new Map<string, { finding: Finding; remembered: unknown }>();
     const rows = [
       ...planStores({ ...options, archivesOf: archivesOf(options) }),
       ...planBackups(options, { verify: verifyBackup }),
     ].filter(({ kind }) => kind === 'store' || kind === 'backup');
-    const latest = (name: string) => found.get(name)?.finding;
-    const probes: [ProbeRow, Probe][] = [];
-    for (const row of rows) probes.push([row, await row.open({ ...bench().deps, clock, latest })]);
+    const { round, found, close } = await openProbes(rows, (latest) => ({ clock, latest }));
     return {
       async poll() {
-        for (const [{ name }, probe] of probes) {
-          const finding = await probe.check(AbortSignal.timeout(20_000), found.get(name)?.remembered);
-          found.set(name, { finding, remembered: finding.remember });
-        }
-        const finding = latest('store/main/persistence')!;
-        const backup = latest('backup/wal')!;
+        await round();
+        const finding = found('store/main/persistence');
+        const backup = found('backup/wal');
         return {
           check: checksOf(finding).wal_archive,
           wholeUntilMs: (finding.details!.log as { wholeUntilMs?: number } | undefined)?.wholeUntilMs,
@@ -75,9 +66,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
           runs: (backup.totals ?? []).concat(backup.gauges ?? []).length,
         };
       },
-      close: async () => {
-        for (const [, probe] of probes) await probe.close?.();
-      },
+      close,
     };
   };
 

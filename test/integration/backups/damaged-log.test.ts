@@ -2,11 +2,10 @@ import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFile
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { drillName, planBackups } from '../../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../../src/probes/backups/block.ts';
+import { drillName } from '../../../src/probes/backups/backups.ts';
+import type { BackupSource } from '../../../src/probes/backups/block.ts';
 import { journalPath, recordRun } from '../../../src/probes/backups/journal.ts';
-import { verifyBackup } from '../../../src/probes/backups/verify.ts';
-import type { Finding, Probe, ProbeRow } from '../../../src/probes/probe.ts';
+import { backupOptions, openBackups } from '../../backup-probes.ts';
 import { manualClock } from '../../clock.ts';
 import {
   connectionTo,
@@ -18,25 +17,19 @@ import {
   postgresProgram,
   startPostgres,
 } from '../../postgres.ts';
-import { bench, gauge, storeOn } from '../../store-probe.ts';
+import { gauge } from '../../store-probe.ts';
 
 const minuteMs = 60_000;
-const backup = (name: string, type: 'full' | 'log', source: BackupOptions['source']): BackupOptions => ({
-  ...{ name, type, source, store: 'main', database: 'persistence' },
-  schedule: { everyMs: type === 'full' ? 1440 * minuteMs : 5 * minuteMs, usualGraceMs: 5 * minuteMs },
-  objectives: { rpoMs: 5 * minuteMs, rtoMs: 240 * minuteMs },
-  retention: { minCount: 1 },
-  integrity: { level: 'checksum', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-  intervalMs: minuteMs,
-});
+const backup = (name: string, type: 'full' | 'log', source: BackupSource) =>
+  backupOptions(name, type, source, {
+    ...{ level: 'checksum', objectives: { rpoMs: 5 * minuteMs, rtoMs: 240 * minuteMs } },
+  });
 
 describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real PostgreSQL', () => {
   let server: Postgres;
   let folder: string;
   let archive: string;
-  let probes: [ProbeRow, Probe][];
-  const found = new Map<string, Finding>();
-  const remembered = new Map<string, unknown>();
+  let probes: Awaited<ReturnType<typeof openBackups>>;
   const clock = manualClock(Date.now());
   const state = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
 
@@ -50,42 +43,25 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
     clock.jumpTo(Math.max(clock.nowMs(), Date.now() + 1));
   };
   const open = async () => {
-    const options = {
-      services: [],
-      stores: [storeOn(1)],
-      backups: [
-        backup('full', 'full', {
-          kind: 'files',
-          directory: join(folder, 'full'),
-          pattern: '^base',
-          settleMs: 0,
-        }),
-        backup('wal', 'log', { kind: 'segments', directory: archive, log: 'wal', settleMs: 0 }),
-      ],
-      stateDirectory: state,
-    };
-    probes = [];
-    for (const row of planBackups(options, { verify: verifyBackup }))
-      probes.push([row, await row.open({ ...bench().deps, clock })]);
+    const backups = [
+      backup('full', 'full', {
+        kind: 'files',
+        directory: join(folder, 'full'),
+        pattern: '^base',
+        settleMs: 0,
+      }),
+      backup('wal', 'log', { kind: 'segments', directory: archive, log: 'wal', settleMs: 0 }),
+    ];
+    probes = await openBackups({ backups, state }, () => ({ clock }));
   };
   const poll = async () => {
-    let counted: Record<string, number> = {};
-    for (const [{ name }, probe] of probes) {
-      const recalled = remembered.get(name);
-      const finding = await probe.check(
-        AbortSignal.timeout(20_000),
-        recalled === undefined ? undefined : JSON.parse(JSON.stringify(recalled)),
-      );
-      found.set(name, finding);
-      remembered.set(name, finding.remember);
-      if (name === 'backup/wal')
-        counted = Object.fromEntries(
-          (finding.increases ?? []).map(({ labels, value }) => [labels.result, value]),
-        );
-    }
-    const log = found.get('backup/wal')!;
+    await probes.round();
+    const log = probes.found('backup/wal');
+    const counted = Object.fromEntries(
+      (log.increases ?? []).map(({ labels, value }) => [labels.result, value]),
+    );
     return {
-      ready: gauge(found.get('recovery/main/persistence')!, 'svc_recovery_ready'),
+      ready: gauge(probes.found('recovery/main/persistence'), 'svc_recovery_ready'),
       reason: log.reason,
       integrity: gauge(log, 'svc_backup_integrity_ok'),
       corrupt: counted.corrupt,
@@ -116,7 +92,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
     await open();
   });
   afterAll(async () => {
-    for (const [, probe] of probes ?? []) await probe.close?.();
+    await probes?.close();
     await server?.stop();
     for (const path of [state, folder]) if (path) rmSync(path, { recursive: true, force: true });
   });
@@ -144,7 +120,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
     clock.advance(20 * minuteMs);
     await open();
     expect(await poll()).toMatchObject({ ready: 0, reason: 'corrupt', integrity: 0, corrupt: undefined });
-    expect(found.get('recovery/main/persistence')!.reason).toBe('recovery_point_too_old');
+    expect(probes.found('recovery/main/persistence').reason).toBe('recovery_point_too_old');
 
     // A good copy from elsewhere repairs it.
     writeFileSync(join(archive, last), whole);

@@ -2,11 +2,12 @@ import { chmodSync, copyFileSync, linkSync, mkdirSync, rmSync, utimesSync, write
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../../src/probes/backups/block.ts';
+import type { BackupOptions, BackupSource } from '../../../src/probes/backups/block.ts';
 import { listBackupDirectory, readFiles } from '../../../src/probes/backups/files.ts';
 import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
 import type { SegmentReadings } from '../../../src/probes/backups/segment-readings.ts';
 import type { ProbeRow } from '../../../src/probes/probe.ts';
+import { backupOptions } from '../../backup-probes.ts';
 import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
 import { bench, gauge } from '../../store-probe.ts';
@@ -15,16 +16,11 @@ import { until } from '../../until.ts';
 // What directories show about backups: sentinels of dumps, and copies of live configuration files.
 
 const hourMs = 36e5;
-const unverified: BackupOptions['integrity'] = {
-  ...{ level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-};
-const backupOf = (type: BackupOptions['type'], source: BackupOptions['source']): BackupOptions => ({
-  ...{ name: 'b', store: 'main', database: 'persistence', type, source, intervalMs: 60_000 },
-  schedule: { everyMs: type === 'config' ? undefined : 24 * hourMs, usualGraceMs: 300_000 },
-  objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
-  retention: { minCount: 1 },
-  integrity: unverified,
-});
+const backupOf = (type: BackupOptions['type'], source: BackupSource) =>
+  backupOptions('b', type, source, {
+    ...{ level: 'none', objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs } },
+    schedule: { everyMs: type === 'config' ? undefined : 24 * hourMs, usualGraceMs: 300_000 },
+  });
 let place: string;
 beforeEach(() => {
   place = newFolder();
@@ -143,10 +139,12 @@ test('a check with a short interval ends in its time while a verification goes o
     {
       stores: [],
       backups: [
-        {
-          ...backupOf('full', { kind: 'files', directory: place, pattern: 'dump$', settleMs: 0 }),
-          ...{ intervalMs: 3000, integrity: { ...unverified, level: 'full' } },
-        },
+        backupOptions(
+          'b',
+          'full',
+          { kind: 'files', directory: place, pattern: 'dump$', settleMs: 0 },
+          { intervalMs: 3000 },
+        ),
       ],
       stateDirectory: place,
     },

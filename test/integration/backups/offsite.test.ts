@@ -6,6 +6,7 @@ import type { Log } from '../../../src/core/ports.ts';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { probeOnce } from '../../../src/probes/runner/runner.ts';
+import { backupOptions } from '../../backup-probes.ts';
 import { newFolder } from '../../folder.ts';
 import {
   errorDocument,
@@ -39,15 +40,10 @@ const backUp = (name: string, hoursAgo: number, bytes = sizeBytes) => {
 };
 const upload = (name: string) => server.objects.set(`nightly/${name}`, new Date(nowMs).toISOString());
 
-const backupIn = (place: BackupOptions['offsite'], source: BackupOptions['source']): BackupOptions => ({
-  ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', source },
-  schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
-  objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
-  retention: { minCount: 1 },
-  integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
-  offsite: place,
-  intervalMs: 60_000,
-});
+const backupIn = (offsite: BackupOptions['offsite'], source: BackupOptions['source']) =>
+  backupOptions('nightly', 'full', source, {
+    ...{ offsite, level: 'none', objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs } },
+  });
 const bucket = (secretKey = keys.secretAccessKey): BackupOptions['offsite'] => ({
   objectStore: {
     ...{ endpoint: server.url, region: 'eu-west-1', bucket: 'archive', prefix: 'nightly/' },
