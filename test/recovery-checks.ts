@@ -43,18 +43,15 @@ export const named = (words: readonly string[]): Deps['commands'] => ({
 });
 export const prints = (text: string) => ({ commands: named(['printf', '%s', text]) });
 
-/** Like `checksWhere`, for a row of a table; it is created when its test runs. */
-export const where =
-  (...given: Parameters<typeof checksWhere>) =>
-  () =>
-    checksWhere(...given);
+type CheckCase = [what: string, asks: (checks: Checks) => Check, checks: () => Checks, answer: CheckAnswer];
+type Given = Parameters<typeof checksWhere>;
 
-export type CheckCase = [
-  what: string,
-  asks: (checks: Checks) => Check,
-  checks: () => Checks,
-  answer: CheckAnswer,
-];
+/** The cases of one check: what probes have found, and its answer. Its checks are created when the test runs. */
+export const asking = (
+  asks: CheckCase[1],
+  cases: readonly [what: string, found: Given[0], answer: CheckAnswer, more?: Given[1]][],
+): CheckCase[] =>
+  cases.map(([what, found, answer, more]) => [what, asks, () => checksWhere(found, more), answer]);
 
 /** The rows of two roles and a store. */
 export const rows = [

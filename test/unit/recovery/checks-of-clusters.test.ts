@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { answerOf, no, unknown, yes } from '../../../src/agent/recovery/check.ts';
 import type { Checks } from '../../../src/agent/recovery/checks.ts';
 import type { Sample } from '../../../src/probes/probe.ts';
-import { type CheckCase, gauges, named, rows, where } from '../../recovery-checks.ts';
+import { asking, gauges, named, rows } from '../../recovery-checks.ts';
 
 const domain = 'domain/orders';
 const activeIn = (active_cluster: string) => gauges('svc_domain_active_cluster', 1, { active_cluster });
@@ -25,127 +25,86 @@ const lag = (value: number, target_cluster = 'dc2'): Sample => ({
   labels: { target_cluster },
 });
 
-const ofClusters: CheckCase[] = [
-  ['an active cluster that nothing tells', down, where({}), setDescribe],
-  [
-    'an active cluster that is gone',
-    down,
-    where({ ...inDc3, 'cluster/dc3': { reason: 'refused', msg: 'closed' } }),
-    yes('dc3: closed'),
-  ],
-  [
-    'an active cluster that answers',
-    down,
-    where({ ...inDc3, 'cluster/dc3': {} }),
-    no('dc3 still answers: fine'),
-  ],
-  [
-    'a domain that is there already',
-    down,
-    where({ ...inDc2, 'cluster/dc2': {} }),
-    yes('orders is already active in dc2'),
-  ],
-  [
-    'an active cluster without an address',
-    down,
-    where(inDc3),
-    unknown('set rpcAddress of dc3 in clusterGroupMetadata'),
-  ],
-  [
-    'the standby itself',
-    seenDown,
-    where(inDc3, { subject: { to: 'dc1' } }),
-    yes('dc1 is the cluster of this configuration'),
-  ],
-  ['the standby, which is active', seenDown, where(inDc2), yes('dc2 is the cluster of this configuration')],
-  [
-    'no command at the standby',
-    seenDown,
-    where(inDc3),
-    unknown('set recovery.commands.standbyProbe, or run this beside the standby'),
-  ],
-  [
-    'a standby that reaches it',
-    seenDown,
-    where(inDc3, { commands: named(['true']) }),
-    no('dc2 still reaches dc3'),
-  ],
-  [
-    'a standby that does not reach it',
-    seenDown,
-    where(inDc3, { commands: named(['false']) }),
-    yes('dc2 does not see dc3'),
-  ],
-  [
-    'a command that does not reach the standby',
-    seenDown,
-    where(inDc3, { commands: named(['sh', '-c', 'exit 255']) }),
-    unknown('sh: exit status 255'),
-  ],
-  ['another cluster', reachable('dc3'), where({ 'cluster/dc3': { msg: 'serving' } }), yes('serving')],
-  [
-    'its own cluster, with healthy roles',
-    reachable('dc1'),
-    where({ 'cluster/dc1': {}, ...healthy }, { rows }),
-    yes('its roles are healthy'),
-  ],
-  [
-    'its own cluster, with a role that is down',
-    reachable('dc1'),
-    where(
+const ofClusters = [
+  ...asking(down, [
+    ['an active cluster that nothing tells', {}, setDescribe],
+    [
+      'an active cluster that is gone',
+      { ...inDc3, 'cluster/dc3': { reason: 'refused', msg: 'closed' } },
+      yes('dc3: closed'),
+    ],
+    ['an active cluster that answers', { ...inDc3, 'cluster/dc3': {} }, no('dc3 still answers: fine')],
+    [
+      'a domain that is there already',
+      { ...inDc2, 'cluster/dc2': {} },
+      yes('orders is already active in dc2'),
+    ],
+    ['an active cluster without an address', inDc3, unknown('set rpcAddress of dc3 in clusterGroupMetadata')],
+  ]),
+  ...asking(seenDown, [
+    [
+      'the standby itself',
+      inDc3,
+      yes('dc1 is the cluster of this configuration'),
+      { subject: { to: 'dc1' } },
+    ],
+    ['the standby, which is active', inDc2, yes('dc2 is the cluster of this configuration')],
+    [
+      'no command at the standby',
+      inDc3,
+      unknown('set recovery.commands.standbyProbe, or run this beside the standby'),
+    ],
+    ['a standby that reaches it', inDc3, no('dc2 still reaches dc3'), { commands: named(['true']) }],
+    ['a standby that does not reach it', inDc3, yes('dc2 does not see dc3'), { commands: named(['false']) }],
+    [
+      'a command that does not reach the standby',
+      inDc3,
+      unknown('sh: exit status 255'),
+      { commands: named(['sh', '-c', 'exit 255']) },
+    ],
+  ]),
+  ...asking(reachable('dc3'), [['another cluster', { 'cluster/dc3': { msg: 'serving' } }, yes('serving')]]),
+  ...asking(reachable('dc1'), [
+    [
+      'its own cluster, with healthy roles',
+      { 'cluster/dc1': {}, ...healthy },
+      yes('its roles are healthy'),
+      { rows },
+    ],
+    [
+      'its own cluster, with a role that is down',
       { 'cluster/dc1': {}, 'health/history': {}, 'health/matching': { reason: 'refused', msg: 'closed' } },
+      no('health/matching: closed'),
       { rows },
-    ),
-    no('health/matching: closed'),
-  ],
-  [
-    'its own cluster, whose frontend is down',
-    reachable('dc1'),
-    where(
-      {
-        'cluster/dc1': { reason: 'refused', msg: 'no frontend' },
-        ...healthy,
-      },
+    ],
+    [
+      'its own cluster, whose frontend is down',
+      { 'cluster/dc1': { reason: 'refused', msg: 'no frontend' }, ...healthy },
+      no('no frontend'),
       { rows },
-    ),
-    no('no frontend'),
-  ],
-  [
-    'a cluster without an address, by its roles',
-    reachable('dc1'),
-    where(healthy, { rows }),
-    yes('its roles are healthy'),
-  ],
-  [
-    'a configuration without a group, by its roles',
-    reachable('dc1'),
-    where(healthy, { rows, config: {} }),
-    yes('its roles are healthy'),
-  ],
-  [
-    'a lag that nothing tells',
-    caughtUp,
-    where({ 'replication/dc1': { msg: 'no metric' } }),
-    unknown('no metric'),
-  ],
-  [
-    'a lag without words',
-    caughtUp,
-    where({ 'replication/dc1': { msg: '', gauges: [lag(1, 'dc3')] } }),
-    unknown('the lag of dc2 is unknown'),
-  ],
-  [
-    'the largest lag at the limit',
-    caughtUp,
-    where({ 'replication/dc1': { gauges: [lag(10), lag(3), lag(99, 'dc3')] } }),
-    yes('10 s behind'),
-  ],
-  [
-    'a lag above the limit',
-    caughtUp,
-    where({ 'replication/dc1': { gauges: [lag(3), lag(10.5)] } }),
-    no('10.5 s behind'),
-  ],
+    ],
+    ['a cluster without an address, by its roles', healthy, yes('its roles are healthy'), { rows }],
+    [
+      'a configuration without a group, by its roles',
+      healthy,
+      yes('its roles are healthy'),
+      { rows, config: {} },
+    ],
+  ]),
+  ...asking(caughtUp, [
+    ['a lag that nothing tells', { 'replication/dc1': { msg: 'no metric' } }, unknown('no metric')],
+    [
+      'a lag without words',
+      { 'replication/dc1': { msg: '', gauges: [lag(1, 'dc3')] } },
+      unknown('the lag of dc2 is unknown'),
+    ],
+    [
+      'the largest lag at the limit',
+      { 'replication/dc1': { gauges: [lag(10), lag(3), lag(99, 'dc3')] } },
+      yes('10 s behind'),
+    ],
+    ['a lag above the limit', { 'replication/dc1': { gauges: [lag(3), lag(10.5)] } }, no('10.5 s behind')],
+  ]),
 ];
 
 const global = ({ globalDomain }: Checks) => globalDomain();
@@ -153,34 +112,35 @@ const inClusters = ({ inClusters: ask }: Checks) => ask('dc2');
 const isActive = ({ activeIn: ask }: Checks) => ask('dc2');
 const agree = ({ noDisagreement }: Checks) => noDisagreement();
 
-const ofDomains: CheckCase[] = [
-  ['a domain that is not described', global, where({}), setDescribe],
-  [
-    'a global domain',
-    global,
-    where({ [domain]: gauges('svc_domain_global', 1) }),
-    yes('it is a global domain'),
-  ],
-  [
-    'a local domain',
-    global,
-    where({ [domain]: gauges('svc_domain_global', 0) }),
-    no('it is a local domain, which cannot fail over'),
-  ],
-  ['a description without it', global, where(cutOff), unknown('cut off')],
-  ['a cluster of the domain', inClusters, where(clusters('dc1', 'dc2')), yes('dc1, dc2')],
-  ['another cluster', inClusters, where(clusters('dc1', 'dc3')), no('it has dc1, dc3')],
-  ['a description without clusters', inClusters, where(cutOff), unknown('cut off')],
-  ['the active cluster', isActive, where(inDc2), yes('active in dc2')],
-  ['another active cluster', isActive, where(inDc1), no('active in dc1')],
-  ['no active cluster', isActive, where(cutOff), unknown('cut off')],
-  ['clusters that agree', agree, where({ [domain]: {} }), yes('they agree')],
-  [
-    'clusters that disagree',
-    agree,
-    where({ [domain]: { reason: 'clusters_disagree', msg: 'dc1 and dc2' } }),
-    no('dc1 and dc2'),
-  ],
+const ofDomains = [
+  ...asking(global, [
+    ['a domain that is not described', {}, setDescribe],
+    ['a global domain', { [domain]: gauges('svc_domain_global', 1) }, yes('it is a global domain')],
+    [
+      'a local domain',
+      { [domain]: gauges('svc_domain_global', 0) },
+      no('it is a local domain, which cannot fail over'),
+    ],
+    ['a description without it', cutOff, unknown('cut off')],
+  ]),
+  ...asking(inClusters, [
+    ['a cluster of the domain', clusters('dc1', 'dc2'), yes('dc1, dc2')],
+    ['another cluster', clusters('dc1', 'dc3'), no('it has dc1, dc3')],
+    ['a description without clusters', cutOff, unknown('cut off')],
+  ]),
+  ...asking(isActive, [
+    ['the active cluster', inDc2, yes('active in dc2')],
+    ['another active cluster', inDc1, no('active in dc1')],
+    ['no active cluster', cutOff, unknown('cut off')],
+  ]),
+  ...asking(agree, [
+    ['clusters that agree', { [domain]: {} }, yes('they agree')],
+    [
+      'clusters that disagree',
+      { [domain]: { reason: 'clusters_disagree', msg: 'dc1 and dc2' } },
+      no('dc1 and dc2'),
+    ],
+  ]),
 ];
 
 test.each([...ofClusters, ...ofDomains])('%s', async (_, asks, checks, answer) => {

@@ -9,113 +9,91 @@ import {
 } from '../../../src/agent/recovery/check.ts';
 import type { Checks } from '../../../src/agent/recovery/checks.ts';
 import type { Subject } from '../../../src/agent/recovery/commands.ts';
-import { type CheckCase, checksWhere, gauges, named, prints, rows, where } from '../../recovery-checks.ts';
+import { asking, checksWhere, gauges, named, prints, rows } from '../../recovery-checks.ts';
 
 const store = 'store/main/persistence';
 const backup = ({ backupVerified }: Checks) => backupVerified();
+const database = ({ storeUp }: Checks) => storeUp();
 const server = ({ serverUp }: Checks) => serverUp();
 const schema = ({ schema: ask }: Checks) => ask();
 const counted = ({ workflowsCounted }: Checks) => workflowsCounted();
 const newest = ({ newestRow }: Checks) => newestRow();
 const listed = ({ workflowsListed }: Checks) => workflowsListed();
 
-const ofStores: CheckCase[] = [
-  [
-    'no recovery probe',
-    backup,
-    where({}),
-    unknown('not configured: there is no probe recovery/main/persistence'),
-  ],
-  [
-    'no chain',
-    backup,
-    where({ 'recovery/main/persistence': { msg: 'no full backup', details: {} } }),
-    no('no full backup'),
-  ],
-  [
-    'a chain',
-    backup,
-    where({ 'recovery/main/persistence': { msg: '2m', details: { chain: {} } } }),
-    yes('2m'),
-  ],
-  ...(['ok', 'failed', 'unknown'] as const).map(
-    (result): CheckCase => [
-      `a named backup: ${result}`,
-      backup,
-      where({}, { subject: { backup: '/b' }, verifyNamed: async () => ({ result, msg: 'read' }) as never }),
-      { holds: result === 'unknown' ? 'unknown' : result === 'ok', msg: '/b: read' },
+const ofStores = [
+  ...asking(backup, [
+    ['no recovery probe', {}, unknown('not configured: there is no probe recovery/main/persistence')],
+    [
+      'no chain',
+      { 'recovery/main/persistence': { msg: 'no full backup', details: {} } },
+      no('no full backup'),
     ],
+    ['a chain', { 'recovery/main/persistence': { msg: '2m', details: { chain: {} } } }, yes('2m')],
+  ]),
+  ...(['ok', 'failed', 'unknown'] as const).flatMap((result) =>
+    asking(backup, [
+      [
+        `a named backup: ${result}`,
+        {},
+        { holds: result === 'unknown' ? 'unknown' : result === 'ok', msg: '/b: read' },
+        { subject: { backup: '/b' }, verifyNamed: async () => ({ result, msg: 'read' }) as never },
+      ],
+    ]),
   ),
-  ['a store that answers', ({ storeUp }) => storeUp(), where({ [store]: {} }), yes('fine')],
-  [
-    'a store that does not',
-    ({ storeUp }) => storeUp(),
-    where({ [store]: { reason: 'refused', msg: 'closed' } }),
-    no('closed'),
-  ],
-  ['a server', server, where({ [store]: {} }), yes('main answers')],
-  [
-    'a server without the database',
-    server,
-    where({ [store]: { reason: 'database_missing' } }),
-    yes('main answers, without the database'),
-  ],
-  ['no server', server, where({ [store]: { reason: 'refused', msg: 'closed' } }), no('closed')],
-  [
-    'a schema that fits',
-    schema,
-    where({ [store]: gauges('svc_store_schema_compatible', 1) }),
-    yes('as expected or newer'),
-  ],
-  [
-    'a schema that is behind',
-    schema,
-    where({
-      [store]: {
-        ...gauges('svc_store_schema_compatible', 0),
-        details: { checks: [{ check: 'own' }, { check: 'schema', found: 'found 0.7' }] },
+  ...asking(database, [
+    ['a store that answers', { [store]: {} }, yes('fine')],
+    ['a store that does not', { [store]: { reason: 'refused', msg: 'closed' } }, no('closed')],
+  ]),
+  ...asking(server, [
+    ['a server', { [store]: {} }, yes('main answers')],
+    [
+      'a server without the database',
+      { [store]: { reason: 'database_missing' } },
+      yes('main answers, without the database'),
+    ],
+    ['no server', { [store]: { reason: 'refused', msg: 'closed' } }, no('closed')],
+  ]),
+  ...asking(schema, [
+    [
+      'a schema that fits',
+      { [store]: gauges('svc_store_schema_compatible', 1) },
+      yes('as expected or newer'),
+    ],
+    [
+      'a schema that is behind',
+      {
+        [store]: {
+          ...gauges('svc_store_schema_compatible', 0),
+          details: { checks: [{ check: 'own' }, { check: 'schema', found: 'found 0.7' }] },
+        },
       },
-    }),
-    no('found 0.7'),
-  ],
-  [
-    'a schema that nobody asks for',
-    schema,
-    where({ [store]: { details: { checks: 'none' } } }),
-    unknown('set stores[].schema to let svc-agent check the version'),
-  ],
-  [
-    'no count command',
-    counted,
-    where({}),
-    unknown('set recovery.commands.countWorkflows to let svc-agent count them'),
-  ],
-  ['some workflows', counted, where({}, prints(' 12\n')), yes('12 workflows')],
-  ['no workflow', counted, where({}, prints('0')), no('there are none')],
-  [
-    'a count that is a sentence',
-    counted,
-    where({}, prints('12 rows')),
-    unknown('printf did not print a number'),
-  ],
-  [
-    'a count that is no whole number',
-    counted,
-    where({}, prints('a 12')),
-    unknown('printf did not print a number'),
-  ],
-  [
-    'a count that fails, as where a table is missing',
-    counted,
-    where({}, { commands: named(['sh', '-c', 'echo relation missing >&2; exit 1']) }),
-    no('sh: exit status 1: relation missing'),
-  ],
-  [
-    'a count command that is missing',
-    counted,
-    where({}, { commands: named(['no-such-program']) }),
-    unknown(expect.stringContaining('no-such-program') as never),
-  ],
+      no('found 0.7'),
+    ],
+    [
+      'a schema that nobody asks for',
+      { [store]: { details: { checks: 'none' } } },
+      unknown('set stores[].schema to let svc-agent check the version'),
+    ],
+  ]),
+  ...asking(counted, [
+    ['no count command', {}, unknown('set recovery.commands.countWorkflows to let svc-agent count them')],
+    ['some workflows', {}, yes('12 workflows'), prints(' 12\n')],
+    ['no workflow', {}, no('there are none'), prints('0')],
+    ['a count that is a sentence', {}, unknown('printf did not print a number'), prints('12 rows')],
+    ['a count that is no whole number', {}, unknown('printf did not print a number'), prints('a 12')],
+    [
+      'a count that fails, as where a table is missing',
+      {},
+      no('sh: exit status 1: relation missing'),
+      { commands: named(['sh', '-c', 'echo relation missing >&2; exit 1']) },
+    ],
+    [
+      'a count command that is missing',
+      {},
+      unknown(expect.stringContaining('no-such-program') as never),
+      { commands: named(['no-such-program']) },
+    ],
+  ]),
 ];
 
 const pointMs = Date.parse('2026-11-23T12:00:00Z');
@@ -123,72 +101,64 @@ const ofNewestRow = (
   printed: string,
   over: { recoveryPointMs?: number; subject?: Subject },
   answer: CheckAnswer,
-): CheckCase => [
-  `a newest row of ${printed || 'nothing'}`,
-  newest,
-  where({}, { ...prints(printed), ...over }),
-  answer,
-];
+) =>
+  asking(newest, [[`a newest row of ${printed || 'nothing'}`, {}, answer, { ...prints(printed), ...over }]]);
 const at = { recoveryPointMs: pointMs };
 const rowText = (time: string) =>
   `the newest row is of ${time}, the recovery point is 2026-11-23T12:00:00.000Z`;
 
-const ofRows: CheckCase[] = [
-  [
-    'no command for the newest row',
-    newest,
-    where({}),
-    unknown('set recovery.commands.newestRow to let svc-agent compare it'),
-  ],
-  ofNewestRow('', at, unknown('recovery.commands.newestRow did not print a time')),
-  ofNewestRow('never', at, unknown('recovery.commands.newestRow did not print a time')),
-  ofNewestRow(' 1795435199.5\n', at, yes(rowText('2026-11-23T11:59:59.500Z'))),
+const ofRows = [
+  ...asking(newest, [
+    [
+      'no command for the newest row',
+      {},
+      unknown('set recovery.commands.newestRow to let svc-agent compare it'),
+    ],
+  ]),
+  ...ofNewestRow('', at, unknown('recovery.commands.newestRow did not print a time')),
+  ...ofNewestRow('never', at, unknown('recovery.commands.newestRow did not print a time')),
+  ...ofNewestRow(' 1795435199.5\n', at, yes(rowText('2026-11-23T11:59:59.500Z'))),
   // A writer that was idle for five minutes is in use; one that was idle for longer shows nothing.
-  ofNewestRow('2026-11-23T11:55:00Z', at, yes(rowText('2026-11-23T11:55:00.000Z'))),
-  ofNewestRow(
+  ...ofNewestRow('2026-11-23T11:55:00Z', at, yes(rowText('2026-11-23T11:55:00.000Z'))),
+  ...ofNewestRow(
     '2026-11-23T11:54:59Z',
     at,
     unknown(`${rowText('2026-11-23T11:54:59.000Z')}: nothing was written in between`),
   ),
-  ofNewestRow('2026-11-23T12:30:00Z', at, yes(rowText('2026-11-23T12:30:00.000Z'))),
-  ofNewestRow(
+  ...ofNewestRow('2026-11-23T12:30:00Z', at, yes(rowText('2026-11-23T12:30:00.000Z'))),
+  ...ofNewestRow(
     '2026-11-23T11:00:00Z',
     {},
     unknown('the newest row is of 2026-11-23T11:00:00.000Z; the recovery point is not known'),
   ),
   // Rows from exactly the time of --until are left out, too.
-  ofNewestRow(
+  ...ofNewestRow(
     '2026-11-23T11:59:00Z',
     { ...at, subject: { until: '2026-11-23T11:59:00Z' } },
     no('the newest row is of 2026-11-23T11:59:00.000Z, after --until 2026-11-23T11:59:00Z'),
   ),
-  ofNewestRow(
+  ...ofNewestRow(
     '2026-11-23T11:58:59Z',
     { ...at, subject: { until: '2026-11-23T11:59:00Z' } },
     yes(rowText('2026-11-23T11:58:59.000Z')),
   ),
 ];
 
-const ofService: CheckCase[] = [
-  [
-    'no domain to list',
-    listed,
-    where({}, { subject: { domain: undefined } }),
-    unknown('name a domain with --domain'),
-  ],
-  ['no client', listed, where({}), unknown('set recovery.client to let svc-agent list them')],
-  ['no line', listed, where({}, prints('')), unknown('orders lists no workflow')],
-  ['blank lines only', listed, where({}, prints('\n  \n')), unknown('orders lists no workflow')],
-  ['a list as JSON', listed, where({}, prints('[{"id": 1},\n{"id": 2},\n{"id": 3}]')), yes('3 lines')],
-  ['an empty list as JSON', listed, where({}, prints('[\n]')), unknown('orders lists no workflow')],
-  ['an object as JSON, by its lines', listed, where({}, prints('{\n"id": 1}')), yes('2 lines')],
-  ['two lines', listed, where({}, prints('one\n\ntwo\n')), yes('2 lines')],
-  [
-    'no health check',
+const ofService = [
+  ...asking(listed, [
+    ['no domain to list', {}, unknown('name a domain with --domain'), { subject: { domain: undefined } }],
+    ['no client', {}, unknown('set recovery.client to let svc-agent list them')],
+    ['no line', {}, unknown('orders lists no workflow'), prints('')],
+    ['blank lines only', {}, unknown('orders lists no workflow'), prints('\n  \n')],
+    ['a list as JSON', {}, yes('3 lines'), prints('[{"id": 1},\n{"id": 2},\n{"id": 3}]')],
+    ['an empty list as JSON', {}, unknown('orders lists no workflow'), prints('[\n]')],
+    ['an object as JSON, by its lines', {}, yes('2 lines'), prints('{\n"id": 1}')],
+    ['two lines', {}, yes('2 lines'), prints('one\n\ntwo\n')],
+  ]),
+  ...asking(
     ({ healthy }) => healthy()[0]!,
-    where({}),
-    unknown('no role has a health check: set services.history.health'),
-  ],
+    [['no health check', {}, unknown('no role has a health check: set services.history.health')]],
+  ),
 ];
 
 test.each([...ofStores, ...ofRows, ...ofService])('%s', async (_, asks, checks, answer) => {
