@@ -23,8 +23,8 @@ async function ran(...args: string[]) {
   return { status, out: io.out(), err: io.err() };
 }
 
-async function ruleOf(alert: string, ...args: string[]): Promise<Rule> {
-  const { status, out, err } = await ran(...args);
+async function ruleOf(alert: string, words: string): Promise<Rule> {
+  const { status, out, err } = await ran(...words.split(' '));
   expect([status, err]).toEqual([0, '']);
   const { groups } = parse(out) as { groups: { rules: Rule[] }[] };
   return groups.flatMap(({ rules }) => rules).find((rule) => rule.alert === alert)!;
@@ -47,41 +47,21 @@ describe('svc-agent rules', () => {
   });
 
   test('takes names, labels, thresholds and times of this installation', async () => {
-    const down = await ruleOf(
-      'SvcServiceDown',
-      '--pack',
-      'spec',
-      '--job',
-      'frontend=prod-fe',
-      '--label',
-      'team=flow',
-    );
+    const down = await ruleOf('SvcServiceDown', '--pack spec --job frontend=prod-fe --label team=flow');
     expect(down.expr).toBe('up{job="prod-fe"} == 0');
     expect(down.labels).toEqual({ severity: 'critical', pack: 'spec', team: 'flow' });
-    const args = [
-      '--prefix',
-      'p',
-      '--threshold',
-      'SvcPersistenceErrorRate=25',
-      '--for',
-      'SvcPersistenceErrorRate=1h30m',
-    ];
-    const errors = await ruleOf('SvcPersistenceErrorRate', '--pack', 'spec', ...args);
+    const limits = '--threshold SvcPersistenceErrorRate=25 --for SvcPersistenceErrorRate=1h30m';
+    const errors = await ruleOf('SvcPersistenceErrorRate', `--pack spec --prefix p ${limits}`);
     expect(errors.expr).toBe('rate(p_svc_persistence_errors[5m]) > 25');
     expect(errors.for).toBe('1h30m');
     expect(errors.annotations.description).toContain('above 25/s');
-    const urls = ['--runbook-url', 'https://wiki.example/rb/', '--dashboard-url', 'https://grafana.example'];
-    const linked = await ruleOf('SvcStoreDown', '--for', 'SvcStoreDown=0s', ...urls);
+    const urls = '--runbook-url https://wiki.example/rb/ --dashboard-url https://grafana.example';
+    const linked = await ruleOf('SvcStoreDown', `--for SvcStoreDown=0s ${urls}`);
     expect(linked.for).toBeUndefined();
     expect(linked.annotations.runbook_url).toBe('https://wiki.example/rb/SvcStoreDown.md');
     expect(linked.annotations.dashboard_url).toMatch(/^https:\/\/grafana\.example\/d\/svc-persistence\?/);
-    const burn = await ruleOf(
-      'SvcFrontendAvailabilityBurn',
-      '--pack',
-      'slo',
-      '--threshold',
-      'SvcFrontendAvailabilityBurn=0.99',
-    );
+    const objective = '--threshold SvcFrontendAvailabilityBurn=0.99';
+    const burn = await ruleOf('SvcFrontendAvailabilityBurn', `--pack slo ${objective}`);
     expect(burn.expr).toContain('> 14.4 * (1 - 0.99)');
   });
 

@@ -19,6 +19,7 @@ const rules: LabelRules = {
   allowValues: new Set(['batch_id']),
   exempt: false,
 };
+const global = (globalTags: RawTags) => ({ globalTags });
 const label = (tags: RawTags, own: Partial<LabelRules> = {}, kind: Kind = 'counter') => {
   const { labels, faults, service } = createLabeller({ ...rules, ...own }).label(tags, kind);
   return { labels: Object.fromEntries(labels), names: labels.map(([name]) => name), faults, service };
@@ -69,17 +70,12 @@ describe('labels', () => {
       ['tag_collision'],
     ],
     ['our own keep reserved names', { job: 'j' }, { job: 'j' }, { received: false }],
-    [
-      'global tags are added',
-      { a: '1' },
-      { a: '1', my_cluster: 'dc1' },
-      { globalTags: { 'my.cluster': 'dc1' } },
-    ],
+    ['global tags are added', { a: '1' }, { a: '1', my_cluster: 'dc1' }, global({ 'my.cluster': 'dc1' })],
     [
       'global tags displace',
       { cluster: 'x' },
       { cluster: 'dc1', exported_cluster: 'x' },
-      { globalTags: { cluster: 'dc1' } },
+      global({ cluster: 'dc1' }),
     ],
     [
       'global tags displace ours too',
@@ -91,15 +87,15 @@ describe('labels', () => {
       'a renamed one goes round a global tag',
       { job: 'j' },
       { exported_exported_job: 'j', exported_job: 'g' },
-      { globalTags: { exported_job: 'g' } },
+      global({ exported_job: 'g' }),
     ],
     [
       'of global tags that meet the first counts, and empty ones do not',
       {},
       { a_b: '1' },
-      { globalTags: { 'a.b': '1', a_b: '2', c: '', '': 'x' } },
+      global({ 'a.b': '1', a_b: '2', c: '', '': 'x' }),
     ],
-    ['global tags are not cleaned or forbidden', {}, { time: id }, { globalTags: { time: id } }],
+    ['global tags are not cleaned or forbidden', {}, { time: id }, global({ time: id })],
     [
       'svc_service is no global tag',
       {},

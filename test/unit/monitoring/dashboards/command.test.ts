@@ -18,8 +18,8 @@ async function ran(...args: string[]) {
   return { status, out: io.out(), err: io.err() };
 }
 
-async function panelOf(name: string, title: string, ...args: string[]): Promise<PanelJson> {
-  const { status, out, err } = await ran(name, ...args);
+async function panelOf(name: string, title: string, words: string): Promise<PanelJson> {
+  const { status, out, err } = await ran(name, ...words.split(' '));
   expect([status, err]).toEqual([0, '']);
   return (JSON.parse(out) as DashboardJson).panels!.find((panel) => panel.title === title)!;
 }
@@ -63,46 +63,39 @@ describe('svc-agent dashboards', () => {
   });
 
   test('takes names, labels, thresholds and addresses of this installation', async () => {
-    const names = ['--prefix', 'p', '--job', 'frontend=prod.fe', '--match', 'env=prod'];
-    const targets = await panelOf('overview', 'Targets', ...names);
+    const names = '--prefix p --job frontend=prod.fe --match env=prod';
+    const targets = await panelOf('overview', 'Targets', names);
     expect(targets.targets![0]!.expr).toBe(
       'max by (cluster, job, instance) (up{env="prod", environment=~"$environment", cluster=~"$cluster", instance=~"$instance", job=~"prod\\\\.fe|history|matching|worker|svc-agent"})',
     );
-    const traffic = await panelOf('overview', 'Traffic', ...names);
+    const traffic = await panelOf('overview', 'Traffic', names);
     expect(traffic.targets![0]!.expr).toContain(
       'rate(p_svc_frontend_client_requests{env="prod", environment=~',
     );
-    const critical = await panelOf('overview', 'Critical alerts', ...names);
+    const critical = await panelOf('overview', 'Critical alerts', names);
     expect(critical.targets![0]!.expr).not.toContain('ALERTS{env=');
     const heap = await panelOf(
       'process',
       'Heap',
-      '--threshold',
-      'SvcHeapMemory=4e9',
-      '--runbook-url',
-      'https://wiki/$&/',
+      '--threshold SvcHeapMemory=4e9 --runbook-url https://wiki/$&/',
     );
     expect(heap.fieldConfig!.defaults.thresholds!.steps[1]!.value).toBe(4e9);
     expect(heap.links!.map(({ url }) => url)).toEqual(['https://wiki/$&/SvcHeapMemory.md']);
-    const burn = await panelOf(
-      'frontend',
-      'Failed calls over 1h and 6h',
-      '--threshold',
-      'SvcFrontendAvailabilityBurn=0.99',
-    );
+    const objective = '--threshold SvcFrontendAvailabilityBurn=0.99';
+    const burn = await panelOf('frontend', 'Failed calls over 1h and 6h', objective);
     expect(burn.fieldConfig!.defaults.thresholds!.steps.map(({ value }) => value)).toEqual([
       null,
       0.06,
       0.144,
     ]);
-    const table = await panelOf('matching', 'Task lists', '--threshold', 'SvcTaskListBacklogGrowth=7');
+    const table = await panelOf('matching', 'Task lists', '--threshold SvcTaskListBacklogGrowth=7');
     const growth = table.fieldConfig!.overrides.find(({ matcher }) => matcher.options === 'Growth')!;
     const { steps } = growth.properties.find(({ id }) => id === 'thresholds')!.value as { steps: StepJson[] };
     expect(steps[1]!.value).toBe(7);
   });
 
   test('the firing alerts lead to their runbooks wherever these are', async () => {
-    const firing = await panelOf('overview', 'Firing alerts', '--runbook-url', 'https://wiki');
+    const firing = await panelOf('overview', 'Firing alerts', '--runbook-url https://wiki');
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's notation of the cell's own value
     expect(JSON.stringify(firing.fieldConfig)).toContain('"url":"https://wiki/${__value.raw}.md"');
   });

@@ -52,6 +52,11 @@ const has = (...list: (typeof follower | typeof hiddenFollower)[]) => ({ standby
 const idles = (age: number, isPartial = false) => ({
   transactions: { list: [{ what: 'session 1', age }], isPartial },
 });
+const holding = (over: object) => ({ slots: { list: [{ ...slot, ...over }] } });
+const archiver = (failing: boolean, archivedWal: string | null) => ({
+  archiver: { failures: 3, failing, failedWal: 'A', archivedWal },
+});
+const waits = (waiting: number, ageS: number) => ({ backlog: { waiting, oldestMs: 1, ageS } });
 const blocks = (age: number | null, more: object = {}) => ({
   blockers: { list: [{ what: 'session 1 of backup, active', age, waiting: 3, waited: 7 }] },
   ...more,
@@ -59,6 +64,9 @@ const blocks = (age: number | null, more: object = {}) => ({
 
 describe('one thing is different', () => {
   const off = without({ archive_mode: 'off', archive_command: '' });
+  const awaited = without({ synchronous_standby_names: 'a' });
+  const idle = without({ archive_command: 'nothing' });
+  const unawaited = { ...without({ synchronous_commit: 'off' }), sources: { synchronous_commit: 'user' } };
   const standby = {
     standby: true,
     replication: { receivers: 1, paused: false, ageS: 2, received: 9, replayed: 9 },
@@ -71,7 +79,7 @@ describe('one thing is different', () => {
     ['one that is behind by bytes', has({ ...follower, behind: 1025 * mebibyte }), 'standbys', false],
     ['standbys that are hidden', has(hiddenFollower), 'standbys', 'unknown'],
     ['who may not see any', { standbys: hidden }, 'standbys', 'unknown'],
-    ['a standby that is missing', without({ synchronous_standby_names: 'a' }), 'standbys', false],
+    ['a standby that is missing', awaited, 'standbys', false],
     [
       'a missing one that nobody waits for',
       without({ synchronous_standby_names: 'a', synchronous_commit: 'local' }),
@@ -80,16 +88,11 @@ describe('one thing is different', () => {
     ],
     [
       'the synchronous one is there',
-      { ...without({ synchronous_standby_names: 'a' }), ...has({ ...follower, synchronous: true }) },
+      { ...awaited, ...has({ ...follower, synchronous: true }) },
       'standbys',
       true,
     ],
-    [
-      'the synchronous one may be hidden',
-      { ...without({ synchronous_standby_names: 'a' }), ...has(hiddenFollower) },
-      'standbys',
-      'unknown',
-    ],
+    ['the synchronous one may be hidden', { ...awaited, ...has(hiddenFollower) }, 'standbys', 'unknown'],
     ['a transaction of a quarter of an hour', idles(900), 'open_transactions', true],
     ['of a second more', idles(901), 'open_transactions', false],
     ['others are hidden, one that is old is not', idles(901, true), 'open_transactions', false],
@@ -109,10 +112,10 @@ describe('one thing is different', () => {
     ['archiving off: no archive timeout', off, 'archive_timeout', undefined],
     ['archiving off: no archiver', off, 'archiver', undefined],
     ['archiving off: no backlog', off, 'wal_backlog', undefined],
-    ['on, with a command that does nothing', without({ archive_command: 'nothing' }), 'archive_mode', false],
+    ['on, with a command that does nothing', idle, 'archive_mode', false],
     [
       'on, a command that does nothing, and pg_receivewal',
-      { ...without({ archive_command: 'nothing' }), ...receives('pg_receivewal') },
+      { ...idle, ...receives('pg_receivewal') },
       'archive_mode',
       true,
     ],
@@ -127,54 +130,24 @@ describe('one thing is different', () => {
     ['no archive timeout', without({ archive_timeout: '0' }), 'archive_timeout', false],
     ['five minutes', without({ archive_timeout: '300' }), 'archive_timeout', true],
     ['a second more', without({ archive_timeout: '301' }), 'archive_timeout', false],
-    [
-      'an archiver that fails',
-      { archiver: { failures: 3, failing: true, failedWal: 'A', archivedWal: null } },
-      'archiver',
-      false,
-    ],
-    [
-      'one that failed once',
-      { archiver: { failures: 3, failing: false, failedWal: 'A', archivedWal: 'B' } },
-      'archiver',
-      true,
-    ],
-    [
-      'a segment that waits for minutes',
-      { backlog: { waiting: 1, oldestMs: 1, ageS: 301 } },
-      'wal_backlog',
-      false,
-    ],
-    [
-      'a segment that waits for seconds',
-      { backlog: { waiting: 9, oldestMs: 1, ageS: 300 } },
-      'wal_backlog',
-      true,
-    ],
+    ['an archiver that fails', archiver(true, null), 'archiver', false],
+    ['one that failed once', archiver(false, 'B'), 'archiver', true],
+    ['a segment that waits for minutes', waits(1, 301), 'wal_backlog', false],
+    ['a segment that waits for seconds', waits(9, 300), 'wal_backlog', true],
     ['a backlog that is hidden', { backlog: hidden }, 'wal_backlog', 'unknown'],
     ['a minimal log', without({ wal_level: 'minimal' }), 'wal_level', false],
     ['a logical log', without({ wal_level: 'logical' }), 'wal_level', true],
-    [
-      'a slot that nobody reads, and that holds little',
-      { slots: { list: [{ ...slot, active: false }] } },
-      'slots',
-      true,
-    ],
-    ['a slot that holds much', { slots: { list: [{ ...slot, held: 1025 * mebibyte }] } }, 'slots', false],
-    [
-      'a slot that holds what is kept anyway',
-      { slots: { list: [{ ...slot, held: 1024 * mebibyte }] } },
-      'slots',
-      true,
-    ],
+    ['a slot that nobody reads, and that holds little', holding({ active: false }), 'slots', true],
+    ['a slot that holds much', holding({ held: 1025 * mebibyte }), 'slots', false],
+    ['a slot that holds what is kept anyway', holding({ held: 1024 * mebibyte }), 'slots', true],
     [
       'a server that keeps more',
-      { ...without({ wal_keep_size: '2048' }), slots: { list: [{ ...slot, held: 1025 * mebibyte }] } },
+      { ...without({ wal_keep_size: '2048' }), ...holding({ held: 1025 * mebibyte }) },
       'slots',
       true,
     ],
-    ['a slot that is lost', { slots: { list: [{ ...slot, status: 'lost', held: null }] } }, 'slots', false],
-    ['a slot about to be lost', { slots: { list: [{ ...slot, status: 'unreserved' }] } }, 'slots', false],
+    ['a slot that is lost', holding({ status: 'lost', held: null }), 'slots', false],
+    ['a slot about to be lost', holding({ status: 'unreserved' }), 'slots', false],
     ['slots that are hidden', { slots: hidden }, 'slots', 'unknown'],
     ['no checksums', without({ data_checksums: 'off' }), 'data_checksums', false],
     ['no fsync', without({ fsync: 'off' }), 'durable_settings', false],
@@ -182,19 +155,10 @@ describe('one thing is different', () => {
     ['no wait for commits', without({ synchronous_commit: 'off' }), 'durable_settings', false],
     ['a local wait for commits', without({ synchronous_commit: 'local' }), 'durable_settings', true],
     ['no wait for commits of a role', { asynchronous: { roles: ['svc'] } }, 'durable_settings', false],
-    [
-      'no wait for commits of the agent alone',
-      { ...without({ synchronous_commit: 'off' }), sources: { synchronous_commit: 'user' } },
-      'durable_settings',
-      'unknown',
-    ],
+    ['no wait for commits of the agent alone', unawaited, 'durable_settings', 'unknown'],
     [
       'no wait for commits of the service, whose role the agent uses',
-      {
-        ...without({ synchronous_commit: 'off' }),
-        sources: { synchronous_commit: 'user' },
-        isServiceUser: true,
-      },
+      { ...unawaited, isServiceUser: true },
       'durable_settings',
       false,
     ],
