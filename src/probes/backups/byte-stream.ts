@@ -20,6 +20,20 @@ export function compressionOf(head: Buffer): Compression | undefined {
   return magics.find(([, magic]) => head.subarray(0, magic.length).equals(magic))?.[0];
 }
 
+const encryptedBeginnings: readonly (readonly [string, RegExp])[] = [
+  // pgBackRest encrypts like OpenSSL.
+  ['OpenSSL', /^Salted__/],
+  ['age', /^age-encryption\.org\/|^-----BEGIN AGE ENCRYPTED FILE/],
+  // A packet with a session key (RFC 9580, section 5), in the formats of packets, or the same as text.
+  ['OpenPGP', /^-----BEGIN PGP MESSAGE|^(?:[\x84\xc1].|\x85..)[\x03\x06]|^[\x8c\xc3].[\x04-\x06]/s],
+];
+
+/** What encrypted a file, according to its first 32 bytes; undefined if they do not show it. */
+export function encryptionOf(head: Buffer): string | undefined {
+  const text = head.toString('latin1', 0, 32);
+  return encryptedBeginnings.find(([, beginning]) => beginning.test(text))?.[0];
+}
+
 /** Programs that decompress what Node cannot. */
 const programs: Readonly<Record<Compression, string>> = {
   gzip: 'gzip',

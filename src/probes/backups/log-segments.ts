@@ -6,6 +6,7 @@ import {
   compressionOf,
   createByteReader,
   decompress,
+  encryptionOf,
   hashed,
   NoDecompressor,
   type Pace,
@@ -13,7 +14,13 @@ import {
 } from './byte-stream.ts';
 import { headOf } from './manifest.ts';
 import { type ByteReader, Truncated } from './pgdump.ts';
-import { archivedName, type LogKind, type SegmentContent, type SegmentsToVerify } from './segments.ts';
+import {
+  archivedName,
+  checksumOf,
+  type LogKind,
+  type SegmentContent,
+  type SegmentsToVerify,
+} from './segments.ts';
 import {
   checkWalStart,
   longHeaderBytes,
@@ -108,12 +115,15 @@ async function readSegment(
   name: string,
   { log, newest, remainder, places, pace }: Reading,
 ): Promise<SegmentContent> {
-  const compression = compressionOf(await headOf(file, 8));
+  const head = await headOf(file, 32);
+  const compression = compressionOf(head);
+  const encryption = encryptionOf(head);
+  if (encryption !== undefined) throw new UnknownFormat(`it is encrypted (${encryption})`);
   if (!compression && readableSuffix.test(name)) throw new Error('its content does not match its suffix');
   if (!compression && anySuffix.test(name)) throw new UnknownFormat('the format is not known');
   const md5 = createHash('md5');
   const source = hashed(readThrottled(file, pace), md5);
-  const sha1 = /-([0-9a-f]{40})(?:\.|$)/.exec(name)?.[1];
+  const sha1 = checksumOf(name);
   const hash = createHash('sha1');
   const plain = compression ? decompress(source, compression) : source;
   const bytes = createByteReader(sha1 === undefined ? plain : hashed(plain, hash));

@@ -90,6 +90,9 @@ export const archivedName = (name: string): string =>
     .replace(compressedSuffix, '')
     .replace(/^([0-9A-F]{24})-[0-9a-f]{40}$/, '$1');
 
+/** The SHA-1 of the content that pgBackRest appends to the name of a segment. */
+export const checksumOf = (name: string): string | undefined => /-([0-9a-f]{40})(?:\.|$)/.exec(name)?.[1];
+
 const compressedSuffix = /\.(?:gz|zst|lz4|xz|bz2|lzma|br)$/;
 
 /** The size of the segments of a write-ahead log, from a segment that is not compressed; undefined if there is none. */

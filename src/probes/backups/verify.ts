@@ -11,6 +11,7 @@ import {
   compressionOf,
   createByteReader,
   decompress,
+  encryptionOf,
   hashed,
   NoDecompressor,
   type Pace,
@@ -171,7 +172,13 @@ async function verifyStream(
     const { fault, msg, content } = await readSqlDump(all);
     return fault === undefined ? ok(msg, content) : corrupt(fault);
   }
-  return notRestorable(all, 'its content is not a dump of a known tool');
+  const encryption = encryptionOf(first);
+  return notRestorable(
+    all,
+    encryption === undefined
+      ? 'its content is not a dump of a known tool'
+      : `it is encrypted (${encryption}), so that its content cannot be read`,
+  );
 }
 
 /** Reads the rest of a file that no restore can use as it is, because the rest may show damage. */
