@@ -110,12 +110,16 @@ export function lineageOf(
     timeline,
     fromSegment: index === 0 ? 0 : numberOf(parents[index - 1]!.lsn),
   }));
+  if (parents.length === 0 && histories.has(target))
+    return { timelines, fault: `${historyOf(target)} cannot be read here; a restore follows it` };
   if (target === base.timeline) return { timelines };
   const left = parents.find(({ timeline }) => timeline === base.timeline);
   if (left !== undefined && positionOf(left.lsn) >= positionOf(base.end)) return { timelines };
   const fault = `the archive has the history of timeline ${target}, to which the backup does not belong; take a new backup`;
   return { timelines, fault };
 }
+
+const historyOf = (timeline: number) => `${timeline.toString(16).toUpperCase().padStart(8, '0')}.history`;
 
 /** The position in the log that a text such as `0/3000028` names. */
 export function positionOf(lsn: string): bigint {
@@ -276,8 +280,9 @@ export function gapIn({
       continue;
     }
     const left = histories.get(at.timeline)?.at(-1);
-    const history = `${at.timeline.toString(16).toUpperCase().padStart(8, '0')}.history`;
-    if (left === undefined) return `${history} is missing, which says where ${segment.name} goes on from`;
+    const fault = histories.has(at.timeline) ? 'cannot be read' : 'is missing';
+    if (left === undefined)
+      return `${historyOf(at.timeline)} ${fault}, which says where ${segment.name} goes on from`;
     if (at.number > segmentOfLsn(left.lsn, walSegmentBytes)) return between;
   }
   return undefined;

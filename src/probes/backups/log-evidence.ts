@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource } from './block.ts';
-import { compressionOf } from './byte-stream.ts';
+import { compressionOf, decompress } from './byte-stream.ts';
 import {
   type Artifact,
   type Evidence,
@@ -18,6 +17,7 @@ import type { KeptReading, SegmentReadings } from './segment-readings.ts';
 import {
   archivedName,
   type BinlogPlace,
+  checksumOf,
   type PlacedSegment,
   placeSegments,
   plainWalSegmentBytes,
@@ -70,11 +70,13 @@ export async function readSegments(
   if (found === undefined) return { ...noEvidence(directory), log: empty };
   const walSegmentBytes = kind === 'wal' ? await segmentBytesOf(directory, found.segments) : undefined;
   const listed = new Map(found.segments.map((segment) => [segment.name, segment]));
-  const placed = await withContents(
-    source,
-    placeSegments(kind, found.segments, walSegmentBytes),
-    { listed, nowMs },
-    reading,
+  const placed = withoutRivals(
+    await withContents(
+      source,
+      placeSegments(kind, found.segments, walSegmentBytes),
+      { listed, nowMs },
+      reading,
+    ),
   );
   const histories = await readHistories(directory, found.histories);
   const log = { kind, placed, histories, walSegmentBytes, server: reading.server };
@@ -96,7 +98,7 @@ async function segmentBytesOf(directory: string, segments: readonly Segment[]): 
   return undefined;
 }
 
-export const historyName = /^([0-9A-F]{8})\.history(?:\.gz)?$/;
+export const historyName = /^([0-9A-F]{8})\.history(?:\.(?:gz|zst|xz|bz2|lz4))?$/;
 
 async function listSegments(
   { directory, log, settleMs }: SegmentsSource,
@@ -126,7 +128,7 @@ async function listSegments(
   return { segments, histories, unsettled };
 }
 
-/** The parents of each timeline, from the timeline's `.history` file. */
+/** The parents of each timeline, from the timeline's `.history` file; none if the file cannot be read here. */
 export async function readHistories(
   directory: string,
   names: readonly string[],
@@ -135,7 +137,8 @@ export async function readHistories(
   for (const name of names) {
     const bytes = await unlessMissing(join(directory, name), readFile(join(directory, name)));
     if (bytes === undefined) continue;
-    const text = (compressionOf(bytes) === 'gzip' ? gunzipSync(bytes) : bytes).toString('utf8');
+    // What cannot be read has no line: its timeline is known, and its parents are not.
+    const text = await plainText(bytes).catch(() => '');
     const switches = [...text.matchAll(/^\s*(\d+)\s+([0-9A-F]{1,8}\/[0-9A-F]{1,8})/gm)];
     histories.set(
       Number.parseInt(historyName.exec(name)![1]!, 16),
@@ -143,6 +146,18 @@ export async function readHistories(
     );
   }
   return histories;
+}
+
+/** The text of a small file. Barman compresses histories like segments, and leaves their names as they are. */
+async function plainText(bytes: Buffer): Promise<string> {
+  const compression = compressionOf(bytes);
+  if (compression === undefined) return bytes.toString('utf8');
+  const chunks: Buffer[] = [];
+  const source = (async function* () {
+    yield bytes;
+  })();
+  for await (const chunk of decompress(source, compression)) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Adds what is known of each segment, and requests the next segments that are new or were changed. */
@@ -194,6 +209,26 @@ async function withContents(
   return placed.map(({ segment, at }) => {
     const content = readingOf(segment.name)?.content;
     return { segment: { ...segment, content }, at };
+  });
+}
+
+/**
+ * The segments, where those that pgBackRest refuses have a fault: it restores no segment of which its archive has two contents,
+ * as two servers leave them that both believe to be the primary. The checksum of the content is in the name.
+ */
+function withoutRivals(placed: readonly PlacedSegment[]): PlacedSegment[] {
+  const contents = new Map<string, Set<string>>();
+  for (const { segment } of placed) {
+    const checksum = checksumOf(segment.name);
+    if (checksum === undefined) continue;
+    const name = archivedName(segment.name);
+    contents.set(name, (contents.get(name) ?? new Set()).add(checksum));
+  }
+  return placed.map(({ segment, at }) => {
+    const count = contents.get(archivedName(segment.name))?.size ?? 0;
+    if (count < 2) return { segment, at };
+    const fault = `the archive has ${count} different segments of this name: do several servers archive into it?`;
+    return { segment: { ...segment, content: { ...segment.content, fault } }, at };
   });
 }
 
