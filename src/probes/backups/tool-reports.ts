@@ -11,7 +11,7 @@ import { segmentOfLsn, segmentPosition } from './segments.ts';
 export function parseReport(format: ReportFormat, text: string, nowMs: number): Evidence {
   let value: unknown;
   try {
-    value = format === 'barman' ? jsonDocuments(text) : JSON.parse(text);
+    value = format === 'barman' ? jsonDocuments(text) : JSON.parse(withWholeNumbers(text));
   } catch (thrown) {
     throw unreadable(`the command printed no JSON for format ${format}`, thrown);
   }
@@ -22,6 +22,9 @@ export function parseReport(format: ReportFormat, text: string, nowMs: number): 
     throw unreadable(why, thrown);
   }
 }
+
+/** The text with the identifiers of clusters as strings: they have more digits than a number of JavaScript can hold. */
+const withWholeNumbers = (text: string): string => text.replaceAll(/("system-id"\s*:\s*)(\d+)/g, '$1"$2"');
 
 /**
  * Parses one or more JSON documents. Barman prints a document on one line without an end, so that the documents of several calls
@@ -77,14 +80,21 @@ interface Reported {
   parent?: string;
   wal?: Artifact['wal'];
   walStart?: string;
+  systemId?: string;
 }
 
 /** The artifact for a reported backup. A tool knows when it began a backup, so its report is evidence for that. */
-const artifactOf = (reported: Reported): Artifact => ({
+const artifactOf = ({ systemId, ...reported }: Reported): Artifact => ({
   ...reported,
   fingerprint: String(reported.endMs),
-  content: { startMs: reported.startMs },
+  content: { startMs: reported.startMs, ...(systemId !== undefined && { systemId }) },
 });
+
+/** Throws if a report is of several servers: a backup of one of them would count for the store of another. */
+function ofOneServer(names: readonly unknown[], what: string, how: string): void {
+  const distinct = [...new Set(names.map(String))];
+  if (distinct.length > 1) throw new Error(`it has the ${what} ${distinct.join(', ')}; select one ${how}`);
+}
 
 const evidenceOf = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Evidence => ({
   artifacts: artifacts.sort((one, other) => one.startMs - other.startMs),
@@ -100,6 +110,11 @@ const evidenceOf = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Eviden
  */
 function readPgBackRest(value: unknown, nowMs: number): Evidence {
   const stanzas = asList(value);
+  ofOneServer(
+    stanzas.map(({ name }) => name),
+    'stanzas',
+    'by --stanza',
+  );
   const evidence = stanzas.map((stanza) => readStanza(stanza, nowMs));
   return evidenceOf(
     evidence.flatMap(({ artifacts }) => artifacts),
@@ -116,7 +131,8 @@ const stanzaStatus = { ok: 0, missingPath: 1, noBackups: 2 } as const;
 function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
   const { code, message } = stanza.status as { code: unknown; message?: unknown };
   const name = String(stanza.name);
-  const newest = Math.max(...asList(stanza.db ?? []).map(({ id }) => asNumber(id)));
+  const databases = asList(stanza.db ?? []);
+  const newest = Math.max(...databases.map(({ id }) => asNumber(id)));
   const isCurrent = ({ database }: Record<string, unknown>) =>
     !Number.isFinite(newest) || (database as { id?: unknown } | undefined)?.id === newest;
   const artifacts = asList(stanza.backup).map((backup) => {
@@ -131,6 +147,7 @@ function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
       verified: backup.error === true ? 'corrupt' : 'ok',
       method: 'postgres_base',
       parent: typeof backup.prior === 'string' ? backup.prior : undefined,
+      systemId: systemIdOf(backup, databases),
       ...(isCurrent(backup) && {
         wal: pgBackRestWal(backup),
         walStart: (backup.archive as { start?: string } | null | undefined)?.start,
@@ -144,6 +161,19 @@ function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
       ? []
       : [{ id: `stanza ${code}`, endMs: nowMs, msg: `stanza ${name}: ${String(message)}` }],
   });
+}
+
+/**
+ * The identifier of the cluster that a backup of pgBackRest is of. An archive of the cluster before it, in another folder, has
+ * segments of the same names.
+ */
+function systemIdOf(
+  backup: Record<string, unknown>,
+  databases: Record<string, unknown>[],
+): string | undefined {
+  const of = (backup.database ?? {}) as Record<string, unknown>;
+  const found = databases.find((each) => each.id === of.id && each['repo-key'] === of['repo-key']);
+  return found?.['system-id'] as string | undefined;
 }
 
 const isSegment = (name: unknown): name is string => typeof name === 'string' && /^[0-9A-F]{24}$/.test(name);
@@ -233,6 +263,8 @@ function readBarman(value: unknown): Evidence {
     Object.entries(each).flatMap(([server, answer]) => (server.startsWith('_') ? [] : [answer])),
   );
   if (answers.length === 0) throw new Error(messages.join('; ') || 'no server');
+  const servers = documents.flatMap((each) => Object.keys(each).filter((server) => !server.startsWith('_')));
+  ofOneServer(servers, 'servers', 'by its name');
   const isShown = (answer: unknown): answer is Record<string, unknown> =>
     typeof answer === 'object' && answer !== null && 'backup_id' in answer;
   const shown = new Map(answers.filter(isShown).map((backup) => [backup.backup_id, backup]));

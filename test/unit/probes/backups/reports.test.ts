@@ -58,6 +58,31 @@ test('pgBackRest: labels, parents, errors of pages, WAL', () => {
   });
 });
 
+test('pgBackRest: the cluster of a backup, whose number has more digits than JavaScript counts', () => {
+  const db = [1, 2].map((id) => ({ id, 'repo-key': 1, 'system-id': `SYSTEM${id}`, version: '15' }));
+  const backup = (label: string, id: number) => ({
+    ...{ label, database: { id, 'repo-key': 1 }, info: { size: 1 }, timestamp: { start: 1, stop: 2 } },
+  });
+  const stanza = { status: { code: 0 }, db, backup: [backup('A', 1), backup('B', 2)] };
+  const text = JSON.stringify([stanza])
+    .replace('"SYSTEM1"', '7345678901234567891')
+    .replace('"SYSTEM2"', '7345678901234567893');
+  expect(parseReport('pgbackrest', text).artifacts.map(({ content }) => content?.systemId)).toEqual([
+    '7345678901234567891',
+    '7345678901234567893',
+  ]);
+});
+
+test('a report of several servers counts for none of them', () => {
+  const stanzas = ['main', 'other'].map((name) => ({ name, status: { code: 2 }, backup: [] }));
+  expect(() => parseReport('pgbackrest', JSON.stringify(stanzas))).toThrow(
+    /it has the stanzas main, other; select one by --stanza/,
+  );
+  expect(() => parseReport('barman', JSON.stringify({ main: [], other: [] }))).toThrow(
+    /it has the servers main, other; select one by its name/,
+  );
+});
+
 test('WAL-G: a delta names its parent', () => {
   const backup = (name: string) => ({
     backup_name: name,
