@@ -43,21 +43,25 @@ export async function readSqlDump(chunks: AsyncIterable<Buffer>): Promise<SqlDum
 const longestComment = 1024;
 
 /**
- * Finds lines that begin with `-- `. A line break in a value is escaped, or is two characters in PostgreSQL's COPY, so no data
- * looks like such a line.
+ * Finds lines that begin with `-- `, and other lines that say something about the dump. A line break in a value is escaped, or is
+ * two characters in PostgreSQL's COPY. The rows of a COPY are left out, because their first column may look like such a line.
  */
 function createComments(take: (line: string) => void) {
   // The first line is treated like every other line.
   let rest: Buffer = Buffer.from('\n');
+  let isInRows = false;
   const marker = Buffer.from('\n-- ');
-  const statements = ['\nCHANGE ', '\nPARTITION BY ', '\nSET GLOBAL gtid_slave_pos', '\n) ENGINE='].map(
-    (text) => Buffer.from(text),
-  );
-  const longest = Math.max(...statements.map(({ length }) => length));
+  // Rows that are cut off go on with the next dump in the file.
+  const endsOfRows = ['\n\\.', '\n--\n-- PostgreSQL database '].map((text) => Buffer.from(text));
+  const statements = [
+    ...['\nCHANGE ', '\nPARTITION BY ', '\nSET GLOBAL gtid_slave_pos', '\n) ENGINE='],
+    '\nCOPY ',
+  ].map((text) => Buffer.from(text));
+  const longest = Math.max(...[...endsOfRows, ...statements].map(({ length }) => length));
   const read = (isEnd: boolean) => {
     let at = 0;
     for (;;) {
-      const next = [marker, ...statements]
+      const next = (isInRows ? endsOfRows : [marker, ...statements])
         .map((each) => rest.indexOf(each, at))
         .filter((found) => found >= 0);
       if (next.length === 0) break;
@@ -67,7 +71,9 @@ function createComments(take: (line: string) => void) {
         rest = rest.subarray(at);
         return;
       }
-      take(rest.toString('utf8', at + 1, Math.min(end < 0 ? rest.length : end, at + longestComment)));
+      const line = rest.toString('utf8', at + 1, Math.min(end < 0 ? rest.length : end, at + longestComment));
+      isInRows = !isInRows && /^COPY (?:.* FROM stdin;$|[^;]*$)/.test(line);
+      take(line);
       at += 1;
     }
     rest = rest.subarray(Math.max(at, rest.length - longest));
@@ -90,7 +96,7 @@ function createNotes() {
   let where: string | undefined;
   let database = '';
   let tool = 'its tool';
-  let isComplete = false;
+  const parts = createParts();
   let start: Pick<BackupContent, 'startMs' | 'startWall'> = {};
   let endWall: BackupContent['endWall'];
   let binlog: BackupContent['binlog'];
@@ -119,18 +125,25 @@ function createNotes() {
       /(?:MASTER|SOURCE)_LOG_FILE\s*=\s*'([^']+)',\s*(?:MASTER|SOURCE)_LOG_POS\s*=\s*(\d+)/.exec(line);
     if (position) binlog ??= { file: position[1]!, position: Number(position[2]) };
     const following = /^(?:-- )?SET GLOBAL gtid_slave_pos\s*=\s*'([^']*)'/.exec(line)?.[1];
-    if (following !== undefined) gtids = gtidsIn(following);
+    if (following !== undefined) gtids = gtids.gtids === undefined ? gtidsIn(following) : gtids;
     if (database !== 'mysql') withoutLog ??= whyWithoutLog(line, table);
     isOfSource ||= ofSource.test(line);
-    start = startOf(line) ?? start;
+    // Of several dumps in one file the first began before the others.
+    if (Object.keys(start).length === 0) start = startOf(line) ?? start;
     const end = /^-- Dump completed on (\S+ +\S+)$/.exec(line)?.[1];
     if (end !== undefined) endWall = wallTime(end);
-    isComplete = tools.some(({ last }) => last.test(line)) || isComplete;
+    parts.take(line);
   };
   return {
     take,
     content: () => ({
-      ...{ tool, isComplete, ...start, endWall: isOfSource ? undefined : endWall, withoutLog },
+      ...{
+        tool,
+        isComplete: parts.areComplete(),
+        ...start,
+        endWall: isOfSource ? undefined : endWall,
+        withoutLog,
+      },
       binlog: binlog && { ...binlog, ...gtids },
       databases: databases.size > 0 ? [...databases] : undefined,
       tables: [...tables.keys()],
@@ -138,6 +151,32 @@ function createNotes() {
       ...(isOfSource && { unknown: replicated }),
       ...(!isOfSource && Object.keys(start).length === 0 && { unknown: whyUntimed(tool) }),
     }),
+  };
+}
+
+/**
+ * Tracks the dumps in one file: a script may append one to another, and pg_dumpall puts one for each database between its own
+ * first and last line. Each that begins has to end.
+ */
+function createParts() {
+  const open = new Set<string>();
+  let ended = 0;
+  let isCut = false;
+  return {
+    take(line: string) {
+      const [, begun] =
+        /^-- ((?:MySQL|MariaDB|PostgreSQL database(?: cluster)?) dump)(?: |$)/.exec(line) ?? [];
+      const isEnd = tools.some(({ last }) => last.test(line));
+      const kind = /cluster/.exec(line)?.[0] ?? 'database';
+      if (isEnd) {
+        open.delete(kind);
+        ended += 1;
+      } else if (begun !== undefined) {
+        isCut ||= open.has(kind);
+        open.add(kind);
+      }
+    },
+    areComplete: () => ended > 0 && open.size === 0 && !isCut,
   };
 }
 
