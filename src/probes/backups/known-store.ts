@@ -1,5 +1,5 @@
 import type { ProbeDeps } from '../probe.ts';
-import { archivedLogOf, checkOf, clockAheadOf, tablesOf } from '../stores/store-changes.ts';
+import { archivedLogOf, checkOf, clockAheadOf, identityOf, tablesOf } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupOptions } from './block.ts';
@@ -23,6 +23,8 @@ export interface KnownStore {
   unlogged?: readonly string[];
   /** A database of this backup that the server leaves out of its binary log. */
   leavesOut?: string;
+  /** The identity of the server's data. */
+  identity?: string;
 }
 
 const pollsOfStore = (store: string | undefined): string[] => [
@@ -32,7 +34,11 @@ const pollsOfStore = (store: string | undefined): string[] => [
 
 /** The log according to the last polls of the store. */
 export const logsOf = (store: string | undefined, latest: Latest): ArchivedLog[] =>
-  pollsOfStore(store).flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
+  pollsOfStore(store).flatMap((probe) => {
+    const finding = latest(probe);
+    const log = archivedLogOf(finding);
+    return log === undefined ? [] : [{ ...log, identity: identityOf(finding) }];
+  });
 
 /** Whether the last poll saw that the node writes incremental backups. */
 export function incrementalsOn(store: string | undefined, latest: Latest): boolean | undefined {
@@ -54,9 +60,11 @@ export function knownStore(
   const unlogged = unloggedOf({ store, database }, latest) ?? before.unlogged;
   const ahead = pollsOfStore(store).flatMap((probe) => clockAheadOf(latest(probe)) ?? []);
   const aheadMs = ahead.length > 0 ? Math.max(...ahead) : before.aheadMs;
+  const identity =
+    pollsOfStore(store).flatMap((probe) => identityOf(latest(probe)) ?? [])[0] ?? before.identity;
   const filter = logsOf(store, latest).find(({ leavesOut }) => leavesOut !== undefined)?.leavesOut;
   const leavesOut = filter ? databases.find((name) => filter.includes(name)) : before.leavesOut;
-  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs };
+  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs, identity };
   const isOn = source.kind === 'incrementals' ? incrementalsOn(store, latest) : undefined;
   if (isOn === undefined) return known;
   if (isOn) return { ...known, onMs: nowMs };

@@ -35,6 +35,8 @@ export interface ArchivedSegments {
   aheadMs?: number;
   /** A database that the server leaves out of its binary log. */
   leavesOut?: string;
+  /** The identity of the store, as far as it is known, of PostgreSQL the system identifier. */
+  identity?: string;
 }
 
 /** How far a log can be replayed. */
@@ -44,6 +46,8 @@ interface Replay {
   last?: string;
   /** The newest time that the replayed segments show, ms since the epoch. */
   newestMs?: number;
+  /** When the file with the end of a base backup was last changed, ms since the epoch: the backup had begun before. */
+  endedByMs?: number;
   /** Why the replay ends there; undefined at the end of the archive. */
   ends?: string;
   /** Whether the replay includes everything that the backup needs to be consistent. */
@@ -137,7 +141,7 @@ const keyOf = (timeline: number, number: number) => `${timeline} ${number}`;
 
 /**
  * How far a base backup can be replayed: from the segment of its start through all that follow, along the timelines that
- * a restore follows. `own` are segments that the backup contains.
+ * a restore follows. `own` are segments that the backup contains. A backup that does not state its cluster is one of the store.
  */
 export function replayWal(
   ranges: readonly WalRange[],
@@ -152,20 +156,23 @@ export function replayWal(
   const bytes = known.walSegmentBytes ?? Object.values(own)[0]?.wal?.segmentBytes ?? usualWalSegmentBytes;
   const steps = new Map<string, KnownSegment>();
   // A restore reads a segment from the archive first, and from the backup if the archive lacks it.
-  for (const { name, content } of [
-    ...known.placed.map(({ segment }) => segment),
-    ...Object.entries(own).map(([name, content]) => ({ name, content })),
+  for (const segment of [
+    ...known.placed.map(({ segment }): KnownSegment => segment),
+    ...Object.entries(own).map(([name, content]): KnownSegment => ({ name, content })),
   ]) {
-    const at = segmentPosition('wal', name, 2 ** 32 / bytes);
-    if (at && !steps.has(keyOf(at.timeline, at.number)))
-      steps.set(keyOf(at.timeline, at.number), { name, content });
+    const at = segmentPosition('wal', segment.name, 2 ** 32 / bytes);
+    if (at && !steps.has(keyOf(at.timeline, at.number))) steps.set(keyOf(at.timeline, at.number), segment);
   }
   const lineage = lineageOf(until, { ...known, walSegmentBytes: bytes });
   if (lineage.fault !== undefined) return nothing(lineage.fault);
-  const followed = followWal(segmentOfLsn(base.start, bytes), lineage, { steps, bytes }, systemId);
-  const isEnough = followed.next > segmentBefore(until.end, bytes);
+  const [from, to] = [segmentOfLsn(base.start, bytes), segmentBefore(until.end, bytes)];
+  const followed = followWal(from, lineage, { steps, bytes }, systemId ?? known.identity);
   const wholeMs = wholeUntil(followed.steps.at(-1), known.server);
-  return replayOf(followed.steps, followed.ends, isEnough, { aheadMs: known.aheadMs, wholeMs });
+  const replay = replayOf(followed.steps, followed.ends, followed.next > to, {
+    aheadMs: known.aheadMs,
+    wholeMs,
+  });
+  return { ...replay, endedByMs: followed.steps[to - from]?.endMs };
 }
 
 function followWal(

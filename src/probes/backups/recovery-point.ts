@@ -242,7 +242,7 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   for (const archive of archives.length > 0 ? archives : [undefined]) {
     const replay = replayWal(wal, archive?.log, content?.wal, content?.systemId);
     if (replay.isEnough) {
-      const reach = withLog(base, archive?.name, replay, nowMs);
+      const reach = withLog(begunBy(base, replay.endedByMs), archive?.name, replay, nowMs);
       if (!best || later(reach.point, best.point)) best = reach;
     } else if (archive !== undefined || content?.wal !== undefined) {
       obstacle = `${id} cannot be restored: ${replay.ends ?? 'the archive ends before the backup does'}`;
@@ -251,6 +251,22 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   if (best) return best;
   if (!hasLog || archives.length > 0) return { ...base, point: { unknown: obstacle } };
   return withPoint(base, recoverableToMs, nowMs);
+}
+
+/**
+ * The chain, if its backup had begun at a given time at the latest: a tool states the time of a clock that may have been ahead
+ * then and is right now.
+ */
+function begunBy({ point, links }: Reach, latestMs: number | undefined): Reach {
+  if (latestMs === undefined || !isKnown(point) || point.ms <= latestMs + mostOlderMs)
+    return { point, links };
+  return {
+    point: { ms: latestMs },
+    links: links.map((link) => ({
+      ...link,
+      recoveryPointMs: link.recoveryPointMs && Math.min(link.recoveryPointMs, latestMs),
+    })),
+  };
 }
 
 /** Extends a chain by what was written since a dump at a known position in the binary log. */

@@ -165,12 +165,16 @@ export function walName(timeline: number, number: number, segmentBytes = usualWa
 
 /**
  * The time up to which everything that the server has written is there, if this is the segment in which the server's position is.
+ * Another server has segments of the same names.
  */
 export function wholeUntil(
   last: Pick<Segment, 'name' | 'content'> | undefined,
   server: ArchivedLog | undefined,
 ): number | undefined {
   if (!last || server?.archived === undefined || archivedName(last.name) !== server.archived)
+    return undefined;
+  const systemId = last.content?.wal?.systemId;
+  if (systemId !== undefined && server.identity !== undefined && systemId !== server.identity)
     return undefined;
   return (last.content?.bytes ?? 0) >= (server.archivedBytes ?? 0) ? server.wholeUntilMs : undefined;
 }

@@ -167,6 +167,10 @@ export function archivedLog(
 export const archivedLogOf = (finding: Finding | undefined): ArchivedLog | undefined =>
   finding?.details?.log as ArchivedLog | undefined;
 
+/** The identity of the store's data according to a poll, or to the polls before it. */
+export const identityOf = (finding: Finding | undefined): string | undefined =>
+  finding?.details?.identity as string | undefined;
+
 /** How far the clock of the store is ahead according to a poll, ms. */
 export const clockAheadOf = (finding: Finding | undefined): number | undefined =>
   finding?.details?.clockAheadMs as number | undefined;

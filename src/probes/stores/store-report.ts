@@ -69,6 +69,8 @@ export interface ArchivedLog {
   leavesOut?: readonly string[];
   /** Everything that was written before this time is in that segment and older ones; ms since the epoch. */
   wholeUntilMs?: number;
+  /** The identity of the server's data, of PostgreSQL the system identifier. */
+  identity?: string;
 }
 
 /**

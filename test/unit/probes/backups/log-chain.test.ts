@@ -231,6 +231,12 @@ describe('a base backup', () => {
     expect(reached({ archived: name(4), wholeUntilMs: 9 })).toBe(5);
     expect(reached({ archived: name(3), archivedBytes: bytes + 1, wholeUntilMs: 9 })).toBe(5);
     expect(replayWal([range], archiveOf(two))).not.toHaveProperty('newestMs');
+    // Another server has segments of the same names.
+    const ofServer = (identity: string) => {
+      const log = { [name(2)]: good({ newestMs: 5 }), [name(3)]: wal({ systemId: '1' } as never) };
+      return replayWal([range], archiveOf(log, { archived: name(3), wholeUntilMs: 9, identity })).newestMs;
+    };
+    expect([ofServer('1'), ofServer('2')]).toEqual([9, 5]);
   });
 
   test('that the newest timeline does not come from is not restored with its log, though every segment is there', () => {

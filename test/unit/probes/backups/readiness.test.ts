@@ -226,6 +226,31 @@ describe('how far a database can be restored', () => {
   });
 
   test.each([
+    ['of the store', '1', { systemId: undefined }, reached(1)],
+    ['of another server than the store', '2', { systemId: undefined }, undefined],
+    ['of the server of the backup, which states its own', '2', { systemId: '1' }, reached(1)],
+  ])('a backup that does not state its server is one of the store: a log %s', (_, identity, own, pointMs) => {
+    const log = { ...archive([name(2), name(3)]), identity };
+    const full = standing('full', [{ ...base, content: { startMs: nowMs - hourMs, ...own } }]);
+    expect(chainOf([full, standing('log', [], { log })])?.recoveryPointMs).toBe(pointMs);
+  });
+
+  // The clock of the server was ahead when it wrote the log and began the backup, and is right now.
+  test('a clock that was ahead: nothing is newer than the file in which it is', () => {
+    const { placed, ...rest } = archive([name(2), name(3)]);
+    const changed = (minutes: readonly number[]) =>
+      placed.map((each, at) => ({ ...each, segment: { ...each.segment, endMs: reached(minutes[at]!) } }));
+    const full = standing('full', [{ ...base, startMs: reached(30) }]);
+    const points = (...minutes: readonly number[]) => {
+      const log = standing('log', [], { log: { ...rest, placed: changed(minutes) } });
+      const { links, recoveryPointMs } = chainOf([full, log])!;
+      return [...links.map((link) => link.recoveryPointMs), recoveryPointMs];
+    };
+    expect(points(40, 40)).toEqual([reached(30), reached(30), reached(30)]);
+    expect(points(-5, 0.5)).toEqual([reached(-5), reached(0.5), reached(0.5)]);
+  });
+
+  test.each([
     ['goes on', '10', 2],
     ['has lost its parent', '11', 1],
   ])('an incremental that %s', (_, from, links) => {
