@@ -75,8 +75,11 @@ const longestText = 1000;
 function textOf(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > longestText) return undefined;
   const trimmed = value.trim();
-  return trimmed === '' ? undefined : trimmed;
+  return trimmed === '' || noValue.test(trimmed) ? undefined : trimmed;
 }
+
+/** What Go prints for a value that is not there, for example in the text of a client that could not ask. */
+const noValue = /^<(?:nil|no value)>$/;
 
 /** Parses an integer: 64-bit integers are strings in proto3 JSON. */
 function integerOf(value: unknown): number | undefined {

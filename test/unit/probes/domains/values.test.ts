@@ -73,6 +73,14 @@ test.each([
   [7, undefined],
 ])('names %j', (value, names) => expect(described({ clusters: value }).clusters).toEqual(names));
 
+test.each(['<nil>', '<no value>', ' '])(
+  '%j in place of a cluster: nothing describes the domain',
+  (cluster) => {
+    expect(parseDescription(JSON.stringify({ name: 'orders', activeCluster: cluster }))).toBeUndefined();
+    expect(parseDescription(`Name: orders\nActiveClusterName: ${cluster}\n`)).toBeUndefined();
+  },
+);
+
 test('numbers and states that are written as text', () => {
   const integerOf = (value: unknown) => described({ failoverVersion: value }).failoverVersion;
   const booleanOf = (value: unknown) => described({ isGlobal: value }).global;
