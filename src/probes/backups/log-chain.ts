@@ -39,6 +39,12 @@ export interface ArchivedSegments {
   identity?: string;
 }
 
+/**
+ * A file cannot be older than its content by more than this, which allows for two clocks that differ a little. If it is, the clock
+ * that set the times in it was ahead by an unknown time.
+ */
+export const mostOlderMs = 2_000;
+
 /** How far a log can be replayed. */
 interface Replay {
   /** Names of the first and the last replayed segment. */
@@ -67,11 +73,16 @@ function replayOf(
   steps: readonly Step[],
   ends: string | undefined,
   isEnough: boolean,
-  { aheadMs = 0, wholeMs }: { aheadMs?: number; wholeMs?: number },
+  { aheadMs = 0, wholeMs, kind }: { aheadMs?: number; wholeMs?: number; kind: LogKind },
 ): Replay {
-  const shown = steps.findLast(({ content }) => content.newestMs !== undefined);
+  const isOlder = ({ content: { newestMs = 0 }, endMs = newestMs }: Step) =>
+    newestMs - aheadMs > endMs + mostOlderMs;
+  // The clock that set the times of such a segment was ahead. In a binary log, a session may have set a time (SET timestamp).
+  const shown = steps.findLast(
+    (step) => step.content.newestMs !== undefined && (kind === 'binlog' || !isOlder(step)),
+  );
   const shownMs = shown && shown.content.newestMs! - aheadMs;
-  // Nothing in a file is newer than the file, whatever time a session has set (SET timestamp).
+  // Nothing in a file is newer than the file.
   const known = [shownMs && Math.min(shownMs, shown.endMs ?? shownMs), wholeMs].filter(
     (ms) => ms !== undefined,
   );
@@ -171,6 +182,7 @@ export function replayWal(
   const replay = replayOf(followed.steps, followed.ends, followed.next > to, {
     aheadMs: known.aheadMs,
     wholeMs,
+    kind: 'wal',
   });
   return { ...replay, endedByMs: followed.steps[to - from]?.endMs };
 }
@@ -243,7 +255,7 @@ export function replayBinlog(
   const stranger = strangerAt(at, begin);
   if (stranger !== undefined) return nothing(stranger);
   const wholeMs = ends === undefined ? wholeUntil(steps.at(-1), server) : undefined;
-  return replayOf(steps, ends, true, { aheadMs, wholeMs });
+  return replayOf(steps, ends, true, { aheadMs, wholeMs, kind: 'binlog' });
 }
 
 /** The names of a log's files without their numbers: a directory may contain the files of several logs. */

@@ -4,7 +4,7 @@ import type { Assessment } from './assessment.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
-import { type ArchivedSegments, replayBinlog, replayWal } from './log-chain.ts';
+import { type ArchivedSegments, mostOlderMs, replayBinlog, replayWal } from './log-chain.ts';
 import { momentOf } from './wall-time.ts';
 
 /**
@@ -55,12 +55,6 @@ export interface Chain {
 
 /** A time that is further ahead than this is from a wrong clock. */
 const mostAheadMs = 10_000;
-/**
- * A file cannot be older than its content by more than this, which allows for two clocks that differ a little. If it is, the clock
- * of the host that made the backup is ahead by an unknown time.
- */
-const mostOlderMs = 2_000;
-
 /** The recovery point that a backup shows by itself, without a log. */
 export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: number): RecoveryPoint {
   const { id, endMs, placedMs = endMs } = artifact;
@@ -242,7 +236,7 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   for (const archive of archives.length > 0 ? archives : [undefined]) {
     const replay = replayWal(wal, archive?.log, content?.wal, content?.systemId);
     if (replay.isEnough) {
-      const reach = withLog(begunBy(base, replay.endedByMs), archive?.name, replay, nowMs);
+      const reach = withLog(begunBy(id, base, replay.endedByMs), archive?.name, replay, nowMs);
       if (!best || later(reach.point, best.point)) best = reach;
     } else if (archive !== undefined || content?.wal !== undefined) {
       obstacle = `${id} cannot be restored: ${replay.ends ?? 'the archive ends before the backup does'}`;
@@ -254,19 +248,14 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
 }
 
 /**
- * The chain, if its backup had begun at a given time at the latest: a tool states the time of a clock that may have been ahead
- * then and is right now.
+ * The chain, whose backup had begun before a given time. A tool states the time of a clock that may have been ahead then: such a
+ * time does not count.
  */
-function begunBy({ point, links }: Reach, latestMs: number | undefined): Reach {
+function begunBy(id: string, { point, links }: Reach, latestMs: number | undefined): Reach {
   if (latestMs === undefined || !isKnown(point) || point.ms <= latestMs + mostOlderMs)
     return { point, links };
-  return {
-    point: { ms: latestMs },
-    links: links.map((link) => ({
-      ...link,
-      recoveryPointMs: link.recoveryPointMs && Math.min(link.recoveryPointMs, latestMs),
-    })),
-  };
+  const unknown = `${id} states a start that is later than its WAL was archived; compare the clocks`;
+  return { point: { unknown }, links: links.map((link) => ({ ...link, recoveryPointMs: undefined })) };
 }
 
 /** Extends a chain by what was written since a dump at a known position in the binary log. */
