@@ -49,6 +49,14 @@ describe.skipIf(!hasPostgres)('several dumps of a real PostgreSQL in one file', 
     expect(await verify(dumps.all.slice(0, end))).toMatchObject(corrupt);
   });
 
+  test('the databases in it are known, if it names them', async () => {
+    const databasesIn = async (text: string) => (await verify(text)).content?.databases;
+    expect(await databasesIn(dumps.all)).toEqual(expect.arrayContaining(['one', 'svc']));
+    expect(await databasesIn(run('pg_dumpall', '--exclude-database=svc'))).not.toContain('svc');
+    expect(await databasesIn(run('pg_dump', '--create', 'one'))).toEqual(['one']);
+    expect(await databasesIn(dumps.one)).toBeUndefined();
+  });
+
   test('they reach the time at which the first began', async () => {
     const later = dumps.svc.replace(/^-- Started on .*$/m, '-- Started on 2036-01-01 00:00:00 UTC');
     const { content: alone } = await verify(dumps.one);

@@ -87,6 +87,12 @@ function createComments(take: (line: string) => void) {
   };
 }
 
+/** Comments that name a database: of mysqldump; of pg_dump --create, and of pg_dumpall. */
+const databaseNames = [
+  ...[/^-- Host: .*\sDatabase: (\S.*)$/, /^-- Current Database: `(.+)`$/],
+  ...[/^-- Name: (.+); Type: DATABASE; Schema: -; /, /^-- Database "(.+)" dump$/],
+];
+
 /** Collects the information in the comments of a dump. */
 function createNotes() {
   const databases = new Set<string>();
@@ -106,8 +112,7 @@ function createNotes() {
   const take = (line: string) => {
     if (/^-- (?:MySQL|MariaDB) dump /.test(line)) tool = 'mysqldump';
     else if (/^-- PostgreSQL database (?:cluster )?dump$/.test(line)) tool = 'pg_dump';
-    const named =
-      /^-- Host: .*\sDatabase: (\S.*)$/.exec(line)?.[1] ?? /^-- Current Database: `(.+)`$/.exec(line)?.[1];
+    const named = databaseNames.map((pattern) => pattern.exec(line)?.[1]).find((name) => name !== undefined);
     if (named !== undefined) {
       database = named.trim();
       databases.add(database);
