@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { segmentPosition } from '../../src/probes/backups/segments.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { newFolder } from '../folder.ts';
 
@@ -22,16 +23,20 @@ const files = [...encrypted, ['OpenSSL', byOpenssl] as const];
 
 describe.each(files)('what is encrypted (%s) is not damaged: nothing is known of it', (by, bytes) => {
   const segment = '000000010000000000000003';
-  test.each([segment, `${segment}-8f75317d444322c0b27be358b453ffc82647993e.gz`])(
-    'segment %s',
-    async (name) => {
-      const path = newFolder();
-      writeFileSync(join(path, name), bytes);
-      const segments = { log: 'wal', names: [name], newest: name } as const;
-      const answer = await verifyBackup({ path, level: 'full', bytesPerSecond: 1e12, segments });
-      expect(answer.segments).toEqual({ [name]: { unverified: `it is encrypted (${by})` } });
-    },
-  );
+  const names = [
+    segment,
+    `${segment}.gpg`,
+    `${segment}.gz.age`,
+    `${segment}-8f75317d444322c0b27be358b453ffc82647993e.gz`,
+  ];
+  test.each(names)('segment %s', async (name) => {
+    const path = newFolder();
+    writeFileSync(join(path, name), bytes);
+    expect(segmentPosition('wal', name, 256)).toEqual({ timeline: 1, number: 3 });
+    const segments = { log: 'wal', names: [name], newest: name } as const;
+    const answer = await verifyBackup({ path, level: 'full', bytesPerSecond: 1e12, segments });
+    expect(answer.segments).toEqual({ [name]: { unverified: `it is encrypted (${by})` } });
+  });
 
   test('a dump', async () => {
     const path = join(newFolder(), 'main.sql.gz');

@@ -87,13 +87,14 @@ const withoutFolder = (name: string): string => name.replace(/^[0-9A-F]{16}\//, 
 /** The name that the server gave to an archived segment: tools append a checksum or a suffix. */
 export const archivedName = (name: string): string =>
   withoutFolder(name)
-    .replace(compressedSuffix, '')
+    .replace(packedSuffixes, '')
     .replace(/^([0-9A-F]{24})-[0-9a-f]{40}$/, '$1');
 
 /** The SHA-1 of the content that pgBackRest appends to the name of a segment. */
 export const checksumOf = (name: string): string | undefined => /-([0-9a-f]{40})(?:\.|$)/.exec(name)?.[1];
 
-const compressedSuffix = /\.(?:gz|zst|lz4|xz|bz2|lzma|br)$/;
+/** Suffixes of compressed and encrypted files: a segment of which the content cannot be read is there nevertheless. */
+const packedSuffixes = /(?:\.(?:gz|zst|lz4|xz|bz2|lzma|br|gpg|pgp|asc|age|enc))+$/;
 
 /** The size of the segments of a write-ahead log, from a segment that is not compressed; undefined if there is none. */
 export function plainWalSegmentBytes(segments: readonly Segment[]): number | undefined {
@@ -111,7 +112,7 @@ const isSegmentSize = (bytes: number) => bytes >= 2 ** 20 && bytes <= 2 ** 30 &&
  */
 export function segmentPosition(kind: LogKind, name: string, walPerId: number): SegmentPosition | undefined {
   // WAL-G, Barman and pgBackRest append a checksum or a suffix to the name.
-  const plain = withoutFolder(name).replace(compressedSuffix, '');
+  const plain = withoutFolder(name).replace(packedSuffixes, '');
   if (kind === 'binlog') {
     const number = /\.(\d{6,})$/.exec(plain)?.[1];
     return number === undefined ? undefined : { timeline: 0, number: Number(number) };
