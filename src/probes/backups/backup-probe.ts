@@ -253,8 +253,7 @@ async function readEvidence(
     case 'segments': {
       const { readSegments } = await import('./log-evidence.ts');
       const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });
-      const { leavesOut, aheadMs, identity } = known;
-      return withRuns({ ...read, log: { ...read.log, leavesOut, aheadMs, identity } });
+      return withRuns({ ...read, log: { ...read.log, leavesOut: known.leavesOut, aheadMs: known.aheadMs } });
     }
     case 'snapshot':
       return withRuns(

@@ -23,8 +23,6 @@ export interface KnownStore {
   unlogged?: readonly string[];
   /** A database of this backup that the server leaves out of its binary log. */
   leavesOut?: string;
-  /** The identity of the server's data. */
-  identity?: string;
 }
 
 const pollsOfStore = (store: string | undefined): string[] => [
@@ -60,11 +58,9 @@ export function knownStore(
   const unlogged = unloggedOf({ store, database }, latest) ?? before.unlogged;
   const ahead = pollsOfStore(store).flatMap((probe) => clockAheadOf(latest(probe)) ?? []);
   const aheadMs = ahead.length > 0 ? Math.max(...ahead) : before.aheadMs;
-  const identity =
-    pollsOfStore(store).flatMap((probe) => identityOf(latest(probe)) ?? [])[0] ?? before.identity;
   const filter = logsOf(store, latest).find(({ leavesOut }) => leavesOut !== undefined)?.leavesOut;
   const leavesOut = filter ? databases.find((name) => filter.includes(name)) : before.leavesOut;
-  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs, identity };
+  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs };
   const isOn = source.kind === 'incrementals' ? incrementalsOn(store, latest) : undefined;
   if (isOn === undefined) return known;
   if (isOn) return { ...known, onMs: nowMs };

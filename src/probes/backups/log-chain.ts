@@ -35,8 +35,6 @@ export interface ArchivedSegments {
   aheadMs?: number;
   /** A database that the server leaves out of its binary log. */
   leavesOut?: string;
-  /** The identity of the store, as far as it is known, of PostgreSQL the system identifier. */
-  identity?: string;
 }
 
 /**
@@ -152,7 +150,7 @@ const keyOf = (timeline: number, number: number) => `${timeline} ${number}`;
 
 /**
  * How far a base backup can be replayed: from the segment of its start through all that follow, along the timelines that
- * a restore follows. `own` are segments that the backup contains. A backup that does not state its cluster is one of the store.
+ * a restore follows. `own` are segments that the backup contains.
  */
 export function replayWal(
   ranges: readonly WalRange[],
@@ -177,7 +175,7 @@ export function replayWal(
   const lineage = lineageOf(until, { ...known, walSegmentBytes: bytes });
   if (lineage.fault !== undefined) return nothing(lineage.fault);
   const [from, to] = [segmentOfLsn(base.start, bytes), segmentBefore(until.end, bytes)];
-  const followed = followWal(from, lineage, { steps, bytes }, systemId ?? known.identity);
+  const followed = followWal(from, lineage, { steps, bytes }, systemId);
   const wholeMs = wholeUntil(followed.steps.at(-1), known.server);
   const replay = replayOf(followed.steps, followed.ends, followed.next > to, {
     aheadMs: known.aheadMs,

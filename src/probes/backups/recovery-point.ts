@@ -235,8 +235,16 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   let best: Reach | undefined;
   for (const archive of archives.length > 0 ? archives : [undefined]) {
     const replay = replayWal(wal, archive?.log, content?.wal, content?.systemId);
-    if (replay.isEnough) {
-      const reach = withLog(begunBy(id, base, replay.endedByMs), archive?.name, replay, nowMs);
+    const { endedByMs } = replay;
+    // A cluster that is made anew writes segments of the same names: those of the cluster before are older than the backup.
+    const isOfAnother =
+      content?.systemId === undefined &&
+      endedByMs !== undefined &&
+      artifact.startMs > endedByMs + mostOlderMs;
+    if (replay.isEnough && isOfAnother) {
+      obstacle = `${id} cannot be restored: the WAL in the archive was there before it began, and is of another server`;
+    } else if (replay.isEnough) {
+      const reach = withLog(begunBy(id, base, endedByMs), archive?.name, replay, nowMs);
       if (!best || later(reach.point, best.point)) best = reach;
     } else if (archive !== undefined || content?.wal !== undefined) {
       obstacle = `${id} cannot be restored: ${replay.ends ?? 'the archive ends before the backup does'}`;

@@ -225,14 +225,16 @@ describe('how far a database can be restored', () => {
     expect(unknownOf([full, numbered(2, 3)])?.msg).toMatch(/of another server/);
   });
 
+  // A cluster that was made anew begins with the names of segments with which the one before began.
   test.each([
-    ['of the store', '1', { systemId: undefined }, reached(1)],
-    ['of another server than the store', '2', { systemId: undefined }, undefined],
-    ['of the server of the backup, which states its own', '2', { systemId: '1' }, reached(1)],
-  ])('a backup that does not state its server is one of the store: a log %s', (_, identity, own, pointMs) => {
-    const log = { ...archive([name(2), name(3)]), identity };
-    const full = standing('full', [{ ...base, content: { startMs: nowMs - hourMs, ...own } }]);
-    expect(chainOf([full, standing('log', [], { log })])?.recoveryPointMs).toBe(pointMs);
+    ['does not state its server', undefined, undefined],
+    ['states its server', '1', reached(1)],
+  ])('a log that was archived before a backup began, which %s', (_, systemId, pointMs) => {
+    const startMs = nowMs + minuteMs;
+    const full = (content: object) => standing('full', [{ ...base, startMs, content }]);
+    expect(chainOf([full({ unknown: 'no time', systemId }), numbered(2, 3)])?.recoveryPointMs).toBe(pointMs);
+    if (systemId === undefined)
+      expect(unknownOf([full({}), numbered(2, 3)])?.msg).toMatch(/there before it began/);
   });
 
   // The clock of the server was ahead when it wrote the log and began the backup, and is right now.
@@ -240,7 +242,8 @@ describe('how far a database can be restored', () => {
     const { placed, ...rest } = archive([name(2), name(3)]);
     const changed = (minutes: readonly number[]) =>
       placed.map((each, at) => ({ ...each, segment: { ...each.segment, endMs: reached(minutes[at]!) } }));
-    const full = standing('full', [{ ...base, startMs: reached(30) }]);
+    const content = { startMs: reached(30), systemId: '1' };
+    const full = standing('full', [{ ...base, content }]);
     const points = (...minutes: readonly number[]) => {
       const log = standing('log', [], { log: { ...rest, placed: changed(minutes) } });
       return chainOf([full, log])?.links.map((link) => link.recoveryPointMs);
