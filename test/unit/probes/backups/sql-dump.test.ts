@@ -52,6 +52,19 @@ test('a log goes on from the place of a dump, by its file, its position and its 
   expect((await read(dump())).binlog).toEqual({ file: 'bin.000002', position: 322 });
 });
 
+test('of several dumps in one file each has to end', async () => {
+  const faultIn = async (text: string) => {
+    async function* whole() {
+      yield Buffer.from(text);
+    }
+    return (await readSqlDump(whole())).fault;
+  };
+  const cut = dump().slice(0, dump().indexOf('INSERT INTO'));
+  expect(await faultIn(dump() + dump())).toBeUndefined();
+  for (const text of [dump() + cut, cut + dump(), dump() + cut + dump(), cut])
+    expect(await faultIn(text)).toMatch(/the dump is not complete/);
+});
+
 test.each(['Aria', 'MyISAM', 'MEMORY'])(
   'a table of %s has rows from after the position of the dump',
   async (engine) => {
