@@ -116,9 +116,9 @@ const standbySteps =
 function domainProblems(probe: Checked, clusterCount: number): Found[] {
   const { details = {} } = probe.last;
   const readiness = failoverOf(probe);
+  if (readiness?.ready !== false || details.global === false) return [];
   const about = aboutOf(probe);
-  const spans = Math.max(clusterCount, about.clusters!.length);
-  if (readiness?.ready !== false || details.global === false || spans < 2) return [];
+  if (Math.max(clusterCount, about.clusters!.length) < 2) return [];
   const detail = readiness.why;
   const sinceMs = msOf(probe.last.at);
   const evidence = [probeEvidence(probe)];
@@ -176,16 +176,23 @@ function failingProblems(probe: Checked, facts: StatusFacts): Found[] {
 const flappingSteps =
   'Read the last failures of the probe: GET /probe?name=NAME&debug=1 on the admin listener lists them.';
 
-function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, nowMs: number): Found[] {
+/** What the problems of a probe depend on beside its own result. */
+interface Others {
+  facts: StatusFacts;
+  nowMs: number;
+  backedUp: BackedUp;
+  clusterCount: number;
+}
+
+function probeProblems(probe: Checked, { facts, nowMs, backedUp, clusterCount }: Others): Found[] {
   const { kind, last, ageMs, flapping, intervalMs, timeoutMs, name } = probe;
-  const about = aboutOf(probe);
   if ((ageMs ?? nowMs - Date.parse(last.at)) > 3 * intervalMs + timeoutMs) {
     const detail = `the newest is from ${last.at}`;
     return [
       {
         kind: 'stale',
         subject: name,
-        about,
+        about: aboutOf(probe),
         sinceMs: msOf(last.at),
         detail,
         evidence: [],
@@ -194,18 +201,19 @@ function probeProblems(probe: Checked, facts: StatusFacts, backedUp: BackedUp, n
   }
   // The disk of a store that is down is checked all the same.
   const ofStore =
-    kind === 'store' ? storeProblems({ subject: subjectOf(probe), about, probe }, backedUp) : [];
+    kind === 'store'
+      ? storeProblems({ subject: subjectOf(probe), about: aboutOf(probe), probe }, backedUp)
+      : [];
   if (!last.ok) {
     const isMeasured = ofStore.some((one) => one.kind === 'disk_full');
     const failing = failingProblems(probe, facts);
     return [...failing.filter((one) => !isMeasured || one.kind !== 'disk_full'), ...ofStore];
   }
-  const clusterCount = facts.probes.filter((one) => one.kind === 'cluster').length;
   return [
     ...(flapping
       ? [
           {
-            ...({ kind: 'flapping', subject: name, about } as const),
+            ...({ kind: 'flapping', subject: name, about: aboutOf(probe) } as const),
             ...(kind !== 'health' && { firstSteps: flappingSteps }),
             evidence: [probeEvidence(probe)],
           },
@@ -359,9 +367,9 @@ function certificateProblems({ certificates }: StatusFacts, nowMs: number): Foun
 /** Everything that is wrong according to the facts, in no order. Pure. */
 export function problemsIn(facts: StatusFacts, nowMs: number): Found[] {
   const backedUp = backedUpIn(facts.probes);
-  const ofProbes = facts.probes
-    .filter(isChecked)
-    .flatMap((probe) => probeProblems(probe, facts, backedUp, nowMs));
+  const clusterCount = facts.probes.filter(({ kind }) => kind === 'cluster').length;
+  const others = { facts, nowMs, backedUp, clusterCount };
+  const ofProbes = facts.probes.filter(isChecked).flatMap((probe) => probeProblems(probe, others));
   return [
     ...ofProbes,
     ...scrapeProblems(facts, ofProbes),
