@@ -121,6 +121,24 @@ test.each<[what: string, all: Explained[], recorded: string[], starts: number[]]
     [100_600, 100_100],
   ],
   [
+    'the check of a role that fails again because the role hangs',
+    [{ found: { ...crashes.found, lastMs: undefined } }, failing('history', 100_100)],
+    ['role_failing/history'],
+    [100_600, 100_100],
+  ],
+  [
+    'timeouts and a canary that failed before, neither of which is of a role',
+    [
+      cause(100_600, { kind: 'workflow_timeouts', subject: 'orders', about: {}, lastMs: 160_000 }),
+      {
+        ...effect('orders', 100_100, { kind: 'canary', about: {}, backMs: 150_000 }),
+        causedBy: 'workflow_timeouts/orders',
+      },
+    ],
+    ['canary/orders'],
+    [100_600, 100_100],
+  ],
+  [
     'an effect that cannot be read says nothing',
     [cause(100_600), effect('history', 100_100, unread)],
     ['role_down/history'],
