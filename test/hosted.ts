@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach } from 'vitest';
 import type { Drops, Log, Stop } from '../src/core/ports.ts';
@@ -164,13 +165,12 @@ export async function openBed(
       headers: {},
       timeoutMs: 10_000,
       queue: { maxBytes: 16_777_216, maxAgeMs: 7_200_000 },
-      block: 'metrics',
       metricsPrefix: '',
       reportingIntervalMs: 1000,
       instance: 'host-1',
       hostName: 'h.local',
       version: '1.2.3',
-      stateDirectory: directory,
+      queueDirectory: join(directory, 'hosted-metrics'),
       ...own,
     },
     {

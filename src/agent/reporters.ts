@@ -1,4 +1,6 @@
+import { readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import type { ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter, Stop } from '../core/ports.ts';
 import type { HostedFailureReason, PushFailureReason } from '../core/reasons.ts';
@@ -87,13 +89,36 @@ async function buildHosted(
 ) {
   const { createHosted } = await import('../reporters/hosted/hosted.ts');
   const { prefix: metricsPrefix, reportingIntervalMs } = metrics;
-  const about = { block: name, metricsPrefix, reportingIntervalMs, instance, version, stateDirectory };
+  const queueDirectory = stateDirectory && join(stateDirectory, queueName(name));
+  const about = { metricsPrefix, reportingIntervalMs, instance, version, queueDirectory };
   const takes: GatherRequest['takes'] = ({ service }) => shows(service);
   const queued = (bytes: number, oldestMs: number | undefined) => deps.queued(name, bytes, oldestMs);
   return createHosted(
     { ...options, ...about, hostName: hostname() },
     { ...deps, takes, hasExternalTotals, queued, tracing },
   );
+}
+
+const queuePrefix = 'hosted-';
+/** The directory of a block's queue, in the state directory. */
+const queueName = (block: string) => `${queuePrefix}${encodeURIComponent(block)}`;
+
+/** Queues in the state directory that no block sends, with the points that wait in them. */
+async function queuesLeft(config: AgentConfig): Promise<{ directory: string; points: number }[]> {
+  const { stateDirectory } = config;
+  if (stateDirectory === undefined) return [];
+  const hosted = blocksOf(config).filter(({ metrics }) => metrics.reporter?.kind === 'hostedmetrics');
+  const used = new Set(hosted.map(({ name }) => queueName(name)));
+  const names = (await readdir(stateDirectory)).filter(
+    (name) => name.startsWith(queuePrefix) && !used.has(name),
+  );
+  if (names.length === 0) return [];
+  const { pointsLeftIn } = await import('../reporters/hosted/queue/queue.ts');
+  const left = names.map(async (name) => {
+    const directory = join(stateDirectory, name);
+    return { directory, points: await pointsLeftIn(directory) };
+  });
+  return (await Promise.all(left)).filter(({ points }) => points > 0);
 }
 
 /** Builds the reporter of a block that sends by itself, without starting it; undefined if the block has none. */
@@ -208,6 +233,17 @@ export function createReporters(deps: ReportersDeps): Reporters {
     if (reporter.durable) state.section(reporter.durable.name).assign(reporter.durable);
     return { stop: await reporter.start(gather), status: kept?.status };
   };
+  const toldLeft = new Set<string>();
+  /** Warns once of each queue that nobody sends: a block may have got another reporter while its receiver was down. */
+  const tellLeft = async (config: AgentConfig) => {
+    for (const { directory, points } of await queuesLeft(config)) {
+      if (toldLeft.has(directory)) continue;
+      toldLeft.add(directory);
+      const msg =
+        'points that were not delivered stay on disk, because their block has no hostedmetrics any more; configure it again, or remove the directory';
+      log.write('warn', msg, { directory, points });
+    }
+  };
   const stopAll = async (ones: Iterable<RunningReporter>) => {
     const stopped = await Promise.allSettled([...ones].map(({ stop }) => stop()));
     for (const result of stopped)
@@ -234,6 +270,8 @@ export function createReporters(deps: ReportersDeps): Reporters {
         if (next.has(block.name)) continue;
         next.set(block.name, { key: keyOf(block), ...(await startBlock(block, config, gather)) });
       }
+      // A directory that cannot be listed is reported by the state.
+      await tellLeft(config).catch(() => {});
       // Without a reporter that sends, no delivery is due, and an old one would look like an outage.
       if (![...next.values()].some(({ status }) => status)) self.reportLastSuccess.remove();
     },

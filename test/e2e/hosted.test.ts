@@ -53,13 +53,12 @@ async function report(own: Partial<HostedReporterOptions> & { endpoint: string }
     headers: {},
     timeoutMs: 10_000,
     queue: { maxBytes: 1_048_576, maxAgeMs: 600_000 },
-    block: 'metrics',
     metricsPrefix: '',
     reportingIntervalMs: 200,
     instance: 'host-1',
     hostName: 'h.local',
     version: '1.2.3',
-    stateDirectory: join(apart, `state-${states++}`),
+    queueDirectory: join(apart, `state-${states++}`),
     ...own,
   };
   const stop = await createHosted(options, {

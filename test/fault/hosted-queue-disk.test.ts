@@ -39,7 +39,7 @@ test('a folder that cannot be made: batches wait in memory, reported once a minu
 test('no state directory at all: memory, within its bound, oldest dropped first and counted', async () => {
   receiver.reply(status(503));
   const queue = { maxBytes: 2000, maxAgeMs: 7_200_000 };
-  const bed = await openBed(receiver.url, { stateDirectory: undefined, queue });
+  const bed = await openBed(receiver.url, { queueDirectory: undefined, queue });
   for (let value = 1; value <= 40; value++) {
     bed.show([counter(value)]);
     await bed.tick();
@@ -61,7 +61,7 @@ test('a batch that the receiver refuses while the agent stops is sent once more'
   receiver.reply((received, response) => {
     refuse = () => status(503)(received, response);
   });
-  const bed = await openBed(receiver.url, { stateDirectory: undefined });
+  const bed = await openBed(receiver.url, { queueDirectory: undefined });
   await bed.tick();
   await until('the batch is on its way', () => receiver.received.length === 1);
   bed.show([counter(2)]);
@@ -75,7 +75,7 @@ test('a batch that the receiver refuses while the agent stops is sent once more'
 
 test('what waits only in memory when the agent stops is lost, and the log says so', async () => {
   receiver.reply(status(503));
-  const bed = await openBed(receiver.url, { stateDirectory: undefined });
+  const bed = await openBed(receiver.url, { queueDirectory: undefined });
   await bed.tick();
   await bed.stop();
   expect(bed.logged).toContain('points that were queued in memory are lost');
@@ -102,7 +102,7 @@ test.skipIf(!canMount())(
   async () => {
     const { directory } = tmpfs('64k');
     receiver.reply(status(503));
-    const bed = await openBed(receiver.url, { stateDirectory: directory });
+    const bed = await openBed(receiver.url, { queueDirectory: join(directory, 'queue') });
     await bed.tick();
     const ballast = join(directory, 'ballast');
     expect(() => writeFileSync(ballast, Buffer.alloc(128 * 1024))).toThrow('ENOSPC');
@@ -133,12 +133,12 @@ test.skipIf(!canMount())(
 test.skipIf(!canMount())('a disk that turns read-only (real tmpfs): reports go on', async () => {
   const disk = tmpfs('256k');
   receiver.reply(status(503));
-  const bed = await openBed(receiver.url, { stateDirectory: disk.directory });
+  const bed = await openBed(receiver.url, { queueDirectory: join(disk.directory, 'queue') });
   await bed.tick();
   await bed.stop();
   disk.remount('ro');
   receiver.reply(written);
-  const next = await openBed(receiver.url, { stateDirectory: disk.directory });
+  const next = await openBed(receiver.url, { queueDirectory: join(disk.directory, 'queue') });
   await until('what waited on the disk goes through', () => next.queued().bytes === 0);
   next.show([counter(3)]);
   await next.tick();

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
 import { runEvery, waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
@@ -25,8 +24,6 @@ import { createRedaction } from './redaction.ts';
 import { createRemoteWrite } from './remote-write/remote-write.ts';
 
 export interface HostedReporterOptions extends HostedOptions {
-  /** The block's path in the configuration; its queue is the directory `hosted-<block>` of the state directory. */
-  block: string;
   /** The block's own prefix: `p` makes `p_name`. */
   metricsPrefix: string;
   reportingIntervalMs: number;
@@ -36,8 +33,8 @@ export interface HostedReporterOptions extends HostedOptions {
   hostName: string;
   /** The agent's version. */
   version: string;
-  /** The directory of the queue; if undefined, the queue is in memory. */
-  stateDirectory: string | undefined;
+  /** If undefined, the queue is in memory. */
+  queueDirectory: string | undefined;
 }
 
 export interface HostedDeps {
@@ -100,7 +97,7 @@ function createDiskStatus({ clock, log, count }: { clock: Clock; log: Log; count
  */
 export function createHosted(options: HostedReporterOptions, deps: HostedDeps): Reporter {
   const { clock, drops, random = Math.random } = deps;
-  const { instance, hostName, version, stateDirectory, block } = options;
+  const { instance, hostName, version, queueDirectory: directory } = options;
   const log = deps.log.named('hosted');
   const outcomes = createOutcomes(options.endpoint, { reported: deps.reported, log, clock });
   const prefix = options.metricsPrefix ? sanitizeName(`${options.metricsPrefix}_`) : '';
@@ -111,8 +108,6 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
   const tracker = createSeriesTracker();
 
   const openQueue = async () => {
-    const directory =
-      stateDirectory === undefined ? undefined : join(stateDirectory, `hosted-${encodeURIComponent(block)}`);
     const { maxBytes, maxAgeMs } = options.queue;
     const count = (what: string) => deps.reported.failed('queue_disk', what);
     const disk = createDiskStatus({ clock, log, count });

@@ -118,6 +118,14 @@ function createQueueDirectory(directory: string, segmentBytes: number): QueueDir
   };
 }
 
+/** The number of points that wait in a directory to which no queue writes. Rejects with the file system's error. */
+export async function pointsLeftIn(directory: string): Promise<number> {
+  const files = createQueueDirectory(directory, 0);
+  const { stored } = await files.load();
+  await files.close();
+  return stored.reduce((sum, { head }) => sum + head.points, 0);
+}
+
 interface QueueOptions {
   /** The queue's directory, created if missing; if undefined, the queue is in memory. */
   directory: string | undefined;
