@@ -3,7 +3,8 @@ import { arch, cpus, freemem, loadavg, release, totalmem, type } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
-import { withoutCredentials } from '../../core/redacted.ts';
+import { withoutCredentials, withoutUrlSecrets } from '../../core/redacted.ts';
+import { spellings } from '../../core/redaction.ts';
 import { readFileText } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import {
@@ -11,7 +12,6 @@ import {
   nodeAt,
   pathText,
   plainValue,
-  redacted,
   type TreeNode,
   type TreePath,
   textAt,
@@ -208,7 +208,7 @@ function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
   if (typeof value !== 'string') return value;
   const [, password] = /:\/\/[^/@\s]*?:([^/@\s]+)@/.exec(value) ?? [];
   if (password !== undefined) hide.add(path, password);
-  return withoutCredentials(redacted(written ?? value));
+  return withoutCredentials(withoutUrlSecrets(written ?? value));
 }
 
 /** Shorter secrets are not masked: they would mask what is not secret. */
@@ -218,6 +218,7 @@ const leastMasked = 4;
 function masker(secrets: ReadonlySet<string>): (key: string, value: unknown) => unknown {
   const masked = [...secrets]
     .filter(({ length }) => length >= leastMasked)
+    .flatMap(spellings)
     .sort((one, other) => other.length - one.length);
   return (_, value) =>
     typeof value === 'string' ? masked.reduce((text, secret) => text.replaceAll(secret, mask), value) : value;
@@ -225,4 +226,6 @@ function masker(secrets: ReadonlySet<string>): (key: string, value: unknown) => 
 
 /** Data without the parts of its texts that may be secret, such as the query of a URL. */
 const redactedIn = (data: unknown): unknown =>
-  JSON.parse(JSON.stringify(data, (_, value) => (typeof value === 'string' ? redacted(value) : value)));
+  JSON.parse(
+    JSON.stringify(data, (_, value) => (typeof value === 'string' ? withoutUrlSecrets(value) : value)),
+  );

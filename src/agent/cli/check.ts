@@ -1,7 +1,8 @@
 import { type Fault, faultLine } from '../../core/errors.ts';
 import { closedLists } from '../../core/reasons.ts';
+import { withoutUrlSecrets } from '../../core/redacted.ts';
 import { loadConfig } from '../config/load.ts';
-import { placeText, redacted } from '../config/tree.ts';
+import { placeText } from '../config/tree.ts';
 import type { AgentConfig, Discovered, Loaded, MetricsConfig, ServiceConfig } from '../config/types.ts';
 import {
   buildError,
@@ -132,7 +133,7 @@ function reporterText({ reporter }: MetricsConfig): string {
   if (!reporter) return 'none';
   if (reporter.kind === 'pullmetrics') return `pullmetrics on ${reporter.options.listenAddress}`;
   if (reporter.kind === 'pushmetrics') return `pushmetrics to ${reporter.options.hostPort}`;
-  return `hostedmetrics to ${redacted(reporter.options.endpoint)}`;
+  return `hostedmetrics to ${withoutUrlSecrets(reporter.options.endpoint)}`;
 }
 
 function servicesTable({ services }: AgentConfig, screen: Screen): string {
@@ -142,8 +143,8 @@ function servicesTable({ services }: AgentConfig, screen: Screen): string {
     logs
       ? `${logs.paths.join(' ')}${logs.rules.length > 0 ? ` (${counted(logs.rules.length, 'rule')})` : ''}`
       : '-',
-    redacted(health?.url ?? '-'),
-    redacted(scrape?.url ?? '-'),
+    withoutUrlSecrets(health?.url ?? '-'),
+    withoutUrlSecrets(scrape?.url ?? '-'),
     statsd ? [statsd.listen, statsd.tcp, statsd.unix].filter(Boolean).join(' ') : '-',
     metrics ? reporterText(metrics) : 'shared',
   ];

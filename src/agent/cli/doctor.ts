@@ -5,11 +5,11 @@ import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
+import { withoutUrlSecrets } from '../../core/redacted.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import type { ProbeResult } from '../../probes/runner/probe-state.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
-import { redacted } from '../config/tree.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { mostOpenFiles, wantedOpenFiles } from '../open-files.ts';
 import { reasonOf } from '../verdict/probe-text.ts';
@@ -308,7 +308,7 @@ async function examinePages({ config }: ReadyConfig, io: Io): Promise<Diagnosis[
     pages.map(async ({ service: { name, scrape }, result, close }) => {
       await close();
       const check = `metrics of ${name}`;
-      if (result.ok) return ok(check, redacted(scrape!.url));
+      if (result.ok) return ok(check, withoutUrlSecrets(scrape!.url));
       const fix = `is the role up, and does it serve its metrics there? Otherwise correct services.${name}.scrape`;
       return fault(check, result.what, fix);
     }),

@@ -1,6 +1,7 @@
 import { catalog, type Role, roles } from '../../core/catalog.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/ports.ts';
+import { withoutUrlSecrets } from '../../core/redacted.ts';
 import { createRegistry } from '../../core/registry.ts';
 import { type Coverage, coverageOf } from '../../core/vocabulary.ts';
 import { placesRead } from '../../probes/replication/replication-check.ts';
@@ -80,7 +81,7 @@ export async function liveReports(config: AgentConfig, io: Io): Promise<LiveRepo
       const mapped = scrape.mapped();
       const { vocabulary } = scrape.status();
       await close();
-      const about = { service: service.name, url: service.scrape!.url };
+      const about = { service: service.name, url: withoutUrlSecrets(service.scrape!.url) };
       if (!result.ok) return { ...about, failure: result.what, ...coverageOf([], [], known) };
       const { name } = service;
       const wanted = isRole(name) ? catalog.filter((metric) => metric.roles.includes(name)) : [];

@@ -1,9 +1,9 @@
 import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
+import { withoutUrlSecrets } from '../../core/redacted.ts';
 import { parseDuration } from '../../core/text-formats.ts';
 import type { LineSink, OpenSink } from '../../sources/logs/sink.ts';
 import { createLogs } from '../../sources/logs/source.ts';
-import { redacted } from '../config/tree.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { logsSelectionOf } from '../log-pipeline.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -197,7 +197,7 @@ function tapPage(
       : `no page, ${result.reason}: ${result.what}`;
     const at = new Date(systemClock.nowMs()).toISOString();
     if (match === undefined || own.length > 0)
-      show({ at, role: name, source: redacted(url), counted, series: Object.fromEntries(own) });
+      show({ at, role: name, source: withoutUrlSecrets(url), counted, series: Object.fromEntries(own) });
     cancel = systemClock.after(intervalMs, () => void once());
   };
   void once();

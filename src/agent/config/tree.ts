@@ -1,4 +1,5 @@
 import type { Fault } from '../../core/errors.ts';
+import { withoutUrlSecrets } from '../../core/redacted.ts';
 import type { PlacedFault, Position } from './types.ts';
 
 /** A configuration as it is written. Each value has its place in the file. */
@@ -185,24 +186,10 @@ export function shownPath(path: TreePath): string {
 /** Longer values are cut: they would hide the message. */
 const longestShown = 120;
 
-/** A part of a URL's path that looks like a token: it is long and has a digit. */
-const tokenInPath = /(?<=[^/:]\/)(?=[^/]*\d)[^/]{8,}(?=\/|$)/g;
-
-/** A text without the parts that may be secret: of a URL the user part, what looks like a token, and the values of the query. */
-export function redacted(text: string): string {
-  return (
-    text
-      // Each word and each key is tried once, from its start: the text may be long, and contain neither @ nor =.
-      .replace(/(?<!\S)([a-z][\w+.-]*:\/\/)?\S*@/gi, (_, scheme = '') => `${scheme}…@`)
-      .replace(/([?&][^=&?\s]*)=[^&\s]*/g, '$1=…')
-      .replace(/\bhttps?:\/\/[^\s?#"']+/gi, (url) => url.replace(tokenInPath, '…'))
-  );
-}
-
 function shown(got: unknown): unknown {
   // JSON has no infinity and no NaN.
   if (typeof got === 'number') return Number.isFinite(got) ? got : String(got);
-  return typeof got === 'string' ? clipped(redacted(got)) : got;
+  return typeof got === 'string' ? clipped(withoutUrlSecrets(got)) : got;
 }
 
 const clipped = (text: string): string =>

@@ -2,6 +2,8 @@ import { authorizationOf, type ClientAuth, type ClientTls, type ReadSecret } fro
 import type { Address } from '../../core/address.ts';
 import type { Clock, Tracing } from '../../core/ports.ts';
 import type { HealthFailureReason } from '../../core/reasons.ts';
+import { urlSecrets } from '../../core/redacted.ts';
+import { createRedaction } from '../../core/redaction.ts';
 import {
   type Connection,
   type ConnectionPhase,
@@ -252,10 +254,16 @@ function faultIn(
   return faultOf(answer);
 }
 
-export function verdictOf(reply: HttpReply, hasCredentials = false): HealthVerdict {
-  const answer = answerIn(reply.body);
+export function verdictOf(
+  reply: HttpReply,
+  hasCredentials = false,
+  redact = (text: string) => text,
+): HealthVerdict {
+  // Only texts are redacted: a value of the query, such as `true`, may be part of the JSON.
+  const said = answerIn(reply.body);
+  const answer = said && { ...said, msg: redact(said.msg) };
   return {
-    fault: faultIn(reply, answer, hasCredentials),
+    fault: faultIn({ ...reply, body: redact(reply.body) }, answer, hasCredentials),
     msg: excerpt(answer?.msg ?? '') || 'ok',
     details: { protocol: 'http', httpStatus: reply.status },
   };
@@ -267,7 +275,10 @@ export function checkHttp(
   deps: HealthDeps,
   signal: AbortSignal,
 ): Promise<Finding> {
-  return checkOver(dial, deps, signal, async (connection) =>
-    verdictOf(await getOver(connection, url), dial.auth !== undefined),
+  const { auth } = dial;
+  // Error pages often repeat the path, and some the headers.
+  const { readSecret, redact } = createRedaction({ parts: urlSecrets(url.href), auth }, deps.readSecret);
+  return checkOver(dial, { ...deps, readSecret }, signal, async (connection) =>
+    verdictOf(await getOver(connection, url), auth !== undefined, redact),
   );
 }

@@ -1,4 +1,5 @@
 import { healthFailureReasons } from '../../core/reasons.ts';
+import { shownUrl } from '../../core/redacted.ts';
 import type { Lookup } from '../connection.ts';
 import type { Finding, Probe, ProbeRow } from '../probe.ts';
 import type { HealthOptions } from './block.ts';
@@ -71,8 +72,7 @@ function healthRow(service: string, options: HealthOptions, lookup: Lookup | und
   return {
     name: `health/${service}`,
     kind: 'health',
-    // The URL is shown without user, password and query, which may be secret.
-    target: `${url.protocol}//${url.host}${url.pathname}`,
+    target: shownUrl(options.url),
     service,
     schedule: { intervalMs, timeoutMs, failureThreshold, successThreshold },
     shows: {

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
-import type { ReadSecret } from '../../core/access.ts';
+import type { ClientAuth, ReadSecret } from '../../core/access.ts';
 import { runEvery, waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import { sanitizeName } from '../../core/labels.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop, Tracing } from '../../core/ports.ts';
+import { urlSecrets } from '../../core/redacted.ts';
+import { createRedaction } from '../../core/redaction.ts';
 import { createSeriesSlice } from '../../core/slices.ts';
+import { isHeaderText } from '../../core/text-formats.ts';
 import type { HostedOptions } from '../block.ts';
 import { createBackoff, startDelivery } from './delivery.ts';
 import { createHttpClient } from './http-client.ts';
@@ -20,7 +23,6 @@ import {
   type VanishedSeries,
 } from './protocol.ts';
 import { createQueue } from './queue/queue.ts';
-import { createRedaction } from './redaction.ts';
 import { createRemoteWrite } from './remote-write/remote-write.ts';
 
 export interface HostedReporterOptions extends HostedOptions {
@@ -86,6 +88,19 @@ function createDiskStatus({ clock, log, count }: { clock: Clock; log: Log; count
   };
 }
 
+/** Reads secrets for headers. Rejects if a header cannot have the secret as its value. */
+function headerSecrets(auth: ClientAuth | undefined, readSecret: ReadSecret): ReadSecret {
+  return async (secret) => {
+    const value = await readSecret(secret);
+    // Basic authentication encodes the password.
+    if (secret !== auth?.basic?.password && !isHeaderText(value.trim()))
+      throw new Error(
+        'the secret has a character that a header cannot have, such as a line break; use one line',
+      );
+    return value;
+  };
+}
+
 /**
  * The hosted reporter (`hostedmetrics`): every `reportingIntervalMs` it appends all series, as batches, to a queue
  * on disk and sends them from there to a receiver, over OTLP/HTTP or Prometheus remote write.
@@ -122,7 +137,10 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
   return {
     async start(gather: Gather): Promise<Stop> {
       const queue = await openQueue();
-      const { readSecret, redact } = createRedaction(options, deps.readSecret);
+      const { endpoint, auth } = options;
+      const { searchParams, username, password } = new URL(endpoint);
+      const parts = [...urlSecrets(endpoint), ...searchParams.values(), username, password];
+      const { readSecret, redact } = createRedaction({ parts, auth }, headerSecrets(auth, deps.readSecret));
       const client = createHttpClient(options, { clock, readSecret, version });
       const { tracing } = deps;
       const post = createPost({ protocol, limits, client, outcomes, drops, clock, tracing, redact });

@@ -1,6 +1,7 @@
 import { errorText } from '../../core/errors.ts';
 import type { Clock, Drops, Log, Tracing } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
+import { shownUrl } from '../../core/redacted.ts';
 import { excerpt } from '../../core/text-formats.ts';
 import { closedByServer, tlsFaultText } from '../../core/tls-faults.ts';
 import { HostedFailure, type HttpClient, hostedFailure, retryAfterMs } from './http-client.ts';
@@ -38,8 +39,8 @@ export function createOutcomes(
   endpoint: string,
   { reported, log, clock }: { reported: ReportMetrics; log: Log; clock: Pick<Clock, 'monotonicMs'> },
 ): Outcomes {
-  const { origin, pathname, protocol } = new URL(endpoint);
-  const receiver = origin + pathname;
+  const { protocol } = new URL(endpoint);
+  const receiver = shownUrl(endpoint);
   let current: HostedFailureReason | undefined;
   let refusedMs = Number.NEGATIVE_INFINITY;
   return {

@@ -1,6 +1,7 @@
 import { networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { DropReason, ScrapeFailureReason } from '../../core/reasons.ts';
+import { shownUrl } from '../../core/redacted.ts';
 import { excerpt } from '../../core/text-formats.ts';
 import { closedByServer, networkText, tlsFaultText } from '../../core/tls-faults.ts';
 import type { Page } from './exposition/line-table.ts';
@@ -70,14 +71,8 @@ interface ScrapeStatusDeps {
   clock: Clock;
 }
 
-/** The URL without parts that may be secret. */
-function redacted(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return origin + pathname;
-}
-
 export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps): ScrapeStatusRecorder {
-  const target = redacted(url);
+  const target = shownUrl(url);
   const isSecure = target.startsWith('https:');
   const failures: ScrapeStatus['failures'] = {};
   let up: boolean | undefined;

@@ -33,6 +33,28 @@ test.each([
   ['signature: not valid', 'signature: not valid'],
   ['a\u001b[31mred\u202etxt\nb', 'a [31mred txt b'],
   ['the token bucket is empty', 'the token bucket is empty'],
+  // Headers: as curl, Go and Node.js print them, with the schemes of products.
+  ['authorization: token s3cret', 'authorization: …'],
+  ['Authorization: ApiKey s3cret, Accept: */*', 'Authorization: …, Accept: */*'],
+  ['map[Authorization:[Bearer s3cret] Accept:[*/*]]', 'map[Authorization:[…] Accept:[*/*]]'],
+  ['{"authorization":["Basic s3cret"],"a":1}', '{"authorization":["…"],"a":1}'],
+  ['AWS4-HMAC-SHA256 SignedHeaders=host, Signature=3f', 'AWS4-HMAC-SHA256 SignedHeaders=host, Signature=…'],
+  ['Cookie: a=1; session=s3cret', 'Cookie: …'],
+  // Statements, as they are in the errors of servers.
+  ["ALTER ROLE svc PASSWORD 's3''cret' VALID", "ALTER ROLE svc PASSWORD '…' VALID"],
+  ["CREATE USER a IDENTIFIED BY 's3cret'", "CREATE USER a IDENTIFIED BY '…'"],
+  ["CREATE USER a IDENTIFIED WITH x BY 's3cret'", "CREATE USER a IDENTIFIED WITH x BY '…'"],
+  ["SET PASSWORD FOR a = 's3cret'", "SET PASSWORD FOR a = '…'"],
+  ["SET PASSWORD FOR a = PASSWORD('s3cret')", "SET PASSWORD FOR a = PASSWORD('…')"],
+  // Arguments of commands.
+  ['exec: cli --auth-token s3cret describe', 'exec: cli --auth-token … describe'],
+  ['exec: ["cli", "--password", "s3cret", "-v"]', 'exec: ["cli", "--password", "…", "-v"]'],
+  ['cli --token --verbose', 'cli --token --verbose'],
+  ['<password>s3cret</password>', '<password>…</password>'],
+  ['ghp_0123456789abcdefghij expired', 'ghp_… expired'],
+  // A password with `@` and `/`; a path with `@`.
+  ['dial postgres://app:s3/c@ret@db:5432/x', 'dial postgres://…@db:5432/x'],
+  ['GET http://db:5432/users/a@b.c failed', 'GET http://db:5432/users/a@b.c failed'],
 ])('%j is kept as %j', (text, kept) => {
   expect(redactedMessage(text)).toBe(kept);
 });
@@ -48,6 +70,9 @@ test.each([
     "Access denied for user 'a'@'db' (using password: YES)",
   ],
   ['secret: variable is not set, got "P"; set it', 'secret: variable is not set, got "P"; set it'],
+  ['X-Api-Key: s3cret and authorization: token s3cret', 'X-Api-Key: … and authorization: …'],
+  ['authorization: not permitted', 'authorization: not permitted'],
+  ['&Config{User:"a", Password:"s3 cret"}', '&Config{User:"a", Password:"…"}'],
   ['password authentication failed for user "a"', 'password authentication failed for user "a"'],
 ])('an excerpt of %j is %j', (text, kept) => {
   expect(excerpt(text)).toBe(kept);

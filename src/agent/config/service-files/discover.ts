@@ -1,5 +1,6 @@
 import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../../core/address.ts';
 import { sanitizeName } from '../../../core/labels.ts';
+import { withoutUrlSecrets } from '../../../core/redacted.ts';
 import { readDialAddress } from '../../../core/text-formats.ts';
 import type { StoreKindName } from '../../../probes/stores/store-options.ts';
 import {
@@ -18,7 +19,6 @@ import {
   nodeAt,
   pathText,
   placeOf,
-  redacted,
   type Scalar,
   scalarAt,
   type TreeNode,
@@ -386,7 +386,7 @@ function createConfigBuilder(top: Position): ConfigBuilder {
         : scalar(value as Scalar);
       set(path, { key: place, node });
       const text = Array.isArray(value) ? value.join(', ') : String(value);
-      const shown = mayBeSecret(path) ? '(secret)' : redacted(text);
+      const shown = mayBeSecret(path) ? '(secret)' : withoutUrlSecrets(text);
       discovered.set(node, { path: pathText(path), value: shown, place });
     },
     itemsIn(other) {
