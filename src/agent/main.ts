@@ -2,7 +2,7 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { startEarly } from './config/load.ts';
-import { onSignals } from './signals.ts';
+import { isWaitingForThreads, onSignals } from './signals.ts';
 import { setFlags } from './v8-flags.ts';
 
 const isRun = process.argv[2] === 'run';
@@ -27,6 +27,12 @@ process.on('exit', () => {
   for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
 });
 
+function exit(status: number): void {
+  // The default action of the signal is the only end that does not wait for the threads.
+  if (isRun && isWaitingForThreads()) process.kill(process.pid, 'SIGTERM');
+  process.exit(status);
+}
+
 const { dispatch } = await import('./cli/dispatch.ts');
 setFlags();
 const ended = dispatch(process.argv.slice(2));
@@ -37,8 +43,8 @@ const status = await ended;
 process.stdout.write('', (error) => {
   if (error && isLoss(error)) loss ??= error;
   // A program that exports traces may put its own end in the place of `exit`, which then returns.
-  if (!loss) return void process.exit(status);
+  if (!loss) return exit(status);
   process.stderr.write(`svc-agent: standard output cannot be written, ${loss.message}\n`, () =>
-    process.exit(status || 1),
+    exit(status || 1),
   );
 });

@@ -1,6 +1,20 @@
-import { readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { type ReadSecret, secretPlaceText } from '../core/access.ts';
 import { AgentError, systemCode } from '../core/errors.ts';
+
+/** The text of a regular file. A pipe would block a thread until somebody writes to it, and a device may have no end. */
+async function textOf(file: string): Promise<string> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    if (!(await handle.stat()).isFile()) throw Object.assign(new Error(), { code: notRegular });
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
+const notRegular = 'not a regular file';
 
 /**
  * Reads a secret from its variable or file, at each use; the last newline of a file is removed. Rejects with
@@ -19,7 +33,7 @@ export function createReadSecret(env: Readonly<Record<string, string | undefined
       };
       throw new AgentError('config_invalid', fault);
     }
-    const text = await readFile(secret.file, 'utf8').catch((cause: unknown) => {
+    const text = await textOf(secret.file).catch((cause: unknown) => {
       // The error of the file system contains the name, which may be the secret.
       const what = `${secretPlaceText(secret)} cannot be read (${systemCode(cause) ?? 'failed'})`;
       const fault = { where: 'secret', what, allowed: 'name a file that the agent can read' };

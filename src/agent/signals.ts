@@ -6,6 +6,13 @@ interface Signals {
   reload(): void;
 }
 
+/**
+ * Whether a request to the file system or to the name resolution is under way. Node.js joins the threads that serve them before it
+ * exits, so that one that hangs, such as on a pipe or a file server that is gone, keeps the process from exiting.
+ */
+export const isWaitingForThreads = (): boolean =>
+  process.getActiveResourcesInfo().some((one) => /^(?:FSReq|FileHandleCloseReq|GetAddrInfoReq)/.test(one));
+
 /** Handles the process's signals; a second SIGINT or SIGTERM has no effect. Returns the undo. */
 export function onSignals(signals: Signals): () => void {
   let stopping = false;

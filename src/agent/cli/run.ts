@@ -1,9 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, systemCode } from '../../core/errors.ts';
 import type { Agent } from '../agent.ts';
 import { loadConfig } from '../config/load.ts';
 import type { LoadRequest } from '../config/types.ts';
-import { onSignals } from '../signals.ts';
+import { isWaitingForThreads, onSignals } from '../signals.ts';
 import {
   buildError,
   type ConfigurationValues,
@@ -40,7 +41,7 @@ export const run = command(form, async (values, io, files) => {
     if (!agent) return await endEarly(starting);
     reload = agent.reload;
     await asked;
-    await endWithin(agent.stop());
+    await endWithin(agent.stop().then(threadsDone));
     return 0;
   } finally {
     clearInterval(awake);
@@ -77,6 +78,10 @@ async function endEarly(starting: Promise<Agent>): Promise<number> {
   await endWithin(starting.then((agent) => agent.stop()).catch(() => {}));
   return 0;
 }
+
+const threadsDone = async (): Promise<void> => {
+  while (isWaitingForThreads()) await wait(20);
+};
 
 /** The agent stops within 5 s, whatever it waits for. */
 const longestStopMs = 4_700;

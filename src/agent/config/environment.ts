@@ -92,16 +92,33 @@ export function readFileText(
 
 /** Reads at most one byte more than the bound, so that reading an endless device ends, too. */
 export function readBounded(file: string, maxBytes: number): Buffer {
-  const descriptor = openSync(file, 'r');
+  // The opening of a pipe would otherwise wait until somebody writes to it.
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const buffer = Buffer.allocUnsafe(maxBytes + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read) {
-      read = readSync(descriptor, buffer, length, buffer.length - length, null);
+      read = readReady(descriptor, buffer.subarray(length));
     }
     return buffer.subarray(0, length);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** How long a program at the other end of a pipe, such as `<(COMMAND)` of a shell, may take. */
+const longestSilenceMs = 10_000;
+const pauseMs = 10;
+
+/** Reads once there is something to read. */
+function readReady(descriptor: number, into: Buffer): number {
+  for (let waitedMs = 0; ; waitedMs += pauseMs) {
+    try {
+      return readSync(descriptor, into);
+    } catch (error) {
+      if (systemCode(error) !== 'EAGAIN' || waitedMs >= longestSilenceMs) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs);
+    }
   }
 }
 

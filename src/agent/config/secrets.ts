@@ -61,9 +61,10 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
         : [];
     }
     if (!fileKeys.has(key) && !(named && key === 'file')) return [];
-    const trouble = unreadableFile(resolve(cwd, node.value));
+    const place = resolve(cwd, node.value);
+    const trouble = unreadableFile(place) ?? (statSync(place).isFile() ? undefined : 'not a regular file');
     const placeName = fileKeys.has(key) ? `file ${node.value}` : secretPlaceText({ file: node.value });
-    if (!trouble && statSync(resolve(cwd, node.value)).size === 0 && !fileKeys.has(key)) {
+    if (!trouble && statSync(place).size === 0 && !fileKeys.has(key)) {
       const message = `${placeName} is empty; write the secret into it`;
       return [placedFault(placeOf(tree, path), path, message)];
     }
