@@ -5,6 +5,20 @@ import { startEarly } from './config/load.ts';
 import { isWaitingForThreads, onSignals } from './signals.ts';
 import { setFlags } from './v8-flags.ts';
 
+/** Whether there is a directory that relative paths start from. */
+function hasDirectory(): boolean {
+  try {
+    return process.cwd() !== '';
+  } catch {
+    return false;
+  }
+}
+
+if (!hasDirectory()) {
+  process.stderr.write('svc-agent: the current directory was removed; change to another one\n');
+  process.exit(1);
+}
+
 const isRun = process.argv[2] === 'run';
 // A signal ends the agent also while its code loads.
 const offSignals = isRun ? onSignals({ stop: () => process.exit(0), reload: () => {} }) : () => {};

@@ -59,6 +59,26 @@ describe('exit status and streams', () => {
     expect(stderr).toContain(message);
   });
 
+  test('in a directory that was removed every command ends with 1 and says so', async () => {
+    const gone = join(own(), 'gone');
+    mkdirSync(gone);
+    const script = `cd "${gone}" && rmdir "${gone}" && exec "${process.execPath}" "${mainFile}" --version`;
+    const ran = start('sh', ['-c', script]);
+    expect([await ran.ended, ran.output()]).toEqual([
+      1,
+      'svc-agent: the current directory was removed; change to another one\n',
+    ]);
+  });
+
+  test('the URL of an agent shows neither password nor query', async () => {
+    const url = 'http://u:s3cret@127.0.0.1:1/a?token=s3cret';
+    for (const args of [['healthcheck'], ['status'], ['incidents']]) {
+      const { stdout, stderr } = await commandHere([...args, '--url', url]);
+      expect(stdout + stderr, args[0]).toContain('http://127.0.0.1:1/a');
+      expect(stdout + stderr, args[0]).not.toContain('s3cret');
+    }
+  });
+
   test('an invalid agent.yaml ends run, check, status and healthcheck with 2, every fault on stderr or in the report', () => {
     const directory = own();
     const file = join(directory, 'agent.yaml');

@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import { systemCode, usageError } from '../../core/errors.ts';
+import { withoutUrlSecrets } from '../../core/redacted.ts';
 import { findConfig } from '../config/environment.ts';
 import { type AdminConfig, defaultAdminAddress } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -140,12 +141,12 @@ export const tell = (target: AgentTarget, body: unknown): Promise<{ status: numb
   );
 
 /** A URL for messages, without credentials. */
-export function shownUrl(text: string): string {
+export function targetText(text: string): string {
   if (!URL.canParse(text)) return text.replace(/[^/@]*@/, '');
   const url = new URL(text);
   url.username = '';
   url.password = '';
-  return url.href;
+  return withoutUrlSecrets(url.href);
 }
 
 /** The options of every command that queries a running agent. */
@@ -228,7 +229,7 @@ export async function targetOf(values: TargetValues, path: string, io: Io): Prom
   const caFile = ca === undefined ? undefined : checkedAuthorities(resolve(io.cwd, ca));
   if (named) return { url: named, caFile, insecure };
   const allowed = 'use the form http://127.0.0.1:9465 or 127.0.0.1:9465';
-  throw usageError('--url', 'not an address of http or https', shownUrl(url), allowed);
+  throw usageError('--url', 'not an address of http or https', targetText(url), allowed);
 }
 
 /** The file of --ca. Throws `usage` if it cannot be read or has no certificate. */

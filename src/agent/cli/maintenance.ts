@@ -2,7 +2,7 @@ import { AgentError, errorText, usageError } from '../../core/errors.ts';
 import { formatDuration, isHeaderText, parseDuration } from '../../core/text-formats.ts';
 import { longestMaintenanceSeconds, longestText } from '../admin/announcements.ts';
 import { createReadSecret } from '../read-secret.ts';
-import { type AgentTarget, shownUrl, targetOf, targetOptions, targetUsage, tell } from './agent-client.ts';
+import { type AgentTarget, targetOf, targetOptions, targetText, targetUsage, tell } from './agent-client.ts';
 import { command, configured, type ValuesOf } from './arguments.ts';
 import type { Io } from './io.ts';
 
@@ -94,7 +94,7 @@ async function tokenOf(values: Values, io: Io): Promise<string> {
 
 /** Sends the announcement. Throws `internal` if the agent does not accept it. */
 async function announce(target: AgentTarget, { lengthMs, reason }: Work): Promise<void> {
-  const where = shownUrl(target.url);
+  const where = targetText(target.url);
   const body = { kind: 'maintenance', text: reason, seconds: lengthMs / 1000 };
   const { status, text } = await tell(target, body).catch((cause: unknown) => {
     const fault = { where, what: `no answer, ${errorText(cause)}`, allowed: 'is the agent running?' };

@@ -15,7 +15,7 @@ import { onSignals } from '../signals.ts';
 import { type Alike, alike } from '../verdict/alike.ts';
 import { messageOf, sinceOf } from '../verdict/probe-text.ts';
 import { pendingText, timeText, unknownFailoverText } from '../verdict/sentence.ts';
-import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
+import { type AgentTarget, ask, targetOf, targetOptions, targetText, targetUsage } from './agent-client.ts';
 import { command } from './arguments.ts';
 import {
   bar,
@@ -115,7 +115,7 @@ const isWrong = (level: Level) => level === 'critical' || level === 'warning';
 
 /** The status of a running agent. Throws `internal` if there is none. */
 export async function askStatus(target: AgentTarget): Promise<StatusReport> {
-  const where = shownUrl(target.url);
+  const where = targetText(target.url);
   const report = (await ask(target).catch((cause: unknown) => {
     const allowed = 'is the agent running, and is the address that of its admin listener?';
     throw new AgentError('internal', { where, what: `no answer, ${errorText(cause)}`, allowed }, cause);
@@ -425,6 +425,6 @@ async function healthOf(target: AgentTarget): Promise<{ ok: boolean; msg: string
     const { ok, msg } = (await ask(target)) as { ok?: unknown; msg?: unknown };
     return { ok: ok === true, msg: typeof msg === 'string' ? msg : 'an answer without msg' };
   } catch (error) {
-    return { ok: false, msg: `${shownUrl(target.url)}: ${errorText(error)}` };
+    return { ok: false, msg: `${targetText(target.url)}: ${errorText(error)}` };
   }
 }
