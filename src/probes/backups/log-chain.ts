@@ -71,14 +71,13 @@ function replayOf(
   steps: readonly Step[],
   ends: string | undefined,
   isEnough: boolean,
-  { aheadMs = 0, wholeMs, kind }: { aheadMs?: number; wholeMs?: number; kind: LogKind },
+  { aheadMs = 0, wholeMs }: { aheadMs?: number; wholeMs?: number },
 ): Replay {
   const isOlder = ({ content: { newestMs = 0 }, endMs = newestMs }: Step) =>
     newestMs - aheadMs > endMs + mostOlderMs;
   // The clock that set the times of such a segment was ahead. In a binary log, a session may have set a time (SET timestamp).
-  const shown = steps.findLast(
-    (step) => step.content.newestMs !== undefined && (kind === 'binlog' || !isOlder(step)),
-  );
+  // When the file was changed is no time of its content: it may have been copied long after it was closed.
+  const shown = steps.findLast((step) => step.content.newestMs !== undefined && !isOlder(step));
   const shownMs = shown && shown.content.newestMs! - aheadMs;
   // Nothing in a file is newer than the file.
   const known = [shownMs && Math.min(shownMs, shown.endMs ?? shownMs), wholeMs].filter(
@@ -180,7 +179,6 @@ export function replayWal(
   const replay = replayOf(followed.steps, followed.ends, followed.next > to, {
     aheadMs: known.aheadMs,
     wholeMs,
-    kind: 'wal',
   });
   return { ...replay, endedByMs: followed.steps[to - from]?.endMs };
 }
@@ -222,10 +220,14 @@ function linkFault(before: Step | undefined, step: Step, cluster: string | undef
   return goesOn && !isRead ? `${step.name} has not been verified yet with the one before it` : undefined;
 }
 
-/** How far a binary log can be replayed on a backup that was taken at a position in it. */
+/**
+ * How far a binary log can be replayed on a backup that was taken at a position in it. The backup had ended by `endMs`, ms since
+ * the epoch, if that is known.
+ */
 export function replayBinlog(
   at: BinlogPlace,
   { placed: all, server, leavesOut, aheadMs }: ArchivedSegments,
+  endMs = Number.POSITIVE_INFINITY,
 ): Replay {
   if (leavesOut !== undefined)
     return nothing(`the server leaves ${leavesOut} out of it (binlog_do_db, binlog_ignore_db)`);
@@ -237,32 +239,39 @@ export function replayBinlog(
   const steps: Step[] = [];
   let ends: string | undefined;
   for (const { segment, at: place } of placed) {
-    const { name, content, endMs } = segment;
+    const { name, content } = segment;
     const before = steps.at(-1);
     // The file is from before the backup, or is the same file again, compressed or not.
     if (place.number < number! + steps.length) continue;
     if (place.number !== number! + steps.length) ends = `the file after ${before!.name} is missing`;
     else ends = obstacleIn(name, content) ?? (before && seam(before, { name, content: content! }));
     if (ends !== undefined) break;
-    steps.push({ name, content: content!, endMs });
+    steps.push({ name, content: content!, endMs: segment.endMs });
   }
   const [begin] = steps;
   if (begin === undefined) return nothing(ends!);
   if ((begin.content.bytes ?? 0) < at.position)
     return nothing(`${begin.name} ends before the backup was taken`);
-  const stranger = strangerAt(at, begin);
+  const stranger = strangerAt(at, begin, endMs + (aheadMs ?? 0));
   if (stranger !== undefined) return nothing(stranger);
   const wholeMs = ends === undefined ? wholeUntil(steps.at(-1), server) : undefined;
-  return replayOf(steps, ends, true, { aheadMs, wholeMs, kind: 'binlog' });
+  return replayOf(steps, ends, true, { aheadMs, wholeMs });
 }
 
 /** The names of a log's files without their numbers: a directory may contain the files of several logs. */
 const prefixOf = (name: string): string => name.replace(/\.\d+$/, '');
 
 /** Why the file is not the one in which the backup was taken: it belongs to another server, or to a log that was reset. */
-function strangerAt({ position, gtids }: BinlogPlace, { name, content }: Step): string | undefined {
-  const found = content.binlog?.places?.[position];
+function strangerAt(
+  { position, gtids }: BinlogPlace,
+  { name, content }: Step,
+  endMs: number,
+): string | undefined {
+  const { places, begunMs = 0 } = content.binlog ?? {};
+  const found = places?.[position];
   if (found === undefined) return `${name} has not been verified yet at the position of the backup`;
+  // Before the first transaction of a log there is no position of MariaDB that tells it from the log before the reset.
+  if (begunMs > endMs + mostOlderMs) return `${name} was begun after the backup: the log was reset since`;
   const isOther = found === null || (gtids !== undefined && content.binlog?.fromGtids !== undefined);
   if (!isOther || gtids === found) return undefined;
   return `${name} is of another server, or the log was reset since: the backup was not taken in it`;

@@ -180,6 +180,7 @@ async function readBinaryLog(
     isInUse: false,
     lastType: 0,
     owner: 0,
+    begunMs: 0,
     lastServer: undefined as number | undefined,
     newestMs: undefined as number | undefined,
   };
@@ -197,7 +198,10 @@ async function readBinaryLog(
       if (isChecked) found.hasChecksums = true;
       found.events += 1;
       found.lastType = type;
-      if (type === formatEvent) found.owner = server;
+      if (type === formatEvent) {
+        found.owner = server;
+        found.begunMs = atMs;
+      }
       if (ofTransaction.has(type)) found.lastServer = server;
       gtids.take(type, body, server);
       // What a replica has not received yet may be older than the files of its own log, so their times prove nothing.
@@ -220,6 +224,7 @@ async function readBinaryLog(
     binlog: {
       isClosed,
       ...(isCut && { isCut }),
+      begunMs: found.begunMs,
       ...gtids.positions(),
       ...(wanted.length > 0 && { places }),
     },

@@ -273,15 +273,24 @@ function throughBinlog(base: Reach, artifact: Artifact, logs: readonly NamedLog[
   let obstacle = withoutLog;
   for (const { name, log } of at === undefined || withoutLog !== undefined ? [] : logs) {
     if (log.kind !== 'binlog') continue;
-    const replay = replayBinlog(at!, log);
-    if (!replay.isEnough) obstacle ??= `the log ${name} does not count: ${replay.ends}`;
+    const replay = replayBinlog(at!, log, artifact.endMs);
+    const fault = replay.isEnough ? timeFault(replay) : replay.ends;
+    if (fault !== undefined) obstacle ??= `the log ${name} does not count: ${fault}`;
     const reach = replay.isEnough ? withLog(base, name, replay, nowMs) : base;
     if (later(reach.point, best.point)) best = reach;
   }
-  const isAlone = best === base && obstacle !== undefined && isKnown(base.point);
-  if (isAlone) best = { ...base, point: { note: obstacle, ...(base.point as KnownPoint) } };
+  if (best === base && obstacle !== undefined)
+    best = {
+      ...base,
+      point: isKnown(base.point)
+        ? { note: obstacle, ...base.point }
+        : { unknown: `${base.point.unknown}; ${obstacle}` },
+    };
   return withPoint(best, artifact.recoverableToMs, nowMs);
 }
+
+const timeFault = ({ newestMs }: ReturnType<typeof replayBinlog>) =>
+  newestMs === undefined ? 'it states no time before its files were changed; compare the clocks' : undefined;
 
 const later = (one: RecoveryPoint, other: RecoveryPoint) =>
   isKnown(one) && (!isKnown(other) || one.ms >= other.ms);

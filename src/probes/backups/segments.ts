@@ -58,6 +58,8 @@ interface BinlogContent {
   isClosed: boolean;
   /** Whether the file ends within an event, which is allowed only for the newest file. */
   isCut?: boolean;
+  /** When the server began the file, by its own clock, ms since the epoch. */
+  begunMs?: number;
   /** MariaDB's positions before and after the file, as `DOMAIN-NUMBER` with commas. */
   fromGtids?: string;
   toGtids?: string;
@@ -174,8 +176,13 @@ export function wholeUntil(
 ): number | undefined {
   if (!last || server?.archived === undefined || archivedName(last.name) !== server.archived)
     return undefined;
-  const systemId = last.content?.wal?.systemId;
-  if (systemId !== undefined && server.identity !== undefined && systemId !== server.identity)
-    return undefined;
-  return (last.content?.bytes ?? 0) >= (server.archivedBytes ?? 0) ? server.wholeUntilMs : undefined;
+  const { wal, binlog, bytes = 0 } = last.content ?? {};
+  const isOfAnother = differ(wal?.systemId, server.identity) || differ(binlog?.toGtids, server.archivedGtids);
+  // The server may have begun its log again: a longer file is not the one that it writes now.
+  const isOther = server.archivedBytes !== undefined && bytes !== server.archivedBytes;
+  return isOfAnother || isOther ? undefined : server.wholeUntilMs;
 }
+
+/** Whether both are known, and are not the same. */
+const differ = (one: string | undefined, other: string | undefined) =>
+  one !== undefined && other !== undefined && one !== other;

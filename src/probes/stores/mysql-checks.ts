@@ -22,6 +22,7 @@ export const variableNames = [
   'server_id',
   'datadir',
   'log_bin_basename',
+  'gtid_binlog_pos',
   'rpl_semi_sync_source_enabled',
   'rpl_semi_sync_master_enabled',
   'wsrep_cluster_address',
@@ -240,12 +241,22 @@ export function isLeftOut({ rows }: MysqlAnswer, database: string): boolean {
 export const logState = (
   { file, position }: { file: string; position: number },
   replica: boolean | undefined,
+  gtids?: string,
 ): LogState => ({
   archived: file,
   archivedBytes: position,
+  ...(gtids !== undefined && { archivedGtids: domainPositions(gtids) }),
   position: `${file}:${position}`,
   isArchivedWhole: Number.isFinite(position) && replica === false,
 });
+
+/** MariaDB's positions, `DOMAIN-SERVER-NUMBER`, in the order of their domains and without the servers. */
+const domainPositions = (gtids: string): string =>
+  (gtids.match(/\d+-\d+-\d+/g) ?? [])
+    .map((gtid) => gtid.split('-'))
+    .sort(([one], [other]) => Number(one) - Number(other))
+    .map(([domain, , number]) => `${domain}-${number}`)
+    .join();
 
 /** The directory of the data, and the directory of the binary log if it is a different one. */
 export function directoriesOf(variables: NamedValues): StorageDirectory[] {

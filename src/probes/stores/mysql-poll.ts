@@ -355,7 +355,9 @@ function serverReport(
     ...(status.nowSeconds !== undefined && { nowMs: status.nowSeconds * 1000 }),
     identity: serverIdentity(variables, status),
     directories: directoriesOf(variables),
-    ...(position && { log: { ...logState(position, replica), leavesOut } }),
+    ...(position && {
+      log: { ...logState(position, replica, variables.get('gtid_binlog_pos')), leavesOut },
+    }),
     checks: [
       ...mysqlChecks(variables, leavesOut),
       ...checks,

@@ -46,6 +46,8 @@ export interface LogState {
   archivedAtMs?: number;
   /** How many bytes the archived copy of the segment must have, for a log that is copied while it grows. */
   archivedBytes?: number;
+  /** MariaDB's positions at the end of that copy, as `DOMAIN-NUMBER` with commas. */
+  archivedGtids?: string;
   /** The position of the next entry. It stays the same as long as nothing is written. */
   position?: string;
   /** Whether nothing was written since the end of the segment `archived`. */
@@ -64,6 +66,8 @@ export interface ArchivedLog {
   archivedAtMs?: number;
   /** How many bytes the archived copy of that segment must have. */
   archivedBytes?: number;
+  /** MariaDB's positions at the end of that copy, as `DOMAIN-NUMBER` with commas. */
+  archivedGtids?: string;
   position?: string;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];

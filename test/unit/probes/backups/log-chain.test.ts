@@ -390,7 +390,7 @@ describe('a dump and an archive of binary logs', () => {
     expect(replay.ends).toBeUndefined();
   });
 
-  test('no time in a file counts that is later than the file, such as one of SET timestamp', () => {
+  test('no time in a file counts that is later than the file, such as one of SET timestamp, and the time of the file is none of its content', () => {
     const files = { [file(1)]: { ...content, newestMs: 9 * minuteMs } };
     const replayedAt = (endMs: number) => {
       const placed = placeSegments(
@@ -400,9 +400,8 @@ describe('a dump and an archive of binary logs', () => {
       const archive = { kind: 'binlog' as const, placed, histories: new Map(), aheadMs: minuteMs };
       return replayBinlog({ file: file(1), position: 4 }, archive).newestMs;
     };
-    expect([7, 8, 9].map((minute) => replayedAt(minute * minuteMs))).toEqual(
-      [7, 8, 8].map((minute) => minute * minuteMs),
-    );
+    const atSeconds = [477, 479, 480, 540];
+    expect(atSeconds.map((s) => replayedAt(s * 1000))).toEqual([undefined, 479_000, 480_000, 480_000]);
   });
 
   test('a place in a file that is none of a binary log is in no archive', () => {

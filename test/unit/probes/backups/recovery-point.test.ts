@@ -408,6 +408,22 @@ describe('with archived logs', () => {
     ],
     ['what the tool says of a dump', [dump({ recoverableToMs: nowMs - 3 })], [nowMs - 3, 'a']],
     [
+      'a dump of an unknown time says why its log does not count, either',
+      [
+        dump({ content: { binlog: { file: 'binlog.000007', position: 4 } } }),
+        binlog(nowMs, 'b', 'binlog.000008'),
+      ],
+      'the recovery point is unknown: a: it does not say when it began; the log b does not count: binlog.000007, in which the backup was taken, is missing in the archive',
+    ],
+    [
+      'so does one whose log states only times that are later than its files',
+      [
+        dump({ content: { binlog: { file: 'binlog.000007', position: 4 } } }),
+        binlog(nowMs + hourMs + 2001, 'b'),
+      ],
+      'the recovery point is unknown: a: it does not say when it began; the log b does not count: it states no time before its files were changed; compare the clocks',
+    ],
+    [
       'a table that it lacks makes it worth nothing, with any log',
       [
         dump({ content: { lacks: 'no orders', binlog: { file: 'binlog.000007', position: 4 } } }),
