@@ -55,7 +55,7 @@ function createComments(take: (line: string) => void) {
   const endsOfRows = ['\n\\.', '\n--\n-- PostgreSQL database '].map((text) => Buffer.from(text));
   const statements = [
     ...['\nCHANGE ', '\nPARTITION BY ', '\nSET GLOBAL gtid_slave_pos', '\n) ENGINE='],
-    '\nCOPY ',
+    ...['\nCOPY ', '\nLOCK TABLES ', '\nUNLOCK TABLES', '\n/*!40000 ALTER TABLE '],
   ].map((text) => Buffer.from(text));
   const longest = Math.max(...[...endsOfRows, ...statements].map(({ length }) => length));
   const read = (isEnd: boolean) => {
@@ -103,6 +103,7 @@ function createNotes() {
   let database = '';
   let tool = 'its tool';
   const parts = createParts();
+  const rows = createRows();
   let start: Pick<BackupContent, 'startMs' | 'startWall'> = {};
   let endWall: BackupContent['endWall'];
   let binlog: BackupContent['binlog'];
@@ -131,6 +132,7 @@ function createNotes() {
     if (position) binlog ??= { file: position[1]!, position: Number(position[2]) };
     const following = /^(?:-- )?SET GLOBAL gtid_slave_pos\s*=\s*'([^']*)'/.exec(line)?.[1];
     if (following !== undefined) gtids = gtids.gtids === undefined ? gtidsIn(following) : gtids;
+    rows.take(line, table);
     if (database !== 'mysql') withoutLog ??= whyWithoutLog(line, table);
     isOfSource ||= ofSource.test(line);
     // Of several dumps in one file the first began before the others.
@@ -152,10 +154,32 @@ function createNotes() {
       binlog: binlog && { ...binlog, ...gtids },
       databases: databases.size > 0 ? [...databases] : undefined,
       tables: [...tables.keys()],
-      partial: partialOf(tables, where),
+      partial: rows.cut() ?? partialOf(tables, where),
       ...(isOfSource && { unknown: replicated }),
       ...(!isOfSource && Object.keys(start).length === 0 && { unknown: whyUntimed(tool) }),
     }),
+  };
+}
+
+/**
+ * Tracks the statements that mysqldump writes before and after the rows of a table. With --force it goes on after an error, with
+ * the next table and to its last line, and leaves out what would have followed the last row that it got.
+ */
+function createRows() {
+  let open: string | undefined;
+  let cut: string | undefined;
+  return {
+    take(line: string, table: string | undefined) {
+      if (/^UNLOCK TABLES|^\/\*!40000 ALTER TABLE .* ENABLE KEYS/.test(line)) open = undefined;
+      else if (/^LOCK TABLES `.*` WRITE|^\/\*!40000 ALTER TABLE .* DISABLE KEYS/.test(line)) open = table;
+      else if (open !== undefined && (open !== table || line.startsWith('-- Dump completed'))) cut ??= open;
+    },
+    cut: () => {
+      const name = cut ?? open;
+      return (
+        name && `the rows of ${name.replace(/^\./, '')} end early: its tool went on after an error (--force)`
+      );
+    },
   };
 }
 
