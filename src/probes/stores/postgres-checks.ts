@@ -302,7 +302,7 @@ const archiverWakesMs = 60_000;
  * checkpoint_timeout, because it began to sleep while the server was still recovering.
  */
 export function logState(facts: PostgresFacts): LogState | undefined {
-  const { lsn, timeline, archiver, backlog, settings, startedAtMs } = facts;
+  const { lsn, timeline, archiver, backlog, settings, startedAtMs, nowMs } = facts;
   if ('unknown' in archiver || archiver.archivedWal === null) return undefined;
   const { archivedWal, failing } = archiver;
   const segmentBytes = BigInt(Math.trunc(Number(settings.wal_segment_size)) || 0);
@@ -331,10 +331,12 @@ export function logState(facts: PostgresFacts): LogState | undefined {
     ...(archived === before &&
       isQuiet &&
       timeoutS > 0 &&
-      startedAtMs !== undefined && {
+      startedAtMs !== undefined &&
+      nowMs !== undefined && {
         closes: {
           withinMs: 1000 * timeoutS + archiverWakesMs,
-          fromMs: startedAtMs + 1000 * checkpointS,
+          // Both times are of the clock of the server, which may be any time away from this host's.
+          forMs: nowMs - startedAtMs - 1000 * checkpointS,
         },
       }),
   };

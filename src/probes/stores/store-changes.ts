@@ -29,8 +29,8 @@ interface RememberedStore {
   timeline?: number;
   node?: string;
   startedAtMs?: number;
-  /** The position of the next entry of the log, and since when nothing was written. */
-  log?: { position: string; sinceMs: number };
+  /** The position of the next entry of the log, and for how long it is known that nothing was written, ms. */
+  log?: { position: string; idleMs: number };
   changes: Partial<Record<Watched, Change>>;
 }
 
@@ -44,7 +44,7 @@ interface Noticed {
 /** What an earlier poll remembered, as far as it is valid. */
 export function readRemembered(recalled: unknown): RememberedStore {
   const { identity, timeline, node, startedAtMs, log, changes } = recordOf(recalled);
-  const { position, sinceMs } = recordOf(log);
+  const { position, idleMs } = recordOf(log);
   const kept = watched.flatMap((check) => {
     const { atMs, found } = recordOf(recordOf(changes)[check]);
     return typeof atMs === 'number' && typeof found === 'string' ? [[check, { atMs, found }] as const] : [];
@@ -54,7 +54,7 @@ export function readRemembered(recalled: unknown): RememberedStore {
     ...(typeof timeline === 'number' && { timeline }),
     ...(typeof node === 'string' && { node }),
     ...(typeof startedAtMs === 'number' && { startedAtMs }),
-    ...(typeof position === 'string' && typeof sinceMs === 'number' && { log: { position, sinceMs } }),
+    ...(typeof position === 'string' && typeof idleMs === 'number' && { log: { position, idleMs } }),
     changes: Object.fromEntries(kept),
   };
 }
@@ -72,8 +72,13 @@ export function readDirectories(recalled: unknown): StorageDirectory[] | undefin
   });
 }
 
-/** Compares a report with what earlier polls remembered. */
-export function noticeChanges(before: RememberedStore, report: ServerReport, nowMs: number): Noticed {
+/** Compares a report with what earlier polls remembered, the last of them `elapsedMs` ago; 0 if it was of another process. */
+export function noticeChanges(
+  before: RememberedStore,
+  report: ServerReport,
+  nowMs: number,
+  elapsedMs = 0,
+): Noticed {
   const fresh = changesOf(before, report);
   const changes = { ...stillShown(before.changes, nowMs) };
   const news = [];
@@ -83,7 +88,7 @@ export function noticeChanges(before: RememberedStore, report: ServerReport, now
   }
   const { identity = before.identity, timeline = before.timeline } = report;
   const { node = before.node, startedAtMs = before.startedAtMs } = report;
-  const log = stillAt(before, report, nowMs);
+  const log = stillAt(before, report, elapsedMs);
   return {
     remember: { identity, timeline, node, startedAtMs, ...(log && { log }), changes },
     checks: checksOf(report, changes),
@@ -92,18 +97,18 @@ export function noticeChanges(before: RememberedStore, report: ServerReport, now
 }
 
 /**
- * The position of the log, and since when it has been the same. A time in the future, after the clock was set back, counts as
- * now.
+ * The position of the log, and for how long it has been the same. No wall clock measures that: after a jump ahead, what was
+ * written a moment ago would count as archived.
  */
 function stillAt(
   before: RememberedStore,
   { log, identity }: ServerReport,
-  nowMs: number,
+  elapsedMs: number,
 ): RememberedStore['log'] {
   if (log?.position === undefined) return undefined;
   const { position } = log;
   const isStill = before.log?.position === position && before.identity === identity;
-  return { position, sinceMs: isStill ? Math.min(before.log!.sinceMs, nowMs) : nowMs };
+  return { position, idleMs: isStill ? before.log!.idleMs + elapsedMs : 0 };
 }
 
 /**
@@ -159,7 +164,7 @@ export function archivedLog(
   { log: still }: RememberedStore,
   nowMs: number,
 ): ArchivedLog {
-  const isIdle = closes && still && nowMs - Math.max(still.sinceMs, closes.fromMs) > closes.withinMs;
+  const isIdle = closes && still && Math.min(still.idleMs, closes.forMs) > closes.withinMs;
   return { ...log, ...((isArchivedWhole || isIdle) && { wholeUntilMs: nowMs }) };
 }
 

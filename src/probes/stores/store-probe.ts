@@ -58,6 +58,8 @@ export function createStoreProbe(
 
   const freeSpace = createFreeSpace(clock, measureSpace);
   const watch = kind.watch?.(clock);
+  /** When the last poll that was answered asked the server. */
+  let askedAtMonotonicMs: number | undefined;
 
   /** The results of the checks for which the agent reads the host's file systems. */
   const hostChecks = async (
@@ -99,7 +101,17 @@ export function createStoreProbe(
     const askedMs = report.askedAtMonotonicMs + toWallMs;
     const clockAheadMs = aheadOf(report.nowMs, askedMs, report.answeredAtMonotonicMs + toWallMs);
     const nowMs = clock.nowMs();
-    const { remember, checks: changes, news } = noticeChanges(readRemembered(recalled), report, nowMs);
+    const {
+      remember,
+      checks: changes,
+      news,
+    } = noticeChanges(
+      readRemembered(recalled),
+      report,
+      nowMs,
+      report.askedAtMonotonicMs - (askedAtMonotonicMs ?? report.askedAtMonotonicMs),
+    );
+    askedAtMonotonicMs = report.askedAtMonotonicMs;
     const checks = allChecks(report, changes, expectedSchema);
     const failing = failingSince(readFailingSince(recalled), report, checks, nowMs);
     const shown = report.log && { log: archivedLog(report.log, remember, askedMs) };

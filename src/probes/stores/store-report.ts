@@ -54,8 +54,8 @@ export interface LogState {
   isArchivedWhole: boolean;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
-  /** From `fromMs` on, what is written is archived within `withinMs`; missing if nothing closes a segment in time. */
-  closes?: { withinMs: number; fromMs: number };
+  /** For `forMs` what was written has been archived within `withinMs`; missing if nothing closes a segment in time. */
+  closes?: { withinMs: number; forMs: number };
 }
 
 /** The log of a store as `/probes` shows it and the assessment of its archive uses it. */
