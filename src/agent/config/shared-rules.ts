@@ -5,7 +5,7 @@ import {
   formatAddress,
   parseAddress,
 } from '../../core/address.ts';
-import { schemes } from '../../probes/archival/archives.ts';
+import { archivalUri, schemes } from '../../probes/archival/archives.ts';
 import {
   entriesAt,
   faultAt,
@@ -242,7 +242,21 @@ export const archiveSections = ['history', 'visibility'] as const;
 export const archivalFaults = (tree: TreeNode): PlacedFault[] =>
   archiveSections.flatMap((section) => archiveFaults(tree, section));
 
-export function archiveFaults(tree: TreeNode, section: (typeof archiveSections)[number]): PlacedFault[] {
+type ArchiveSection = (typeof archiveSections)[number];
+
+/** The fault of an archive's URI in the service's files that has another form. The agent's own URIs are checked with their values. */
+export function uriFaults(service: TreeNode, section: ArchiveSection): PlacedFault[] {
+  const path = ['domainDefaults', 'archival', section, 'URI'];
+  const uri = textAt(service, ...path);
+  if (uri === undefined || archivalUri.read(uri) !== undefined) return [];
+  return [placedFault(placeOf(service, path), path, archivalUri.fault, uri)];
+}
+
+/** Whether the agent can watch an archive of the service's files. */
+export const isArchiveUsable = (service: TreeNode, section: ArchiveSection): boolean =>
+  archiveFaults(service, section).length + uriFaults(service, section).length === 0;
+
+function archiveFaults(tree: TreeNode, section: ArchiveSection): PlacedFault[] {
   const cluster = ['archival', section];
   const domains = ['domainDefaults', 'archival', section];
   return [...statusFaults(tree, cluster, domains), ...placeFaults(tree, cluster, domains)];

@@ -255,6 +255,18 @@ domainDefaults:
     expect(Object.keys(config!.archival!)).toEqual(['history']);
   });
 
+  test('an archive whose URI is no URI is a finding, not a fault, and is not watched', async () => {
+    const text = `archival: {history: {status: enabled, provider: {filestore: {fileMode: "0666"}}}}
+domainDefaults: {archival: {history: {status: enabled, URI: "not a URI"}}}
+`;
+    const { config, findings } = await allowed(text, `scope: all\n${all}`);
+    expect(lines(findings)).toEqual([
+      expect.stringMatching(/history: has faults, so the agent does not watch the history archive; /),
+      expect.stringMatching(/history\.URI: not an archival URI, got "not a URI"; /),
+    ]);
+    expect(config!.archival?.history).toBeUndefined();
+  });
+
   test.each([
     ['sqlite', 'sql: {pluginName: sqlite, databaseName: svc.db}', 'its plugin is sqlite'],
     [

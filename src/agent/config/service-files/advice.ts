@@ -1,5 +1,5 @@
 import { schemes } from '../../../probes/archival/archives.ts';
-import { archiveFaults, archiveSections } from '../shared-rules.ts';
+import { archiveSections, isArchiveUsable, uriFaults } from '../shared-rules.ts';
 import {
   entriesAt,
   faultAt,
@@ -139,9 +139,8 @@ export function unwatchedSections(service: TreeNode, agent: TreeNode): PlacedFau
     ...archiveSections.flatMap((section) => {
       const path = ['archival', section];
       const isOn = textAt(service, ...path, 'status') === 'enabled';
-      return isOn && archiveFaults(service, section).length > 0
-        ? unwatched(path, `the ${section} archive`)
-        : [];
+      if (!isOn || isArchiveUsable(service, section)) return [];
+      return [...uriFaults(service, section), ...unwatched(path, `the ${section} archive`)];
     }),
   ];
 }

@@ -4,10 +4,10 @@ import { withoutUrlSecrets } from '../../../core/redacted.ts';
 import { readDialAddress } from '../../../core/text-formats.ts';
 import type { StoreKindName } from '../../../probes/stores/store-options.ts';
 import {
-  archiveFaults,
   archiveSections,
   clusterFaults,
   clusterNumberFaults,
+  isArchiveUsable,
   reporterKeys,
 } from '../shared-rules.ts';
 import {
@@ -158,7 +158,7 @@ function discoverCluster(service: TreeNode, agent: MapNode, discovery: ConfigBui
   discoverStores(service, agent, discovery);
   if (nodeAt(service, 'clusterGroupMetadata') && !hasGroupFaults(service)) discoverGroup(service, discovery);
   for (const section of archiveSections)
-    if (archiveFaults(service, section).length === 0) discoverArchive(service, section, discovery);
+    if (isArchiveUsable(service, section)) discoverArchive(service, section, discovery);
 }
 
 export const hasGroupFaults = (service: TreeNode): boolean =>
