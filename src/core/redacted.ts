@@ -33,14 +33,14 @@ const statements = new RegExp(
 );
 /** An option and its value: `--password x`, and `"--password", "x"` of a list of arguments. */
 const optionValues = new RegExp(
-  `(--[\\w-]*(?:${secretWords})\\\\*["']?,?\\s+\\\\*["']?)[^\\s,"'\\]\\\\-][^\\s,"'\\]\\\\]*`,
+  `((?<![\\w-])--[\\w-]*(?:${secretWords})\\\\*["']?,?\\s+\\\\*["']?)[^\\s,"'\\]\\\\-][^\\s,"'\\]\\\\]*`,
   'gi',
 );
 const elements = new RegExp(`(<[\\w:.-]*(?:${secretWords})>)[^<]+`, 'gi');
 const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 /** The user part of a URL. A password may contain `@`, and behind a colon `/`; what follows the colon of a host is a port. */
 const userinfo =
-  /\b([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/@"'<>]*:(?!\d{1,5}(?:[/?#]|$))[^\s@"'<>]*@(?:[^\s/@"'<>]*@)*|(?:[^\s/@]+@)+)/gi;
+  /\b([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/@"'<>]*:(?!\d{1,5}(?:[/?#]|$))[^\s@"'<>]{0,200}@(?:[^\s/@"'<>]*@)*|(?:[^\s/@]+@)+)/gi;
 /** A JSON Web Token: its header is an object in base64url. */
 const webTokens = /(?<![\w-])eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)*/g;
 /** Tokens with a prefix of their own, of GitHub, GitLab, Slack, Stripe and Vault. */

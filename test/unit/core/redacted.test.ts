@@ -77,3 +77,18 @@ test.each([
 ])('an excerpt of %j is %j', (text, kept) => {
   expect(excerpt(text)).toBe(kept);
 });
+
+// If an expression were tried again from each character, it would take seconds.
+test.each([
+  '-',
+  'http://',
+  'http://a:',
+  'password ',
+  'set password for ',
+  'authorization: ',
+  '<password',
+  "password='' ",
+])('%j without an end is redacted', (part) => {
+  const text = part.repeat(200_000 / part.length);
+  expect(redactedMessage(text).length).toBeLessThanOrEqual(text.length);
+});
