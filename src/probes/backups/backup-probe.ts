@@ -253,7 +253,8 @@ async function readEvidence(
     case 'segments': {
       const { readSegments } = await import('./log-evidence.ts');
       const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });
-      return withRuns({ ...read, log: { ...read.log, leavesOut: known.leavesOut, aheadMs: known.aheadMs } });
+      const { leavesOut, aheadMs, wrote } = known;
+      return withRuns({ ...read, log: { ...read.log, leavesOut, aheadMs, wrote } });
     }
     case 'snapshot':
       return withRuns(

@@ -4,6 +4,7 @@ import { storeRoles } from '../stores/store-options.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
+import type { Written } from './log-chain.ts';
 
 /** The results of the polls of a store, with which a backup is compared. */
 
@@ -23,6 +24,8 @@ export interface KnownStore {
   unlogged?: readonly string[];
   /** A database of this backup that the server leaves out of its binary log. */
   leavesOut?: string;
+  /** Up to where a poll last saw that the primary had written its log. */
+  wrote?: Written;
 }
 
 const pollsOfStore = (store: string | undefined): string[] => [
@@ -37,6 +40,11 @@ export const logsOf = (store: string | undefined, latest: Latest): ArchivedLog[]
     const log = archivedLogOf(finding);
     return log === undefined ? [] : [{ ...log, identity: identityOf(finding) }];
   });
+
+const writtenOf = (store: string | undefined, latest: Latest): Written | undefined =>
+  logsOf(store, latest).flatMap(({ timeline, position, identity }) =>
+    timeline === undefined || position === undefined ? [] : { timeline, position, identity },
+  )[0];
 
 /** Whether the last poll saw that the node writes incremental backups. */
 export function incrementalsOn(store: string | undefined, latest: Latest): boolean | undefined {
@@ -60,7 +68,8 @@ export function knownStore(
   const aheadMs = ahead.length > 0 ? Math.max(...ahead) : before.aheadMs;
   const filter = logsOf(store, latest).find(({ leavesOut }) => leavesOut !== undefined)?.leavesOut;
   const leavesOut = filter ? databases.find((name) => filter.includes(name)) : before.leavesOut;
-  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs };
+  const wrote = writtenOf(store, latest) ?? before.wrote;
+  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs, wrote };
   const isOn = source.kind === 'incrementals' ? incrementalsOn(store, latest) : undefined;
   if (isOn === undefined) return known;
   if (isOn) return { ...known, onMs: nowMs };

@@ -21,6 +21,14 @@ export interface Switch {
   lsn: string;
 }
 
+/** A position up to which a server has written a timeline of PostgreSQL. */
+export interface Written {
+  timeline: number;
+  position: string;
+  /** The system identifier of the server. */
+  identity?: string;
+}
+
 /** An archive of log segments, with what was read from each. */
 export interface ArchivedSegments {
   kind: LogKind;
@@ -35,6 +43,8 @@ export interface ArchivedSegments {
   aheadMs?: number;
   /** A database that the server leaves out of its binary log. */
   leavesOut?: string;
+  /** How far the primary had written when it was last asked. */
+  wrote?: Written;
 }
 
 /**
@@ -131,6 +141,22 @@ export function lineageOf(
   return { timelines, fault };
 }
 
+/**
+ * Why what the store has written is not on the timelines that a restore follows: another server was promoted, while the store goes
+ * on as before.
+ */
+function divergence(
+  { histories, wrote }: ArchivedSegments,
+  { timelines }: Lineage,
+  systemId: string | undefined,
+): string | undefined {
+  const { timeline } = timelines.at(-1)!;
+  if (wrote === undefined || (wrote.identity ?? systemId) !== (systemId ?? wrote.identity)) return undefined;
+  const left = histories.get(timeline)?.find((each) => each.timeline === wrote.timeline);
+  if (left === undefined || positionOf(wrote.position) <= positionOf(left.lsn)) return undefined;
+  return `a restore leaves timeline ${left.timeline} at ${left.lsn} for timeline ${timeline}, and the store has written it up to ${wrote.position}: was another server promoted?`;
+}
+
 const historyOf = (timeline: number) => `${timeline.toString(16).toUpperCase().padStart(8, '0')}.history`;
 
 /** The position in the log that a text such as `0/3000028` names. */
@@ -172,7 +198,8 @@ export function replayWal(
     if (at && !steps.has(keyOf(at.timeline, at.number))) steps.set(keyOf(at.timeline, at.number), segment);
   }
   const lineage = lineageOf(until, { ...known, walSegmentBytes: bytes });
-  if (lineage.fault !== undefined) return nothing(lineage.fault);
+  const fault = lineage.fault ?? divergence(known, lineage, systemId);
+  if (fault !== undefined) return nothing(fault);
   const [from, to] = [segmentOfLsn(base.start, bytes), segmentBefore(until.end, bytes)];
   const followed = followWal(from, lineage, { steps, bytes }, systemId);
   const wholeMs = wholeUntil(followed.steps.at(-1), known.server);

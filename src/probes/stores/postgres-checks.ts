@@ -327,6 +327,7 @@ export function logState(facts: PostgresFacts): LogState | undefined {
     ...(plainWal.test(archived) && { archived }),
     ...(archiver.archivedAtS !== undefined && { archivedAtMs: archiver.archivedAtS * 1000 }),
     position: lsn,
+    timeline,
     isArchivedWhole: archived === before && position % segmentBytes <= segmentHeaderBytes,
     ...(archived === before &&
       isQuiet &&

@@ -50,6 +50,8 @@ export interface LogState {
   archivedGtids?: string;
   /** The position of the next entry. It stays the same as long as nothing is written. */
   position?: string;
+  /** PostgreSQL's timeline of that position. */
+  timeline?: number;
   /** Whether nothing was written since the end of the segment `archived`. */
   isArchivedWhole: boolean;
   /** Databases of this store that the server leaves out of its binary log. */
@@ -69,6 +71,7 @@ export interface ArchivedLog {
   /** MariaDB's positions at the end of that copy, as `DOMAIN-NUMBER` with commas. */
   archivedGtids?: string;
   position?: string;
+  timeline?: number;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
   /** Everything that was written before this time is in that segment and older ones; ms since the epoch. */

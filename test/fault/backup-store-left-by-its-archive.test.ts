@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { knownStore } from '../../src/probes/backups/known-store.ts';
+import { replayWal, type Written } from '../../src/probes/backups/log-chain.ts';
+import { placeSegments } from '../../src/probes/backups/segments.ts';
+
+// A standby was promoted by hand and archives into the same directory, while the store goes on as before. A restore follows the
+// newest timeline: what the store has written since is not on it, however new the commits of the other server are.
+const names = ['000000010000000000000002', '000000010000000000000003', '000000020000000000000003'];
+const replayed = (wrote?: Written) =>
+  replayWal(
+    [{ timeline: 1, start: '0/2000028', end: '0/2000100' }],
+    {
+      kind: 'wal',
+      placed: placeSegments(
+        'wal',
+        names.map((name, at) => ({ name, endMs: 1e15, sizeBytes: 1, content: { newestMs: at + 1 } })),
+      ),
+      histories: new Map([[2, [{ timeline: 1, lsn: '0/3000050' }]]]),
+      ...(wrote && { wrote }),
+    },
+    {},
+    '7',
+  );
+const isLeft = { isEnough: false, ends: expect.stringContaining('a restore leaves timeline 1 at 0/3000050') };
+const reaches = { isEnough: true, newestMs: 3 };
+
+test.each<[string, Written | undefined, object]>([
+  ['nothing is known of the store', undefined, reaches],
+  [
+    'the store had not written more before the other was promoted',
+    { timeline: 1, position: '0/3000050', identity: '7' },
+    reaches,
+  ],
+  ['the store has written more', { timeline: 1, position: '0/3000051', identity: '7' }, isLeft],
+  ['it has, and its identity is not known', { timeline: 1, position: '1/0' }, isLeft],
+  [
+    'the store is the server that was promoted',
+    { timeline: 2, position: '0/9000000', identity: '7' },
+    reaches,
+  ],
+  ['the store is another cluster', { timeline: 1, position: '0/9000000', identity: '8' }, reaches],
+])('%s', (_, wrote, expected) => expect(replayed(wrote)).toMatchObject(expected));
+
+test('what the store has written is still known when it is gone', () => {
+  const options = { store: 'main', database: 'persistence', source: { kind: 'segments' } } as never;
+  const at = { nowMs: 0, databases: [] };
+  const log = { timeline: 1, position: '0/3000051' };
+  const known = knownStore(options, {}, () => ({ details: { log, identity: '7' } }) as never, at);
+  expect(known.wrote).toEqual({ ...log, identity: '7' });
+  expect(knownStore(options, known, () => undefined, at).wrote).toEqual({ ...log, identity: '7' });
+});
