@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs';
-import { otherConfig, placesIn } from './configs.ts';
+import { otherConfig } from './configs.ts';
 import { critical, type Fault, info, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
 
@@ -102,21 +102,19 @@ export const agentFaults: readonly Fault[] = [
     ],
   },
   {
-    what: 'the file of a health check’s credentials no longer answers, as on a filesystem that hangs',
-    provoke({ directory }) {
-      const { token } = placesIn(directory);
+    what: 'the file with the authorities of a health check no longer answers, as on a filesystem that hangs',
+    provoke({ service: { dc2Authorities: file } }) {
       // A reader of a pipe without a writer waits.
-      execFileSync('mkfifo', [`${token}.pipe`]);
-      renameSync(`${token}.pipe`, token);
+      execFileSync('mkfifo', [`${file}.pipe`]);
+      renameSync(`${file}.pipe`, file);
     },
-    undo({ directory }) {
-      const { token } = placesIn(directory);
-      renameSync(token, `${token}.pipe`);
-      writeFileSync(token, 'secret', { mode: 0o600 });
-      const pipe = openSync(`${token}.pipe`, constants.O_WRONLY | constants.O_NONBLOCK);
-      writeSync(pipe, 'secret');
+    undo({ service: { dc2Authorities: file, certificates } }) {
+      renameSync(file, `${file}.pipe`);
+      writeFileSync(file, certificates.long.cert);
+      const pipe = openSync(`${file}.pipe`, constants.O_WRONLY | constants.O_NONBLOCK);
+      writeSync(pipe, certificates.long.cert);
       closeSync(pipe);
-      rmSync(`${token}.pipe`);
+      rmSync(`${file}.pipe`);
     },
     alerts: [
       warning(

@@ -20,8 +20,6 @@ export interface Surroundings {
 export const placesIn = (directory: string) => ({
   /** The file with what the client prints about a domain in a cluster. */
   domain: (cluster: string, domain: string) => join(directory, `${cluster}-${domain}.json`),
-  /** The file with the credentials of a health check. */
-  token: join(directory, 'token'),
   historyArchive: join(directory, 'archive', 'history'),
   visibilityArchive: join(directory, 'archive', 'visibility'),
   /** The archive of dc2. */
@@ -108,7 +106,7 @@ export function otherConfig(around: Surroundings) {
         health: {
           url: service.roles['dc2 frontend'].healthUrl,
           interval: '2s',
-          auth: { bearer: { file: placesIn(directory).token } },
+          tls: { caFile: service.dc2Authorities },
         },
       },
       history: { ...scraped(service.roles['dc2 history']), health: service.roles['dc2 history'].healthUrl },

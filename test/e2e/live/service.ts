@@ -38,6 +38,8 @@ export interface LiveService {
   /** The certificates of the frontend: one for a year, one for five days. */
   readonly certificates: Readonly<Record<'long' | 'short', Pair>>;
   readonly authorities: string;
+  /** The file with the certificate of dc2's frontend. */
+  readonly dc2Authorities: string;
   /** A certificate that the agents do not trust. */
   readonly untrusted: Pair;
   stop(): Promise<void>;
@@ -75,10 +77,12 @@ export async function startService(directory: string): Promise<LiveService> {
   const certificates = { long: selfSigned(directory, 365), short: selfSigned(directory, 5) };
   const authorities = join(directory, 'authorities.pem');
   writeFileSync(authorities, certificates.long.cert + certificates.short.cert);
+  const dc2Authorities = join(directory, 'dc2-authorities.pem');
+  writeFileSync(dc2Authorities, certificates.long.cert);
   const untrusted = selfSigned(directory, 30);
   const started = await Promise.all(
     roleNames.map(async (name) => {
-      const pair = name === 'frontend' ? certificates.long : undefined;
+      const pair = name.endsWith('frontend') ? certificates.long : undefined;
       return [name, await startRole(directory, name.replace(' ', '-'), pair)] as const;
     }),
   );
@@ -88,6 +92,7 @@ export async function startService(directory: string): Promise<LiveService> {
     roles,
     certificates,
     authorities,
+    dc2Authorities,
     untrusted,
     ...historyMeters(roles),
     ...otherMeters(roles),

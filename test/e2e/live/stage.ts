@@ -97,8 +97,7 @@ function describer(directory: string): Stage['describeDomain'] {
 }
 
 function makePlaces(directory: string, describeDomain: Stage['describeDomain']): void {
-  const { historyArchive, visibilityArchive, otherArchive, token } = placesIn(directory);
-  writeFileSync(token, 'secret', { mode: 0o600 });
+  const { historyArchive, visibilityArchive, otherArchive } = placesIn(directory);
   for (const archive of [historyArchive, visibilityArchive, otherArchive]) {
     mkdirSync(archive, { recursive: true });
     writeFileSync(join(archive, 'object'), '');
