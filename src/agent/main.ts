@@ -2,7 +2,7 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { startEarly } from './config/load.ts';
-import { isWaitingForThreads, onSignals } from './signals.ts';
+import { isWaitingForThreads, onSignals, threadsDone } from './signals.ts';
 import { setFlags } from './v8-flags.ts';
 
 /** Whether there is a directory that relative paths start from. */
@@ -41,9 +41,14 @@ process.on('exit', () => {
   for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
 });
 
-function exit(status: number): void {
-  // The default action of the signal is the only end that does not wait for the threads.
-  if (isRun && isWaitingForThreads()) process.kill(process.pid, 'SIGTERM');
+/**
+ * Ends the process. The default action of a signal is the only end that does not wait for the threads. A failure must not look
+ * like an orderly end, which SIGTERM is for systemd.
+ */
+async function exit(status: number): Promise<void> {
+  const isOrderly = status === 0;
+  if (isRun) await threadsDone(isOrderly ? 200 : 4_700);
+  if (isRun && isWaitingForThreads()) process.kill(process.pid, isOrderly ? 'SIGTERM' : 'SIGKILL');
   process.exit(status);
 }
 
@@ -57,8 +62,9 @@ const status = await ended;
 process.stdout.write('', (error) => {
   if (error && isLoss(error)) loss ??= error;
   // A program that exports traces may put its own end in the place of `exit`, which then returns.
-  if (!loss) return exit(status);
-  process.stderr.write(`svc-agent: standard output cannot be written, ${loss.message}\n`, () =>
-    exit(status || 1),
+  if (!loss) return void exit(status);
+  process.stderr.write(
+    `svc-agent: standard output cannot be written, ${loss.message}\n`,
+    () => void exit(status || 1),
   );
 });

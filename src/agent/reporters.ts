@@ -116,7 +116,8 @@ async function queuesLeft(config: AgentConfig): Promise<{ directory: string; poi
   const { pointsLeftIn } = await import('../reporters/hosted/queue/queue.ts');
   const left = names.map(async (name) => {
     const directory = join(stateDirectory, name);
-    return { directory, points: await pointsLeftIn(directory) };
+    // What cannot be read is no queue of the agent, or was made unreadable by somebody who knows.
+    return { directory, points: await pointsLeftIn(directory).catch(() => 0) };
   });
   return (await Promise.all(left)).filter(({ points }) => points > 0);
 }
@@ -233,16 +234,15 @@ export function createReporters(deps: ReportersDeps): Reporters {
     if (reporter.durable) state.section(reporter.durable.name).assign(reporter.durable);
     return { stop: await reporter.start(gather), status: kept?.status };
   };
-  const toldLeft = new Set<string>();
-  /** Warns once of each queue that nobody sends: a block may have got another reporter while its receiver was down. */
+  /** The queues that nobody sent at the last change of the configuration. */
+  let leftBefore = new Set<string>();
+  /** Warns of each queue that nobody sends any more: a block may have got another reporter while its receiver was down. */
   const tellLeft = async (config: AgentConfig) => {
-    for (const { directory, points } of await queuesLeft(config)) {
-      if (toldLeft.has(directory)) continue;
-      toldLeft.add(directory);
-      const msg =
-        'points that were not delivered stay on disk, because their block has no hostedmetrics any more; configure it again, or remove the directory';
-      log.write('warn', msg, { directory, points });
-    }
+    const left = await queuesLeft(config);
+    const msg =
+      'points that were not delivered stay on disk, because their block has no hostedmetrics any more; configure it again, or remove the directory';
+    for (const queue of left) if (!leftBefore.has(queue.directory)) log.write('warn', msg, { ...queue });
+    leftBefore = new Set(left.map(({ directory }) => directory));
   };
   const stopAll = async (ones: Iterable<RunningReporter>) => {
     const stopped = await Promise.allSettled([...ones].map(({ stop }) => stop()));

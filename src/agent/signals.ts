@@ -1,3 +1,5 @@
+import { setTimeout as wait } from 'node:timers/promises';
+
 /** The signals to the process, by their meaning. */
 interface Signals {
   /** SIGTERM or SIGINT: a clean stop. */
@@ -12,6 +14,13 @@ interface Signals {
  */
 export const isWaitingForThreads = (): boolean =>
   process.getActiveResourcesInfo().some((one) => /^(?:FSReq|FileHandleCloseReq|GetAddrInfoReq)/.test(one));
+
+const pauseMs = 10;
+
+/** Waits until no such request is under way, for this long at most. */
+export async function threadsDone(mostMs: number): Promise<void> {
+  for (let waitedMs = 0; isWaitingForThreads() && waitedMs < mostMs; waitedMs += pauseMs) await wait(pauseMs);
+}
 
 /** Handles the process's signals; a second SIGINT or SIGTERM has no effect. Returns the undo. */
 export function onSignals(signals: Signals): () => void {

@@ -18,7 +18,7 @@ const warnings = (output: string) =>
     .filter((line) => line.includes(warning))
     .map((line) => JSON.parse(line) as { level: string; directory: string; points: number });
 
-test('its queue is named with the points in it, once, and delivered if the block is back', async () => {
+test('its queue is named with the points in it, once each time, and delivered if the block is back', async () => {
   const directory = newFolder();
   const file = join(directory, 'agent.yaml');
   let status = 503;
@@ -36,6 +36,7 @@ test('its queue is named with the points in it, once, and delivered if the block
   const hosted = `{reportingInterval: 1s, hostedmetrics: {protocol: remotewrite, endpoint: http://127.0.0.1:${port}/write}}`;
   const pull = '{pullmetrics: {listenAddress: 127.0.0.1:0}}';
   mkdirSync(join(directory, 'state', 'hosted-empty'), { recursive: true });
+  writeFileSync(join(directory, 'state', 'hosted-note'), 'of somebody else');
 
   configure(hosted);
   agent = await startAgent(file);
@@ -48,6 +49,10 @@ test('its queue is named with the points in it, once, and delivered if the block
 
   configure(pull);
   await until('the reload is told', () => warnings(agent!.output()).length > 0);
+  configure(hosted);
+  await until('the block sends again', isQueued);
+  configure(pull);
+  await until('the next one is told, too', () => warnings(agent!.output()).length === 2);
   await agent.end();
   agent = await startAgent(file);
   const queue = join(directory, 'state', 'hosted-metrics');

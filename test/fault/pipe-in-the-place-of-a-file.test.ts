@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/agent/config/load.ts';
@@ -58,4 +58,22 @@ test('a file that hangs does not keep the agent from ending', async () => {
   await until('it waits for the file', () => agent.output().includes('"reason":"too_slow"'));
   agent.child.kill('SIGTERM');
   expect(await agent.ended).toBe('SIGTERM');
+});
+
+test.each([
+  // SIGTERM is an orderly end for systemd, which would not start the agent again.
+  ['hangs', false, 'SIGKILL'],
+  ['answers late', true, 2],
+])('a file that %s does not hide that the agent failed', async (_, answers, end) => {
+  const pipe = newPipe('late');
+  const folder = newFolder();
+  const reads = join(folder, 'reads.cjs');
+  writeFileSync(reads, `require('node:fs').readFile(${JSON.stringify(pipe)}, () => {});`);
+  const config = join(folder, 'agent.yaml');
+  writeFileSync(config, 'services: none\n');
+  const agent = start(process.execPath, ['--require', reads, mainFile, 'run', '-c', config]);
+  atTestEnd(() => agent.end('SIGKILL'));
+  await until('it says why', () => agent.output().includes('1 fault'));
+  if (answers) closeSync(openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK));
+  expect(await agent.ended).toBe(end);
 });

@@ -3,8 +3,8 @@ import { arch, cpus, freemem, loadavg, release, totalmem, type } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
+import { spellings } from '../../core/known-secrets.ts';
 import { withoutCredentials, withoutUrlSecrets } from '../../core/redacted.ts';
-import { spellings } from '../../core/redaction.ts';
 import { readFileText } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import {

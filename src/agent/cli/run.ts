@@ -1,10 +1,9 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, systemCode } from '../../core/errors.ts';
 import type { Agent } from '../agent.ts';
 import { loadConfig } from '../config/load.ts';
 import type { LoadRequest } from '../config/types.ts';
-import { isWaitingForThreads, onSignals } from '../signals.ts';
+import { onSignals, threadsDone } from '../signals.ts';
 import {
   buildError,
   type ConfigurationValues,
@@ -41,7 +40,7 @@ export const run = command(form, async (values, io, files) => {
     if (!agent) return await endEarly(starting);
     reload = agent.reload;
     await asked;
-    await endWithin(agent.stop().then(threadsDone));
+    await endWithin(agent.stop());
     return 0;
   } finally {
     clearInterval(awake);
@@ -79,16 +78,15 @@ async function endEarly(starting: Promise<Agent>): Promise<number> {
   return 0;
 }
 
-const threadsDone = async (): Promise<void> => {
-  while (isWaitingForThreads()) await wait(20);
-};
-
 /** The agent stops within 5 s, whatever it waits for. */
 const longestStopMs = 4_700;
 
 function endWithin(stopped: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, longestStopMs);
-    stopped.then(resolve, reject).finally(() => clearTimeout(timer));
+    stopped
+      .then(() => threadsDone(longestStopMs))
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timer));
   });
 }

@@ -33,7 +33,7 @@ export function untilBack<T extends Found>(
     one.lastMs === undefined &&
     !dependentReasons.has(one.reason ?? '') &&
     !isOwnReason(one.reason ?? '') &&
-    !(one.kind === 'scrape_down' && isPassing(role, facts)) &&
+    !isPassing(role, facts) &&
     // A new agent has not seen the beginning.
     isCauseAt({ ...found, sinceMs: last?.sinceMs ?? since(found) }, since(one)) &&
     since(one) <= lastMs + downWithinMs(kind);

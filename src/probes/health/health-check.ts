@@ -1,9 +1,9 @@
 import { authorizationOf, type ClientAuth, type ClientTls, type ReadSecret } from '../../core/access.ts';
 import type { Address } from '../../core/address.ts';
+import { createRedaction } from '../../core/known-secrets.ts';
 import type { Clock, Tracing } from '../../core/ports.ts';
 import type { HealthFailureReason } from '../../core/reasons.ts';
 import { urlSecrets } from '../../core/redacted.ts';
-import { createRedaction } from '../../core/redaction.ts';
 import {
   type Connection,
   type ConnectionPhase,
