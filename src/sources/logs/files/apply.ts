@@ -58,12 +58,12 @@ type Sightings = ReadonlyMap<string, Sighting>;
 const isMatched = (sightings: Sightings, log: string): boolean =>
   [...sightings.values()].some(({ found }) => found.some(({ path }) => path === log));
 
-/** Carries out what `match` decided: the only stage that changes what is known. */
-export function createApply(deps: ScanDeps, places: Places) {
-  const { generations, openFiles, reader, sinks, compared } = deps;
+const logEvent = ({ log }: ScanDeps, msg: string, path: string, { number, chain }: Generation): void =>
+  log.write('debug', msg, { path, generation: number, offset: chain.offset });
 
-  const logEvent = (msg: string, path: string, { number, chain }: Generation) =>
-    deps.log.write('debug', msg, { path, generation: number, offset: chain.offset });
+/** Ends the reading of generations. */
+function createEndings(deps: ScanDeps, places: Places) {
+  const { generations, openFiles, reader, sinks, compared } = deps;
 
   const close = (of: Generation) => {
     reader.close(of);
@@ -72,7 +72,7 @@ export function createApply(deps: ScanDeps, places: Places) {
 
   /** Marks a generation as lost: its inode belongs to another file by now, or its file has other bytes. */
   const lose = (of: Generation, by: LostBy) => {
-    logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', of.place!.real, of);
+    logEvent(deps, by === 'truncated' ? 'file was rewritten' : 'file is not found', of.place!.real, of);
     const { size } = of.place!;
     const now = by === 'truncated' ? places.stat(of) : undefined;
     // The file may hold less now than it held before.
@@ -83,6 +83,38 @@ export function createApply(deps: ScanDeps, places: Places) {
     close(of);
     generations.lose(of, by);
   };
+
+  /**
+   * Ends a generation. Copies that hold more than what was counted are compared again; copies in an archive are compared once.
+   */
+  const end = (of: Generation, lostBy?: LostBy) => {
+    logEvent(deps, 'file is finished', of.place?.real ?? of.home, of);
+    const { place } = of;
+    close(of);
+    generations.end(of, lostBy);
+    if (place && place.state !== 'unlinked') generations.know({ ...place, path: place.real, of });
+    if (lostBy) for (const copy of generations.copiesOf(of)) if (copy.isGzip) copy.size = -1;
+  };
+
+  /**
+   * Gives a generation up. What was never read is counted as skipped, together with the line that it continues; otherwise the
+   * unfinished line counts.
+   */
+  const giveUp = (of: Generation, reason: SkipReason) => {
+    const missing = unreadBytes(of);
+    const isCut = missing > 0;
+    const { length } = of.rest;
+    sinks.finish(of, isCut);
+    sinks.skip(of, reason, isCut ? missing + length : 0);
+    end(of, of.lostBy ?? 'vanished');
+  };
+
+  return { close, lose, end, giveUp };
+}
+
+/** Records files that are not read. */
+function createPassing(deps: ScanDeps) {
+  const { generations, sinks } = deps;
 
   const know = (sighting: Sighting, of: Generation, content: Content | undefined) => {
     const isGzip = content?.isGzip === true;
@@ -108,8 +140,36 @@ export function createApply(deps: ScanDeps, places: Places) {
     const of = newGeneration({ number, group, home, claimants: [], chain, size: offset, status: 'ended' });
     generations.add(of);
     know(sighting, of, content);
-    logEvent('file is not read', home, of);
+    logEvent(deps, 'file is not read', home, of);
   };
+
+  /**
+   * Passes over a file in a format that is not read. It is counted as skipped unless it may be the archive of a generation that
+   * was read and is in no listed file any more.
+   */
+  const passForeign = async (sighting: Sighting, group: string, content: Content, sightings: Sightings) => {
+    const { mtimeNs, size } = sighting.stat;
+    const isKnown = [...generations.ended(group)].some((one) => {
+      const copies = generations.copiesOf(one);
+      const isGone = copies.every((copy) => !sightings.has(fileKey(copy)));
+      return isGone || copies.some((copy) => copy.mtimeNs === mtimeNs);
+    });
+    const last = generations.group(group).at(-1);
+    await pass(sighting, group, content, last?.number);
+    if (!isKnown && last) sinks.skip(last, 'unreadable', size);
+  };
+
+  return { know, rememberPart, pass, passForeign };
+}
+
+/** Begins the reading of generations. */
+function createFollowing(
+  deps: ScanDeps,
+  places: Places,
+  { close }: Pick<ReturnType<typeof createEndings>, 'close'>,
+  { pass }: Pick<ReturnType<typeof createPassing>, 'pass'>,
+) {
+  const { generations, openFiles, reader, sinks, compared } = deps;
 
   /** The fields of a new generation. */
   const beginning = ({ found }: Sighting, group: string, real: string, isHome: boolean) => ({
@@ -132,7 +192,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     const isGzip = content?.isGzip ?? held === 'unfinished';
     const place = places.of(sighting, group, isGzip, isHome);
     const of = newGeneration(beginning(sighting, group, place.real, isHome));
-    logEvent('file is followed', place.real, of);
+    logEvent(deps, 'file is followed', place.real, of);
     if (content?.isGzip && startsAtEnd(sighting)) {
       sinks.skip(of, 'start_at_end', content.size);
       await pass(sighting, group, content, of.number);
@@ -158,7 +218,7 @@ export function createApply(deps: ScanDeps, places: Places) {
     const sighting = sightings.get(key)!;
     if (isHome && group !== of.group && !isMatched(sightings, of.group)) generations.move(of, group);
     const place = places.of(sighting, of.group, content.isGzip, isHome);
-    logEvent('file continues in another file', place.real, of);
+    logEvent(deps, 'file continues in another file', place.real, of);
     close(of);
     const hadRest = seenBytes(of);
     generations.settle(of, place);
@@ -197,49 +257,20 @@ export function createApply(deps: ScanDeps, places: Places) {
     const of = newGeneration({ ...own, size: stat.size, lostBy: 'vanished' });
     of.lost = { key, dev: stat.dev, wasLive: isHome };
     generations.add(of);
-    logEvent('file was gone before it was read', paths[0]!, of);
+    logEvent(deps, 'file was gone before it was read', paths[0]!, of);
   };
 
-  /**
-   * Ends a generation. Copies that hold more than what was counted are compared again; copies in an archive are compared once.
-   */
-  const end = (of: Generation, lostBy?: LostBy) => {
-    logEvent('file is finished', of.place?.real ?? of.home, of);
-    const { place } = of;
-    close(of);
-    generations.end(of, lostBy);
-    if (place && place.state !== 'unlinked') generations.know({ ...place, path: place.real, of });
-    if (lostBy) for (const copy of generations.copiesOf(of)) if (copy.isGzip) copy.size = -1;
-  };
+  return { follow, resume, fork, miss };
+}
 
-  /**
-   * Gives a generation up. What was never read is counted as skipped, together with the line that it continues; otherwise the
-   * unfinished line counts.
-   */
-  const giveUp = (of: Generation, reason: SkipReason) => {
-    const missing = unreadBytes(of);
-    const isCut = missing > 0;
-    const { length } = of.rest;
-    sinks.finish(of, isCut);
-    sinks.skip(of, reason, isCut ? missing + length : 0);
-    end(of, of.lostBy ?? 'vanished');
-  };
-
-  /**
-   * Passes over a file in a format that is not read. It is counted as skipped unless it may be the archive of a generation that
-   * was read and is in no listed file any more.
-   */
-  const passForeign = async (sighting: Sighting, group: string, content: Content, sightings: Sightings) => {
-    const { mtimeNs, size } = sighting.stat;
-    const isKnown = [...generations.ended(group)].some((one) => {
-      const copies = generations.copiesOf(one);
-      const isGone = copies.every((copy) => !sightings.has(fileKey(copy)));
-      return isGone || copies.some((copy) => copy.mtimeNs === mtimeNs);
-    });
-    const last = generations.group(group).at(-1);
-    await pass(sighting, group, content, last?.number);
-    if (!isKnown && last) sinks.skip(last, 'unreadable', size);
-  };
+/** Carries out what `match` decided: the only stage that changes what is known. */
+export function createApply(deps: ScanDeps, places: Places) {
+  const { generations } = deps;
+  const endings = createEndings(deps, places);
+  const passing = createPassing(deps);
+  const { lose, end, giveUp } = endings;
+  const { know, rememberPart, pass, passForeign } = passing;
+  const { follow, resume, fork, miss } = createFollowing(deps, places, endings, passing);
 
   return {
     lose,
@@ -265,7 +296,7 @@ export function createApply(deps: ScanDeps, places: Places) {
           await passForeign(sighting, file.group, content, sightings);
         else await pass(sighting, file.group, content);
       } else if (action.do === 'copy') {
-        logEvent('file is a copy', sighting.paths[0]!, action.of);
+        logEvent(deps, 'file is a copy', sighting.paths[0]!, action.of);
         if (content) rememberPart(action.of, content);
         know(sighting, action.of, content);
       } else if (action.do === 'follow') {
