@@ -7,7 +7,7 @@ import {
   type Recorded,
   recordOf,
 } from '../../../src/sources/logs/files/checkpoint.ts';
-import { newGeneration, newPlace } from '../../../src/sources/logs/files/generations.ts';
+import { newGeneration, newPlace } from '../../../src/sources/logs/files/generation.ts';
 import { runs } from '../../size.ts';
 
 const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((array) => Buffer.from(array));

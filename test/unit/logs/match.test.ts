@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { append, type Content, learn, noChain } from '../../../src/sources/logs/files/chain.ts';
 import type { Answer, FileFacts, World } from '../../../src/sources/logs/files/decision.ts';
-import { type Generation, newGeneration, newPlace } from '../../../src/sources/logs/files/generations.ts';
+import { type Generation, newGeneration, newPlace } from '../../../src/sources/logs/files/generation.ts';
 import { match } from '../../../src/sources/logs/files/match.ts';
 
 const group = '/logs/app.log';

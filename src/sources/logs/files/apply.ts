@@ -3,10 +3,8 @@ import { crc32 } from 'node:zlib';
 import type { SkipReason } from '../../../core/reasons.ts';
 import { type Content, identifyingBytes, learn, marksAgree, noChain } from './chain.ts';
 import type { Action, FileFacts } from './decision.ts';
-import { fileKey, type Sighting, startsAtEnd } from './discovery.ts';
 import {
   type Generation,
-  type Generations,
   isUnread,
   knownBytes,
   type LostBy,
@@ -14,7 +12,9 @@ import {
   noBytes,
   seenBytes,
   unreadBytes,
-} from './generations.ts';
+} from './generation.ts';
+import type { Generations } from './generations.ts';
+import { fileKey, type Sighting, startsAtEnd } from './picture.ts';
 import type { Places, ScanDeps } from './places.ts';
 import { isCompressed, isSameLog } from './rotated-names.ts';
 

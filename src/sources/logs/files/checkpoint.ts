@@ -8,7 +8,7 @@ import {
   newPlace,
   type Place,
   type Status,
-} from './generations.ts';
+} from './generation.ts';
 
 /** A generation, where it was read, and the files that hold it but are not read. */
 export interface Recorded {

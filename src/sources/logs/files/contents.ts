@@ -2,9 +2,9 @@ import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { systemCode } from '../../../core/errors.ts';
 import { type Content, headBytes, tailBytes } from './chain.ts';
-import { fileKey } from './discovery.ts';
 import { checked, type Disk, type FileStat, type Problems, saysAbsent } from './disk.ts';
 import { inflated, inflateSmall, isGzipStart, outlineOf } from './gzip.ts';
+import { fileKey } from './picture.ts';
 import { isSameLog } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
 
@@ -186,24 +186,19 @@ const whole = (bytes: Buffer): Content => ({
   prefix: async (length) => prefixOf(bytes, length),
 });
 
-export function createContents({ disk, compared, problems, slices }: ContentsDeps): Contents {
-  /** The content of an open file at this size and time. */
-  const held = new WeakMap<
-    object,
-    { readonly size: number; readonly mtimeNs: bigint; readonly content: Content | 'unfinished' }
-  >();
+function readAt(disk: Disk, fd: number, length: number, position: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  return length === 0 ? bytes : bytes.subarray(0, disk.read(fd, bytes, 0, length, position));
+}
 
-  const readAt = (fd: number, length: number, position: number): Buffer => {
-    const bytes = Buffer.allocUnsafe(length);
-    return length === 0 ? bytes : bytes.subarray(0, disk.read(fd, bytes, 0, length, position));
-  };
+function tailAt(disk: Disk, fd: number, length: number): string {
+  const kept = Math.min(tailBytes, length);
+  return readAt(disk, fd, kept, length - kept).toString('latin1');
+}
 
-  const tailAt = (fd: number, length: number): string => {
-    const kept = Math.min(tailBytes, length);
-    return readAt(fd, kept, length - kept).toString('latin1');
-  };
-
-  const plain = (file: Seen, size: number, start: Buffer): Content => {
+/** Contents of plain files. */
+function createPlain({ disk, compared, slices }: ContentsDeps) {
+  return (file: Seen, size: number, start: Buffer): Content => {
     let at = 0;
     let sum = 0;
     return {
@@ -218,7 +213,7 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
           // The file may have been closed to make room for others.
           const own = compared.open(file);
           if (typeof own === 'string') return undefined;
-          const bytes = readAt(own.fd, Math.min(chunkBytes, length - at), at);
+          const bytes = readAt(disk, own.fd, Math.min(chunkBytes, length - at), at);
           if (bytes.length === 0) return undefined;
           sum = crc32(bytes, sum);
           at += bytes.length;
@@ -226,11 +221,14 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
         }
         const own = compared.open(file);
         if (typeof own === 'string') return undefined;
-        return { sum: isSummed ? sum : undefined, tail: tailAt(own.fd, length) };
+        return { sum: isSummed ? sum : undefined, tail: tailAt(disk, own.fd, length) };
       },
     };
   };
+}
 
+/** Contents of archives that are too large to be inflated at once; 'unfinished' if the end is missing. */
+function createPacked({ disk, compared, problems, slices }: ContentsDeps) {
   /** The checksum and the last bytes of the first plain bytes of a gzip file; inflates it in bounded memory. */
   const inflatedPrefix = async (file: Seen, length: number) => {
     const own = compared.open(file);
@@ -253,7 +251,7 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
     return undefined;
   };
 
-  const large = (file: Seen, fd: number, packedSize: number): Content | 'unfinished' => {
+  return (file: Seen, fd: number, packedSize: number): Content | 'unfinished' => {
     const outline = outlineOf(disk, fd, packedSize);
     if (!outline) return 'unfinished';
     const { size, start, sum } = outline;
@@ -267,10 +265,21 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
       },
     };
   };
+}
+
+export function createContents(deps: ContentsDeps): Contents {
+  const { disk, compared, problems, slices } = deps;
+  const plain = createPlain(deps);
+  const large = createPacked(deps);
+  /** The content of an open file at this size and time. */
+  const held = new WeakMap<
+    object,
+    { readonly size: number; readonly mtimeNs: bigint; readonly content: Content | 'unfinished' }
+  >();
 
   const read = (file: Seen, fd: number, size: number): Content | 'unfinished' => {
     const wanted = Math.min(size, headBytes);
-    const start = readAt(fd, wanted, 0);
+    const start = readAt(disk, fd, wanted, 0);
     // The file may have been truncated after its size was looked up.
     if (!isGzipStart(start)) return plain(file, start.length < wanted ? start.length : size, start);
     const small = inflateSmall(disk, fd, size);
@@ -301,20 +310,20 @@ export function createContents({ disk, compared, problems, slices }: ContentsDep
       const { size } = disk.fstat(own.fd);
       const length = Math.min(size, compareBytes);
       const isSame = (position: number) => {
-        const bytes = readAt(own.fd, length, position);
-        return bytes.length === length && readAt(fd, length, position).equals(bytes);
+        const bytes = readAt(disk, own.fd, length, position);
+        return bytes.length === length && readAt(disk, fd, length, position).equals(bytes);
       };
       return size <= disk.fstat(fd).size && isSame(0) && isSame(size - length);
     },
     async beginsWith(fd, { size, start, prefix }) {
       const own = await prefix(size);
       if (own === undefined || disk.fstat(fd).size < size) return false;
-      if (!readAt(fd, start.length, 0).equals(start)) return false;
-      if (own.tail !== undefined && own.tail !== tailAt(fd, size)) return false;
+      if (!readAt(disk, fd, start.length, 0).equals(start)) return false;
+      if (own.tail !== undefined && own.tail !== tailAt(disk, fd, size)) return false;
       if (own.sum === undefined || size > summedBytes) return true;
       let sum = 0;
       for (let at = 0; at < size; at += chunkBytes) {
-        sum = crc32(readAt(fd, Math.min(chunkBytes, size - at), at), sum);
+        sum = crc32(readAt(disk, fd, Math.min(chunkBytes, size - at), at), sum);
         if (slices.spent()) await slices.turn();
       }
       return sum === own.sum;

@@ -1,6 +1,7 @@
 import { type Content, identifyingBytes, type Relation } from './chain.ts';
 import type { Unreadable } from './contents.ts';
-import type { Generation, Generations } from './generations.ts';
+import type { Generation } from './generation.ts';
+import type { Generations } from './generations.ts';
 
 /** The data that `match` decides from, and its decisions. */
 

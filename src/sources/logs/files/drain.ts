@@ -1,5 +1,5 @@
 import { recordOf } from './checkpoint.ts';
-import { type Generation, isStale, type Place } from './generations.ts';
+import { type Generation, isStale, type Place } from './generation.ts';
 import type { ScanDeps } from './places.ts';
 import type { Scan } from './scan.ts';
 

@@ -1,169 +1,5 @@
-import type { LineSink } from '../sink.ts';
-import { type Chain, covered, identifyingBytes, noChain, type Part } from './chain.ts';
-import { fileKey } from './discovery.ts';
-
-/** Why the bytes of a generation are in no known file: something else is in its file, or the file is gone. */
-export type LostBy = 'truncated' | 'vanished';
-
-/** `followed`: it has a place and is read; `lost`: its bytes are looked for; `ended`: it is remembered, and not read. */
-export type Status = 'followed' | 'lost' | 'ended';
-
-/**
- * One generation of a log: the bytes of one file from the first to the last, whatever the name of the file is by now. A snapshot
- * stores generations. Only the functions of `Generations` change a generation; they drop its record in the same step.
- */
-export interface Generation {
-  /** Orders the generations of a group. An older generation is read before a younger one. */
-  readonly number: number;
-  /** The path of the log that the generation belongs to. */
-  readonly group: string;
-  /** The path without links under which the generation was written. */
-  readonly home: string;
-  readonly chain: Chain;
-  /** The number of bytes after the offset that the sink has seen and not counted: an unfinished line. */
-  readonly restBytes: number;
-  /** The bytes of the unfinished line, if they are few enough to be stored in case the file loses them. */
-  readonly rest: Buffer;
-  /** The number of plain bytes that were certainly in the file. */
-  readonly size: number;
-  readonly status: Status;
-  readonly lostBy?: LostBy;
-  /** Copies of the generation's first few bytes, which are too few to be recognized by marks. */
-  readonly parts: readonly Part[];
-  readonly claimants: readonly string[];
-  /** The names by which patterns matched the file when `claimants` was determined, with NUL between them. */
-  readonly names: string;
-  /** State of a former sink, until the next sink is opened. */
-  readonly sinkState?: Uint8Array;
-  readonly place?: Place;
-
-  sink?: LineSink;
-  /**
-   * Set while the generation is lost: the inode that it had, whether it was at its log's path, the monotonic time in ms of the
-   * first settled listing without its bytes, and the monotonic time in ms since which its directory has been missing.
-   */
-  lost?: {
-    readonly key: string;
-    readonly dev?: bigint;
-    readonly wasLive?: boolean;
-    sinceMs?: number;
-    absentSinceMs?: number;
-  };
-  /** The encoding for the snapshot; undefined after a change. */
-  record?: Buffer;
-}
-
-type PlaceState = 'live' | 'rotated' | 'unlinked';
-
-/** Where a followed generation is now. */
-export interface Place {
-  readonly dev: bigint;
-  readonly ino: bigint;
-  /** The path without links where the file was last seen. */
-  readonly real: string;
-  /** The path by which a pattern last matched it; empty if none does. */
-  readonly at: string;
-  readonly state: PlaceState;
-  readonly isGzip: boolean;
-  /** The size and time that the last look-up found. */
-  readonly size: number;
-  readonly mtimeNs: bigint;
-
-  fd?: number;
-  /** The modification time of the file when it was read to its end. */
-  readMtimeNs: bigint;
-  /** Monotonic time of the last change, ms. */
-  changedMs: number;
-  /** Whether the content was compared since the file was opened, or since the start. */
-  isVerified: boolean;
-  /** Whether the file was empty when it was first seen. Such a file may turn out to be a copy. */
-  isBlank: boolean;
-  /** Whether the archive is read in part. If it were closed, it would have to be unpacked from its beginning. */
-  isUnpacking: boolean;
-}
-
-/** A file that is not read: a copy of a generation, or a generation that has ended. */
-export interface Known {
-  readonly dev: bigint;
-  readonly ino: bigint;
-  readonly path: string;
-  readonly isGzip: boolean;
-  size: number;
-  mtimeNs: bigint;
-  readonly of: Generation;
-  /** The number of scans with a settled listing that did not contain the file. */
-  absences: number;
-}
-
-/** Unfinished lines of up to this many bytes are stored. A longer one is lost if its file is truncated. */
-export const restKeptBytes = 4096;
-export const noBytes = Buffer.alloc(0);
-const noParts: readonly Part[] = [];
-
-export const countedBytes = ({ chain, rest }: Generation): number => chain.offset + rest.length;
-export const seenBytes = ({ chain, restBytes }: Generation): number => chain.offset + restBytes;
-/** The number of bytes that can be compared. */
-export const knownBytes = ({ chain, rest }: Generation): number =>
-  Math.max(covered(chain), chain.offset + rest.length);
-/** Whether nothing of the generation was counted. Then reading other bytes in its place counts nothing twice. */
-export const isUnread = ({ chain }: Generation): boolean => chain.offset === 0;
-/** Whether nothing was ever seen in the generation. */
-export const isBlank = (generation: Generation): boolean =>
-  generation.size === 0 && knownBytes(generation) + generation.restBytes === 0;
-export const isStrong = (generation: Generation): boolean => countedBytes(generation) >= identifyingBytes;
-
-/** Whether there may be something to read, or the file may have been replaced or rewritten. */
-export const isStale = (generation: Generation): boolean => {
-  const { place } = generation;
-  if (!place) return false;
-  return place.isGzip || place.size !== seenBytes(generation) || place.mtimeNs !== place.readMtimeNs;
-};
-
-/** The number of bytes that are known to have been in the generation and were not read, apart from the unfinished line. */
-export const unreadBytes = (generation: Generation): number =>
-  Math.max(0, generation.size - countedBytes(generation));
-
-type Located = Pick<Place, 'dev' | 'ino' | 'real' | 'at' | 'state' | 'isGzip' | 'size' | 'mtimeNs'>;
-
-/** A new place. Every property is written out: an object that gets properties later takes several times the memory. */
-export const newPlace = ({ dev, ino, real, at, state, isGzip, size, mtimeNs }: Located): Place => ({
-  dev,
-  ino,
-  real,
-  at,
-  state,
-  isGzip,
-  size,
-  mtimeNs,
-  fd: undefined,
-  readMtimeNs: -1n,
-  changedMs: 0,
-  isVerified: false,
-  isBlank: false,
-  isUnpacking: false,
-});
-
-export const newGeneration = (
-  of: Pick<Generation, 'number' | 'group' | 'home' | 'claimants'> & Partial<Generation>,
-): Generation => ({
-  number: of.number,
-  group: of.group,
-  home: of.home,
-  claimants: of.claimants,
-  chain: of.chain ?? noChain,
-  restBytes: of.restBytes ?? 0,
-  rest: of.rest ?? noBytes,
-  size: of.size ?? 0,
-  status: of.status ?? 'lost',
-  lostBy: of.lostBy,
-  parts: of.parts ?? noParts,
-  names: of.names ?? '',
-  sinkState: of.sinkState,
-  place: of.place,
-  sink: of.sink,
-  lost: of.lost,
-  record: undefined,
-});
+import type { Generation, Known, LostBy, Place } from './generation.ts';
+import { fileKey } from './picture.ts';
 
 /** How many deleted files have their content remembered, for copies that appear later. */
 const deletedLimit = 128;
@@ -222,40 +58,85 @@ interface Members {
 
 const byNumber = (a: Generation, b: Generation) => a.number - b.number;
 
+/** The generations of each group. */
+function createGroupIndex() {
+  const groups = new Map<string, Members>();
+  let added = 0;
+  return {
+    get added() {
+      return added;
+    },
+    paths: () => groups.keys(),
+    has: (path: string) => groups.has(path),
+    enter(generation: Generation): void {
+      const members = groups.get(generation.group) ?? { all: new Set(), sorted: undefined };
+      if (members.all.size === 0) added++;
+      groups.set(generation.group, members);
+      members.all.add(generation);
+      members.sorted = undefined;
+    },
+    leave(generation: Generation): void {
+      const members = groups.get(generation.group);
+      members?.all.delete(generation);
+      if (members) members.sorted = undefined;
+      if (members?.all.size === 0) groups.delete(generation.group);
+    },
+    /** To be called after the generations of a group got other numbers. */
+    renumbered(path: string): void {
+      groups.get(path)!.sorted = undefined;
+    },
+    open(path: string): readonly Generation[] {
+      const members = groups.get(path);
+      if (!members) return [];
+      members.sorted ??= [...members.all].filter(({ status }) => status !== 'ended').sort(byNumber);
+      return members.sorted;
+    },
+    ended: (path: string): readonly Generation[] =>
+      [...(groups.get(path)?.all ?? [])].filter(({ status }) => status === 'ended'),
+  };
+}
+
+/** The files that hold a generation and are not read. */
+function createCopies() {
+  const known = new Map<string, Known>();
+  const copies = new Map<Generation, Set<Known>>();
+  return {
+    known,
+    has: (generation: Generation) => copies.has(generation),
+    of: (generation: Generation): readonly Known[] => [...(copies.get(generation) ?? [])],
+    add({ dev, ino, size, mtimeNs, path, isGzip, of }: Omit<Known, 'absences'>): void {
+      const file = { dev, ino, size, mtimeNs, path, isGzip, of, absences: 0 };
+      known.set(fileKey(file), file);
+      const files = copies.get(of);
+      if (files) files.add(file);
+      else copies.set(of, new Set([file]));
+    },
+    remove(file: Known): void {
+      known.delete(fileKey(file));
+      const files = copies.get(file.of);
+      files?.delete(file);
+      if (files?.size === 0) copies.delete(file.of);
+    },
+  };
+}
+
 export function createGenerations(): Generations {
   const open = new Set<Generation>();
   const lost = new Set<Generation>();
   const reads = new Map<string, Generation>();
-  const known = new Map<string, Known>();
-  const copies = new Map<Generation, Set<Known>>();
-  const groups = new Map<string, Members>();
-  let groupsAdded = 0;
+  const copies = createCopies();
+  const groups = createGroupIndex();
   /** Ended generations that are in no file any more. */
   const deleted = new Set<Generation>();
 
   const change = (generation: Generation, changes: Partial<Generation>) => {
     Object.assign(generation as Mutable<Generation>, changes, { record: undefined });
   };
-  const enter = (generation: Generation) => {
-    const { group } = generation;
-    const members = groups.get(group) ?? { all: new Set(), sorted: undefined };
-    if (members.all.size === 0) groupsAdded++;
-    groups.set(group, members);
-    members.all.add(generation);
-    members.sorted = undefined;
-  };
-  const leave = (generation: Generation) => {
-    const { group } = generation;
-    const members = groups.get(group);
-    members?.all.delete(generation);
-    if (members) members.sorted = undefined;
-    if (members?.all.size === 0) groups.delete(group);
-  };
   /** Puts a generation, after changes, at the end of its group. */
   const replace = (generation: Generation, changes: Partial<Generation>) => {
-    leave(generation);
+    groups.leave(generation);
     change(generation, changes);
-    enter(generation);
+    groups.enter(generation);
   };
   const vacate = (generation: Generation) => {
     const { place } = generation;
@@ -273,45 +154,39 @@ export function createGenerations(): Generations {
     nextNumber: () => ++all.lastNumber,
     open,
     lost,
-    known,
+    known: copies.known,
     readAt: (key) => reads.get(key),
-    knownAt: (key) => known.get(key),
-    group(path) {
-      const members = groups.get(path);
-      if (!members) return [];
-      members.sorted ??= [...members.all].filter(({ status }) => status !== 'ended').sort(byNumber);
-      return members.sorted;
-    },
-    ended: (path) => [...(groups.get(path)?.all ?? [])].filter(({ status }) => status === 'ended'),
-    hasGroup: (path) => groups.has(path),
+    knownAt: (key) => copies.known.get(key),
+    group: groups.open,
+    ended: groups.ended,
+    hasGroup: groups.has,
     *all() {
       yield* open;
-      for (const path of groups.keys()) yield* all.ended(path);
+      for (const path of groups.paths()) yield* groups.ended(path);
     },
     get groups() {
-      return groups.keys();
+      return groups.paths();
     },
     get groupsAdded() {
-      return groupsAdded;
+      return groups.added;
     },
-    copiesOf: (generation) => [...(copies.get(generation) ?? [])],
+    copiesOf: copies.of,
 
     add(generation, place) {
       change(generation, { place, status: place ? 'followed' : generation.status });
       if (place) reads.set(fileKey(place), generation);
       if (generation.status === 'lost') lost.add(generation);
       if (generation.status !== 'ended') open.add(generation);
-      enter(generation);
+      groups.enter(generation);
       keepDeleted(generation);
     },
     remove(generation) {
-      for (const file of all.copiesOf(generation)) known.delete(fileKey(file));
-      copies.delete(generation);
+      for (const file of copies.of(generation)) copies.remove(file);
       deleted.delete(generation);
       open.delete(generation);
       lost.delete(generation);
       vacate(generation);
-      leave(generation);
+      groups.leave(generation);
     },
     update: change,
     relocate(generation, changes) {
@@ -321,7 +196,7 @@ export function createGenerations(): Generations {
     move: (generation, group) => replace(generation, { group }),
     arrange(path, members) {
       for (const generation of members) change(generation, { number: all.nextNumber() });
-      groups.get(path)!.sorted = undefined;
+      groups.renumbered(path);
     },
     lose(generation, lostBy) {
       const { place, size } = generation;
@@ -335,7 +210,7 @@ export function createGenerations(): Generations {
       lost.add(generation);
     },
     settle(generation, place) {
-      const before = known.get(fileKey(place));
+      const before = copies.known.get(fileKey(place));
       if (before) all.forget(before);
       vacate(generation);
       lost.delete(generation);
@@ -354,23 +229,14 @@ export function createGenerations(): Generations {
       keepDeleted(generation);
     },
     know(file) {
-      const key = fileKey(file);
-      const before = known.get(key);
+      const before = copies.known.get(fileKey(file));
       if (before) all.forget(before);
-      const { dev, ino, size, mtimeNs, path, isGzip, of } = file;
-      const next = { dev, ino, size, mtimeNs, path, isGzip, of, absences: 0 };
-      known.set(key, next);
-      const files = copies.get(of);
-      if (files) files.add(next);
-      else copies.set(of, new Set([next]));
-      deleted.delete(of);
-      of.record = undefined;
+      copies.add(file);
+      deleted.delete(file.of);
+      file.of.record = undefined;
     },
     forget(file) {
-      known.delete(fileKey(file));
-      const files = copies.get(file.of);
-      files?.delete(file);
-      if (files?.size === 0) copies.delete(file.of);
+      copies.remove(file);
       file.of.record = undefined;
       keepDeleted(file.of);
     },

@@ -1,7 +1,8 @@
 import { basename, dirname } from 'node:path';
 import { groupBy } from './decision.ts';
-import type { Picture, Sighting } from './discovery.ts';
-import type { Generation, Generations } from './generations.ts';
+import type { Generation } from './generation.ts';
+import type { Generations } from './generations.ts';
+import type { Picture, Sighting } from './picture.ts';
 import type { ScanDeps } from './places.ts';
 import { type Aged, byRestartAndAge, isBetween, isRotationOf, rotatedFrom } from './rotated-names.ts';
 
@@ -63,11 +64,10 @@ const aged = ({ place, home, number }: Generation): Aged => ({
   generation: number,
 });
 
-/** Groups for the files of one scan; `picture` is the picture of that scan. */
-export function createGroups(
-  { disk, generations, patterns }: Pick<ScanDeps, 'disk' | 'generations' | 'patterns'>,
-  picture: Picture,
-): Groups {
+type GroupDeps = Pick<ScanDeps, 'disk' | 'generations' | 'patterns'>;
+
+/** Finds the logs from which files were rotated, by their names. */
+function createRoots({ generations, patterns }: GroupDeps, picture: Picture) {
   const isKnownPath = (path: string) => picture.found.has(path) || generations.hasGroup(path);
 
   const baseBeside = (path: string): string | undefined =>
@@ -98,29 +98,67 @@ export function createGroups(
     const log = elsewhere(path);
     return log === undefined ? path : rootOf(log);
   };
+  return { isKnownPath, elsewhere, rootOf };
+}
 
-  interface Homes {
-    /** The paths without links under which logs are written, with their groups. */
-    readonly all: ReadonlyMap<string, string>;
-    /** The logs that links lead to. */
-    readonly linked: readonly (readonly [home: string, group: string])[];
+/** Puts the generations after `last` in their places among the others; undefined if all are in place already. */
+function arranged(
+  path: string,
+  members: readonly Generation[],
+  last: number,
+): readonly Generation[] | undefined {
+  const isNew = ({ number }: Generation) => number > last;
+  const named = members.filter(({ place }) => place && place.state !== 'unlinked');
+  const isNewest = (of: Generation) => isNew(of) && of.place?.state === 'live';
+  if (new Set(named.map(({ home }) => home)).size > 1) {
+    const sorted = [...members.filter((of) => !isNewest(of)), ...members.filter(isNewest)];
+    return sorted.some((of, i) => of !== members[i]) ? sorted : undefined;
   }
+  const known = named.filter((of) => !isNew(of)).map(aged);
+  const all = named.map((of) => (isNew(of) ? { ...aged(of), generation: undefined } : aged(of)));
+  const ages = byRestartAndAge(basename(members.at(0)?.home ?? path), known.length > 1 ? known : all);
+  const sorted = named.sort(
+    (a, b) => Number(a.place?.state === 'live') - Number(b.place?.state === 'live') || ages(aged(a), aged(b)),
+  );
+  // Generations without a name stay at their places among the others.
+  for (const of of members) {
+    if (sorted.includes(of)) continue;
+    const next = sorted.findIndex((other) => !isNew(other) && other.number > of.number);
+    const younger = next < 0 ? sorted.findIndex(isNew) : next;
+    sorted.splice(younger < 0 ? sorted.length : younger, 0, of);
+  }
+  return sorted.some((of, i) => of !== members[i]) ? sorted : undefined;
+}
+
+interface Homes {
+  /** The paths without links under which logs are written, with their groups. */
+  readonly all: ReadonlyMap<string, string>;
+  /** The logs that links lead to. */
+  readonly linked: readonly (readonly [home: string, group: string])[];
+}
+
+function homesIn(generations: Generations, { found, files }: Picture, rootOf: Groups['rootOf']): Homes {
+  const all = new Map<string, string>();
+  const linked: [home: string, group: string][] = [];
+  for (const { home, group } of generations.open) {
+    const root = rootOf(group);
+    all.set(home, root);
+    if (home !== group) linked.push([home, root]);
+  }
+  for (const [path, key] of found) {
+    for (const other of files.get(key)?.paths ?? []) if (!all.has(other)) all.set(other, rootOf(path));
+  }
+  return { all, linked };
+}
+
+/** Groups for the files of one scan; `picture` is the picture of that scan. */
+export function createGroups(deps: GroupDeps, picture: Picture): Groups {
+  const { disk, generations, patterns } = deps;
+  const { isKnownPath, elsewhere, rootOf } = createRoots(deps, picture);
   let homes: Homes | undefined;
   /** Created when the first file that is not followed is looked at. */
   const homesOf = (): Homes => {
-    if (homes) return homes;
-    const all = new Map<string, string>();
-    const linked: [home: string, group: string][] = [];
-    for (const { home, group } of generations.open) {
-      const root = rootOf(group);
-      all.set(home, root);
-      if (home !== group) linked.push([home, root]);
-    }
-    for (const [path, key] of picture.found) {
-      for (const other of picture.files.get(key)?.paths ?? [])
-        if (!all.has(other)) all.set(other, rootOf(path));
-    }
-    homes = { all, linked };
+    homes ??= homesIn(generations, picture, rootOf);
     return homes;
   };
 
@@ -195,31 +233,7 @@ export function createGroups(
         isSwungOver(sighting, group)
       );
     },
-    arranged(path, last) {
-      const members = generations.group(path);
-      const isNew = ({ number }: Generation) => number > last;
-      const named = members.filter(({ place }) => place && place.state !== 'unlinked');
-      const isNewest = (of: Generation) => isNew(of) && of.place?.state === 'live';
-      if (new Set(named.map(({ home }) => home)).size > 1) {
-        const sorted = [...members.filter((of) => !isNewest(of)), ...members.filter(isNewest)];
-        return sorted.some((of, i) => of !== members[i]) ? sorted : undefined;
-      }
-      const known = named.filter((of) => !isNew(of)).map(aged);
-      const all = named.map((of) => (isNew(of) ? { ...aged(of), generation: undefined } : aged(of)));
-      const ages = byRestartAndAge(basename(members.at(0)?.home ?? path), known.length > 1 ? known : all);
-      const sorted = named.sort(
-        (a, b) =>
-          Number(a.place?.state === 'live') - Number(b.place?.state === 'live') || ages(aged(a), aged(b)),
-      );
-      // Generations without a name stay at their places among the others.
-      for (const of of members) {
-        if (sorted.includes(of)) continue;
-        const next = sorted.findIndex((other) => !isNew(other) && other.number > of.number);
-        const younger = next < 0 ? sorted.findIndex(isNew) : next;
-        sorted.splice(younger < 0 ? sorted.length : younger, 0, of);
-      }
-      return sorted.some((of, i) => of !== members[i]) ? sorted : undefined;
-    },
+    arranged: (path, last) => arranged(path, generations.group(path), last),
     byAge(group, files) {
       const known = generations.group(group).map(aged);
       const ages = byRestartAndAge(basename(group), known.length > 1 ? known : files);

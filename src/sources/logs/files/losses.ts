@@ -1,9 +1,10 @@
 import { basename, dirname } from 'node:path';
 import type { Apply } from './apply.ts';
-import { fileKey, type Sighting } from './discovery.ts';
 import type { Disk, FileStat } from './disk.ts';
-import { type Generation, type Generations, isBlank, knownBytes } from './generations.ts';
+import { type Generation, isBlank, knownBytes } from './generation.ts';
+import type { Generations } from './generations.ts';
 import { isListingSettled, type Observed, seesDirectory } from './observe.ts';
+import { fileKey, type Sighting } from './picture.ts';
 import type { ScanDeps } from './places.ts';
 import { rotatedFrom } from './rotated-names.ts';
 

@@ -18,7 +18,7 @@ import {
   isUnrelated,
   type World,
 } from './decision.ts';
-import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generations.ts';
+import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generation.ts';
 import { firstEntryMs, isSameLog } from './rotated-names.ts';
 
 /** Actions, or the comparisons that must be made first. `again`: the decisions about other files depend on these actions. */

@@ -4,10 +4,10 @@ import type { Apply } from './apply.ts';
 import { type Content, compare, identifyingBytes, learn, marksAgree, tailBytes } from './chain.ts';
 import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
-import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
 import { type Disk, type FileStat, statReal } from './disk.ts';
-import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generations.ts';
+import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generation.ts';
 import type { Groups } from './groups.ts';
+import type { DirectoryPicture, Picture, Sighting } from './picture.ts';
 import type { Places, ScanDeps } from './places.ts';
 import { isRotationOf, isSameLog } from './rotated-names.ts';
 
@@ -97,16 +97,74 @@ export function postpone(seen: Observed, of: Generation): void {
   seen.needsScan = true;
 }
 
-/** Finds the followed generations again, and answers comparisons. It reads no more than a comparison needs. */
-export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<Apply, 'lose'>) {
-  const { disk, generations, openFiles, reader, compared, contents } = deps;
-  const { note, locate, claim } = places;
+/** Returns the function that compares a file with a generation, for `match`. It reads no more than the comparison needs. */
+function createAnswer({ openFiles, reader, generations, contents }: ScanDeps, { note, stat }: Places) {
+  /** Compares two contents of which at least one is packed. */
+  const answerPacked = async (content: Content, of: Generation): Promise<Answer> => {
+    const place = of.place!;
+    if (content.isGzip && place.isGzip) return 'other';
+    // The file may have grown since it was listed, and then been rotated and packed.
+    const now = place.isGzip ? undefined : stat(of);
+    if (now) note(of, now, place.state);
+    if (isStale(of)) return openFiles.open(place) === undefined ? 'unseen' : 'undrained';
+    const relation = await compare(content, of);
+    if (place.isGzip) return relation === 'same' || relation === 'shorter' ? 'prefix' : 'other';
+    if (reader.isIntact(of, place.fd !== undefined) === false) return 'rewritten';
+    if (relation === 'same' && content.size === of.size) return 'prefix';
+    // The archive may have been made before the file grew.
+    const isPart = relation === 'same' || relation === 'shorter';
+    const fd = isPart && content.size >= identifyingBytes ? openFiles.open(place) : undefined;
+    if (fd !== undefined && (await contents.beginsWith(fd, content))) return 'prefix';
+    if (relation === 'unseen') return 'unseen';
+    return relation === 'unknown' || relation === 'other' ? 'other' : 'longer';
+  };
 
   /**
-   * Whether the inode is still that of the generation, which is certain while the file is open. Undefined if the file cannot be
-   * looked at now.
+   * Compares a file with a followed generation: with the content of the generation's file, not only with the bytes that were
+   * read.
    */
-  const isSame = async (seen: Observed, of: Generation, file: Seen): Promise<boolean | undefined> => {
+  const answerFollowed = async (sighting: Sighting, content: Content, of: Generation): Promise<Answer> => {
+    const place = of.place!;
+    if (marksAgree(of.chain, content.start) === false)
+      return reader.isIntact(of, place.fd !== undefined) === false ? 'rewritten' : 'other';
+    if (content.isGzip || place.isGzip) return answerPacked(content, of);
+    const wasOpen = place.fd !== undefined;
+    const fd = openFiles.open(place);
+    if (fd === undefined) {
+      const relation = await compare(content, of);
+      return relation === 'other' || relation === 'unknown' ? 'other' : 'unseen';
+    }
+    const isPrefix = contents.isPrefixOf(sighting, fd);
+    // The bytes that the copy holds were in the file. If the file changes before they are read, they can be found in the copy.
+    if (isPrefix && isUnread(of) && !place.isBlank)
+      generations.update(of, { chain: learn(of.chain, content.start) });
+    // This is checked after the comparison: the file may have been rewritten before it, and then the compared file is a copy of
+    // the new content.
+    if (reader.isIntact(of, wasOpen) === false) return 'rewritten';
+    if (isPrefix === undefined) return 'moved';
+    if (isPrefix) return 'prefix';
+    const relation = await compare(content, of);
+    return relation === 'other' || relation === 'unknown' || content.size <= place.size ? 'other' : 'longer';
+  };
+
+  return async ({ file, of }: Ask, sighting: Sighting): Promise<Answer> => {
+    const { content } = file;
+    if (typeof content === 'string') return 'unknown';
+    if (of.place) return answerFollowed(sighting, content, of);
+    const { size, start, isGzip } = content;
+    const relation = await compare(content, of);
+    if (!isGzip || relation === 'same' || relation === 'longer') return relation;
+    const isPart = of.parts.some((part) => part.size === size && part.sum === crc32(start));
+    return isPart ? 'part' : relation;
+  };
+}
+
+/**
+ * Returns the function that tells whether an inode is still that of a generation, which is certain while the file is open.
+ * Undefined if the file cannot be looked at now.
+ */
+function createIsSame({ generations, contents, compared, openFiles, reader }: ScanDeps) {
+  return async (seen: Observed, of: Generation, file: Seen): Promise<boolean | undefined> => {
     if (isUntouched(of.place!, file.stat)) return true;
     const place = of.place!;
     const { paths } = file;
@@ -134,6 +192,13 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     else generations.relocate(of, { real, size, mtimeNs });
     return isIntact;
   };
+}
+
+/** Finds the followed generations again, and answers comparisons. */
+export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<Apply, 'lose'>) {
+  const { disk, generations, openFiles, compared, contents } = deps;
+  const { note, locate, claim } = places;
+  const isSame = createIsSame(deps);
 
   const meet = (seen: Observed, of: Generation, sighting: Sighting, stat: FileStat) => {
     const place = of.place!;
@@ -228,63 +293,7 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
     else lose(of, 'vanished');
   };
 
-  /**
-   * Compares a file with a followed generation: with the content of the generation's file, not only with the bytes that were
-   * read.
-   */
-  const answerFollowed = async (sighting: Sighting, content: Content, of: Generation): Promise<Answer> => {
-    const place = of.place!;
-    if (marksAgree(of.chain, content.start) === false)
-      return reader.isIntact(of, place.fd !== undefined) === false ? 'rewritten' : 'other';
-    if (content.isGzip || place.isGzip) {
-      if (content.isGzip && place.isGzip) return 'other';
-      // The file may have grown since it was listed, and then been rotated and packed.
-      const now = place.isGzip ? undefined : places.stat(of);
-      if (now) note(of, now, place.state);
-      if (isStale(of)) return openFiles.open(place) === undefined ? 'unseen' : 'undrained';
-      const relation = await compare(content, of);
-      if (place.isGzip) return relation === 'same' || relation === 'shorter' ? 'prefix' : 'other';
-      if (reader.isIntact(of, place.fd !== undefined) === false) return 'rewritten';
-      if (relation === 'same' && content.size === of.size) return 'prefix';
-      // The archive may have been made before the file grew.
-      const isPart = relation === 'same' || relation === 'shorter';
-      const fd = isPart && content.size >= identifyingBytes ? openFiles.open(place) : undefined;
-      if (fd !== undefined && (await contents.beginsWith(fd, content))) return 'prefix';
-      if (relation === 'unseen') return 'unseen';
-      return relation === 'unknown' || relation === 'other' ? 'other' : 'longer';
-    }
-    const wasOpen = place.fd !== undefined;
-    const fd = openFiles.open(place);
-    if (fd === undefined) {
-      const relation = await compare(content, of);
-      return relation === 'other' || relation === 'unknown' ? 'other' : 'unseen';
-    }
-    const isPrefix = contents.isPrefixOf(sighting, fd);
-    // The bytes that the copy holds were in the file. If the file changes before they are read, they can be found in the copy.
-    if (isPrefix && isUnread(of) && !place.isBlank)
-      generations.update(of, { chain: learn(of.chain, content.start) });
-    // This is checked after the comparison: the file may have been rewritten before it, and then the compared file is a copy of
-    // the new content.
-    if (reader.isIntact(of, wasOpen) === false) return 'rewritten';
-    if (isPrefix === undefined) return 'moved';
-    if (isPrefix) return 'prefix';
-    const relation = await compare(content, of);
-    return relation === 'other' || relation === 'unknown' || content.size <= place.size ? 'other' : 'longer';
-  };
-
-  return {
-    recognize,
-    findUnlisted,
-
-    async answer({ file, of }: Ask, sighting: Sighting): Promise<Answer> {
-      const { content } = file;
-      if (typeof content === 'string') return 'unknown';
-      if (of.place) return answerFollowed(sighting, content, of);
-      const { size, start, isGzip } = content;
-      const relation = await compare(content, of);
-      if (!isGzip || relation === 'same' || relation === 'longer') return relation;
-      const isPart = of.parts.some((part) => part.size === size && part.sum === crc32(start));
-      return isPart ? 'part' : relation;
-    },
-  };
+  return { recognize, findUnlisted, answer: createAnswer(deps, places) };
 }
+
+export type Observe = ReturnType<typeof createObserve>;

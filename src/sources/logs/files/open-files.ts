@@ -1,7 +1,7 @@
 import { systemCode } from '../../../core/errors.ts';
 import type { Log } from '../../../core/ports.ts';
 import { checked, type Disk, type Problems, statReal } from './disk.ts';
-import type { Place } from './generations.ts';
+import type { Place } from './generation.ts';
 
 /**
  * Open files, of a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
@@ -28,17 +28,10 @@ interface OpenFilesDeps {
 const exhausted = new Set(['EMFILE', 'ENFILE']);
 const cannotOpen = 'file cannot be opened';
 
-export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps): OpenFiles {
-  const held = new Set<Place>();
-  /** Open files that could not be opened again, so that room is made by closing others. They are looked up once. */
-  const pinned = new Set<Place>();
-  const count = () => held.size + pinned.size;
-  /** Lowered when the system allows fewer open files, so that the rest of the process can open files, too. */
-  let limit = maxOpen;
+/** Nothing keeps the unread bytes of a file that is not open. The operator is told once, before any are lost. */
+function createWarning(log: Log): (limit: number) => void {
   let isWarned = false;
-
-  /** Nothing keeps the unread bytes of a file that is not open. The operator is told before any are lost. */
-  const warn = () => {
+  return (limit) => {
     if (isWarned) return;
     isWarned = true;
     log.write('warn', 'more log files than may be open at once', {
@@ -47,6 +40,16 @@ export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps)
       remedy: 'raise LimitNOFILE or ulimit -n, and match the directory of rotated files in paths',
     });
   };
+}
+
+export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps): OpenFiles {
+  const held = new Set<Place>();
+  /** Open files that could not be opened again, so that room is made by closing others. They are looked up once. */
+  const pinned = new Set<Place>();
+  const count = () => held.size + pinned.size;
+  /** Lowered when the system allows fewer open files, so that the rest of the process can open files, too. */
+  let limit = maxOpen;
+  const warn = createWarning(log);
 
   const release = (file: Place): number | undefined => {
     const { fd } = file;
@@ -85,7 +88,7 @@ export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps)
 
   const makeRoomForOne = () => {
     if (count() < limit) return;
-    warn();
+    warn(limit);
     makeRoom(count() + 1 - limit);
   };
 
@@ -129,7 +132,7 @@ export function createOpenFiles({ disk, problems, log, maxOpen }: OpenFilesDeps)
         held.add(file);
         problems.resolve(file.real);
       } else if (count() < limit) open(file);
-      else warn();
+      else warn(limit);
     },
     close,
     release,

@@ -1,11 +1,12 @@
 import { basename, dirname } from 'node:path';
 import type { Clock, Log } from '../../../core/ports.ts';
 import type { ComparedFiles, Contents } from './contents.ts';
-import { fileKey, isFileAt, type Sighting } from './discovery.ts';
 import { type Disk, type FileStat, statReal } from './disk.ts';
-import { type Generation, type Generations, isUnread, newPlace, type Place } from './generations.ts';
+import { type Generation, isUnread, newPlace, type Place } from './generation.ts';
+import type { Generations } from './generations.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Patterns } from './patterns.ts';
+import { fileKey, isFileAt, type Sighting } from './picture.ts';
 import type { Reader } from './reader.ts';
 import { isBetween, isRotationOf } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
@@ -32,31 +33,31 @@ export interface ScanDeps {
 const matchedPath = (found: Sighting['found'], group: string): string =>
   found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
 
+function namesIn(disk: Disk, directory: string): string[] {
+  try {
+    return disk.list(directory).map(({ name }) => `${directory}/${name}`);
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * Where a file is that was found at `at`, with the path without links. A link in `at` may have been pointed elsewhere since, even
+ * more than once. With the name that it leads to by now, the next scan would not look for the files in between. If the
+ * file is not there, `at` is empty, and the next scan looks again.
+ */
+function whereabouts(disk: Disk, at: string, { stat, found }: Sighting): Pick<Place, 'at' | 'real'> {
+  const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
+  const real = disk.real(at);
+  if (isAt(real)) return { at, real };
+  if (real === at) return { at: '', real };
+  const isLink = (path: string) => found.some((match) => match.path === path);
+  return { at, real: namesIn(disk, dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real };
+}
+
 /** Maintains where the file of a generation is, under which names, and how large it is. */
 export function createPlaces(deps: ScanDeps) {
   const { disk, clock, generations, openFiles, reader, sinks } = deps;
-
-  const namesIn = (directory: string): string[] => {
-    try {
-      return disk.list(directory).map(({ name }) => `${directory}/${name}`);
-    } catch {
-      return [];
-    }
-  };
-
-  /**
-   * Where a file is that was found at `at`, with the path without links. A link in `at` may have been pointed elsewhere since, even
-   * more than once. With the name that it leads to by now, the next scan would not look for the files in between. If the
-   * file is not there, `at` is empty, and the next scan looks again.
-   */
-  const whereabouts = (at: string, { stat, found }: Sighting): Pick<Place, 'at' | 'real'> => {
-    const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
-    const real = disk.real(at);
-    if (isAt(real)) return { at, real };
-    if (real === at) return { at: '', real };
-    const isLink = (path: string) => found.some((match) => match.path === path);
-    return { at, real: namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real };
-  };
 
   /** Marks the beginning of a file that is not read yet, so that the file can be found again. */
   const learn = (of: Generation) => {
@@ -84,7 +85,7 @@ export function createPlaces(deps: ScanDeps) {
     of(sighting: Sighting, group: string, isGzip: boolean, isHome: boolean): Place {
       const { stat, found, paths } = sighting;
       const at = matchedPath(found, group);
-      const where = at === '' ? { at, real: paths[0]! } : whereabouts(at, sighting);
+      const where = at === '' ? { at, real: paths[0]! } : whereabouts(disk, at, sighting);
       const place = newPlace({ ...stat, ...where, isGzip, state: isHome ? 'live' : 'rotated' });
       place.changedMs = clock.monotonicMs();
       return place;
@@ -134,7 +135,7 @@ export function createPlaces(deps: ScanDeps) {
       if (at !== '' && at === place.at) return place.state === 'unlinked' ? 'live' : place.state;
       const isElsewhere = found.has(of.group) && found.get(of.group) !== fileKey(place);
       if (at !== '') {
-        generations.relocate(of, whereabouts(at, sighting));
+        generations.relocate(of, whereabouts(disk, at, sighting));
         if (at !== of.group && (isRotationOf(basename(at), basename(of.group)) || isElsewhere))
           return 'rotated';
         if (at !== of.group) generations.move(of, at);

@@ -1,14 +1,21 @@
 import { dirname } from 'node:path';
-import { createApply } from './apply.ts';
+import { type Apply, createApply } from './apply.ts';
 import { type Answer, batchesOf, type FileFacts } from './decision.ts';
-import { noPicture, type Picture } from './discovery.ts';
-import { type Generation, isStale, knownBytes, noBytes, seenBytes, unreadBytes } from './generations.ts';
+import { type Generation, isStale, knownBytes, noBytes, seenBytes, unreadBytes } from './generation.ts';
+import type { Generations } from './generations.ts';
 import { createGroups, type Groups } from './groups.ts';
 import { createLosses, type Glimpse, type Glimpses } from './losses.ts';
 import { match } from './match.ts';
-import { createObserve, type Observed, postpone } from './observe.ts';
+import { createObserve, type Observe, type Observed, postpone } from './observe.ts';
+import { noPicture, type Picture } from './picture.ts';
 import { createPlaces, type ScanDeps } from './places.ts';
-import { createUnknownFiles, type Unknown, unfinishedMs, type WaitingFiles } from './unknown-files.ts';
+import {
+  createUnknownFiles,
+  type Unknown,
+  type UnknownFiles,
+  unfinishedMs,
+  type WaitingFiles,
+} from './unknown-files.ts';
 
 /** Compares pictures of the directories with what is known, and decides what is read. */
 export interface Scan {
@@ -52,50 +59,44 @@ const observed = (picture: Picture, groups: Groups, unsettledScans: number): Obs
   needsScan: false,
 });
 
-export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): Scan {
-  const { clock, generations, reader, sinks, compared, slices } = deps;
-  const places = createPlaces(deps);
-  const apply = createApply(deps, places);
-  const observe = createObserve(deps, places, apply);
-  const losses = createLosses(deps, apply);
-  let seen = observed(noPicture, createGroups(deps, noPicture), 0);
-  let waited: WaitingFiles = new Map();
-  let unknown = createUnknownFiles(deps, seen, waited);
+/** Merges logs that were first seen under rotated names into the log that is known by now. */
+function mergeGroups(generations: Generations, seen: Observed): void {
+  for (const path of [...generations.groups]) {
+    const root = seen.groups.rootOf(path);
+    if (root === path) continue;
+    if (seen.unseen.has(path)) seen.unseen.add(root);
+    for (const of of [...generations.group(path), ...generations.ended(path)]) {
+      generations.move(of, root);
+      if (of.status !== 'ended') generations.update(of, { home: root });
+      if (of.place?.state === 'live') generations.relocate(of, { state: 'rotated' });
+    }
+  }
+}
+
+/** What one scan has seen, and the files in it that are not followed. */
+interface Round {
+  readonly seen: Observed;
+  readonly unknown: UnknownFiles;
+}
+
+/**
+ * Returns the function that decides about the files that are not followed: it makes the comparisons that `match` asks for, and
+ * applies its decisions.
+ */
+function createDecide({ generations, reader, slices }: ScanDeps, apply: Apply, observe: Observe) {
   /** The number of groups that had been added when groups were last merged. */
   let merged = 0;
-
-  const begin = (picture: Picture) => {
-    const isUnsettled = [...picture.directories.values()].some(
-      ({ isSettled, isListed }) => isListed && !isSettled,
-    );
-    const groups = createGroups(deps, picture);
-    seen = observed(picture, groups, isUnsettled ? seen.unsettledScans + 1 : 0);
-    unknown = createUnknownFiles(deps, seen, waited);
-  };
-
-  /** Merges logs that were first seen under rotated names into the log that is known by now. */
-  const mergeGroups = () => {
-    merged = generations.groupsAdded;
-    for (const path of [...generations.groups]) {
-      const root = seen.groups.rootOf(path);
-      if (root === path) continue;
-      if (seen.unseen.has(path)) seen.unseen.add(root);
-      for (const of of [...generations.group(path), ...generations.ended(path)]) {
-        generations.move(of, root);
-        if (of.status !== 'ended') generations.update(of, { home: root });
-        if (of.place?.state === 'live') generations.relocate(of, { state: 'rotated' });
-      }
-    }
-  };
 
   /**
    * Checks the logs whose copies may be among the unknown files, so that a rewritten log is not taken for the original. A file of
    * a new log may be a copy of any changed log in its directory.
    */
-  const verifyOriginals = (files: readonly Unknown[]) => {
+  const verifyOriginals = (unknown: UnknownFiles, files: readonly Unknown[]) => {
     const groups = new Set(files.map(({ group }) => group));
     const directories = new Set(
-      files.flatMap(({ sighting, group }) => (unknown.isNew(group) ? [dirname(sighting.paths[0]!)] : [])),
+      files.flatMap(({ sighting, group }) =>
+        unknown.newGroups.isNew(group) ? [dirname(sighting.paths[0]!)] : [],
+      ),
     );
     for (const of of [...generations.open]) {
       const { place } = of;
@@ -111,7 +112,7 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
   };
 
   /** Asks for comparisons until `match` can decide. */
-  const planFor = async (facts: readonly FileFacts[]) => {
+  const planFor = async ({ seen, unknown }: Round, facts: readonly FileFacts[]) => {
     const answers = new Map<string, Map<Generation, Answer>>();
     const world = unknown.worldOf(facts, answers);
     for (;;) {
@@ -129,7 +130,8 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
   /**
    * Decides about some files, which include all files of their groups; returns whether the decisions about others depend on that.
    */
-  const decideAbout = async (files: readonly Unknown[], decided: Set<string>) => {
+  const decideAbout = async (round: Round, files: readonly Unknown[], decided: Set<string>) => {
+    const { seen, unknown } = round;
     const facts: FileFacts[] = [];
     // Logs are read after the other files: what these have of a log's present content is then in what was read of the log.
     const isLog = ({ sighting, group }: Unknown) => seen.groups.isHome(sighting, group);
@@ -137,7 +139,7 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
       facts.push(unknown.factsOf(file));
       if (slices.spent()) await slices.turn();
     }
-    const plan = await planFor(unknown.byAge(facts));
+    const plan = await planFor(round, unknown.byAge(facts));
     for (const action of plan.actions) {
       if (action.do === 'wait') unknown.wait(action);
       await apply.apply(action, seen.picture.files);
@@ -149,26 +151,59 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
     return plan.again;
   };
 
-  /** Decides about the files that are not followed: makes the comparisons that `match` asks for, and applies its decisions. */
-  const decide = async () => {
+  return async (round: Round): Promise<void> => {
+    const { seen, unknown } = round;
     const first = unknown.left(new Set());
     if (first.length === 0) return;
-    unknown.sortGroups(first);
-    if (generations.groupsAdded > merged || first.some(({ group }) => unknown.isNew(group))) mergeGroups();
-    verifyOriginals(first);
+    unknown.newGroups.sort(first);
+    if (generations.groupsAdded > merged || first.some(({ group }) => unknown.newGroups.isNew(group))) {
+      merged = generations.groupsAdded;
+      mergeGroups(generations, seen);
+    }
+    verifyOriginals(unknown, first);
     const decided = new Set<string>();
-    for (const batch of batchesOf(unknown.left(decided), unknown.rankOf)) {
-      for (let round = 0; round < roundsLimit; round++) {
-        const left = round === 0 ? batch : unknown.left(decided, new Set(batch.map(({ group }) => group)));
-        if (left.length === 0 || !(await decideAbout(left, decided))) break;
+    for (const batch of batchesOf(unknown.left(decided), unknown.newGroups.rankOf)) {
+      for (let n = 0; n < roundsLimit; n++) {
+        const left = n === 0 ? batch : unknown.left(decided, new Set(batch.map(({ group }) => group)));
+        if (left.length === 0 || !(await decideAbout(round, left, decided))) break;
       }
     }
   };
+}
 
-  const isQuiet = (of: Generation) => {
-    const { state, changedMs } = of.place!;
-    const quietMs = state === 'unlinked' ? unlinkedQuietMs : rotatedQuietMs;
-    return !isStale(of) && clock.monotonicMs() - changedMs >= quietMs;
+/** Whether an older generation of the same log must be read first, and was not yet looked for in a settled listing. */
+function isAfterLost({ lost }: Generations, { group, number }: Generation): boolean {
+  for (const other of lost) {
+    const isOlder = other.group === group && other.number < number && other.lost?.sinceMs === undefined;
+    if (isOlder && unreadBytes(other) + other.rest.length > 0) return true;
+  }
+  return false;
+}
+
+/** Whether a file that is not at its log's path any more has not changed for long enough to be finished. */
+function isQuiet(of: Generation, nowMs: number): boolean {
+  const { state, changedMs } = of.place!;
+  return !isStale(of) && nowMs - changedMs >= (state === 'unlinked' ? unlinkedQuietMs : rotatedQuietMs);
+}
+
+export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): Scan {
+  const { clock, generations, reader, sinks, compared, slices } = deps;
+  const places = createPlaces(deps);
+  const apply = createApply(deps, places);
+  const observe = createObserve(deps, places, apply);
+  const losses = createLosses(deps, apply);
+  let seen = observed(noPicture, createGroups(deps, noPicture), 0);
+  let waited: WaitingFiles = new Map();
+  let unknown = createUnknownFiles(deps, seen, waited);
+  const decide = createDecide(deps, apply, observe);
+
+  const begin = (picture: Picture) => {
+    const isUnsettled = [...picture.directories.values()].some(
+      ({ isSettled, isListed }) => isListed && !isSettled,
+    );
+    const groups = createGroups(deps, picture);
+    seen = observed(picture, groups, isUnsettled ? seen.unsettledScans + 1 : 0);
+    unknown = createUnknownFiles(deps, seen, waited);
   };
 
   return {
@@ -185,7 +220,7 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
       const last = generations.lastNumber;
       // This must come before the content of the missed files is found in another file.
       losses.missGone(seen, passed);
-      await decide();
+      await decide({ seen, unknown });
       const followed = generations.lastNumber > last ? [...generations.open] : [];
       for (const group of new Set(followed.flatMap((of) => (of.number > last ? [of.group] : [])))) {
         const members = seen.groups.arranged(group, last);
@@ -226,8 +261,9 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
       apply.end(of);
     },
     settle() {
+      const nowMs = clock.monotonicMs();
       for (const of of [...generations.open]) {
-        if (!of.place || of.place.state === 'live' || of.place.isGzip || !isQuiet(of)) continue;
+        if (!of.place || of.place.state === 'live' || of.place.isGzip || !isQuiet(of, nowMs)) continue;
         reader.finish(of);
         apply.end(of);
       }
@@ -237,11 +273,7 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
       if (stat) places.note(of, stat, stat.nlink === 0 ? 'unlinked' : of.place!.state);
     },
     isBlocked(of) {
-      for (const other of generations.lost) {
-        const isOlder =
-          other.group === of.group && other.number < of.number && other.lost?.sinceMs === undefined;
-        if (isOlder && unreadBytes(other) + other.rest.length > 0) return true;
-      }
+      if (isAfterLost(generations, of)) return true;
       const place = of.place!;
       if (!place.isBlank || seenBytes(of) > 0) return false;
       deps.openFiles.open(place);

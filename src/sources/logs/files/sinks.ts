@@ -1,7 +1,8 @@
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { LineSink, OpenSink } from '../sink.ts';
 import { append, appendRest, cutOff } from './chain.ts';
-import { type Generation, type Generations, noBytes, restKeptBytes } from './generations.ts';
+import { type Generation, noBytes, restKeptBytes } from './generation.ts';
+import type { Generations } from './generations.ts';
 
 /** Hands a generation's bytes to its sink. The offset moves in the same step in which the lines are counted. */
 export interface Sinks {

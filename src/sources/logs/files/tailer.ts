@@ -3,14 +3,16 @@ import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
 import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
 import { createComparedFiles, createContents } from './contents.ts';
-import { createDiscovery, noPicture } from './discovery.ts';
-import { createProblems, type Disk, systemDisk } from './disk.ts';
+import { createDiscovery } from './discovery.ts';
+import { createProblems, type Disk, type Problems, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
-import { createGenerations, type Generation, type Generations, isStale, type Place } from './generations.ts';
+import { type Generation, isStale, type Place } from './generation.ts';
+import { createGenerations, type Generations } from './generations.ts';
 import { homesOf, targetsOf } from './groups.ts';
 import { createGlimpses } from './losses.ts';
 import { createOpenFiles } from './open-files.ts';
 import { compilePatterns, type PassedOver, type Patterns } from './patterns.ts';
+import { noPicture } from './picture.ts';
 import type { ScanDeps } from './places.ts';
 import { createReader } from './reader.ts';
 import { createScan } from './scan.ts';
@@ -146,26 +148,96 @@ function createTurns(slices: Slices) {
   };
 }
 
-export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, deps: TailerDeps): Tailer {
-  const { clock } = deps;
-  let { openSink } = deps;
-  let patterns: Patterns = compilePatterns(options.services, options.selected);
-  let services: readonly string[] = [...options.selected];
+/** The files that are followed or missing, and those that are not read. */
+const filesOf = (generations: Generations, problems: Problems, passedOver: readonly PassedOver[]) => [
+  ...[...generations.open].map((of): FollowedFile => {
+    const path = of.place?.real ?? of.home;
+    return {
+      path,
+      services: of.claimants,
+      offset: of.chain.offset,
+      lagBytes: lagOf(of),
+      state: problems.of(path) ?? (of.place ? 'following' : 'missing'),
+    };
+  }),
+  ...passedOver.map(({ path, service, reason }): FollowedFile => {
+    return { path, services: [service], offset: 0, lagBytes: 0, state: `not read: ${reason}` };
+  }),
+];
+
+/** Maintains which recorded generations are read: those that a selected service claims. */
+function createPositions({ clock, disk, generations, patterns }: ScanDeps) {
+  const remembered = new Set<string>();
+  const encode = createPositionsEncoder();
   /** The positions of files that no selected service claims. They are stored until a service claims the file again. */
   let parked: Recorded[] = [];
-  const remembered = new Set<string>();
-  const active = new Set<Generation>();
-  let picture = noPicture;
-  let scanCostMs = 0;
-  let isStopped = false;
 
+  const admit = (recorded: Recorded) => {
+    const { of, place, copies } = recorded;
+    if (of.status !== 'ended') {
+      const claimants = patterns().claimants([of.group]);
+      generations.update(of, { names: '', claimants });
+      if (!patterns().isWatched(of.group)) {
+        if (claimants.length > 0 || (place && isStillThere(disk, place))) parked.push(recorded);
+        return;
+      }
+    }
+    generations.add(of, place);
+    if (place) place.changedMs = clock.monotonicMs();
+    for (const copy of copies) generations.know({ ...copy, of });
+  };
+  const recordedOf = (of: Generation): Recorded => ({
+    of,
+    place: of.place,
+    copies: generations.copiesOf(of),
+  });
+
+  return {
+    /** The patterns that earlier scans included. */
+    remembered,
+    /** Every generation that may be read under other patterns. */
+    all: () => [...[...generations.open].map(recordedOf), ...parked],
+    /** Decides again about these generations; returns those that are not read under the present patterns. */
+    readmit(all: readonly Recorded[]): readonly Generation[] {
+      parked = [];
+      for (const recorded of all) {
+        generations.remove(recorded.of);
+        admit(recorded);
+      }
+      return parked.map(({ of }) => of);
+    },
+    freeze() {
+      const records = [...[...generations.all()].map(recordedOf), ...parked].map(recordOf);
+      return encode({ patterns: [...remembered], lastNumber: generations.lastNumber }, records);
+    },
+    restore(section: Uint8Array): void {
+      const positions = decodePositions(section);
+      for (const pattern of positions.patterns) remembered.add(pattern);
+      generations.lastNumber = positions.lastNumber;
+      for (const recorded of positions.generations) admit(recorded);
+    },
+  };
+}
+
+interface Variables
+  extends Pick<TailerOptions, 'sliceMs' | 'maxOpenFiles'>,
+    Pick<ScanDeps, 'patterns' | 'changed'> {
+  openSink(): OpenSink;
+}
+
+/** Creates what a scan works with. */
+function createParts(
+  deps: TailerDeps,
+  { sliceMs = 10, maxOpenFiles = 512, openSink, patterns, changed }: Variables,
+) {
+  const { clock } = deps;
   const generations = createGenerations();
   const listed = deps.disk ?? systemDisk;
   const glimpses = createGlimpses(listed, generations);
   const { disk } = glimpses;
   const problems = createProblems(deps.log);
-  const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
-  const sinks = createSinks(generations, () => openSink);
+  const slices = createSlices(clock, sliceMs, deps.turn);
+  const sinks = createSinks(generations, openSink);
   const openFiles = createOpenFiles({ disk, problems, log: deps.log, maxOpen: maxOpenFiles });
   const reader = createReader({ clock, disk, generations, openFiles, sinks, problems });
   const compared = createComparedFiles(disk, problems, Math.ceil(maxOpenFiles / comparedShare));
@@ -181,14 +253,34 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
     compared,
     contents: createContents({ disk, compared, problems, slices }),
     slices,
+    patterns,
+    changed,
+  };
+  return { scanDeps, glimpses, discovery, problems };
+}
+
+export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
+  const { clock } = deps;
+  let { openSink } = deps;
+  let patterns: Patterns = compilePatterns(options.services, options.selected);
+  let services: readonly string[] = [...options.selected];
+  const active = new Set<Generation>();
+  let picture = noPicture;
+  let scanCostMs = 0;
+  let isStopped = false;
+
+  const { scanDeps, glimpses, discovery, problems } = createParts(deps, {
+    ...options,
+    openSink: () => openSink,
     patterns: () => patterns,
     changed: (of) => void active.add(of),
-  };
+  });
+  const { generations, openFiles, reader, sinks, slices } = scanDeps;
   const scanner = createScan(scanDeps, glimpses);
   const drain = createDrain(scanDeps, scanner);
   const lags = createLagReport(generations, deps.lag);
   const turns = createTurns(slices);
-  const encode = createPositionsEncoder();
+  const positions = createPositions(scanDeps);
 
   const discover = async () => {
     const beganMs = clock.monotonicMs();
@@ -198,13 +290,13 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
     const passed = glimpses.take();
     picture = await discovery.scan({
       patterns,
-      isRemembered: (pattern) => remembered.has(pattern),
+      isRemembered: (pattern) => positions.remembered.has(pattern),
       homes,
       targets: targetsOf(generations),
     });
     if (isStopped) return;
     await scanner.reconcile(picture, passed);
-    if (!isStopped) for (const { pattern } of watched) remembered.add(pattern);
+    if (!isStopped) for (const { pattern } of watched) positions.remembered.add(pattern);
     scanCostMs = clock.monotonicMs() - beganMs;
   };
 
@@ -229,27 +321,6 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
     if (scanner.needsScan && !isStopped) await scan();
     else lags.report(services);
   };
-
-  const admit = (recorded: Recorded) => {
-    const { of, place, copies } = recorded;
-    if (of.status !== 'ended') {
-      const claimants = patterns.claimants([of.group]);
-      generations.update(of, { names: '', claimants });
-      if (!patterns.isWatched(of.group)) {
-        if (claimants.length > 0 || (place && isStillThere(disk, place))) parked.push(recorded);
-        return;
-      }
-    }
-    generations.add(of, place);
-    if (place) place.changedMs = clock.monotonicMs();
-    for (const copy of copies) generations.know({ ...copy, of });
-  };
-
-  const recordedOf = (of: Generation): Recorded => ({
-    of,
-    place: of.place,
-    copies: generations.copiesOf(of),
-  });
 
   const release = (all: Iterable<Generation>) => {
     for (const of of all) {
@@ -281,57 +352,25 @@ export function createTailer({ maxOpenFiles = 512, ...options }: TailerOptions, 
       return scanCostMs;
     },
 
-    freeze() {
-      const records = [...[...generations.all()].map(recordedOf), ...parked].map(recordOf);
-      return encode({ patterns: [...remembered], lastNumber: generations.lastNumber }, records);
-    },
-
-    restore(section) {
-      const positions = decodePositions(section);
-      for (const pattern of positions.patterns) remembered.add(pattern);
-      generations.lastNumber = positions.lastNumber;
-      for (const recorded of positions.generations) admit(recorded);
-    },
+    freeze: positions.freeze,
+    restore: positions.restore,
 
     prepare(next) {
       const nextPatterns = compilePatterns(next.services, next.selected);
       const nextServices = [...next.selected];
       return (open) =>
         slices.interrupt(async () => {
-          const all = [...[...generations.open].map(recordedOf), ...parked];
+          const all = positions.all();
           for (const { of } of all) sinks.reopen(of);
           openSink = await open();
           patterns = nextPatterns;
           services = nextServices;
-          parked = [];
-          for (const recorded of all) {
-            generations.remove(recorded.of);
-            admit(recorded);
-          }
-          release(parked.map(({ of }) => of));
+          release(positions.readmit(all));
           lags.forget();
         });
     },
 
-    files: () => [
-      ...[...generations.open].map((of) => {
-        const path = of.place?.real ?? of.home;
-        return {
-          path,
-          services: of.claimants,
-          offset: of.chain.offset,
-          lagBytes: lagOf(of),
-          state: problems.of(path) ?? (of.place ? 'following' : 'missing'),
-        };
-      }),
-      ...picture.passedOver.map(({ path, service, reason }) => ({
-        path,
-        services: [service],
-        offset: 0,
-        lagBytes: 0,
-        state: `not read: ${reason}`,
-      })),
-    ],
+    files: () => filesOf(generations, problems, picture.passedOver),
 
     async close() {
       isStopped = true;
