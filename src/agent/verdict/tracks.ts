@@ -93,6 +93,90 @@ const leastMissed = 10;
 /** A pause must be this many times longer than usual: a counter that grows in bursts pauses all the time. */
 const longerThanUsual = 3;
 
+/** Values with their times, oldest first. */
+type Values = readonly (readonly [atMs: number, value: number])[];
+
+/** The time from the first to the last of some values. */
+const knownMs = (values: Values): number => (values.length < 2 ? 0 : values.at(-1)![0] - values[0]![0]);
+
+/** How much a counter rose over some values. */
+function increaseOf(values: Values): number {
+  let sum = 0;
+  for (let i = 1; i < values.length; i++) {
+    const [before, now] = [values[i - 1]![1], values[i]![1]];
+    // A total that fell began again at 0.
+    sum += now >= before ? now - before : now;
+  }
+  return sum;
+}
+
+/** `Tracks.episode` for all values of a counter. */
+function episodeIn(values: Values, nowMs: number, leastMs: number, pauseMs?: number): Episode | undefined {
+  let [firstMs, grewMs, stoodMs, grown] = [Number.NaN, Number.NaN, 0, 0];
+  /** The time without growth before the episode: since the newest growth before it, or since the first sample. */
+  let quiet: readonly [fromMs: number, untilMs: number] = [0, 0];
+  /** The longest time without growth, and the second longest, which tells that the longest is usual. */
+  let longestMs: readonly [number, number] = [0, 0];
+  const isLong = (stillMs: number, knownMs: number, usualMs: number): boolean => {
+    if (pauseMs !== undefined) return stillMs >= pauseMs;
+    // A counter may have appeared with the first of its events, so that it is hardly known how often they come.
+    const missed = (grown / Math.max(knownMs, leastMs)) * stillMs;
+    return stillMs >= leastMs && stillMs >= longerThanUsual * usualMs && missed >= leastMissed;
+  };
+  const isPause = (): boolean => isLong(stoodMs - grewMs, grewMs - values[0]![0], longestMs[1]);
+  for (let i = 1; i < values.length; i++) {
+    const [[lastMs, last], [atMs, value]] = [values[i - 1]!, values[i]!];
+    if (value === last) {
+      stoodMs = atMs;
+      continue;
+    }
+    if (Number.isNaN(firstMs)) [firstMs, quiet] = [atMs, [values[0]![0], lastMs]];
+    else if (isPause()) [firstMs, quiet] = [atMs, [grewMs, stoodMs]];
+    const stillMs = Math.max(stoodMs - grewMs, atMs - lastMs);
+    if (stillMs > longestMs[0]) longestMs = [stillMs, longestMs[0]];
+    else if (stillMs > longestMs[1]) longestMs = [longestMs[0], stillMs];
+    grown += increaseOf([values[i - 1]!, values[i]!]);
+    grewMs = atMs;
+  }
+  if (Number.isNaN(firstMs)) return undefined;
+  const [fromMs, untilMs] = quiet;
+  const isAfterPause = isLong(untilMs - fromMs, grewMs - untilMs, longestMs[1]);
+  return {
+    firstAgoMs: nowMs - firstMs,
+    lastAgoMs: nowMs - grewMs,
+    isOver: isPause(),
+    ...(isAfterPause && { quietAgoMs: nowMs - fromMs }),
+  };
+}
+
+/** `Tracks.excess` for the values of a span. */
+function excessIn(values: Values, nowMs: number, share: number): Excess | undefined {
+  const usual = (share * increaseOf(values)) / knownMs(values);
+  // How much more than usual was counted from the beginning of the span to each sample. It rises most from its least value on.
+  let [sum, least, leastAt, most] = [0, 0, 0, 0];
+  let found: Excess | undefined;
+  for (let i = 1; i < values.length; i++) {
+    const atMs = values[i]![0];
+    sum += increaseOf([values[i - 1]!, values[i]!]) - usual * (atMs - values[i - 1]![0]);
+    if (sum - least > most) {
+      most = sum - least;
+      found = { firstAgoMs: nowMs - values[leastAt + 1]![0], lastAgoMs: nowMs - atMs };
+    }
+    if (sum <= least) [least, leastAt] = [sum, i];
+  }
+  return found;
+}
+
+/** `Tracks.newestAgoMs` for the values of a span. */
+function newestAgoMsIn(values: Values, nowMs: number, share: number): number | undefined {
+  const wanted = share * increaseOf(values);
+  for (let i = values.length - 1, sum = 0; i > 0; i--) {
+    sum += increaseOf(values.slice(i - 1, i + 1));
+    if (sum > wanted) return nowMs - values[i]![0];
+  }
+  return undefined;
+}
+
 export function createTracks(): Tracks {
   const byName = new Map<string, Map<string, Track>>();
   const sums = new Map<string, Map<string, Sum>>();
@@ -135,19 +219,6 @@ export function createTracks(): Tracks {
     }
     return found.reverse();
   };
-  const knownMs = (values: readonly [number, number][]) =>
-    values.length < 2 ? 0 : values.at(-1)![0] - values[0]![0];
-
-  const increaseOf = (values: readonly [number, number][]): number => {
-    let sum = 0;
-    for (let i = 1; i < values.length; i++) {
-      const [before, now] = [values[i - 1]![1], values[i]![1]];
-      // A total that fell began again at 0.
-      sum += now >= before ? now - before : now;
-    }
-    return sum;
-  };
-
   const set = (name: string, key: string, value: number, wasThere: boolean) => {
     const track = open(name, key);
     if (!track) return;
@@ -202,70 +273,10 @@ export function createTracks(): Tracks {
       return spannedMs < leastKnownMs ? undefined : (increaseOf(values) / spannedMs) * 1e3;
     },
     increase: (name, key, spanMs) => increaseOf(within(name, key, spanMs)),
-    episode(name, key, leastMs, pauseMs) {
-      const values = within(name, key, Number.POSITIVE_INFINITY);
-      let [firstMs, grewMs, stoodMs, grown] = [Number.NaN, Number.NaN, 0, 0];
-      /** The time without growth before the episode: since the newest growth before it, or since the first sample. */
-      let quiet: readonly [fromMs: number, untilMs: number] = [0, 0];
-      /** The longest time without growth, and the second longest, which tells that the longest is usual. */
-      let longestMs: readonly [number, number] = [0, 0];
-      const isLong = (stillMs: number, knownMs: number, usualMs: number): boolean => {
-        if (pauseMs !== undefined) return stillMs >= pauseMs;
-        // A counter may have appeared with the first of its events, so that it is hardly known how often they come.
-        const missed = (grown / Math.max(knownMs, leastMs)) * stillMs;
-        return stillMs >= leastMs && stillMs >= longerThanUsual * usualMs && missed >= leastMissed;
-      };
-      const isPause = (): boolean => isLong(stoodMs - grewMs, grewMs - values[0]![0], longestMs[1]);
-      for (let i = 1; i < values.length; i++) {
-        const [[lastMs, last], [atMs, value]] = [values[i - 1]!, values[i]!];
-        if (value === last) {
-          stoodMs = atMs;
-          continue;
-        }
-        if (Number.isNaN(firstMs)) [firstMs, quiet] = [atMs, [values[0]![0], lastMs]];
-        else if (isPause()) [firstMs, quiet] = [atMs, [grewMs, stoodMs]];
-        const stillMs = Math.max(stoodMs - grewMs, atMs - lastMs);
-        if (stillMs > longestMs[0]) longestMs = [stillMs, longestMs[0]];
-        else if (stillMs > longestMs[1]) longestMs = [longestMs[0], stillMs];
-        grown += increaseOf([values[i - 1]!, values[i]!]);
-        grewMs = atMs;
-      }
-      if (Number.isNaN(firstMs)) return undefined;
-      const [fromMs, untilMs] = quiet;
-      const isAfterPause = isLong(untilMs - fromMs, grewMs - untilMs, longestMs[1]);
-      return {
-        firstAgoMs: nowMs - firstMs,
-        lastAgoMs: nowMs - grewMs,
-        isOver: isPause(),
-        ...(isAfterPause && { quietAgoMs: nowMs - fromMs }),
-      };
-    },
-    excess(name, key, spanMs, share) {
-      const values = within(name, key, spanMs);
-      const usual = (share * increaseOf(values)) / knownMs(values);
-      // How much more than usual was counted from the beginning of the span to each sample. It rises most from its least value on.
-      let [sum, least, leastAt, most] = [0, 0, 0, 0];
-      let found: Excess | undefined;
-      for (let i = 1; i < values.length; i++) {
-        const atMs = values[i]![0];
-        sum += increaseOf([values[i - 1]!, values[i]!]) - usual * (atMs - values[i - 1]![0]);
-        if (sum - least > most) {
-          most = sum - least;
-          found = { firstAgoMs: nowMs - values[leastAt + 1]![0], lastAgoMs: nowMs - atMs };
-        }
-        if (sum <= least) [least, leastAt] = [sum, i];
-      }
-      return found;
-    },
-    newestAgoMs(name, key, spanMs, share) {
-      const values = within(name, key, spanMs);
-      const wanted = share * increaseOf(values);
-      for (let i = values.length - 1, sum = 0; i > 0; i--) {
-        sum += increaseOf(values.slice(i - 1, i + 1));
-        if (sum > wanted) return nowMs - values[i]![0];
-      }
-      return undefined;
-    },
+    episode: (name, key, leastMs, pauseMs) =>
+      episodeIn(within(name, key, Number.POSITIVE_INFINITY), nowMs, leastMs, pauseMs),
+    excess: (name, key, spanMs, share) => excessIn(within(name, key, spanMs), nowMs, share),
+    newestAgoMs: (name, key, spanMs, share) => newestAgoMsIn(within(name, key, spanMs), nowMs, share),
     least(name, key, spanMs) {
       const values = within(name, key, spanMs, true);
       // Samples are some seconds apart.
