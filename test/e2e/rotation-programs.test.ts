@@ -3,7 +3,7 @@ import { afterAll, test } from 'vitest';
 import { available, isInstalled } from '../installed.ts';
 import { bySize } from '../size.ts';
 import { killWhileRotating, type OpenService, timeoutOf } from './rotation/kill-loop.ts';
-import { buildLumberjack, lumberjack, multilog, svlogd } from './rotation/piped.ts';
+import { buildLumberjack, lumberjack, multilog, rotatelogs, s6log, svlogd } from './rotation/piped.ts';
 import { docker, kubelet, logrotate } from './rotation/rotated.ts';
 
 const kills = Number(process.env.ROTATION_KILLS ?? bySize({ short: 1, long: 1, nightly: 300 }));
@@ -13,6 +13,8 @@ const isOnPath = (program: string) =>
 const hasLogrotate = isInstalled('logrotate');
 const hasSvlogd = isOnPath('svlogd');
 const hasMultilog = isOnPath('multilog');
+const hasRotatelogs = isOnPath('rotatelogs');
+const hasS6Log = isOnPath('s6-log');
 const built = bySize({
   short: () => undefined,
   long: buildLumberjack,
@@ -65,6 +67,8 @@ const cases: readonly [name: string, isThere: boolean, open: OpenService][] = [
   ['svlogd, gzip', hasSvlogd, svlogd('gzip')],
   ['multilog', hasMultilog, multilog(undefined)],
   ['multilog, gzip', hasMultilog, multilog('gzip')],
+  ['rotatelogs, a fixed number of files', hasRotatelogs, rotatelogs],
+  ['s6-log, gzip', hasS6Log, s6log],
 ];
 
 const tried = bySize({ short: cases.slice(2, 3), long: cases, nightly: cases });

@@ -79,6 +79,19 @@ export const multilog = (processor: string | undefined): OpenService =>
     paths: [join(directory, 'current'), join(directory, '@*')],
   }));
 
+/** Apache's rotatelogs with a fixed number of files: the next name begins anew in the oldest file. */
+export const rotatelogs: OpenService = piped((directory) => ({
+  command: 'rotatelogs',
+  args: ['-n', '60', join(directory, 'app.log'), '20K'],
+  paths: [join(directory, 'app.log*')],
+}));
+
+export const s6log: OpenService = piped((directory) => ({
+  command: 's6-log',
+  args: ['-b', 'n300', 's20000', '!gzip -nq9', directory],
+  paths: [join(directory, 'current'), join(directory, '@*')],
+}));
+
 const sources = new URL('../../fixtures/lumberjack/', import.meta.url);
 
 /** Builds a program in a directory that `remove` deletes; undefined if Go or the module is not available. */
