@@ -6,7 +6,7 @@ import { placeSegments } from '../../src/probes/backups/segments.ts';
 // A standby was promoted by hand and archives into the same directory, while the store goes on as before. A restore follows the
 // newest timeline: what the store has written since is not on it, however new the commits of the other server are.
 const names = ['000000010000000000000002', '000000010000000000000003', '000000020000000000000003'];
-const replayed = (wrote?: Written) =>
+const replayed = (wrote?: Written, awaitsStore = false) =>
   replayWal(
     [{ timeline: 1, start: '0/2000028', end: '0/2000100' }],
     {
@@ -17,6 +17,7 @@ const replayed = (wrote?: Written) =>
       ),
       histories: new Map([[2, [{ timeline: 1, lsn: '0/3000050' }]]]),
       ...(wrote && { wrote }),
+      awaitsStore,
     },
     {},
     '7',
@@ -28,24 +29,31 @@ test.each<[string, Written | undefined, object]>([
   ['nothing is known of the store', undefined, reaches],
   [
     'the store had not written more before the other was promoted',
-    { timeline: 1, position: '0/3000050', identity: '7' },
-    reaches,
+    { timeline: 1, position: '0/3000050', identity: '7', atMs: 2 },
+    { ...reaches, followedUntilMs: 2 },
   ],
-  ['the store has written more', { timeline: 1, position: '0/3000051', identity: '7' }, isLeft],
-  ['it has, and its identity is not known', { timeline: 1, position: '1/0' }, isLeft],
+  ['the store has written more', { timeline: 1, position: '0/3000051', identity: '7', atMs: 2 }, isLeft],
+  ['it has, and its identity is not known', { timeline: 1, position: '1/0', atMs: 2 }, isLeft],
   [
     'the store is the server that was promoted',
-    { timeline: 2, position: '0/9000000', identity: '7' },
+    { timeline: 2, position: '0/9000000', identity: '7', atMs: 2 },
     reaches,
   ],
-  ['the store is another cluster', { timeline: 1, position: '0/9000000', identity: '8' }, reaches],
+  ['the store is another cluster', { timeline: 1, position: '0/9000000', identity: '8', atMs: 2 }, reaches],
 ])('%s', (_, wrote, expected) => expect(replayed(wrote)).toMatchObject(expected));
 
 test('what the store has written is still known when it is gone', () => {
   const options = { store: 'main', database: 'persistence', source: { kind: 'segments' } } as never;
   const at = { nowMs: 0, databases: [] };
-  const log = { timeline: 1, position: '0/3000051' };
+  const log = { timeline: 1, position: '0/3000051', askedMs: 5 };
+  const wrote = { timeline: 1, position: '0/3000051', identity: '7', atMs: 5 };
   const known = knownStore(options, {}, () => ({ details: { log, identity: '7' } }) as never, at);
-  expect(known.wrote).toEqual({ ...log, identity: '7' });
-  expect(knownStore(options, known, () => undefined, at).wrote).toEqual({ ...log, identity: '7' });
+  expect(known.wrote).toEqual(wrote);
+  expect(knownStore(options, known, () => undefined, at).wrote).toEqual(wrote);
+});
+
+test('before the first poll of the store has ended, nothing is known of a restore that leaves a timeline', () => {
+  const said = { isEnough: false, ends: expect.stringContaining('the store has not been asked yet') };
+  expect(replayed(undefined, true)).toMatchObject(said);
+  expect(replayed({ timeline: 2, position: '0/9000000', atMs: 2 }, true)).toMatchObject(reaches);
 });

@@ -16,7 +16,7 @@ import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
 import { type Artifact, type Evidence, forEntry, unreadable, withArchive } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
-import { incrementalsOn, isAwaited, type KnownStore, knownStore, logsOf } from './known-store.ts';
+import { incrementalsOn, isAsked, isAwaited, type KnownStore, knownStore, logsOf } from './known-store.ts';
 import { keyOf, type Ledger } from './ledger.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
@@ -147,7 +147,14 @@ async function checkBackup(
   const databases = Object.values(named);
   const known = knownStore(backup, ledger?.store, latest, { nowMs: clock.nowMs(), databases });
   const places = siblingsOf(backup, shared).flatMap(placesOf);
-  const read = await readEvidence(backup, runs, { ...deps, latest, log: { ...log, places }, known });
+  const awaitsStore = shown !== undefined && !isAsked(backup.store, latest);
+  const read = await readEvidence(backup, runs, {
+    ...deps,
+    latest,
+    log: { ...log, places },
+    known,
+    awaitsStore,
+  });
   const evidence = {
     ...read,
     jobs: runs,
@@ -230,7 +237,9 @@ async function readEvidence(
     latest,
     log,
     known,
-  }: EvidenceDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading; known: KnownStore },
+    awaitsStore,
+  }: EvidenceDeps &
+    Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading; known: KnownStore; awaitsStore: boolean },
 ): Promise<Evidence> {
   const nowMs = clock.nowMs();
   const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
@@ -254,7 +263,7 @@ async function readEvidence(
       const { readSegments } = await import('./log-evidence.ts');
       const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });
       const { leavesOut, aheadMs, wrote } = known;
-      return withRuns({ ...read, log: { ...read.log, leavesOut, aheadMs, wrote } });
+      return withRuns({ ...read, log: { ...read.log, leavesOut, aheadMs, wrote, awaitsStore } });
     }
     case 'snapshot':
       return withRuns(

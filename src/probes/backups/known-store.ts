@@ -42,8 +42,10 @@ export const logsOf = (store: string | undefined, latest: Latest): ArchivedLog[]
   });
 
 const writtenOf = (store: string | undefined, latest: Latest): Written | undefined =>
-  logsOf(store, latest).flatMap(({ timeline, position, identity }) =>
-    timeline === undefined || position === undefined ? [] : { timeline, position, identity },
+  logsOf(store, latest).flatMap(({ timeline, position, identity, askedMs: atMs }) =>
+    timeline === undefined || position === undefined || atMs === undefined
+      ? []
+      : { timeline, position, identity, atMs },
   )[0];
 
 /** Whether the last poll saw that the node writes incremental backups. */
@@ -91,6 +93,10 @@ function unloggedOf(
 /** Whether the first poll of one of the databases, given by their roles, is still to come. */
 export const isAwaited = ({ store }: BackupOptions, roles: readonly string[], latest: Latest): boolean =>
   roles.some((role) => latest(`store/${store}/${role}`) === undefined);
+
+/** Whether a poll of the store has ended, well or not. */
+export const isAsked = (store: string | undefined, latest: Latest): boolean =>
+  pollsOfStore(store).some((probe) => latest(probe) !== undefined);
 
 /** Compares the content in a good answer with the databases and tables of the store. */
 export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence: Evidence): VerifyAnswer =>

@@ -25,6 +25,8 @@ export interface Switch {
 export interface Written {
   timeline: number;
   position: string;
+  /** When it had written up to there, ms since the epoch. */
+  atMs: number;
   /** The system identifier of the server. */
   identity?: string;
 }
@@ -45,6 +47,8 @@ export interface ArchivedSegments {
   leavesOut?: string;
   /** How far the primary had written when it was last asked. */
   wrote?: Written;
+  /** Whether the first answer of the store is still to come. */
+  awaitsStore?: boolean;
 }
 
 /**
@@ -62,6 +66,8 @@ interface Replay {
   newestMs?: number;
   /** When the file with the end of a base backup was last changed, ms since the epoch: the backup had begun before. */
   endedByMs?: number;
+  /** What the store has committed later than this, ms since the epoch, may not be on the timelines that are replayed. */
+  followedUntilMs?: number;
   /** Why the replay ends there; undefined at the end of the archive. */
   ends?: string;
   /** Whether the replay includes everything that the backup needs to be consistent. */
@@ -142,19 +148,28 @@ export function lineageOf(
 }
 
 /**
- * Why what the store has written is not on the timelines that a restore follows: another server was promoted, while the store goes
- * on as before.
+ * Whether what the store has written is on the timelines that a restore follows. It is not if another server was promoted while the
+ * store goes on as before. As long as the store writes a timeline that a restore leaves, that is known up to the last poll only.
  */
 function divergence(
-  { histories, wrote }: ArchivedSegments,
+  { histories, wrote, awaitsStore }: ArchivedSegments,
   { timelines }: Lineage,
   systemId: string | undefined,
-): string | undefined {
+): { fault?: string; untilMs?: number } {
   const { timeline } = timelines.at(-1)!;
-  if (wrote === undefined || (wrote.identity ?? systemId) !== (systemId ?? wrote.identity)) return undefined;
-  const left = histories.get(timeline)?.find((each) => each.timeline === wrote.timeline);
-  if (left === undefined || positionOf(wrote.position) <= positionOf(left.lsn)) return undefined;
-  return `a restore leaves timeline ${left.timeline} at ${left.lsn} for timeline ${timeline}, and the store has written it up to ${wrote.position}: was another server promoted?`;
+  const parents = histories.get(timeline) ?? [];
+  if (wrote === undefined)
+    return parents.length > 0 && awaitsStore
+      ? {
+          fault: `a restore follows timeline ${timeline}, and the store has not been asked yet which one it writes`,
+        }
+      : {};
+  if ((wrote.identity ?? systemId) !== (systemId ?? wrote.identity)) return {};
+  const left = parents.find((each) => each.timeline === wrote.timeline);
+  if (left === undefined) return {};
+  if (positionOf(wrote.position) <= positionOf(left.lsn)) return { untilMs: wrote.atMs };
+  const fault = `a restore leaves timeline ${left.timeline} at ${left.lsn} for timeline ${timeline}, and the store has written it up to ${wrote.position}: was another server promoted?`;
+  return { fault };
 }
 
 const historyOf = (timeline: number) => `${timeline.toString(16).toUpperCase().padStart(8, '0')}.history`;
@@ -198,7 +213,8 @@ export function replayWal(
     if (at && !steps.has(keyOf(at.timeline, at.number))) steps.set(keyOf(at.timeline, at.number), segment);
   }
   const lineage = lineageOf(until, { ...known, walSegmentBytes: bytes });
-  const fault = lineage.fault ?? divergence(known, lineage, systemId);
+  const left = divergence(known, lineage, systemId);
+  const fault = lineage.fault ?? left.fault;
   if (fault !== undefined) return nothing(fault);
   const [from, to] = [segmentOfLsn(base.start, bytes), segmentBefore(until.end, bytes)];
   const followed = followWal(from, lineage, { steps, bytes }, systemId);
@@ -207,7 +223,7 @@ export function replayWal(
     aheadMs: known.aheadMs,
     wholeMs,
   });
-  return { ...replay, endedByMs: followed.steps[to - from]?.endMs };
+  return { ...replay, endedByMs: followed.steps[to - from]?.endMs, followedUntilMs: left.untilMs };
 }
 
 function followWal(

@@ -244,7 +244,10 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
     if (replay.isEnough && isOfAnother) {
       obstacle = `${id} cannot be restored: the WAL in the archive was there before it began, and is of another server`;
     } else if (replay.isEnough) {
-      const reach = withLog(begunBy(id, base, endedByMs), archive?.name, replay, nowMs);
+      const reach = until(
+        replay.followedUntilMs,
+        withLog(begunBy(id, base, endedByMs), archive?.name, replay, nowMs),
+      );
       if (!best || later(reach.point, best.point)) best = reach;
     } else if (archive !== undefined || content?.wal !== undefined) {
       obstacle = `${id} cannot be restored: ${replay.ends ?? 'the archive ends before the backup does'}`;
@@ -253,6 +256,19 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   if (best) return best;
   if (!hasLog || archives.length > 0) return { ...base, point: { unknown: obstacle } };
   return withPoint(base, recoverableToMs, nowMs);
+}
+
+/** The chain, of which no point counts that is later than a given time. */
+function until(latestMs: number | undefined, { point, links }: Reach): Reach {
+  if (latestMs === undefined) return { point, links };
+  const cut = ({ recoveryPointMs: ms, ...link }: ChainLink): ChainLink => ({
+    ...link,
+    ...(ms !== undefined && { recoveryPointMs: Math.min(ms, latestMs) }),
+  });
+  return {
+    point: isKnown(point) ? { ...point, ms: Math.min(point.ms, latestMs) } : point,
+    links: links.map(cut),
+  };
 }
 
 /**

@@ -162,10 +162,10 @@ function checksOf(
 export function archivedLog(
   { isArchivedWhole, closes, ...log }: LogState,
   { log: still }: RememberedStore,
-  nowMs: number,
+  askedMs: number,
 ): ArchivedLog {
   const isIdle = closes && still && Math.min(still.idleMs, closes.forMs) > closes.withinMs;
-  return { ...log, ...((isArchivedWhole || isIdle) && { wholeUntilMs: nowMs }) };
+  return { ...log, askedMs, ...((isArchivedWhole || isIdle) && { wholeUntilMs: askedMs }) };
 }
 
 /** The log in the finding of a store's probe. */

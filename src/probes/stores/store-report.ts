@@ -72,6 +72,8 @@ export interface ArchivedLog {
   archivedGtids?: string;
   position?: string;
   timeline?: number;
+  /** When the server was asked, ms since the epoch. */
+  askedMs?: number;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
   /** Everything that was written before this time is in that segment and older ones; ms since the epoch. */

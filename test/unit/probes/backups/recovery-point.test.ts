@@ -447,6 +447,31 @@ describe('with archived logs', () => {
     });
   });
 
+  test.each<[string, number, Partial<Artifact>]>([
+    ['the log', -10, {}],
+    ['the backup itself', -2, { content: { startMs: nowMs - 1 } }],
+  ])(
+    'what the store wrote after its last poll may not be where another server went on: %s',
+    (_, without, over) => {
+      const segments = {
+        [names[0]!]: {},
+        [names[1]!]: {},
+        '000000020000000000000004': { newestMs: nowMs - 10 },
+      };
+      const log = {
+        ...logOf('wal', segments),
+        histories: new Map([[2, [{ timeline: 1, lsn: '0/4000050' }]]]),
+      };
+      const reached = (atMs: number) => {
+        const wrote = { timeline: 1, position: '0/4000050', atMs };
+        return recoveryOf([base(over), standing('log', [], { log: { ...log, wrote } })], nowMs).chain!;
+      };
+      expect(reached(nowMs - 60).recoveryPointMs).toBe(nowMs - 60);
+      expect(reached(nowMs - 60).links.at(-1)!.recoveryPointMs).toBe(nowMs - 60);
+      expect(reached(nowMs - 2).recoveryPointMs).toBe(nowMs + without);
+    },
+  );
+
   describe('the gauge of each backup', () => {
     const full = dump();
     const log = binlog(nowMs - 7, 'b');
