@@ -1,4 +1,5 @@
 import { nearest, usageError } from '../../core/errors.ts';
+import { laneOf } from '../../probes/backups/backup-probe.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { type Probed, probeOnce } from '../../probes/runner/runner.ts';
 import { printGrants } from '../../probes/stores/store-grants.ts';
@@ -38,9 +39,7 @@ export const probe = command({ name: 'probe', usage, options, most: Infinity }, 
   // If a backup is named, the command waits for its verification, however long that takes.
   const all = planForPerson(config, progress.onVerification, names.length > 0);
   const rows = named(all, names);
-  // A database is assessed by its backups, so they are checked even if they were not named.
-  const isRead = rows.some(({ kind }) => kind === 'recovery');
-  const read = all.filter((row) => isRead && row.kind === 'backup' && !rows.includes(row));
+  const read = readBefore(rows, all);
   progress.begin([...read, ...rows]);
   const asked = await probeAll([...read, ...rows], config, progress, io);
   const probed = asked.filter(({ row }) => rows.includes(row));
@@ -48,6 +47,18 @@ export const probe = command({ name: 'probe', usage, options, most: Infinity }, 
   const isFault = ({ result }: Probed) => !result.ok || (result.failedChecks ?? []).length > 0;
   return probed.length < rows.length || probed.some(isFault) ? 1 : 0;
 });
+
+/**
+ * The probes whose findings others of these need, although they were not named: a database is assessed by its backups, and a
+ * backup is compared with its store.
+ */
+function readBefore(rows: readonly ProbeRow[], all: readonly ProbeRow[]): ProbeRow[] {
+  const isRead = rows.some(({ kind }) => kind === 'recovery');
+  const read = all.filter((row) => isRead && row.kind === 'backup' && !rows.includes(row));
+  const lanes = new Set([...read, ...rows].filter(({ kind }) => kind === 'backup').map(({ lane }) => lane));
+  const isOfBackup = ({ name }: ProbeRow) => lanes.has(laneOf({ store: name.split('/')[1]! }));
+  return [...all.filter((row) => row.kind === 'store' && isOfBackup(row) && !rows.includes(row)), ...read];
+}
 
 /**
  * The rows whose names are the given names or begin with them; without names, all rows. Throws `usage` for a name that no row

@@ -137,8 +137,9 @@ export interface Probed {
 }
 
 /**
- * Runs each probe once, without schedule, series or memory; one at a time per lane. Resolves when everything is closed, with the
- * results in the order of the rows; rows that the signal cut off have no result. Never rejects.
+ * Runs each probe once, without schedule, series or memory; one at a time per lane. Backups are compared with their store, if its
+ * rows are among these: they wait for it. Resolves when everything is closed, with the results in the order of the rows; rows that
+ * the signal cut off have no result. Never rejects.
  */
 export async function probeOnce(
   rows: readonly ProbeRow[],
@@ -149,8 +150,9 @@ export async function probeOnce(
   // Every row listens to the signal.
   if (signal) setMaxListeners(0, signal);
   const turns = createRunSlots({ concurrency });
-  const runs = rows.map((row) => {
-    return new Promise<Probed | undefined>((resolve) => {
+  const run = (row: ProbeRow, own: OnceDeps) =>
+    new Promise<Probed | undefined>((resolve) => {
+      if (signal?.aborted) return resolve(undefined);
       let withdraw = () => {};
       const cutOff = () => {
         withdraw();
@@ -161,10 +163,22 @@ export async function probeOnce(
         lane: row.lane,
         start(turn) {
           signal?.removeEventListener('abort', cutOff);
-          resolve(runProbe(row, turn, deps, signal));
+          resolve(runProbe(row, turn, own, signal));
         },
       });
     });
+  const stores = new Map(
+    rows.filter(({ kind }) => kind === 'store').map((row) => [row.name, run(row, deps)] as const),
+  );
+  const polled = new Map<string, Finding>();
+  const ofBackups = stores.size === 0 ? deps : { ...deps, latest: (name: string) => polled.get(name) };
+  const asked = Promise.all(stores.values()).then((all) => {
+    for (const probed of all) if (probed) polled.set(probed.row.name, probed.finding);
+  });
+  const runs = rows.map(async (row) => {
+    if (row.kind !== 'backup' && row.kind !== 'recovery') return stores.get(row.name) ?? run(row, deps);
+    await asked;
+    return run(row, ofBackups);
   });
   return (await Promise.all(runs)).filter((probed) => probed !== undefined);
 }

@@ -121,3 +121,41 @@ test('what cannot be made is a failed check', async () => {
   await rest();
   expect(seen.results).toEqual([['a', false, 'failed']]);
 });
+
+test('a backup waits for its store, and is checked with what that says', async () => {
+  const store = scripted('store/main', { row: { kind: 'store' } });
+  const backup = scripted('backup/b', { row: { kind: 'backup' } });
+  const other = scripted('health/history');
+  const latest: unknown[] = [];
+  const { open } = backup.row;
+  backup.row.open = (deps) => {
+    latest.push(deps.latest?.('store/main')?.msg, deps.latest?.('store/other'));
+    return open(deps);
+  };
+  const { seen } = once([backup, store, other]);
+  await rest();
+  expect([backup.checks.length, store.checks.length, other.checks.length]).toEqual([0, 1, 1]);
+  await store.lastCheck.finds({ msg: 'its tables' });
+  await other.lastCheck.finds();
+  expect(latest).toEqual(['its tables', undefined]);
+  await backup.lastCheck.finds();
+  expect(seen.results).toEqual([
+    ['backup/b', true, undefined],
+    ['store/main', true, undefined],
+    ['health/history', true, undefined],
+  ]);
+});
+
+test('without a store among the probes, a backup is checked at once, and compared with none', async () => {
+  const backup = scripted('backup/b', { row: { kind: 'backup' } });
+  const latest: unknown[] = [];
+  const { open } = backup.row;
+  backup.row.open = (deps) => {
+    latest.push(deps.latest);
+    return open(deps);
+  };
+  once([backup]);
+  await rest();
+  expect(latest).toEqual([undefined]);
+  expect(backup.checks).toHaveLength(1);
+});
