@@ -72,6 +72,8 @@ export interface PostgresFacts {
   }>;
   /** The position of the next WAL record; missing on a standby. */
   lsn?: string;
+  /** How often the checkpointer has come round because of checkpoint_timeout or a request. */
+  passes?: number;
   standbys: Known<{ list: readonly Standby[] }>;
   /** The open transactions. `isPartial`: the sessions of others are hidden. */
   transactions: Known<{ list: readonly OpenTransaction[]; isPartial: boolean }>;
@@ -292,17 +294,15 @@ function lockWaits({ blockers, transactions }: PostgresFacts): FactResult {
 
 /** A record may begin after the header of the segment's first page (XLogLongPageHeaderData). */
 const segmentHeaderBytes = 40n;
-/** The archiver starts within this time after a segment was closed. */
-const archiverWakesMs = 60_000;
+/** The record that lists the running transactions, of which there are none (xl_running_xacts). */
+const emptyListBytes = 56n;
 
 /**
  * How far WAL is archived. `pg_stat_archiver` names the last file, which is the newest segment unless it belongs to a base
- * backup; in that case, if nothing waits, the newest archived segment is the one before the current segment. Within
- * archive_timeout the checkpointer closes a segment that contains anything of importance. After a start it may first sleep for
- * checkpoint_timeout, because it began to sleep while the server was still recovering.
+ * backup; in that case, if nothing waits, the newest archived segment is the one before the current segment.
  */
 export function logState(facts: PostgresFacts): LogState | undefined {
-  const { lsn, timeline, archiver, backlog, settings, startedAtMs, nowMs } = facts;
+  const { lsn, timeline, archiver, backlog, settings } = facts;
   if ('unknown' in archiver || archiver.archivedWal === null) return undefined;
   const { archivedWal, failing } = archiver;
   const segmentBytes = BigInt(Math.trunc(Number(settings.wal_segment_size)) || 0);
@@ -321,25 +321,43 @@ export function logState(facts: PostgresFacts): LogState | undefined {
   const isQuiet = !('unknown' in backlog) && backlog.waiting === 0 && !failing;
   const isOfBackup = archivedWal.endsWith('.backup') && archivedWal.slice(0, 8) === before.slice(0, 8);
   const archived = isOfBackup && isQuiet ? before : archivedWal;
-  const timeoutS = Number(settings.archive_timeout ?? 0);
-  const checkpointS = Number(settings.checkpoint_timeout ?? Number.NaN);
+  const isOldArchived = archived === before;
+  const inCurrent = position % segmentBytes;
   return {
     ...(plainWal.test(archived) && { archived }),
     ...(archiver.archivedAtS !== undefined && { archivedAtMs: archiver.archivedAtS * 1000 }),
     position: lsn,
     timeline,
-    isArchivedWhole: archived === before && position % segmentBytes <= segmentHeaderBytes,
-    ...(archived === before &&
-      isQuiet &&
-      timeoutS > 0 &&
-      startedAtMs !== undefined &&
-      nowMs !== undefined && {
-        closes: {
-          withinMs: 1000 * timeoutS + archiverWakesMs,
-          // Both times are of the clock of the server, which may be any time away from this host's.
-          forMs: nowMs - startedAtMs - 1000 * checkpointS,
-        },
+    isArchivedWhole: isOldArchived && inCurrent <= segmentHeaderBytes,
+    ...(isOldArchived && isQuiet && closingOf(facts, inCurrent)),
+  };
+}
+
+/** The background writer is late by no more than this. */
+const writerLateMs = 30_000;
+/** LOG_SNAPSHOT_INTERVAL_MS and HIBERNATE_FACTOR of the background writer. */
+const [listedAfterMs, hibernatedTimes] = [15_000, 50];
+/** A count of the statistics collector (before version 15) is older than the moment of the poll by less than this. */
+const countLateMs = 5_000;
+
+/**
+ * What shows that the current segment has nothing of importance, although it is not empty. The background writer adds a list of
+ * the running transactions after anything of importance: if nothing but such a list fits into what is there, that is all. Or the
+ * checkpointer has come round since: it closes a segment with anything of importance that is older than archive_timeout. It counts
+ * what it does every checkpoint_timeout, also where there is nothing to do, so that one that hangs is no proof.
+ */
+function closingOf(
+  { settings, passes }: PostgresFacts,
+  inCurrent: bigint,
+): Pick<LogState, 'empties' | 'closes'> {
+  const delayMs = Number(settings.bgwriter_delay ?? Number.NaN);
+  const timeoutMs = 1000 * Number(settings.archive_timeout ?? 0);
+  return {
+    ...(inCurrent <= segmentHeaderBytes + emptyListBytes &&
+      Number.isFinite(delayMs) && {
+        empties: { afterMs: listedAfterMs + (hibernatedTimes + 1) * delayMs + writerLateMs },
       }),
+    ...(timeoutMs > 0 && passes !== undefined && { closes: { afterMs: timeoutMs + countLateMs, passes } }),
   };
 }
 

@@ -73,7 +73,7 @@ const settingNames = [
   'max_wal_size',
   'wal_keep_size',
   'wal_segment_size',
-  'checkpoint_timeout',
+  'bgwriter_delay',
   'data_directory',
   'synchronous_standby_names',
   'max_connections',
@@ -116,6 +116,11 @@ const serverQuestions = (databases: readonly string[]) => ({
     coalesce(last_failed_time >= coalesce(last_archived_time, '-infinity'), false) AS failing
     FROM pg_stat_archiver`,
   position: `SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn()::text END AS lsn`,
+  // Version 17 has moved the counts to another view. A view that is missing would be an error in the log of the server.
+  passes: `SELECT substring(query_to_xml(CASE WHEN to_regclass('pg_catalog.pg_stat_checkpointer') IS NULL
+      THEN 'SELECT checkpoints_timed + checkpoints_req AS n FROM pg_catalog.pg_stat_bgwriter'
+      ELSE 'SELECT num_timed + num_requested AS n FROM pg_catalog.pg_stat_checkpointer' END,
+    false, true, '')::text FROM '>([0-9]+)<')::float8 AS passes`,
   backlog: `SELECT count(*)::float8 AS waiting, extract(epoch FROM min(modification))::float8 AS oldest,
     extract(epoch FROM clock_timestamp() - min(modification))::float8 AS age
     FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'`,
@@ -282,6 +287,7 @@ function factsOf(answers: Record<ServerQuestion, PostgresAnswer>, isServiceUser:
     timeline: first<number>(answers.timeline, 'timeline'),
     archiver: known(answers.archiver, readArchiver),
     lsn: first<string>(answers.position, 'lsn'),
+    passes: first<number>(answers.passes, 'passes'),
     standbys: known(answers.standbys, (rows) => ({ list: rows as unknown as Standby[] })),
     transactions: known(answers.transactions, readTransactions),
     blockers: known(answers.blockers, (rows) => ({ list: rows as unknown as Blocker[] })),

@@ -29,9 +29,19 @@ interface RememberedStore {
   timeline?: number;
   node?: string;
   startedAtMs?: number;
-  /** The position of the next entry of the log, and for how long it is known that nothing was written, ms. */
-  log?: { position: string; idleMs: number };
+  log?: StillLog;
   changes: Partial<Record<Watched, Change>>;
+}
+
+/** The position of the next entry of the log, and what is known since nothing was written. */
+interface StillLog {
+  position: string;
+  /** For how long it is known that nothing was written, ms. */
+  idleMs: number;
+  /** How often what closes segments had come round when it had nothing to wait for any more. */
+  passes?: number;
+  /** Whether it has come round since. */
+  isClosed?: boolean;
 }
 
 interface Noticed {
@@ -44,7 +54,7 @@ interface Noticed {
 /** What an earlier poll remembered, as far as it is valid. */
 export function readRemembered(recalled: unknown): RememberedStore {
   const { identity, timeline, node, startedAtMs, log, changes } = recordOf(recalled);
-  const { position, idleMs } = recordOf(log);
+  const { position, idleMs, passes, isClosed } = recordOf(log);
   const kept = watched.flatMap((check) => {
     const { atMs, found } = recordOf(recordOf(changes)[check]);
     return typeof atMs === 'number' && typeof found === 'string' ? [[check, { atMs, found }] as const] : [];
@@ -54,7 +64,13 @@ export function readRemembered(recalled: unknown): RememberedStore {
     ...(typeof timeline === 'number' && { timeline }),
     ...(typeof node === 'string' && { node }),
     ...(typeof startedAtMs === 'number' && { startedAtMs }),
-    ...(typeof position === 'string' && typeof idleMs === 'number' && { log: { position, idleMs } }),
+    ...(typeof position === 'string' &&
+      typeof idleMs === 'number' && {
+        log: {
+          ...{ position, idleMs, isClosed: isClosed === true },
+          ...(typeof passes === 'number' && { passes }),
+        },
+      }),
     changes: Object.fromEntries(kept),
   };
 }
@@ -106,9 +122,15 @@ function stillAt(
   elapsedMs: number,
 ): RememberedStore['log'] {
   if (log?.position === undefined) return undefined;
-  const { position } = log;
+  const { position, closes } = log;
   const isStill = before.log?.position === position && before.identity === identity;
-  return { position, idleMs: isStill ? before.log!.idleMs + elapsedMs : 0 };
+  if (!isStill) return { position, idleMs: 0 };
+  const { idleMs: idleBeforeMs, passes: passesBefore, isClosed } = before.log!;
+  const idleMs = idleBeforeMs + elapsedMs;
+  if (isClosed || closes === undefined || idleMs <= closes.afterMs) return { ...before.log!, idleMs };
+  // The count begins again at 0 if the statistics are reset.
+  const passes = Math.min(passesBefore ?? closes.passes, closes.passes);
+  return { position, idleMs, passes, isClosed: closes.passes > passes };
 }
 
 /**
@@ -160,12 +182,13 @@ function checksOf(
  * How far a log is archived at the time of a poll. If nothing was written for as long as archiving takes, everything is archived.
  */
 export function archivedLog(
-  { isArchivedWhole, closes, ...log }: LogState,
+  { isArchivedWhole, empties, closes, ...log }: LogState,
   { log: still }: RememberedStore,
   askedMs: number,
 ): ArchivedLog {
-  const isIdle = closes && still && Math.min(still.idleMs, closes.forMs) > closes.withinMs;
-  return { ...log, askedMs, ...((isArchivedWhole || isIdle) && { wholeUntilMs: askedMs }) };
+  const isEmpty = empties !== undefined && still !== undefined && still.idleMs > empties.afterMs;
+  const isClosed = closes !== undefined && still?.isClosed === true;
+  return { ...log, askedMs, ...((isArchivedWhole || isEmpty || isClosed) && { wholeUntilMs: askedMs }) };
 }
 
 /** The log in the finding of a store's probe. */

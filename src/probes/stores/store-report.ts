@@ -56,8 +56,13 @@ export interface LogState {
   isArchivedWhole: boolean;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
-  /** For `forMs` what was written has been archived within `withinMs`; missing if nothing closes a segment in time. */
-  closes?: { withinMs: number; forMs: number };
+  /** If nothing was written for this time, the rest of the log has nothing of importance. */
+  empties?: { afterMs: number };
+  /**
+   * If nothing was written for this time, what closes segments archives the rest of the log the next time that it comes round;
+   * `passes` counts that. Missing if nothing does.
+   */
+  closes?: { afterMs: number; passes: number };
 }
 
 /** The log of a store as `/probes` shows it and the assessment of its archive uses it. */
