@@ -79,6 +79,8 @@ export interface BackupContent {
   wal?: Readonly<Record<string, SegmentContent>>;
   /** Identifier of the cluster of databases, decimal. */
   systemId?: string;
+  /** Identifier of the server whose files a physical backup of MySQL or MariaDB has. */
+  serverId?: string;
   /** MD5 of the file, hexadecimal. */
   md5?: string;
 }

@@ -25,11 +25,26 @@ export async function physicalContent(path: string, names: readonly string[]): P
   const startWall = wallTime(/^start_time\s*=\s*(\S+ \S+)\s*$/m.exec(info)?.[1] ?? '');
   const place = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_binlog_info$/);
   const [file, position, gtids] = place.trim().split(/\s+/);
+  const serverId = await serverOf(path, names);
   return {
+    ...(serverId !== undefined && { serverId }),
     ...(startWall ? { startWall } : { unknown: 'its information file has no start_time' }),
     ...(file &&
       /^\d+$/.test(position ?? '') && { binlog: { file, position: Number(position), ...gtidsIn(gtids) } }),
   };
+}
+
+/** The beginning of Aria's control file, and the UUID in it, which the server makes with its data directory (ma_control_file.c). */
+const [ariaMagic, uuidAt, uuidBytes] = [Buffer.from([0xfe, 0xfe, 0x0c]), 4, 16];
+
+/** The identifier of the server: MySQL's, which xtrabackup notes, or that of MariaDB's engine Aria. */
+async function serverOf(path: string, names: readonly string[]): Promise<string | undefined> {
+  const settings = await textOf(path, names, /^backup-my\.cnf$/);
+  const uuid = /^server_uuid\s*=\s*(\S+)\s*$/m.exec(settings)?.[1];
+  if (uuid !== undefined || !names.includes('aria_log_control')) return uuid;
+  const head = await headOf(join(path, 'aria_log_control'), uuidAt + uuidBytes);
+  const isControl = head.length === uuidAt + uuidBytes && head.subarray(0, 3).equals(ariaMagic);
+  return isControl ? head.subarray(uuidAt).toString('hex') : undefined;
 }
 
 /** MariaDB's positions in a text, in the order of their domains. */

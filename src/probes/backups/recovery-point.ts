@@ -3,6 +3,7 @@ import { formatDuration } from '../../core/text-formats.ts';
 import type { Assessment } from './assessment.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
+import { buildsUpon } from './incremental-parent.ts';
 import type { RunRecord } from './journal.ts';
 import { type ArchivedSegments, mostOlderMs, replayBinlog, replayWal } from './log-chain.ts';
 import { momentOf } from './wall-time.ts';
@@ -190,20 +191,6 @@ function basesOn(backup: string, full: Artifact, standings: readonly Standing[])
     }
   }
   return chains;
-}
-
-/**
- * Whether a backup builds upon another. The parent that the tool names, or its log sequence numbers, decide; without them no
- * backup is known to fit.
- */
-function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
-  if (artifact.parent !== undefined) return artifact.parent === parent.id;
-  if (artifact.lsn && parent.lsn) return artifact.lsn.from === parent.lsn.to;
-  if (artifact.method !== 'flush') return false;
-  // The files of a flush were written since the flush before it, or since a snapshot after that.
-  const { sinceMs = 0 } = artifact;
-  if (parent.method === 'flush') return parent.startMs === sinceMs;
-  return parent.method === 'snapshot' && parent.startMs >= sinceMs && parent.startMs <= artifact.startMs;
 }
 
 function reachOf(bases: readonly Base[], standings: readonly Standing[], nowMs: number): Reach {

@@ -182,6 +182,11 @@ describe('what an incremental backup builds upon', () => {
   const chain = (full: Partial<Artifact>, ...upon: Partial<Artifact>[]) =>
     recovered(standing('full', [full]), standing('incremental', upon)).slice(1);
   const [snapshot, flush] = ['snapshot', 'flush'] as const;
+  const placeOf = (file: string, position: number, gtids?: string) => ({
+    file,
+    position,
+    ...(gtids && { gtids }),
+  });
 
   test.each<[string, [full: Partial<Artifact>, ...upon: Partial<Artifact>[]], string[]]>([
     ['the parent that it names', [at(0, {}), at(1, { parent: 'at-0' })], ['at-0', 'at-1']],
@@ -198,6 +203,72 @@ describe('what an incremental backup builds upon', () => {
       ['at-0'],
     ],
     ['nothing where it states none', [at(0, { lsn: { from: '0', to: '7' } }), at(1, {})], ['at-0']],
+    ...(
+      [
+        ['the position where it ended', {}, {}, true],
+        ['not that of another server', { serverId: 'a' }, { serverId: 'b' }, false],
+        ['that of a server that one of them does not state', { serverId: 'a' }, {}, true],
+        [
+          'its transactions',
+          { binlog: placeOf('bin.000002', 9, '0-1-8') },
+          { binlog: placeOf('bin.000001', 4, '0-1-9') },
+          true,
+        ],
+        [
+          'its last one',
+          { binlog: placeOf('bin.000002', 9, '0-1-8') },
+          { binlog: placeOf('bin.000002', 9, '0-1-8') },
+          true,
+        ],
+        [
+          'not fewer',
+          { binlog: placeOf('bin.000001', 4, '0-1-8') },
+          { binlog: placeOf('bin.000002', 9, '0-1-7') },
+          false,
+        ],
+        [
+          'not one of the same number',
+          { binlog: placeOf('bin.000001', 4, '0-1-8') },
+          { binlog: placeOf('bin.000001', 4, '0-2-8') },
+          false,
+        ],
+        [
+          'none less of a second domain',
+          { binlog: placeOf('bin.000001', 4, '0-1-8,7-1-3') },
+          { binlog: placeOf('bin.000001', 9, '0-1-9') },
+          false,
+        ],
+        ['a later file', { binlog: placeOf('bin.000009', 9) }, { binlog: placeOf('bin.000010', 4) }, true],
+        [
+          'not an earlier position',
+          { binlog: placeOf('bin.000009', 9) },
+          { binlog: placeOf('bin.000009', 8) },
+          false,
+        ],
+        [
+          'not an earlier file',
+          { binlog: placeOf('bin.000009', 9) },
+          { binlog: placeOf('bin.000008', 90) },
+          false,
+        ],
+        [
+          'a file of another name',
+          { binlog: placeOf('bin.000009', 9) },
+          { binlog: placeOf('log.000001', 4) },
+          true,
+        ],
+      ] as [string, BackupContent, BackupContent, boolean][]
+    ).map(([name, before, after, isUpon]): [string, [Partial<Artifact>, Partial<Artifact>], string[]] => {
+      const content = (of: BackupContent, hours: number) => ({ ...of, startMs: fullMs + hours * hourMs });
+      return [
+        name,
+        [
+          at(0, { lsn: { from: '0', to: '7' }, content: content(before, 0) }),
+          at(1, { lsn: { from: '7', to: '8' }, content: content(after, 1) }),
+        ],
+        isUpon ? ['at-0', 'at-1'] : ['at-0'],
+      ];
+    }),
     [
       'a differential one builds upon the full one',
       [at(0, {}), at(1, { parent: 'at-0' }), at(2, { parent: 'at-0' })],
