@@ -75,7 +75,7 @@ describe.skipIf(!hasMariadb)('a binary log that was begun again (RESET MASTER)',
     const at = await positionOf(server);
     const nowMs = Date.now() + 60_000;
     const isEnoughFor = async (endMs: number) =>
-      replayBinlog(at, (await readArchive(archive, 'binlog', nowMs, [at])).log, endMs);
+      replayBinlog(at, (await readArchive(archive, 'binlog', nowMs, [at])).log, { endMs });
     await write(server, 1, 100);
     await archiveFirst();
     const takenMs = Date.now();

@@ -262,8 +262,8 @@ async function readEvidence(
     case 'segments': {
       const { readSegments } = await import('./log-evidence.ts');
       const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });
-      const { leavesOut, aheadMs, wrote } = known;
-      return withRuns({ ...read, log: { ...read.log, leavesOut, aheadMs, wrote, awaitsStore } });
+      const { leavesOut, aheadMs, wrote, writer } = known;
+      return withRuns({ ...read, log: { ...read.log, leavesOut, aheadMs, wrote, writer, awaitsStore } });
     }
     case 'snapshot':
       return withRuns(

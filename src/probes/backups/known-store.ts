@@ -1,7 +1,7 @@
 import type { ProbeDeps } from '../probe.ts';
 import { archivedLogOf, checkOf, clockAheadOf, identityOf, tablesOf } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
-import type { ArchivedLog } from '../stores/store-report.ts';
+import type { ArchivedLog, LogWriter } from '../stores/store-report.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 import type { Written } from './log-chain.ts';
@@ -26,6 +26,8 @@ export interface KnownStore {
   leavesOut?: string;
   /** Up to where a poll last saw that the primary had written its log. */
   wrote?: Written;
+  /** Whose transactions in a binary log are those of the store. */
+  writer?: LogWriter;
 }
 
 const pollsOfStore = (store: string | undefined): string[] => [
@@ -71,7 +73,8 @@ export function knownStore(
   const filter = logsOf(store, latest).find(({ leavesOut }) => leavesOut !== undefined)?.leavesOut;
   const leavesOut = filter ? databases.find((name) => filter.includes(name)) : before.leavesOut;
   const wrote = writtenOf(store, latest) ?? before.wrote;
-  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs, wrote };
+  const writer = logsOf(store, latest).find((log) => log.writer !== undefined)?.writer ?? before.writer;
+  const known = { ...before, ...(tables && { tables }), unlogged, leavesOut, aheadMs, wrote, writer };
   const isOn = source.kind === 'incrementals' ? incrementalsOn(store, latest) : undefined;
   if (isOn === undefined) return known;
   if (isOn) return { ...known, onMs: nowMs };

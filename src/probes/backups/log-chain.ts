@@ -1,4 +1,4 @@
-import type { ArchivedLog } from '../stores/store-report.ts';
+import type { ArchivedLog, LogWriter } from '../stores/store-report.ts';
 import type { WalRange } from './manifest.ts';
 import {
   archivedName,
@@ -47,6 +47,8 @@ export interface ArchivedSegments {
   leavesOut?: string;
   /** How far the primary had written when it was last asked. */
   wrote?: Written;
+  /** Whose transactions in a binary log are those of the store. */
+  writer?: LogWriter;
   /** Whether the first answer of the store is still to come. */
   awaitsStore?: boolean;
 }
@@ -265,21 +267,25 @@ function linkFault(before: Step | undefined, step: Step, cluster: string | undef
 
 /**
  * How far a binary log can be replayed on a backup that was taken at a position in it. The backup had ended by `endMs`, ms since
- * the epoch, if that is known.
+ * the epoch, if that is known. The log is that of the server from which it was taken: of a replica, only the transactions of the
+ * store show how far it reaches.
  */
 export function replayBinlog(
   at: BinlogPlace,
-  { placed: all, server, leavesOut, aheadMs }: ArchivedSegments,
-  endMs = Number.POSITIVE_INFINITY,
+  { placed: all, server, leavesOut, aheadMs, writer }: ArchivedSegments,
+  { endMs = Number.POSITIVE_INFINITY, isOfPrimary = true }: { endMs?: number; isOfPrimary?: boolean } = {},
 ): Replay {
   if (leavesOut !== undefined)
     return nothing(`the server leaves ${leavesOut} out of it (binlog_do_db, binlog_ignore_db)`);
+  if (writer === undefined && !isOfPrimary)
+    return nothing('it may be of a replica, and the store has not said which transactions are its own');
   const number = segmentPosition('binlog', at.file, 1)?.number;
   const prefix = prefixOf(at.file);
   const placed = all.filter(({ segment }) => prefixOf(archivedName(segment.name)) === prefix);
   if (!placed.some((each) => each.at.number === number))
     return nothing(`${at.file}, in which the backup was taken, is missing in the archive`);
   const steps: Step[] = [];
+  const timed = createTimes(writer);
   let ends: string | undefined;
   for (const { segment, at: place } of placed) {
     const { name, content } = segment;
@@ -289,7 +295,10 @@ export function replayBinlog(
     if (place.number !== number! + steps.length) ends = `the file after ${before!.name} is missing`;
     else ends = obstacleIn(name, content) ?? (before && seam(before, { name, content: content! }));
     if (ends !== undefined) break;
-    steps.push({ name, content: content!, endMs: segment.endMs });
+    steps.push({ name, content: timed(content!), endMs: segment.endMs });
+    if (!content!.binlog?.skips) continue;
+    ends = `${name} is of a replica, and lacks transactions of its source: their numbers have a gap`;
+    break;
   }
   const [begin] = steps;
   if (begin === undefined) return nothing(ends!);
@@ -299,6 +308,20 @@ export function replayBinlog(
   if (stranger !== undefined) return nothing(stranger);
   const wholeMs = ends === undefined ? wholeUntil(steps.at(-1), server) : undefined;
   return replayOf(steps, ends, true, { aheadMs, wholeMs });
+}
+
+/**
+ * Returns a function that takes the files of a log in their order, and gives each the newest time up to which it has all
+ * transactions of the store. The log of another server has those that it has received: of each domain up to its newest one.
+ */
+function createTimes(writer: LogWriter | undefined): (content: SegmentContent) => SegmentContent {
+  const newest = new Map<string, number>();
+  return (content) => {
+    const { owner, committedMs = {} } = content.binlog ?? {};
+    if (writer === undefined || writer === 'cluster' || owner === writer) return content;
+    for (const [domain, ms] of Object.entries(committedMs[writer] ?? {})) newest.set(domain, ms);
+    return { ...content, newestMs: newest.size === 0 ? undefined : Math.min(...newest.values()) };
+  };
 }
 
 /** The names of a log's files without their numbers: a directory may contain the files of several logs. */

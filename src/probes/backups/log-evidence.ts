@@ -178,6 +178,8 @@ async function withContents(
     if (known === undefined || nowMs - known.atMs >= everyMs) return true;
     const { fault, unverified, binlog } = known.content;
     const isReadable = fault === undefined && unverified === undefined;
+    // An agent before this one did not note whose file it is.
+    if (binlog !== undefined && binlog.owner === undefined) return true;
     if (isReadable && placesIn(name).some((place) => binlog?.places?.[place] === undefined)) return true;
     // The segment was read behind another segment, or as the newest one, which may end anywhere.
     const last = before.get(name);

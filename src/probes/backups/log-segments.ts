@@ -183,9 +183,11 @@ async function readBinaryLog(
     begunMs: 0,
     lastServer: undefined as number | undefined,
     newestMs: undefined as number | undefined,
+    skips: false,
   };
   const gtids = createGtids();
   const transactions = createTransactions();
+  const committedMs: Record<number, Record<number, number>> = {};
   const places: Record<number, string | null> = Object.fromEntries(wanted.map((place) => [place, null]));
   const notePlace = () => {
     if (places[bytes.position] === null) places[bytes.position] = gtids.now();
@@ -203,11 +205,18 @@ async function readBinaryLog(
         found.begunMs = atMs;
       }
       if (ofTransaction.has(type)) found.lastServer = server;
-      gtids.take(type, body, server);
+      const isNext = gtids.take(type, body, server);
+      // A replica that was told to skip transactions has no sign of them but this.
+      if (!isNext && server !== found.owner) found.skips = true;
       // What a replica has not received yet may be older than the files of its own log, so their times prove nothing.
       const isOwn = gtids.areOf(found.owner) ?? found.lastServer === found.owner;
-      const isTimed = transactions.endsAt(type, body) || (ofFile.has(type) && isOwn);
-      if (isTimed && atMs > 0) found.newestMs = atMs;
+      const isCommit = transactions.endsAt(type, body);
+      if (atMs === 0 || found.skips) continue;
+      if (isCommit || (ofFile.has(type) && isOwn)) found.newestMs = atMs;
+      if (!isCommit) continue;
+      const ofServer = committedMs[server] ?? {};
+      committedMs[server] = ofServer;
+      ofServer[gtids.domain()] = atMs;
     }
     notePlace();
   } catch (thrown) {
@@ -225,6 +234,9 @@ async function readBinaryLog(
       isClosed,
       ...(isCut && { isCut }),
       begunMs: found.begunMs,
+      owner: found.owner,
+      committedMs,
+      ...(found.skips && { skips: true }),
       ...gtids.positions(),
       ...(wanted.length > 0 && { places }),
     },
@@ -312,16 +324,18 @@ function statementOf(body: Buffer): string {
 function createGtids() {
   const last = new Map<number, { server: number; sequence: bigint }>();
   let from: string | undefined;
+  let domain = 0;
   const text = (withServer = false) =>
     [...last]
       .sort(([one], [other]) => one - other)
       .map(([domain, { server, sequence }]) => [domain, ...(withServer ? [server] : []), sequence].join('-'))
       .join(',');
   return {
-    take(type: number, body: Buffer, server: number) {
+    /** Takes an event; false if its transaction is not the next one of its domain. */
+    take(type: number, body: Buffer, server: number): boolean {
       if (type === gtidListEvent && body.length >= 4) {
         const count = body.readUInt32LE(0) & 0xfffffff;
-        if (body.length < 4 + 16 * count) return;
+        if (body.length < 4 + 16 * count) return true;
         for (let at = 4; at < 4 + 16 * count; at += 16)
           last.set(body.readUInt32LE(at), {
             server: body.readUInt32LE(at + 4),
@@ -329,9 +343,15 @@ function createGtids() {
           });
         from = text();
       }
-      if (type === gtidEvent && body.length >= 12)
-        last.set(body.readUInt32LE(8), { server, sequence: body.readBigUInt64LE(0) });
+      if (type !== gtidEvent || body.length < 12) return true;
+      domain = body.readUInt32LE(8);
+      const sequence = body.readBigUInt64LE(0);
+      const before = last.get(domain)?.sequence;
+      last.set(domain, { server, sequence });
+      return before === undefined || sequence === before + 1n;
     },
+    /** The domain of the transaction; 0 for a log without positions. */
+    domain: () => domain,
     now: () => (from === undefined ? '' : text(true)),
     /** Whether the last transaction of each domain is from this server; undefined for a log without positions. */
     areOf: (owner: number) =>

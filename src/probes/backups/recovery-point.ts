@@ -271,12 +271,12 @@ function begunBy(id: string, { point, links }: Reach, latestMs: number | undefin
 
 /** Extends a chain by what was written since a dump at a known position in the binary log. */
 function throughBinlog(base: Reach, artifact: Artifact, logs: readonly NamedLog[], nowMs: number): Reach {
-  const { binlog: at, withoutLog } = artifact.content ?? {};
+  const { content: { binlog: at, withoutLog } = {}, takenFrom = 'primary' } = artifact;
   let best = base;
   let obstacle = withoutLog;
   for (const { name, log } of at === undefined || withoutLog !== undefined ? [] : logs) {
     if (log.kind !== 'binlog') continue;
-    const replay = replayBinlog(at!, log, artifact.endMs);
+    const replay = replayBinlog(at!, log, { endMs: artifact.endMs, isOfPrimary: takenFrom === 'primary' });
     const fault = replay.isEnough ? timeFault(replay) : replay.ends;
     if (fault !== undefined) obstacle ??= `the log ${name} does not count: ${fault}`;
     const reach = replay.isEnough ? withLog(base, name, replay, nowMs) : base;

@@ -60,6 +60,12 @@ interface BinlogContent {
   isCut?: boolean;
   /** When the server began the file, by its own clock, ms since the epoch. */
   begunMs?: number;
+  /** The `server_id` of the server that wrote the file. */
+  owner?: number;
+  /** When each server committed its newest transaction in the file, by its `server_id` and MariaDB's domain; ms since the epoch. */
+  committedMs?: Readonly<Record<number, Readonly<Record<number, number>>>>;
+  /** Whether the file, which is of a replica, lacks transactions of its source. */
+  skips?: boolean;
   /** MariaDB's positions before and after the file, as `DOMAIN-NUMBER` with commas. */
   fromGtids?: string;
   toGtids?: string;

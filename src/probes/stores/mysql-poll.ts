@@ -30,6 +30,7 @@ import {
 import { escapedText } from './sql-text.ts';
 import {
   type DatabaseReport,
+  type LogWriter,
   type PollAnswer,
   type PollRequest,
   type ServerReport,
@@ -334,6 +335,10 @@ function serverIdentity(variables: NamedValues, { values }: Status): string | un
   return id && directory ? `${id}:${directory}` : undefined;
 }
 
+function writerOf(variables: NamedValues, { values }: Status): LogWriter | undefined {
+  return clusterOf(values) === undefined ? mysqlNumber(variables.get('server_id')) : 'cluster';
+}
+
 function serverReport(
   flavour: Flavour,
   answers: Record<string, MysqlAnswer>,
@@ -356,7 +361,10 @@ function serverReport(
     identity: serverIdentity(variables, status),
     directories: directoriesOf(variables),
     ...(position && {
-      log: { ...logState(position, replica, variables.get('gtid_binlog_pos')), leavesOut },
+      log: {
+        ...logState(position, replica, variables.get('gtid_binlog_pos')),
+        ...{ leavesOut, writer: writerOf(variables, status) },
+      },
     }),
     checks: [
       ...mysqlChecks(variables, leavesOut),

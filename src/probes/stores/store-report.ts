@@ -56,6 +56,7 @@ export interface LogState {
   isArchivedWhole: boolean;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
+  writer?: LogWriter;
   /** If nothing was written for this time, the rest of the log has nothing of importance. */
   empties?: { afterMs: number };
   /**
@@ -64,6 +65,9 @@ export interface LogState {
    */
   closes?: { afterMs: number; passes: number };
 }
+
+/** Whose transactions are those of a MySQL store: the `server_id` of its server, or those of every node of its cluster. */
+export type LogWriter = number | 'cluster';
 
 /** The log of a store as `/probes` shows it and the assessment of its archive uses it. */
 export interface ArchivedLog {
@@ -81,6 +85,7 @@ export interface ArchivedLog {
   askedMs?: number;
   /** Databases of this store that the server leaves out of its binary log. */
   leavesOut?: readonly string[];
+  writer?: LogWriter;
   /** Everything that was written before this time is in that segment and older ones; ms since the epoch. */
   wholeUntilMs?: number;
   /** The identity of the server's data, of PostgreSQL the system identifier. */
