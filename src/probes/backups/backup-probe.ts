@@ -225,6 +225,9 @@ const siblingsOf = ({ store, database }: BackupOptions, { standings }: SharedByB
       (options.database === undefined || database === undefined || options.database === database),
   );
 
+/** What the polls of a store say about its log. */
+const ofLog = ({ leavesOut, aheadMs, wrote, writer }: KnownStore) => ({ leavesOut, aheadMs, wrote, writer });
+
 /** Reads the evidence. The code of a source is loaded when it is first used. */
 async function readEvidence(
   { source, store, type, integrity, retention }: BackupOptions,
@@ -262,8 +265,7 @@ async function readEvidence(
     case 'segments': {
       const { readSegments } = await import('./log-evidence.ts');
       const read = await readSegments(source, nowMs, { ...log, server: logOfStore() });
-      const { leavesOut, aheadMs, wrote, writer } = known;
-      return withRuns({ ...read, log: { ...read.log, leavesOut, aheadMs, wrote, writer, awaitsStore } });
+      return withRuns({ ...read, log: { ...read.log, ...ofLog(known), awaitsStore } });
     }
     case 'snapshot':
       return withRuns(

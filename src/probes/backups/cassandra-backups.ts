@@ -11,6 +11,7 @@ import {
   unlessMissing,
   unreadable,
 } from './evidence.ts';
+import { type LogRange, readStatistics } from './sstable-statistics.ts';
 
 /** One table's part of a snapshot of the wide-column store, on the disk of a node. */
 interface SnapshotPart {
@@ -126,8 +127,8 @@ async function isLive(directory: string, names: readonly string[]): Promise<bool
   return names.includes('backups') && !snapshots.some((name) => name.startsWith('dropped-'));
 }
 
-/** When a table was created, by its id, which is a UUID of version 1; undefined for another id. */
-function createdMsOf(table: string): number | undefined {
+/** When a table was created, by the id in the name of its directory, which is a UUID of version 1; undefined for another id. */
+export function createdMsOf(table: string): number | undefined {
   const id = /-([0-9a-f]{32})$/.exec(table)?.[1];
   if (id === undefined || id[12] !== '1') return undefined;
   const ticks = BigInt(`0x${id.slice(13, 16)}${id.slice(8, 12)}${id.slice(0, 8)}`);
@@ -184,11 +185,28 @@ async function snapshotOf(
   };
 }
 
-/** The fault if the data file of an SSTable does not match the digest beside it. A file without a digest is skipped. */
-export async function digestFault(
+/** How the content of SSTables is read. */
+export interface ContentReading {
+  read(path: string): AsyncIterable<Buffer>;
+  /** Called with the part of the commit log in which the rows of an SSTable are, and the directory of its table. */
+  onRange(table: string, range: LogRange): void;
+}
+
+/** The fault in the content of an SSTable of a table, given by its data file. */
+export async function contentFault(
   path: string,
-  read: (path: string) => AsyncIterable<Buffer>,
+  table: string,
+  { read, onRange }: ContentReading,
 ): Promise<string | undefined> {
+  const statistics = path.replace(/-Data\.db$/, '-Statistics.db');
+  const bytes = await unlessMissing(statistics, readFile(statistics));
+  const { fault, range } = bytes ? readStatistics(basename(statistics), bytes) : {};
+  if (range !== undefined) onRange(table, range);
+  return fault ?? digestFault(path, read);
+}
+
+/** The fault if the data file of an SSTable does not match the digest beside it. A file without a digest is skipped. */
+async function digestFault(path: string, read: ContentReading['read']): Promise<string | undefined> {
   const digestPath = path.replace(/-Data\.db$/, '-Digest.crc32');
   if (digestPath === path) return undefined;
   const expected = await unlessMissing(digestPath, readFile(digestPath, 'utf8'));
@@ -212,11 +230,10 @@ export async function missingComponent(
   return listed.map((component) => sstable + component).find((name) => !there.has(name));
 }
 
-/** What is missing or damaged in a snapshot; `withDigests` reads every data file that has a digest beside it. */
+/** What is missing or damaged in a snapshot; the content of its files counts only with a `reading`. */
 export async function snapshotFault(
   { parts, missingTables }: CassandraSnapshot,
-  withDigests: boolean,
-  read: (path: string) => AsyncIterable<Buffer>,
+  reading?: ContentReading,
 ): Promise<string | undefined> {
   if (missingTables.length > 0) return `tables without a snapshot: ${missingTables.slice(0, 5).join(', ')}`;
   for (const { table, directory, manifest } of parts) {
@@ -226,7 +243,7 @@ export async function snapshotFault(
       if (!there.has(name)) return `${table}: ${name} of the manifest is missing`;
       const missing = await missingComponent(directory, name.replace(/[A-Za-z_]+\.db$/, ''), there);
       if (missing) return `${table}: ${missing} is missing`;
-      const fault = withDigests && (await digestFault(join(directory, name), read));
+      const fault = reading && (await contentFault(join(directory, name), table, reading));
       if (fault) return `${table}: ${fault}`;
     }
   }
@@ -266,7 +283,7 @@ export async function readSnapshotEvidence(
     const own = recorded.filter((path) => path.endsWith(`/snapshots/${name}`));
     const there = new Set(parts.map(({ table }) => partPath(table, name)));
     const isWhole = own.every((path) => there.has(path));
-    if (!isWhole || (await snapshotFault(snapshot, false, () => emptyStream())) !== undefined) {
+    if (!isWhole || (await snapshotFault(snapshot)) !== undefined) {
       if (nowMs - snapshot.touchedMs >= settleMs) unfinished.push({ id: name, sinceMs: endMs });
       continue;
     }
@@ -303,5 +320,3 @@ export async function partsOfSnapshots(keyspaceDirectory: string): Promise<strin
   const snapshots = await readSnapshots(keyspaceDirectory);
   return snapshots.flatMap(({ name, parts }) => parts.map(({ table }) => partPath(table, name)));
 }
-
-async function* emptyStream(): AsyncGenerator<Buffer> {}

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { digestFault, missingComponent } from './cassandra-backups.ts';
+import { type ContentReading, contentFault, missingComponent } from './cassandra-backups.ts';
 import { type Artifact, type Evidence, noEvidence, type RunRecord, unlessMissing } from './evidence.ts';
 import { faultsOfRuns } from './journal.ts';
 
@@ -82,12 +82,11 @@ const recordedRuns = (runs: readonly RunRecord[]) =>
   runs.filter((run): run is RecordedRun => run.status === 0 && run.files !== undefined);
 
 /**
- * What is missing or damaged in a flush: the components that `TOC.txt` lists and, with `withDigests`, the content of data files.
+ * What is missing or damaged in a flush: the components that `TOC.txt` lists and, with a `reading`, the content of its files.
  */
 export async function flushFault(
   files: readonly FlushedFile[],
-  withDigests: boolean,
-  read: (path: string) => AsyncIterable<Buffer>,
+  reading?: ContentReading,
 ): Promise<string | undefined> {
   const byDirectory = new Map<string, Set<string>>();
   for (const { path } of files) {
@@ -100,7 +99,7 @@ export async function flushFault(
     for (const sstable of sstables) {
       const missing = await missingComponent(directory, sstable, there);
       if (missing) return `${table}: ${missing} is missing`;
-      const fault = withDigests && (await digestFault(join(directory, `${sstable}Data.db`), read));
+      const fault = reading && (await contentFault(join(directory, `${sstable}Data.db`), table, reading));
       if (fault) return `${table}: ${fault}`;
     }
   }

@@ -6,6 +6,7 @@ import type { BackupSource, ReportFormat } from './block.ts';
 import type { ArchivedSegments } from './log-chain.ts';
 import type { WalRange } from './manifest.ts';
 import type { BinlogPlace, SegmentContent } from './segments.ts';
+import type { LogRange } from './sstable-statistics.ts';
 import type { WallTime } from './wall-time.ts';
 
 /** One recorded run of a backup or of a recovery procedure (journal.ts). */
@@ -81,6 +82,8 @@ export interface BackupContent {
   systemId?: string;
   /** Identifier of the server whose files a physical backup of MySQL or MariaDB has. */
   serverId?: string;
+  /** The parts of a node's commit log in which the rows of each table are, by the table's directory, in their order. */
+  commitLog?: Readonly<Record<string, readonly LogRange[]>>;
   /** MD5 of the file, hexadecimal. */
   md5?: string;
 }

@@ -1,5 +1,7 @@
+import { createdMsOf } from './cassandra-backups.ts';
 import type { Artifact, BackupContent } from './evidence.ts';
 import type { BinlogPlace } from './segments.ts';
+import { comparePlaces, type LogPlace, type LogRange } from './sstable-statistics.ts';
 
 /**
  * Whether a backup builds upon another. The parent that the tool names, or its log sequence numbers, decide; without them no
@@ -51,3 +53,34 @@ const transactionsOf = ({ gtids = '' }: BinlogPlace) =>
         number === undefined ? [] : [[domain!, { server, number: Number(number) }] as const],
       ),
   );
+
+/** The numbers of two segments of the commit log that are further apart are of two starts of the node: each begins with its time. */
+const mostSegments = 10_000;
+
+/**
+ * Whether a flush continues the backups before it: the rows in memory begin where the last flush of their table ended, in the commit
+ * log of the node. A flush between them, without incremental backups, is in none of them.
+ */
+export function continues({ content }: Artifact, bases: readonly Artifact[]): boolean {
+  const [full] = bases;
+  if (content?.commitLog === undefined || full?.content?.commitLog === undefined) return true;
+  const ends = new Map<string, LogPlace>();
+  for (const { content: before } of bases)
+    for (const [table, ranges] of Object.entries(before?.commitLog ?? {}))
+      ends.set(table, latest(ends.get(table), ranges));
+  // A table without rows in the snapshot was flushed no later than the others.
+  const snapshotEnd = Object.values(full.content.commitLog).reduce<LogPlace | undefined>(latest, undefined);
+  return Object.entries(content.commitLog).every(([table, ranges]) => {
+    const isOlder = (createdMsOf(table) ?? Number.POSITIVE_INFINITY) <= full.startMs;
+    const end = ends.get(table) ?? (isOlder ? snapshotEnd : undefined);
+    return ranges.every(({ from }, at) => {
+      const before = at === 0 ? end : ranges[at - 1]!.to;
+      return before === undefined || comparePlaces(from, before) <= 0 || from[0] - before[0] > mostSegments;
+    });
+  });
+}
+
+function latest(end: LogPlace | undefined, ranges: readonly LogRange[]): LogPlace {
+  const last = ranges.at(-1)!.to;
+  return end === undefined || comparePlaces(last, end) > 0 ? last : end;
+}

@@ -179,15 +179,9 @@ async function readBinaryLog(
     hasChecksums: false,
     isInUse: false,
     lastType: 0,
-    owner: 0,
-    begunMs: 0,
-    lastServer: undefined as number | undefined,
-    newestMs: undefined as number | undefined,
-    skips: false,
   };
   const gtids = createGtids();
-  const transactions = createTransactions();
-  const committedMs: Record<number, Record<number, number>> = {};
+  const times = createTimes(gtids);
   const places: Record<number, string | null> = Object.fromEntries(wanted.map((place) => [place, null]));
   const notePlace = () => {
     if (places[bytes.position] === null) places[bytes.position] = gtids.now();
@@ -200,23 +194,7 @@ async function readBinaryLog(
       if (isChecked) found.hasChecksums = true;
       found.events += 1;
       found.lastType = type;
-      if (type === formatEvent) {
-        found.owner = server;
-        found.begunMs = atMs;
-      }
-      if (ofTransaction.has(type)) found.lastServer = server;
-      const isNext = gtids.take(type, body, server);
-      // A replica that was told to skip transactions has no sign of them but this.
-      if (!isNext && server !== found.owner) found.skips = true;
-      // What a replica has not received yet may be older than the files of its own log, so their times prove nothing.
-      const isOwn = gtids.areOf(found.owner) ?? found.lastServer === found.owner;
-      const isCommit = transactions.endsAt(type, body);
-      if (atMs === 0 || found.skips) continue;
-      if (isCommit || (ofFile.has(type) && isOwn)) found.newestMs = atMs;
-      if (!isCommit) continue;
-      const ofServer = committedMs[server] ?? {};
-      committedMs[server] = ofServer;
-      ofServer[gtids.domain()] = atMs;
+      times.take(type, atMs, server, body);
     }
     notePlace();
   } catch (thrown) {
@@ -228,18 +206,44 @@ async function readBinaryLog(
   if (!isClosed && !found.isInUse && !isNewest)
     throw new Error('it is cut off: the event that a server writes last is missing');
   if (!found.hasChecksums) throw new UnknownFormat('its events have no checksums (binlog_checksum = NONE)');
+  const { newestMs, ...ofServers } = times.found();
   return {
-    newestMs: found.newestMs,
+    newestMs,
     binlog: {
       isClosed,
       ...(isCut && { isCut }),
-      begunMs: found.begunMs,
-      owner: found.owner,
-      committedMs,
-      ...(found.skips && { skips: true }),
+      ...ofServers,
       ...gtids.positions(),
       ...(wanted.length > 0 && { places }),
     },
+  };
+}
+
+/** Finds out whose transactions are in a file, and up to when. */
+function createTimes(gtids: ReturnType<typeof createGtids>) {
+  const transactions = createTransactions();
+  const committedMs: Record<number, Record<number, number>> = {};
+  let [owner, begunMs, skips] = [0, 0, false];
+  let lastServer: number | undefined;
+  let newestMs: number | undefined;
+  return {
+    take(type: number, atMs: number, server: number, body: Buffer) {
+      if (type === formatEvent) [owner, begunMs] = [server, atMs];
+      if (ofTransaction.has(type)) lastServer = server;
+      const isNext = gtids.take(type, body, server);
+      // A replica that was told to skip transactions has no sign of them but this.
+      if (!isNext && server !== owner) skips = true;
+      // What a replica has not received yet may be older than the files of its own log, so their times prove nothing.
+      const isOwn = gtids.areOf(owner) ?? lastServer === owner;
+      const isCommit = transactions.endsAt(type, body);
+      if (atMs === 0 || skips) return;
+      if (isCommit || (ofFile.has(type) && isOwn)) newestMs = atMs;
+      if (!isCommit) return;
+      const ofServer = committedMs[server] ?? {};
+      committedMs[server] = ofServer;
+      ofServer[gtids.domain()] = atMs;
+    },
+    found: () => ({ newestMs, begunMs, owner, committedMs, ...(skips && { skips: true }) }),
   };
 }
 

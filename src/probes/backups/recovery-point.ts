@@ -3,7 +3,7 @@ import { formatDuration } from '../../core/text-formats.ts';
 import type { Assessment } from './assessment.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
-import { buildsUpon } from './incremental-parent.ts';
+import { buildsUpon, continues } from './incremental-parent.ts';
 import type { RunRecord } from './journal.ts';
 import { type ArchivedSegments, mostOlderMs, replayBinlog, replayWal } from './log-chain.ts';
 import { momentOf } from './wall-time.ts';
@@ -185,7 +185,10 @@ function basesOn(backup: string, full: Artifact, standings: readonly Standing[])
   for (const { options, assessed } of of(standings, 'incremental')) {
     for (const artifact of assessed?.assessment.usable ?? []) {
       // A differential backup builds upon the full backup, whatever incremental backups are between them.
-      const upon = chains.findLast((bases) => buildsUpon(artifact, bases.at(-1)!.artifact));
+      const upon = chains.findLast((bases) => {
+        const before = bases.map((base) => base.artifact);
+        return buildsUpon(artifact, before.at(-1)!) && continues(artifact, before);
+      });
       const jobs = assessed?.evidence.jobs ?? [];
       if (upon) chains.push([...upon, { backup: options.name, type: 'incremental', artifact, jobs }]);
     }

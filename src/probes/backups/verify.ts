@@ -31,6 +31,7 @@ import {
 import { type PgDump, pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
 import type { SegmentsToVerify } from './segments.ts';
 import { isSqlDump, readSqlDump } from './sql-dump.ts';
+import { joined, type LogRange } from './sstable-statistics.ts';
 
 /** A request to the verifying process, as JSON. */
 export interface VerifyRequest extends Verifiable {
@@ -225,10 +226,6 @@ async function verifyDirectory(request: VerifyRequest & Pace): Promise<VerifyAns
   return unknown('the format is not known');
 }
 
-/** The note that data files of the wide-column store are compared with their digests only at one level. */
-const unlessRead = (level: IntegrityLevel): BackupContent =>
-  level === 'full' ? {} : { unread: notWhole(level) };
-
 async function verifySnapshot({
   path,
   snapshot: name,
@@ -237,19 +234,36 @@ async function verifySnapshot({
 }: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const snapshot = (await readSnapshots(path)).find((each) => each.name === name);
   if (!snapshot) return corrupt('the snapshot is gone');
-  const fault = await snapshotFault(snapshot, level === 'full', (file) => readThrottled(file, pace));
+  const reading = readingAt(level, pace);
+  const fault = await snapshotFault(snapshot, reading);
   if (fault !== undefined) return corrupt(fault);
-  return ok(`${snapshot.files.length} files, each manifest complete`, unlessRead(level));
+  return ok(`${snapshot.files.length} files, each manifest complete`, contentOf(reading, level));
 }
+
+/** The reading of SSTables at a level, and the parts of the commit log that it finds, by the directories of the tables. */
+function readingAt(level: IntegrityLevel, pace: Pace) {
+  const found = new Map<string, LogRange[]>();
+  if (level !== 'full') return undefined;
+  return {
+    found,
+    read: (file: string) => readThrottled(file, pace),
+    onRange: (table: string, range: LogRange) =>
+      void found.set(table, joined([...(found.get(table) ?? []), range])),
+  };
+}
+
+const contentOf = (reading: ReturnType<typeof readingAt>, level: IntegrityLevel): BackupContent =>
+  reading === undefined ? { unread: notWhole(level) } : { commitLog: Object.fromEntries(reading.found) };
 
 async function verifyFlush(
   { path, level, ...pace }: VerifyRequest & Pace,
   sstables: readonly string[],
 ): Promise<VerifyAnswer> {
   const files = await filesOfFlush(path, sstables);
-  const fault = await flushFault(files, level === 'full', (file) => readThrottled(file, pace));
+  const reading = readingAt(level, pace);
+  const fault = await flushFault(files, reading);
   return fault === undefined
-    ? ok(`${files.length} files of incremental backups`, unlessRead(level))
+    ? ok(`${files.length} files of incremental backups`, contentOf(reading, level))
     : corrupt(fault);
 }
 
