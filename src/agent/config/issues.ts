@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { roles as catalogRoles } from '../../core/catalog.ts';
 import { nearest } from '../../core/errors.ts';
 import {
   faultAt,
@@ -127,7 +128,12 @@ function missingText(issue: Issue, message: string): string {
 function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath): PlacedFault {
   const known = message.slice(knownKeys.length).split(' ');
   const near = elsewhere(key, known) ?? nearest(key, known);
-  const allowed = near ? `did you mean ${near}?` : `known are ${listed(known, 'and')}`;
+  const isService = path.length === 2 && path[0] === 'services' && catalogRoles.some((role) => role === key);
+  const allowed = isService
+    ? `a service, not a key of one; indent it less, as services.${key}`
+    : near
+      ? `did you mean ${near}?`
+      : `known are ${listed(known, 'and')}`;
   const place = keyPlaceOf(tree, [...path, key]);
   // A key that resembles no other may be a secret that was written one line too high.
   const isShown = near !== undefined || !(mayBeSecret(path) || haveSecret(known));
@@ -204,19 +210,24 @@ function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: 
 
 const keysOfServices: ReadonlySet<string> = new Set(['logs', 'health', 'scrape', 'statsd', 'vocabulary']);
 
-/**
- * The faults of a service with the name of a service's key, merged into one: the key was probably meant for the service above it.
- * A service of such a name without faults is accepted.
- */
-export function misplacedKeys(faults: readonly PlacedFault[], tree: TreeNode): PlacedFault[] {
+/** Names below `services` that are keys of the service above them, indented too little. Such a name without faults is a service. */
+export function misplacedNames(faults: readonly PlacedFault[], tree: TreeNode): string[] {
+  const isFaulty = (name: string) => faults.some(isBelow(name));
+  return namesOfServices(tree).filter((name) => keysOfServices.has(name) && isFaulty(name));
+}
+
+const namesOfServices = (tree: TreeNode): string[] => {
   const services = nodeAt(tree, 'services');
-  if (services?.kind !== 'map') return [...faults];
-  const isBelow = (name: string) => (fault: PlacedFault) =>
-    isWithin(fault.path, pathText(['services', name]));
-  const names = [...services.entries.keys()];
-  const misplaced = names.filter((name) => keysOfServices.has(name) && faults.some(isBelow(name)));
+  return services?.kind === 'map' ? [...services.entries.keys()] : [];
+};
+
+const isBelow = (name: string) => (fault: PlacedFault) => isWithin(fault.path, pathText(['services', name]));
+
+/** The faults below each misplaced name, merged into one: the key was probably meant for the service above it. */
+export function misplacedKeys(faults: readonly PlacedFault[], tree: TreeNode): PlacedFault[] {
+  const names = namesOfServices(tree);
   const meant = names.filter((name) => !keysOfServices.has(name));
-  return misplaced.reduce(
+  return misplacedNames(faults, tree).reduce(
     (left, name) => {
       const above =
         meant.findLast((one) => names.indexOf(one) < names.indexOf(name)) ?? meant[0] ?? 'frontend';

@@ -15,7 +15,7 @@ import {
   unwritableDirectory,
   unwritableFile,
 } from './environment.ts';
-import { errorWords, issueFaults, misplacedKeys } from './issues.ts';
+import { errorWords, issueFaults, misplacedKeys, misplacedNames } from './issues.ts';
 import { checkLogPaths } from './log-paths.ts';
 import { certificatesUnfit, secretFiles, secretsUnmet } from './secrets.ts';
 import { adviceOn, unwatchedSections } from './service-files/advice.ts';
@@ -89,7 +89,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
     ...agent.faults,
     ...misplacedKeys(checked.faults, tree).filter((fault) => !isConsequence(fault, agent.faults)),
     ...ownLogFaults(tree, request.cwd),
-    ...unknownRoles(tree, service, request),
+    ...unknownRoles(tree, service, request, misplacedNames(checked.faults, tree)),
     ...builtFaults(checked.tree, request),
   ];
   const scope = scopeOf(tree);
@@ -238,11 +238,19 @@ function selectedRoles(tree: MapNode, { roles, env }: LoadRequest): readonly str
 
 /**
  * Faults for roles that no service has. Service files without services belong to one role of any name; unreadable files may
- * contain any role.
+ * contain any role. Misplaced names are keys of a service.
  */
-function unknownRoles(tree: MapNode, service: ServiceFiles, { roles, env }: LoadRequest): PlacedFault[] {
+function unknownRoles(
+  tree: MapNode,
+  service: ServiceFiles,
+  { roles, env }: LoadRequest,
+  misplaced: readonly string[],
+): PlacedFault[] {
   const inFiles = entriesAt(service.tree, 'services').map(([name]) => name);
-  const known = [...new Set([...entriesAt(tree, 'services').map(([name]) => name), ...inFiles])];
+  const inAgent = entriesAt(tree, 'services')
+    .map(([name]) => name)
+    .filter((name) => !misplaced.includes(name));
+  const known = [...new Set([...inAgent, ...inFiles])];
   const isOpen = service.files.length > 0 && (inFiles.length === 0 || service.findings.length > 0);
   if (isOpen) return [];
   const isOfCatalog = (role: string) => (catalogRoles as readonly string[]).includes(role);
